@@ -1,0 +1,227 @@
+// The only file that knows Python: shapes are checked here, the GIL is released around the work.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "ranking.hpp"
+
+namespace nb = nanobind;
+using namespace recometer;
+
+namespace {
+
+template <class T>
+using In1 = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Out1 = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using In2 = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Strided2 = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
+
+void require(bool holds, const char* message) {
+    if (!holds) throw std::invalid_argument(message);
+}
+
+const Kernel<float>& kernel(const InstructionSet& set, float) { return set.single; }
+const Kernel<double>& kernel(const InstructionSet& set, double) { return set.twice; }
+
+const InstructionSet& find(const std::string& name) {
+    for (const InstructionSet* set : instruction_sets()) {
+        if (name == set->name) return *set;
+    }
+    throw std::invalid_argument("this processor has no instruction set " + name);
+}
+
+Ragged ragged(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items,
+              std::size_t n_users) {
+    require(indptr.shape(0) == n_users + 1, "indptr must have one entry more than users");
+    require(static_cast<std::size_t>(indptr.data()[n_users]) <= items.shape(0),
+            "indptr points beyond the items");
+    return {indptr.data(), items.data()};
+}
+
+template <class Real>
+ItemFactors<Real> item_factors(const Strided2<Real>& items, const std::optional<In1<Real>>& bias,
+                               const std::optional<In1<std::int64_t>>& rows) {
+    require(!bias || bias->shape(0) == items.shape(0), "one bias per row of item factors");
+    return {items.data(),
+            static_cast<std::ptrdiff_t>(items.stride(0)),
+            static_cast<std::ptrdiff_t>(items.stride(1)),
+            bias ? bias->data() : nullptr,
+            rows ? rows->data() : nullptr,
+            static_cast<std::int64_t>(rows ? rows->shape(0) : items.shape(0))};
+}
+
+// The judged items with the scratch that sorting them needs.
+template <class Real>
+struct SortedJudged {
+    std::vector<std::int64_t> order, order_end;
+    Judged<Real> judged;
+
+    SortedJudged(const Ragged& table, std::size_t n_users, const In1<Real>& scores,
+                 const Out1<std::int64_t>& above, const Out1<std::int64_t>& tied,
+                 const Out1<std::int64_t>& before)
+        : order(static_cast<std::size_t>(table.indptr[n_users] - table.indptr[0])),
+          order_end(n_users) {
+        // Positions are absolute; the scratch holds this block's alone.
+        std::int64_t* const from = order.data() - table.indptr[0];
+        sort_judged(table, n_users, scores.data(), from, order_end.data());
+        judged = {table,        scores.data(), from, order_end.data(),
+                  above.data(), tied.data(),   before.data()};
+    }
+};
+
+template <class Real>
+void bind(nb::module_& m) {
+    m.def(
+        "score_items",
+        [](const std::string& set, In2<Real> users, Strided2<Real> items,
+           std::optional<In1<Real>> bias, std::optional<In1<std::int64_t>> rows,
+           In1<std::int64_t> indptr, In1<std::int32_t> listed, Out1<Real> scores) {
+            require(users.shape(1) == items.shape(1), "users and items differ in factors");
+            require(scores.shape(0) == listed.shape(0), "one score per listed item");
+            const ScoreItems<Real> problem{
+                users.data(),
+                users.shape(0),
+                users.shape(1),
+                item_factors<Real>(items, bias, rows),
+                ragged(indptr, listed, users.shape(0)),
+                scores.data()};
+            const InstructionSet& chosen = find(set);
+            nb::gil_scoped_release release;
+            kernel(chosen, Real{}).score_items(problem);
+        },
+        nb::arg("instruction_set"), nb::arg("users").noconvert(), nb::arg("items").noconvert(),
+        nb::arg("bias").noconvert().none(), nb::arg("rows").noconvert().none(),
+        nb::arg("indptr").noconvert(), nb::arg("listed").noconvert(),
+        nb::arg("scores").noconvert());
+
+    m.def(
+        "rank_factors",
+        [](const std::string& set, In2<Real> users, Strided2<Real> items,
+           std::optional<In1<Real>> bias, std::optional<In1<std::int64_t>> rows,
+           std::int64_t first, std::int64_t last, In1<std::int64_t> excluded_indptr,
+           In1<std::int32_t> excluded, In1<std::int64_t> judged_indptr,
+           In1<std::int32_t> judged_items, In1<Real> judged_scores, Out1<std::int64_t> above,
+           Out1<std::int64_t> tied, Out1<std::int64_t> before, std::int64_t limit, bool check,
+           int nan_rule, Out1<std::uint32_t> flags) {
+            const std::size_t n_users = users.shape(0);
+            require(users.shape(1) == items.shape(1), "users and items differ in factors");
+            const ItemFactors<Real> factors = item_factors<Real>(items, bias, rows);
+            require(0 <= first && first <= last && last <= factors.n_items, "no such items");
+            require(flags.shape(0) == n_users, "one flag per user");
+            const std::size_t n_judged = judged_items.shape(0);
+            require(judged_scores.shape(0) == n_judged && above.shape(0) == n_judged &&
+                        tied.shape(0) == n_judged && before.shape(0) == n_judged,
+                    "one entry per judged item");
+            const Ragged table = ragged(judged_indptr, judged_items, n_users);
+            const Ragged without = ragged(excluded_indptr, excluded, n_users);
+            const InstructionSet& chosen = find(set);
+            nb::gil_scoped_release release;
+            const SortedJudged<Real> sorted(table, n_users, judged_scores, above, tied, before);
+            const RankFactors<Real> problem{users.data(),
+                                            n_users,
+                                            users.shape(1),
+                                            factors,
+                                            first,
+                                            last,
+                                            without,
+                                            sorted.judged,
+                                            limit,
+                                            check,
+                                            static_cast<NanRule>(nan_rule),
+                                            flags.data()};
+            return kernel(chosen, Real{}).rank_factors(problem);
+        },
+        nb::arg("instruction_set"), nb::arg("users").noconvert(), nb::arg("items").noconvert(),
+        nb::arg("bias").noconvert().none(), nb::arg("rows").noconvert().none(), nb::arg("first"),
+        nb::arg("last"), nb::arg("excluded_indptr").noconvert(), nb::arg("excluded").noconvert(),
+        nb::arg("judged_indptr").noconvert(), nb::arg("judged").noconvert(),
+        nb::arg("judged_scores").noconvert(), nb::arg("above").noconvert(),
+        nb::arg("tied").noconvert(), nb::arg("before").noconvert(), nb::arg("limit"),
+        nb::arg("check"), nb::arg("nan_rule"), nb::arg("flags").noconvert());
+
+    m.def(
+        "rank_scores",
+        [](const std::string& set, Strided2<Real> scores,
+           std::optional<In1<std::int64_t>> columns, In1<std::int64_t> excluded_indptr,
+           In1<std::int32_t> excluded, In1<std::int64_t> judged_indptr,
+           In1<std::int32_t> judged_items, In1<Real> judged_scores, Out1<std::int64_t> above,
+           Out1<std::int64_t> tied, Out1<std::int64_t> before, std::int64_t limit, int nan_rule,
+           Out1<std::uint32_t> flags, Out1<std::int64_t> no_candidates) {
+            const std::size_t n_users = scores.shape(0);
+            require(scores.shape(1) <= 1 || scores.stride(1) == 1,
+                    "the scores of a user must be contiguous");
+            require(flags.shape(0) == n_users && no_candidates.shape(0) == n_users,
+                    "one flag per user");
+            const std::size_t n_judged = judged_items.shape(0);
+            require(judged_scores.shape(0) == n_judged && above.shape(0) == n_judged &&
+                        tied.shape(0) == n_judged && before.shape(0) == n_judged,
+                    "one entry per judged item");
+            const Ragged table = ragged(judged_indptr, judged_items, n_users);
+            const Ragged without = ragged(excluded_indptr, excluded, n_users);
+            const InstructionSet& chosen = find(set);
+            nb::gil_scoped_release release;
+            const SortedJudged<Real> sorted(table, n_users, judged_scores, above, tied, before);
+            const RankScores<Real> problem{
+                scores.data(),
+                static_cast<std::ptrdiff_t>(scores.stride(0)),
+                n_users,
+                columns ? columns->data() : nullptr,
+                static_cast<std::int64_t>(columns ? columns->shape(0) : scores.shape(1)),
+                without,
+                sorted.judged,
+                limit,
+                static_cast<NanRule>(nan_rule),
+                flags.data(),
+                no_candidates.data()};
+            return kernel(chosen, Real{}).rank_scores(problem);
+        },
+        nb::arg("instruction_set"), nb::arg("scores").noconvert(),
+        nb::arg("columns").noconvert().none(), nb::arg("excluded_indptr").noconvert(),
+        nb::arg("excluded").noconvert(), nb::arg("judged_indptr").noconvert(),
+        nb::arg("judged").noconvert(), nb::arg("judged_scores").noconvert(),
+        nb::arg("above").noconvert(), nb::arg("tied").noconvert(), nb::arg("before").noconvert(),
+        nb::arg("limit"), nb::arg("nan_rule"), nb::arg("flags").noconvert(),
+        nb::arg("no_candidates").noconvert());
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    m.doc() = "Counting where judged items land; see cpp/ranking.hpp.";
+    m.def(
+        "instruction_sets",
+        [] {
+            std::vector<std::string> names;
+            for (const InstructionSet* set : instruction_sets()) names.emplace_back(set->name);
+            return names;
+        },
+        "Instruction sets that this processor has, best first.");
+    m.def(
+        "best_first",
+        [](In1<std::int64_t> indptr, In1<std::int64_t> above, In1<std::int64_t> before,
+           Out1<std::int64_t> order) {
+            require(indptr.shape(0) >= 1, "indptr must not be empty");
+            const std::size_t n_users = indptr.shape(0) - 1;
+            const std::size_t n_judged = above.shape(0);
+            require(before.shape(0) == n_judged && order.shape(0) == n_judged &&
+                        static_cast<std::size_t>(indptr.data()[n_users]) <= n_judged,
+                    "one entry per judged item");
+            nb::gil_scoped_release release;
+            best_first(indptr.data(), n_users, above.data(), before.data(), order.data());
+        },
+        nb::arg("indptr").noconvert(), nb::arg("above").noconvert(),
+        nb::arg("before").noconvert(), nb::arg("order").noconvert());
+    bind<float>(m);
+    bind<double>(m);
+}

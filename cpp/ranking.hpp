@@ -1,0 +1,134 @@
+// Counting where judged items land among all candidates, without sorting.
+//
+//     user factors ──> a tile of scores (users x items, in registers, then level-1 cache)
+//                          │  items of the user's training set and padding become NaN
+//                          v
+//     scores of the judged items (sorted) ──> for every candidate: how many of them does it
+//                                             reach, and does it equal one?  ──> counts
+//
+// The scores of the judged items are computed first, with the same operations in the same
+// order as in the tile, so that "equal" is exact. Counts over ranges of items add up.
+//
+// This header knows neither Python nor an instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace recometer {
+
+/// Facts about a user's candidates; the values are those of ranks.UserFlag.
+enum ScoreFlag : std::uint32_t { kNanScore = 4, kInfiniteScore = 8 };
+
+/// What becomes of a candidate whose score is NaN.
+enum class NanRule : int { kUndefined = 0, kFirst = 1, kLast = 2 };
+
+/// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` is a block
+/// of users over the whole `items`.
+struct Ragged {
+    const std::int64_t* indptr;  ///< [n_users + 1]
+    const std::int32_t* items;   ///< ascending within a user
+};
+
+/// Item factors as they lie in memory, any strides (counted in elements).
+template <class Real>
+struct ItemFactors {
+    const Real* data;
+    std::ptrdiff_t item_stride;
+    std::ptrdiff_t factor_stride;
+    const Real* bias;          ///< [n_items], or null
+    const std::int64_t* rows;  ///< [n_items]: the row of each item, or null where they are equal
+    std::int64_t n_items;
+};
+
+/// The judged items of a block of users and the counts that are added to.
+template <class Real>
+struct Judged {
+    Ragged table;
+    const Real* scores;             ///< per judged item
+    const std::int64_t* order;      ///< per user: its judged items by (score, item), see `sort`
+    const std::int64_t* order_end;  ///< [n_users]: where the user's part of `order` ends; items
+                                    ///< left out are not ranked and keep their counts
+    std::int64_t* above;   ///< candidates with a higher score
+    std::int64_t* tied;    ///< other candidates with the same score
+    std::int64_t* before;  ///< those of them with a lower index
+};
+
+/// Scores of listed items, acc = bias, then acc = fma(user[f], item[f], acc) for f = 0, 1, ...
+/// @param users [n_users][n_factors], contiguous
+/// @param scores written for the entries of `listed` of these users, at their offsets
+template <class Real>
+struct ScoreItems {
+    const Real* users;
+    std::size_t n_users;
+    std::size_t n_factors;
+    ItemFactors<Real> items;
+    Ragged listed;
+    Real* scores;
+};
+
+/// Rank the items [first, last) for a block of users, scored by factors.
+template <class Real>
+struct RankFactors {
+    const Real* users;  ///< [n_users][n_factors], contiguous
+    std::size_t n_users;
+    std::size_t n_factors;
+    ItemFactors<Real> items;
+    std::int64_t first, last;
+    Ragged excluded;
+    Judged<Real> judged;
+    std::int64_t limit;    ///< judged items with so many candidates above them are given up
+    bool check;            ///< look for scores that are not finite
+    NanRule nan_rule;      ///< read where `check` is set
+    std::uint32_t* flags;  ///< [n_users], ScoreFlag bits are added where `check` is set
+};
+
+/// Rank all items for a block of users, scores given. -inf marks what is not a candidate.
+template <class Real>
+struct RankScores {
+    const Real* scores;  ///< [n_users][n_items]
+    std::ptrdiff_t user_stride;
+    std::size_t n_users;
+    const std::int64_t* columns;  ///< [n_items]: the column of each item, or null
+    std::int64_t n_items;
+    Ragged excluded;
+    Judged<Real> judged;
+    std::int64_t limit;
+    NanRule nan_rule;
+    std::uint32_t* flags;         ///< [n_users]
+    std::int64_t* no_candidates;  ///< [n_users]: + items that are not excluded but scored -inf
+};
+
+/// The functions of one instruction set.
+///
+/// rank_* return -1, or the position of a judged item that did not find its own score exactly
+/// once among the candidates: an internal error.
+template <class Real>
+struct Kernel {
+    void (*score_items)(const ScoreItems<Real>&);
+    std::int64_t (*rank_factors)(const RankFactors<Real>&);
+    std::int64_t (*rank_scores)(const RankScores<Real>&);
+};
+
+/// Sort each user's judged items by (score, item), NaN left out.
+/// @param order, order_end see Judged; order_end is [n_users]
+template <class Real>
+void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores,
+                 std::int64_t* order, std::int64_t* order_end);
+
+/// Sort each user's judged items best first: by (above, before), not ranked (above -1) last.
+/// @param order positions in the table, written at the same offsets
+void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int64_t* above,
+                const std::int64_t* before, std::int64_t* order);
+
+struct InstructionSet {
+    const char* name;
+    Kernel<float> single;
+    Kernel<double> twice;
+};
+
+/// Those that this processor has, best first; the last one runs everywhere.
+std::vector<const InstructionSet*> instruction_sets();
+
+}  // namespace recometer

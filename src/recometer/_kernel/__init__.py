@@ -1,0 +1,53 @@
+"""The native kernel: the only importer of the native module.
+
+Every function here has a twin in NumPy, slow and obvious, in `recometer._kernel.reference`.
+"""
+
+from __future__ import annotations
+
+import os
+
+try:
+    from recometer._kernel import _native
+except ImportError as error:
+    raise ImportError(
+        f"The native part of recometer is missing or does not fit this Python ({error}). "
+        "Hint: install it with a C++17 compiler at hand: pip install . (in the source folder)."
+    ) from error
+
+__all__ = [
+    "best_first",
+    "instruction_set",
+    "instruction_sets",
+    "rank_factors",
+    "rank_scores",
+    "score_items",
+]
+
+best_first = _native.best_first
+score_items = _native.score_items
+rank_factors = _native.rank_factors
+rank_scores = _native.rank_scores
+
+
+def instruction_sets() -> list[str]:
+    """Return the instruction sets that this processor has and the kernel can use, best first."""
+    return _native.instruction_sets()
+
+
+def instruction_set() -> str:
+    """Return the instruction set in use: the best, or the one RECOMETER_INSTRUCTION_SET names.
+
+    Raises
+    ------
+    ValueError
+        The processor does not have the one that is named.
+    """
+    available = instruction_sets()
+    chosen = os.environ.get("RECOMETER_INSTRUCTION_SET", available[0])
+    if chosen not in available:
+        raise ValueError(
+            f"RECOMETER_INSTRUCTION_SET={chosen!r} is not one that this processor has: "
+            f"{', '.join(available)}."
+        )
+    return chosen

@@ -1,0 +1,59 @@
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+Real = TypeVar("Real", np.float32, np.float64)
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+def instruction_sets() -> list[str]: ...
+def best_first(indptr: Int64, above: Int64, before: Int64, order: Int64) -> None: ...
+def score_items(
+    instruction_set: str,
+    users: npt.NDArray[Any],
+    items: npt.NDArray[Any],
+    bias: npt.NDArray[Any] | None,
+    rows: Int64 | None,
+    indptr: Int64,
+    listed: Int32,
+    scores: npt.NDArray[Any],
+) -> None: ...
+def rank_factors(
+    instruction_set: str,
+    users: npt.NDArray[Any],
+    items: npt.NDArray[Any],
+    bias: npt.NDArray[Any] | None,
+    rows: Int64 | None,
+    first: int,
+    last: int,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    judged_indptr: Int64,
+    judged: Int32,
+    judged_scores: npt.NDArray[Any],
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+    limit: int,
+    check: bool,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+) -> int: ...
+def rank_scores(
+    instruction_set: str,
+    scores: npt.NDArray[Any],
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    judged_indptr: Int64,
+    judged: Int32,
+    judged_scores: npt.NDArray[Any],
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+    limit: int,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+    no_candidates: Int64,
+) -> int: ...

@@ -1,0 +1,146 @@
+"""The kernel's twin in NumPy: slow, obvious, and what the native functions are tested against.
+
+The functions have the arguments of their native twins, the instruction set excepted; see
+`cpp/ranking.hpp`. NumPy has no fused multiply-add: scores agree to the last bit where they
+are exact (small whole numbers), otherwise up to rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "best_first"]
+__all__ += ["rank_factors", "rank_scores", "score_items"]
+
+Array = npt.NDArray[Any]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+NAN_SCORE, INFINITE_SCORE = 4, 8  # as in ranks.UserFlag
+NAN_UNDEFINED, NAN_FIRST, NAN_LAST = 0, 1, 2
+
+
+def score_items(
+    users: Array,
+    items: Array,
+    bias: Array | None,
+    rows: Int64 | None,
+    indptr: Int64,
+    listed: Int32,
+    scores: Array,
+) -> None:
+    """Write the scores of listed items, a row of `listed` per user."""
+    for user in range(len(users)):
+        for j in range(indptr[user], indptr[user + 1]):
+            row = listed[j] if rows is None else rows[listed[j]]
+            score = users.dtype.type(0 if bias is None else bias[row])
+            for factor in range(users.shape[1]):
+                score += users[user, factor] * items[row, factor]
+            scores[j] = score
+
+
+def rank_factors(
+    users: Array,
+    items: Array,
+    bias: Array | None,
+    rows: Int64 | None,
+    first: int,
+    last: int,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    judged_indptr: Int64,
+    judged: Int32,
+    judged_scores: Array,
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+    limit: int,
+    check: bool,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+) -> int:
+    """Add the counts of the items [first, last); `limit` changes nothing here."""
+    chosen = items if rows is None else items[rows]
+    scores = np.zeros((len(users), len(chosen)), users.dtype)
+    if bias is not None:
+        scores += bias if rows is None else bias[rows]
+    for factor in range(users.shape[1]):
+        scores += users[:, factor, None] * chosen[:, factor]
+    for user in range(len(users)):
+        candidate = np.zeros(len(chosen), bool)
+        candidate[first:last] = True
+        candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
+        if check:
+            flags[user] |= _settle(scores[user], candidate, nan_rule)
+        part = slice(judged_indptr[user], judged_indptr[user + 1])
+        _count(scores[user], candidate, judged, judged_scores, part, above, tied, before)
+    return -1
+
+
+def rank_scores(
+    scores: Array,
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    judged_indptr: Int64,
+    judged: Int32,
+    judged_scores: Array,
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+    limit: int,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+    no_candidates: Int64,
+) -> int:
+    """Add the counts of all items, their scores given; -inf is no candidate."""
+    scores = scores.copy() if columns is None else scores[:, columns]
+    for user in range(len(scores)):
+        candidate = np.ones(scores.shape[1], bool)
+        candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
+        absent = candidate & np.isneginf(scores[user])
+        no_candidates[user] += absent.sum()
+        candidate &= ~absent
+        flags[user] |= _settle(scores[user], candidate, nan_rule)
+        part = slice(judged_indptr[user], judged_indptr[user + 1])
+        _count(scores[user], candidate, judged, judged_scores, part, above, tied, before)
+    return -1
+
+
+def best_first(indptr: Int64, above: Int64, before: Int64, order: Int64) -> None:
+    """Write each user's judged items best first, not ranked (above -1) last."""
+    for begin, end in zip(indptr[:-1], indptr[1:], strict=True):
+        unranked = above[begin:end] < 0
+        order[begin:end] = begin + np.lexsort((before[begin:end], above[begin:end], unranked))
+
+
+def _settle(scores: Array, candidate: npt.NDArray[np.bool_], nan_rule: int) -> int:
+    """Apply the rule for NaN in place; return the flags of what remains."""
+    nan = candidate & np.isnan(scores)
+    flags = INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
+    if nan_rule == NAN_UNDEFINED:
+        return flags | (NAN_SCORE if nan.any() else 0)
+    scores[nan] = np.inf if nan_rule == NAN_FIRST else -np.inf
+    return flags
+
+
+def _count(
+    scores: Array,
+    candidate: npt.NDArray[np.bool_],
+    judged: Int32,
+    judged_scores: Array,
+    part: slice,
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+) -> None:
+    for j in range(part.start, part.stop):
+        item, score = judged[j], judged_scores[j]
+        if not np.isnan(score):
+            equal = candidate & (scores == score)
+            above[j] += (candidate & (scores > score)).sum()
+            tied[j] += equal.sum() - candidate[item]
+            before[j] += equal[:item].sum()

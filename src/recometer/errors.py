@@ -1,0 +1,74 @@
+"""The exceptions that recometer raises.
+
+::
+
+    RecometerError                     all of them
+    ├── InputError       (ValueError)  data that do not fit: shapes, ids, values
+    ├── InputTypeError   (TypeError)   an object of a kind that is not understood here
+    ├── ColumnError      (KeyError)    a column that a table does not have
+    ├── UnknownNameError (ValueError)  a metric, rule or convention that does not exist
+    ├── FileError        (OSError)     a file that cannot be read or is not what it should be
+    └── InternalError    (RuntimeError) recometer caught itself computing nonsense: a bug
+
+A warning about the data is a `DataWarning`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "ColumnError",
+    "DataWarning",
+    "FileError",
+    "InputError",
+    "InputTypeError",
+    "InternalError",
+    "RecometerError",
+    "UnknownNameError",
+]
+
+
+class RecometerError(Exception):
+    """Base class of every error that recometer raises on purpose."""
+
+    # KeyError would show the repr of its argument, quotes and escapes included.
+    def __str__(self) -> str:
+        return " ".join(str(argument) for argument in self.args)
+
+
+class InputError(RecometerError, ValueError):
+    """Data that do not fit: shapes, ids, values."""
+
+
+class InputTypeError(RecometerError, TypeError):
+    """An object of a kind that is not understood here."""
+
+
+class ColumnError(RecometerError, KeyError):
+    """A column that a table does not have."""
+
+
+class UnknownNameError(RecometerError, ValueError):
+    """A metric, rule or convention that does not exist."""
+
+
+class FileError(RecometerError, OSError):
+    """A file that cannot be read or is not what it should be."""
+
+
+class InternalError(RecometerError, RuntimeError):
+    """Recometer caught itself computing nonsense: please report it."""
+
+
+class DataWarning(UserWarning):
+    """Something in the data that a stated rule settled, and that the user should know."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return a hint with the nearest known names and the list of all."""
+    known = list(known)
+    near = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.55)
+    guess = f"Did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
+    return f"Hint: {guess}Known: {', '.join(known)}."

@@ -1,0 +1,93 @@
+"""Ranks: where each judged item landed, the one hand-over from sources to metrics."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InternalError
+
+__all__ = ["Ranks", "UserFlag"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+class UserFlag(enum.IntFlag):
+    """Facts about a user that the rules for undefined values read."""
+
+    KNOWN = 1  # the source has a ranking for the user
+    TRAINED = 2  # the user has training items
+    NAN_SCORE = 4  # a candidate's score is NaN
+    INFINITE_SCORE = 8  # a candidate's score is infinite
+    CONSTANT_SCORES = 16  # all candidates have the same score
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ranks:
+    """Where each judged item of each user landed.
+
+    A ragged table in CSR layout: the judged items of user ``u`` are the rows
+    ``indptr[u]:indptr[u + 1]``, best first (by `above`, then `before`), unranked last.
+
+    Attributes
+    ----------
+    indptr : int64 [n_users + 1]
+    item : int64 [n_judged]
+        Position of the item in the order of the (sorted) item ids.
+    above : int64 [n_judged]
+        Candidates with a strictly higher score; 0 is the top of the list, -1 not ranked:
+        the source does not know the item, or it lies beyond `depth`.
+    tied, before : int64 [n_judged]
+        Other candidates with exactly the same score; those of them with a lower item id.
+    gain : float64 [n_judged]
+        The value in test, 1 where test has none.
+    relevant : bool [n_judged]
+    n_relevant : int64 [n_users]
+        Relevant items of the user, those that could not be ranked included.
+    n_candidates : int64 [n_users]
+        Items that were ranked, after exclusion.
+    n_excluded : int64 [n_users]
+    depth : int64 [n_users]
+        Places that are known for certain: `n_candidates`, or less where only the top of
+        the list was asked for.
+    flags : uint32 [n_users]
+        `UserFlag` bits.
+    counts : mapping of str to int
+        What was settled by a rule, over all users: ``users_unknown``, ``items_unknown``
+        (distinct items of test), ``relevant_unranked`` (relevant rows of unknown items),
+        ``train_test_overlap`` (rows).
+    """
+
+    indptr: Int64
+    item: Int64
+    above: Int64
+    tied: Int64
+    before: Int64
+    gain: Float64
+    relevant: npt.NDArray[np.bool_]
+    n_relevant: Int64
+    n_candidates: Int64
+    n_excluded: Int64
+    depth: Int64
+    flags: npt.NDArray[np.uint32]
+    counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n_judged = int(self.indptr[-1])
+        for name in ("item", "above", "tied", "before", "gain", "relevant"):
+            if getattr(self, name).shape != (n_judged,):
+                raise InternalError(f"Ranks.{name} must have one entry per judged item.")
+        for name in ("n_relevant", "n_candidates", "n_excluded", "depth", "flags"):
+            if getattr(self, name).shape != (self.n_users,):
+                raise InternalError(f"Ranks.{name} must have one entry per user.")
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.indptr) - 1

@@ -1,0 +1,342 @@
+"""Bring test and train into the order of a source: the one place that matches ids.
+
+Items are numbered by their place in the order of the sorted item ids ("item positions"), and
+`Aligned.item_rows` says in which row of the source each lies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ids
+from recometer.errors import InputError
+from recometer.interactions import Interactions
+from recometer.ranks import Ranks, UserFlag
+from recometer.sources.base import Request
+
+__all__ = ["Aligned", "SourceIndex", "align", "assemble"]
+
+Int64 = npt.NDArray[np.int64]
+Int32 = npt.NDArray[np.int32]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceIndex:
+    """Which users and items a source has.
+
+    Attributes
+    ----------
+    what
+        The source's name for messages: ``"Factors"``.
+    n_users
+        None: the same ranking for every user, whoever it is.
+    n_items
+    user_ids, item_ids
+        As `ids.as_ids` returns them, in any order; None: positions.
+    """
+
+    what: str
+    n_users: int | None
+    n_items: int
+    user_ids: npt.NDArray[Any] | None
+    item_ids: npt.NDArray[Any] | None
+
+    @classmethod
+    def of(
+        cls, what: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
+    ) -> SourceIndex:
+        """Check ids and make the index; see the attributes."""
+        checked = []
+        for name, given, n in (("user", user_ids, n_users), ("item", item_ids, n_items)):
+            if given is None or n is None:
+                checked.append(None)
+                continue
+            array = ids.as_ids(given, f"{name} ids of {what}")
+            if len(array) != n:
+                raise InputError(
+                    f"{what} has {n:,} {name}s, but {len(array):,} {name}_ids. "
+                    f"Hint: {name}_ids names the {name} of each row, in the same order."
+                )
+            distinct = ids.encode(array, f"{name} ids of {what}")[1]
+            if len(distinct) != n:
+                seen: set[object] = set()
+                twice = next(i for i in array.tolist() if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+                raise InputError(f"{name}_ids of {what} must be distinct, {twice!r} is there twice.")
+            checked.append(array)
+        return cls(what, n_users, n_items, checked[0], checked[1])
+
+
+@dataclasses.dataclass(frozen=True)
+class Aligned:
+    """Test and train as the source sees them.
+
+    Attributes
+    ----------
+    rows : int64 [n_users]
+        The source's row of each user of test, -1 where it has none.
+    item_rows : int64 [n_items] or None
+        The source's row of each item position; None: they are the same.
+    judged_indptr : int64 [n_users + 1]
+    judged : int32 [n_judged]
+        Item positions, ascending within a user, -1 where the source has no such item. Items
+        of train are gone.
+    ranked : int64 [n_ranked] or None
+        Which of the judged rows can be ranked (known user, known item); None: all.
+    ranked_indptr, ranked_items
+        Those rows as a table of their own.
+    gain : float64 [n_judged]
+    relevant : bool [n_judged]
+    excluded_indptr : int64 [n_users + 1]
+    excluded : int32 [n_excluded]
+    """
+
+    rows: Int64
+    n_items: int
+    item_rows: Int64 | None
+    judged_indptr: Int64
+    judged: Int32
+    ranked: Int64 | None
+    ranked_indptr: Int64
+    ranked_items: Int32
+    gain: npt.NDArray[np.float64]
+    relevant: Bool
+    excluded_indptr: Int64
+    excluded: Int32
+    flags: npt.NDArray[np.uint32]
+    counts: dict[str, int]
+
+    @property
+    def n_users(self) -> int:
+        """Number of users of test."""
+        return len(self.rows)
+
+
+def align(index: SourceIndex, request: Request) -> Aligned:
+    """Match the users and items of test and train with those of a source.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, or ids on one side only.
+    InputTypeError
+        Ids of different types.
+    """
+    test, train = request.test, request.train
+    rows = _match_users(index, test)
+    item_rows, sorted_ids = _sorted_items(index)
+    counts: dict[str, int] = {}
+
+    positions = _match_items(index, sorted_ids, test, "test")
+    indptr, items = test.indptr, test.items
+    judged = items if positions is None else positions[items].astype(np.int32)
+    gain = np.ones(len(items)) if test.values is None else test.values
+    relevant = _relevant(test, request.protocol.relevant_from)
+    if positions is not None:
+        unknown = judged < 0
+        counts["items_unknown"] = int(np.count_nonzero(positions[np.unique(items[unknown])] < 0))
+        counts["relevant_unranked"] = int(np.count_nonzero(unknown & relevant))
+
+    flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
+    if train is None:
+        excluded_indptr = np.zeros(test.n_users + 1, np.int64)
+        excluded = np.zeros(0, np.int32)
+    else:
+        excluded_indptr, excluded, trained = _exclude(index, sorted_ids, test, train)
+        flags[trained] |= np.uint32(UserFlag.TRAINED)
+        overlap = _overlap(indptr, judged, excluded_indptr, excluded, index.n_items)
+        counts["train_test_overlap"] = int(np.count_nonzero(overlap))
+        if counts["train_test_overlap"]:
+            keep = ~overlap
+            indptr = _offsets(keep, indptr)
+            judged, gain, relevant = judged[keep], gain[keep], relevant[keep]
+
+    counts["users_unknown"] = int(np.count_nonzero(rows < 0))
+    ranked, ranked_indptr, ranked_items = None, indptr, judged
+    if counts["users_unknown"] or counts.get("items_unknown"):
+        can = (judged >= 0) & np.repeat(rows >= 0, np.diff(indptr))
+        ranked = np.flatnonzero(can)
+        ranked_indptr, ranked_items = _offsets(can, indptr), judged[ranked]
+    return Aligned(
+        rows=rows,
+        n_items=index.n_items,
+        item_rows=item_rows,
+        judged_indptr=indptr,
+        judged=judged,
+        ranked=ranked,
+        ranked_indptr=ranked_indptr,
+        ranked_items=ranked_items,
+        gain=gain,
+        relevant=relevant,
+        excluded_indptr=excluded_indptr,
+        excluded=excluded,
+        flags=flags,
+        counts={name: count for name, count in sorted(counts.items()) if count},
+    )
+
+
+def assemble(
+    aligned: Aligned,
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+    order: Int64,
+    no_candidates: Int64 | int,
+    limit: int | None,
+) -> Ranks:
+    """Make the Ranks from the counts of all judged rows and their order, best first."""
+    n_excluded = np.diff(aligned.excluded_indptr)
+    n_candidates = aligned.n_items - n_excluded - no_candidates
+    above, tied = above[order], tied[order]
+    flags = aligned.flags
+    # A judged item with everything else tied to it: all candidates have the same score.
+    users = np.repeat(np.arange(aligned.n_users), np.diff(aligned.judged_indptr))
+    constant = (above == 0) & (tied == n_candidates[users] - 1) & (tied > 0)
+    flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+    relevant = aligned.relevant[order]
+    return Ranks(
+        indptr=aligned.judged_indptr,
+        item=aligned.judged[order].astype(np.int64),
+        above=above,
+        tied=tied,
+        before=before[order],
+        gain=aligned.gain[order],
+        relevant=relevant,
+        n_relevant=np.diff(_offsets(relevant, aligned.judged_indptr)),
+        n_candidates=n_candidates,
+        n_excluded=n_excluded,
+        depth=n_candidates if limit is None else np.minimum(n_candidates, limit),
+        flags=flags,
+        counts=aligned.counts,
+    )
+
+
+def _relevant(test: Interactions, relevant_from: float | None) -> Bool:
+    if test.values is None:
+        return np.full(len(test), relevant_from is None or relevant_from <= 1)
+    return test.values != 0 if relevant_from is None else test.values >= relevant_from
+
+
+def _offsets(keep: Bool, indptr: Int64) -> Int64:
+    """Return the indptr of the rows that are kept."""
+    kept = np.zeros(len(keep) + 1, np.int64)
+    np.cumsum(keep, out=kept[1:])
+    return kept[indptr]
+
+
+def _sides(name: str, left: str, left_has: bool, right: str, right_has: bool) -> InputError:
+    has, lacks = (left, right) if left_has else (right, left)
+    return InputError(
+        f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, and nothing says "
+        f"which is which. Hint: give both sides ids ({name}_ids=... for {lacks}), or make the "
+        f"{name}s of {has} positions (n_users=, n_items= of Interactions.of)."
+    )
+
+
+def _match_users(index: SourceIndex, test: Interactions) -> Int64:
+    if index.n_users is None:
+        return np.zeros(test.n_users, np.int64)
+    if (index.user_ids is None) != (test.user_ids is None):
+        raise _sides("user", index.what, index.user_ids is not None, "test", bool(test.n_users))
+    if index.user_ids is None or test.user_ids is None:
+        if index.n_users != test.n_users:
+            raise InputError(
+                f"{index.what} has {index.n_users:,} users, but test has {test.n_users:,}. "
+                "Hint: without ids row u of both is the same user; give both sides user ids to "
+                "evaluate some of the users."
+            )
+        return np.arange(test.n_users)
+    return ids.match(
+        test.user_ids, index.user_ids, "user ids of test", f"user ids of {index.what}"
+    )
+
+
+def _sorted_items(index: SourceIndex) -> tuple[Int64 | None, npt.NDArray[Any] | None]:
+    if index.item_ids is None:
+        return None, None
+    positions, distinct = ids.encode(index.item_ids, f"item ids of {index.what}")
+    if (positions[1:] > positions[:-1]).all():
+        return None, distinct
+    rows = np.empty_like(positions)
+    rows[positions] = np.arange(len(positions))
+    return rows, distinct
+
+
+def _match_items(
+    index: SourceIndex, sorted_ids: npt.NDArray[Any] | None, data: Interactions, what: str
+) -> Int64 | None:
+    """Return the position of each item of `data`, -1 where there is none; None: the same."""
+    if (sorted_ids is None) != (data.item_ids is None):
+        raise _sides("item", index.what, sorted_ids is not None, what, data.item_ids is not None)
+    if sorted_ids is None or data.item_ids is None:
+        if index.n_items != data.n_items:
+            raise InputError(
+                f"{index.what} has {index.n_items:,} items, but {what} has {data.n_items:,}. "
+                "Hint: without ids column i of both is the same item; a test that names fewer "
+                "items still needs the shape of the whole catalogue."
+            )
+        return None
+    matched = ids.match(
+        data.item_ids, sorted_ids, f"item ids of {what}", f"item ids of {index.what}"
+    )
+    same = len(matched) == index.n_items and bool((matched == np.arange(len(matched))).all())
+    return None if same else matched
+
+
+def _exclude(
+    index: SourceIndex,
+    sorted_ids: npt.NDArray[Any] | None,
+    test: Interactions,
+    train: Interactions,
+) -> tuple[Int64, Int32, Bool]:
+    """Return the training items of each user of test, and who has any."""
+    positions = _match_items(index, sorted_ids, train, "train")
+    if (train.user_ids is None) != (test.user_ids is None):
+        raise _sides("user", "train", train.user_ids is not None, "test", test.user_ids is not None)
+    if train.user_ids is None or test.user_ids is None:
+        if train.n_users != test.n_users:
+            raise InputError(
+                f"train has {train.n_users:,} users, but test has {test.n_users:,}. Hint: without "
+                "ids row u of both is the same user."
+            )
+    elif not np.array_equal(train.user_ids, test.user_ids):
+        rows = ids.match(
+            test.user_ids, train.user_ids, "user ids of test", "user ids of train"
+        )
+        train = _take_users(train, rows)
+    indptr, items = train.indptr, train.items
+    trained = np.diff(indptr) > 0
+    if positions is not None:
+        items = positions[items].astype(np.int32)
+        keep = items >= 0
+        if not keep.all():
+            indptr, items = _offsets(keep, indptr), items[keep]
+    return indptr, items, trained
+
+
+def _take_users(data: Interactions, rows: Int64) -> Interactions:
+    """Return the users in `rows`, without items where the row is -1 (ids and values dropped)."""
+    lengths = np.where(rows >= 0, np.diff(data.indptr)[rows], 0)
+    indptr = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    shift = np.repeat(data.indptr[rows] - indptr[:-1], lengths)
+    items = data.items[np.arange(len(shift)) + shift]
+    return Interactions(indptr=indptr, items=items, n_items=data.n_items)
+
+
+def _overlap(
+    indptr: Int64, items: Int32, other_indptr: Int64, other: Int32, n_items: int
+) -> Bool:
+    """Return which items of a user are among the user's other items, both ascending."""
+    if not len(items) or not len(other):
+        return np.zeros(len(items), bool)
+    users = np.repeat(np.arange(len(indptr) - 1) * n_items, np.diff(indptr))
+    keys = users + items
+    other_users = np.repeat(np.arange(len(indptr) - 1) * n_items, np.diff(other_indptr))
+    other_keys = other_users + other
+    at = np.minimum(np.searchsorted(other_keys, keys), len(other_keys) - 1)
+    return (other_keys[at] == keys) & (items >= 0)

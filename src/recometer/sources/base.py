@@ -1,0 +1,56 @@
+"""What every source offers: `rank`, the only place that compares scores."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Mapping
+
+from recometer.interactions import Interactions
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks
+
+__all__ = ["Request", "Source"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """What `evaluate` asks of a source.
+
+    Attributes
+    ----------
+    test, train
+        What should have been recommended, and what must not be recommended again.
+    protocol
+        Sources read `relevant_from` and `nan_scores` of it.
+    depth
+        Only the first so many places matter (None: the whole ranking). A source may then
+        leave items beyond unranked.
+    threads
+        How many threads to use, at least 1.
+    progress
+        True, False, or None: only where standard error is a terminal.
+    """
+
+    test: Interactions
+    train: Interactions | None = None
+    protocol: Protocol = Protocol()
+    depth: int | None = None
+    threads: int = 1
+    progress: bool | None = False
+
+
+class Source(abc.ABC):
+    """Model output that can be ranked."""
+
+    @abc.abstractmethod
+    def rank(self, request: Request) -> Ranks:
+        """Find where each judged item of each user of test landed."""
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """Say in a line what is evaluated, for instance ``"Factors, 10 x 20, 4 factors"``."""
+
+    @abc.abstractmethod
+    def arrays(self) -> Mapping[str, object]:
+        """Return the arrays that the scores depend on, by name, for their fingerprints."""

@@ -1,0 +1,377 @@
+"""Factors: user factors x item factors, ranked exactly without a matrix of scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import _kernel
+from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED
+from recometer.errors import DataWarning, InputError, InputTypeError, InternalError
+from recometer.ranks import Ranks, UserFlag
+from recometer.sources._align import Aligned, SourceIndex, align, assemble
+from recometer.sources.base import Request, Source
+from recometer.tasks import Ticker, run_tasks
+
+__all__ = ["Factors"]
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+
+NAN_RULES = {"undefined": NAN_UNDEFINED, "first": NAN_FIRST, "last": NAN_LAST}
+NO_LIMIT = 2**62
+
+# A task: enough users that packing the items costs little, and bounded memory.
+USERS_PER_TASK = 1024
+JUDGED_PER_TASK = 100_000
+FACTOR_BYTES_PER_TASK = 4 * 2**20
+# A call of the kernel: short, so that Ctrl-C and the progress bar live.
+SECONDS_PER_CALL = 0.03
+
+
+class Factors(Source):
+    """A model whose score of a user and an item is a dot product of factors.
+
+    ``score(u, i) = user_bias[u] + item_bias[i] + sum over f of users[u, f] * items[i, f]``,
+    computed in the precision of the factors with fused multiply-adds, factor by factor,
+    beginning with the item's bias. A user's bias shifts all scores of the user and so does
+    not change a rank: it is left out of the sum, and only checked.
+
+    Parameters
+    ----------
+    users : float32 or float64 [n_users, n_factors]
+        User factors, any strides, memory-mapped if need be. None together with `items`:
+        one ranking by `item_bias` for everybody.
+    items : float32 or float64 [n_items, n_factors]
+        Item factors, of the same dtype (otherwise both are taken as float64, with a warning).
+    user_bias : [n_users], optional
+    item_bias : [n_items], optional
+    user_ids, item_ids : sequences of n_users and n_items ids, optional
+        Whose row it is; without, row u is user u of test.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, ids that are not distinct.
+    InputTypeError
+        Factors that are not numbers.
+
+    Warns
+    -----
+    DataWarning
+        Factors of another dtype are converted (the whole array is copied).
+
+    Examples
+    --------
+    >>> import recometer as rm
+    >>> rm.Factors([[1.0, 0.0]], [[0.5, 1.0], [2.0, 0.0]], item_ids=["a", "b"]).describe()
+    'Factors: 1 user x 2 items, 2 factors, float64'
+    """
+
+    def __init__(
+        self,
+        users: npt.ArrayLike | None,
+        items: npt.ArrayLike | None,
+        *,
+        user_bias: npt.ArrayLike | None = None,
+        item_bias: npt.ArrayLike | None = None,
+        user_ids: object = None,
+        item_ids: object = None,
+    ) -> None:
+        if (users is None) != (items is None):
+            given, missing = ("items", "users") if users is None else ("users", "items")
+            raise InputError(
+                f"Factors has {given}, but {missing} is None. Hint: give both, or neither and "
+                "item_bias=... for one ranking for everybody."
+            )
+        if users is None or items is None:
+            if item_bias is None:
+                raise InputError(
+                    "Factors(None, None) has nothing to rank by. Hint: item_bias=... is the score "
+                    "of each item in a ranking for everybody."
+                )
+            bias = _vector(item_bias, "item_bias")
+            dtype = np.float32 if bias.dtype == np.float32 else np.float64
+            self._users = np.zeros((0, 0), dtype)
+            self._items = np.zeros((len(bias), 0), dtype)
+            n_users = None
+        else:
+            self._users, self._items = _matrices(users, items)
+            n_users = len(self._users)
+        dtype = self._items.dtype.type
+        self._item_bias = _bias(item_bias, "item", len(self._items), dtype)
+        self._user_bias = None if n_users is None else _bias(user_bias, "user", n_users, dtype)
+        if not len(self._items):
+            raise InputError("Factors has no items to rank.")
+        self._index = SourceIndex.of("Factors", n_users, len(self._items), user_ids, item_ids)
+
+    def describe(self) -> str:
+        """Say in a line what is evaluated."""
+        n_items, n_factors = self._items.shape
+        users = "everybody" if self._index.n_users is None else _count(self._index.n_users, "user")
+        return (
+            f"Factors: {users} x {_count(n_items, 'item')}, {_count(n_factors, 'factor')}, "
+            f"{self._items.dtype.name}"
+        )
+
+    def arrays(self) -> Mapping[str, object]:
+        """Return the arrays that the scores depend on, by name."""
+        return {
+            "users": self._users,
+            "items": self._items,
+            "user_bias": self._user_bias,
+            "item_bias": self._item_bias,
+            "user_ids": self._index.user_ids,
+            "item_ids": self._index.item_ids,
+        }
+
+    def _finite_for_sure(self) -> bool:
+        """Return whether no score can be NaN or infinite, judged by the largest numbers."""
+        n_factors = self._items.shape[1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            bound = n_factors * _largest(self._users) * _largest(self._items)
+            bound += _largest(self._item_bias) + _largest(self._user_bias)
+        return bool(bound < np.finfo(self._items.dtype).max / 4)
+
+    def rank(self, request: Request) -> Ranks:
+        """Find where each judged item of each user of test landed; see `Ranks`."""
+        aligned = align(self._index, request)
+        work = _Work.of(self, aligned, request)
+        tasks = work.blocks(request.threads)
+        weights = [float(block.stop - block.start) * aligned.n_items for block in tasks]
+        run_tasks(
+            work.run,
+            tasks,
+            weights=weights,
+            threads=request.threads,
+            progress=request.progress,
+            label="Ranking",
+        )
+        return work.ranks()
+
+
+@dataclasses.dataclass
+class _Work:
+    """What the tasks of one call share; each writes the part of its users."""
+
+    source: Factors
+    aligned: Aligned
+    limit: int | None
+    check: bool
+    nan_rule: int
+    scores: Array
+    above: Int64
+    tied: Int64
+    before: Int64
+    order: Int64
+    instruction_set: str
+
+    @classmethod
+    def of(cls, source: Factors, aligned: Aligned, request: Request) -> _Work:
+        check = not source._finite_for_sure()
+        n = len(aligned.ranked_items)
+        return cls(
+            source,
+            aligned,
+            # To know that all scores are finite, all must be looked at.
+            None if check else request.depth,
+            check,
+            NAN_RULES[request.protocol.nan_scores],
+            np.empty(n, source._items.dtype),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.empty(len(aligned.judged), np.int64),
+            _kernel.instruction_set(),
+        )
+
+    def blocks(self, threads: int) -> list[slice]:
+        """Cut the users into tasks, alike for the threads and bounded in memory."""
+        n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
+        row_bytes = max(1, self.source._items.shape[1]) * self.source._items.itemsize
+        size = max(1, min(USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes))
+        n_blocks = -(-n_users // size)
+        n_blocks = max(1, min(n_users, -(-n_blocks // threads) * threads))
+        size = -(-n_users // n_blocks)
+        blocks, start = [], 0
+        while start < n_users:
+            most = int(np.searchsorted(indptr, indptr[start] + JUDGED_PER_TASK, side="right")) - 1
+            stop = min(n_users, start + size, max(start + 1, most))
+            blocks.append(slice(start, stop))
+            start = stop
+        return blocks
+
+    def run(self, block: slice, ticker: Ticker) -> None:
+        """Rank the items for a block of users."""
+        aligned, source = self.aligned, self.source
+        indptr = aligned.ranked_indptr[block.start : block.stop + 1]
+        excluded_indptr = aligned.excluded_indptr[block.start : block.stop + 1]
+        rows = np.maximum(aligned.rows[block], 0)
+        if source._index.n_users is None:
+            users = np.zeros((len(rows), 0), source._items.dtype)
+        elif len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+            users = np.ascontiguousarray(source._users[rows[0] : rows[-1] + 1])
+        else:
+            users = np.ascontiguousarray(source._users[rows])
+        flags = aligned.flags[block]
+        if self.check:
+            self._check_users(users, rows, flags)
+
+        factors = (users, source._items, source._item_bias, aligned.item_rows)
+        mine = slice(int(indptr[0]), int(indptr[-1]))
+        _kernel.score_items(
+            self.instruction_set, *factors, indptr, aligned.ranked_items, self.scores
+        )
+        if self.check and self.nan_rule != NAN_UNDEFINED:
+            scores = self.scores[mine]
+            infinity = np.inf if self.nan_rule == NAN_FIRST else -np.inf
+            scores[np.isnan(scores)] = infinity
+        step = self._items_per_call(len(rows), mine.stop - mine.start)
+        for first in range(0, aligned.n_items, step):
+            last = min(first + step, aligned.n_items)
+            lost = _kernel.rank_factors(
+                self.instruction_set,
+                *factors,
+                first,
+                last,
+                excluded_indptr,
+                aligned.excluded,
+                indptr,
+                aligned.ranked_items,
+                self.scores,
+                self.above,
+                self.tied,
+                self.before,
+                NO_LIMIT if self.limit is None else self.limit,
+                self.check,
+                self.nan_rule,
+                flags,
+            )
+            if lost >= 0:
+                raise InternalError(
+                    f"The item at position {aligned.ranked_items[lost]} did not find its own "
+                    "score among the candidates. Please report this, with the processor's name."
+                )
+            ticker.advance(float((last - first) * len(rows)))
+        if self.check and self.nan_rule == NAN_UNDEFINED:
+            unranked = np.isnan(self.scores[mine])
+            self.above[mine][unranked] = -1
+        if self.limit is not None:
+            beyond = self.above[mine] >= self.limit
+            for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
+                counts[mine][beyond] = value
+        if aligned.ranked is None:
+            _kernel.best_first(indptr, self.above, self.before, self.order)
+
+    def ranks(self) -> Ranks:
+        """Put the blocks together."""
+        aligned = self.aligned
+        above, tied, before = self.above, self.tied, self.before
+        if aligned.ranked is not None:
+            above = np.full(len(aligned.judged), -1, np.int64)
+            tied, before = np.zeros_like(above), np.zeros_like(above)
+            above[aligned.ranked] = self.above
+            tied[aligned.ranked] = self.tied
+            before[aligned.ranked] = self.before
+            _kernel.best_first(aligned.judged_indptr, above, before, self.order)
+        return assemble(aligned, above, tied, before, self.order, 0, self.limit)
+
+    def _check_users(self, users: Array, rows: Int64, flags: npt.NDArray[np.uint32]) -> None:
+        """Flag users whose own numbers are not finite, whatever the items are."""
+        with np.errstate(invalid="ignore"):
+            sums = users.sum(axis=1, dtype=np.float64)
+        if self.source._user_bias is not None:
+            sums = sums + self.source._user_bias[rows]
+        known = (flags & UserFlag.KNOWN) != 0
+        if self.nan_rule == NAN_UNDEFINED:
+            flags[known & np.isnan(sums)] |= np.uint32(UserFlag.NAN_SCORE)
+        flags[known & np.isinf(sums)] |= np.uint32(UserFlag.INFINITE_SCORE)
+
+    def _items_per_call(self, n_users: int, n_judged: int) -> int:
+        """How many items the kernel may do in SECONDS_PER_CALL, roughly."""
+        groups = 1 + n_judged / (31 * n_users)
+        nanoseconds = (self.source._items.shape[1] + 25 * groups) / 40
+        if self.instruction_set == "plain":
+            nanoseconds *= 10
+        return max(2048, int(SECONDS_PER_CALL * 1e9 / (nanoseconds * n_users)))
+
+
+def _matrices(users: npt.ArrayLike, items: npt.ArrayLike) -> tuple[Array, Array]:
+    """Return both as arrays of one dtype that the kernel reads as they lie."""
+    matrices = []
+    for name, given in (("users", users), ("items", items)):
+        array = given if isinstance(given, np.ndarray) else np.asarray(given)
+        if array.dtype.kind not in "fiub":
+            raise InputTypeError(
+                f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64."
+            )
+        if array.ndim != 2:
+            raise InputError(
+                f"{name} of Factors have shape {array.shape}, expected two dimensions: "
+                f"[n_{name}, n_factors]."
+            )
+        matrices.append(array)
+    left, right = matrices
+    if left.shape[1] != right.shape[1]:
+        hint = ""
+        if left.shape[0] == right.shape[0] or left.shape[1] == right.shape[0]:
+            hint = " Hint: is one of them transposed? Rows are users and items."
+        raise InputError(
+            f"users have {_count(left.shape[1], 'factor')}, but items have {right.shape[1]:,} "
+            f"(shapes {left.shape} and {right.shape}).{hint}"
+        )
+    small = all(m.dtype.kind == "f" and m.dtype.itemsize <= 4 for m in matrices)
+    dtype = np.dtype(np.float32 if small else np.float64)
+    # Lists are given in no dtype that a user would miss.
+    lists = [not isinstance(given, np.ndarray) for given in (users, items)]
+    for name, matrix, is_list in zip(("users", "items"), matrices, lists, strict=True):
+        if matrix.dtype != dtype and not is_list:
+            warnings.warn(
+                f"{name} of Factors were converted from {matrix.dtype} to {dtype}: the kernel "
+                "takes both factors as float32, or both as float64.",
+                DataWarning,
+                stacklevel=4,
+            )
+    return left.astype(dtype, copy=False), _readable(right.astype(dtype, copy=False))
+
+
+def _readable(array: Array) -> Array:
+    """Copy what the kernel cannot read as it lies: strides that are not whole elements."""
+    strides_fit = all(stride % array.itemsize == 0 for stride in array.strides)
+    return array if strides_fit and array.flags.aligned else array.copy()
+
+
+def _vector(values: npt.ArrayLike, name: str) -> Array:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise InputTypeError(f"{name} of Factors is of dtype {array.dtype}, expected numbers.")
+    if array.ndim != 1:
+        raise InputError(f"{name} of Factors has shape {array.shape}, expected one dimension.")
+    return array
+
+
+def _largest(array: Array | None) -> float:
+    """Return the largest absolute value, NaN if there is one."""
+    if array is None or not array.size:
+        return 0.0
+    return float(np.maximum(array.max(), -array.min(), dtype=np.float64))
+
+
+def _bias(values: npt.ArrayLike | None, of: str, n: int, dtype: type) -> Array | None:
+    if values is None:
+        return None
+    array = _vector(values, f"{of}_bias")
+    if len(array) != n:
+        raise InputError(
+            f"{of}_bias of Factors has {len(array):,} entries, but there are {_count(n, of)}."
+        )
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
