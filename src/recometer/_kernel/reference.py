@@ -7,6 +7,7 @@ are exact (small whole numbers), otherwise up to rounding.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ def rank_scores(
 
 def best_first(indptr: Int64, above: Int64, before: Int64, order: Int64) -> None:
     """Write each user's judged items best first, not ranked (above -1) last."""
-    for begin, end in zip(indptr[:-1], indptr[1:], strict=True):
+    for begin, end in itertools.pairwise(indptr):
         unranked = above[begin:end] < 0
         order[begin:end] = begin + np.lexsort((before[begin:end], above[begin:end], unranked))
 

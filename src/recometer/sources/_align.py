@@ -66,7 +66,9 @@ class SourceIndex:
             if len(distinct) != n:
                 seen: set[object] = set()
                 twice = next(i for i in array.tolist() if i in seen or seen.add(i))  # type: ignore[func-returns-value]
-                raise InputError(f"{name}_ids of {what} must be distinct, {twice!r} is there twice.")
+                raise InputError(
+                    f"{name}_ids of {what} must be distinct, {twice!r} is there twice."
+                )
             checked.append(array)
         return cls(what, n_users, n_items, checked[0], checked[1])
 
@@ -250,9 +252,7 @@ def _match_users(index: SourceIndex, test: Interactions) -> Int64:
                 "evaluate some of the users."
             )
         return np.arange(test.n_users)
-    return ids.match(
-        test.user_ids, index.user_ids, "user ids of test", f"user ids of {index.what}"
-    )
+    return ids.match(test.user_ids, index.user_ids, "user ids of test", f"user ids of {index.what}")
 
 
 def _sorted_items(index: SourceIndex) -> tuple[Int64 | None, npt.NDArray[Any] | None]:
@@ -304,9 +304,7 @@ def _exclude(
                 "ids row u of both is the same user."
             )
     elif not np.array_equal(train.user_ids, test.user_ids):
-        rows = ids.match(
-            test.user_ids, train.user_ids, "user ids of test", "user ids of train"
-        )
+        rows = ids.match(test.user_ids, train.user_ids, "user ids of test", "user ids of train")
         train = _take_users(train, rows)
     indptr, items = train.indptr, train.items
     trained = np.diff(indptr) > 0
@@ -328,9 +326,7 @@ def _take_users(data: Interactions, rows: Int64) -> Interactions:
     return Interactions(indptr=indptr, items=items, n_items=data.n_items)
 
 
-def _overlap(
-    indptr: Int64, items: Int32, other_indptr: Int64, other: Int32, n_items: int
-) -> Bool:
+def _overlap(indptr: Int64, items: Int32, other_indptr: Int64, other: Int32, n_items: int) -> Bool:
     """Return which items of a user are among the user's other items, both ascending."""
     if not len(items) or not len(other):
         return np.zeros(len(items), bool)

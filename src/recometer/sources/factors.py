@@ -136,7 +136,7 @@ class Factors(Source):
         with np.errstate(over="ignore", invalid="ignore"):
             bound = n_factors * _largest(self._users) * _largest(self._items)
             bound += _largest(self._item_bias) + _largest(self._user_bias)
-        return bool(bound < np.finfo(self._items.dtype).max / 4)
+        return bool(bound < float(np.finfo(self._items.dtype).max) / 4)
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""

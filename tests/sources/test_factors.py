@@ -1,0 +1,443 @@
+"""Factors: exact ranks, whatever the layout, ids, threads and blocks."""
+
+import os
+import subprocess
+import sys
+import uuid
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer import _kernel, tasks
+from recometer.errors import DataWarning, InputError, InputTypeError
+from recometer.ranks import UserFlag
+from recometer.sources import factors as factors_module
+from recometer.sources.base import Request
+
+ALL = "precision@5 tprecision@5 recall@5 ap@5 tap@5 ndcg@5 hit@5 rr@5 roc_auc pr_auc rprecision"
+
+
+class Data:
+    """Random factors with train and test that do not overlap."""
+
+    def __init__(self, seed=0, n_users=60, n_items=300, n_factors=8, dtype=np.float32, whole=False):
+        rng = np.random.default_rng(seed)
+        draw = (lambda s: rng.integers(-2, 3, s)) if whole else rng.standard_normal
+        self.users = np.asarray(draw((n_users, n_factors))).astype(dtype)
+        self.items = np.asarray(draw((n_items, n_factors))).astype(dtype)
+        kind = rng.random((n_users, n_items))
+        self.train = sp.csr_array((kind < 0.1).astype(np.float64))
+        graded = np.where((kind > 0.95), rng.integers(1, 5, kind.shape), 0)
+        self.test = sp.csr_array(graded.astype(np.float64))
+
+    def evaluate(self, source=None, **options):
+        source = rm.Factors(self.users, self.items) if source is None else source
+        return rm.evaluate(source, self.test, train=self.train, metrics=ALL, **options)
+
+
+def same(left, right):
+    assert list(left.values) == list(right.values)
+    for name in left.values:
+        np.testing.assert_array_equal(left.values[name], right.values[name], err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return Data()
+
+
+def expected_ranks(data, user):
+    scores = data.users[user].astype(np.float64) @ data.items.astype(np.float64).T
+    candidates = np.setdiff1d(np.arange(len(data.items)), data.train[[user]].indices)
+    order = candidates[np.argsort(-scores[candidates], kind="stable")]
+    return {item: place for place, item in enumerate(order)}
+
+
+def test_ranks_are_those_of_sorting(data):
+    test = rm.Interactions.of(data.test)
+    ranks = rm.Factors(data.users, data.items).rank(
+        Request(test, rm.Interactions.of(data.train), threads=2)
+    )
+    for user in range(test.n_users):
+        part = slice(ranks.indptr[user], ranks.indptr[user + 1])
+        places = expected_ranks(data, user)
+        assert ranks.above[part].tolist() == [places[i] for i in ranks.item[part].tolist()]
+        assert ranks.above[part].tolist() == sorted(ranks.above[part].tolist())
+        assert ranks.n_candidates[user] == len(places)
+        values = data.test[[user]].toarray()[0]
+        np.testing.assert_array_equal(ranks.gain[part], values[ranks.item[part]])
+
+
+def test_only_the_top_is_exact_where_only_the_top_is_asked_for(data):
+    request = Request(rm.Interactions.of(data.test), rm.Interactions.of(data.train))
+    source = rm.Factors(data.users, data.items)
+    whole = source.rank(request)
+    top = source.rank(Request(request.test, request.train, depth=5))
+    within = (whole.above >= 0) & (whole.above < 5)
+    assert (top.above[within] == whole.above[within]).all()
+    assert (top.above[~within] == -1).all()
+    assert (top.depth == 5).all()
+    np.testing.assert_array_equal(top.n_candidates, whole.n_candidates)
+
+
+def test_cut_offs_alone_give_what_all_metrics_give(data):
+    whole = data.evaluate()
+    for ties in ("expected", "pessimistic", "random", "item"):
+        names = "ndcg@5 recall@5 ap@5"
+        alone = rm.evaluate(
+            rm.Factors(data.users, data.items),
+            data.test,
+            train=data.train,
+            metrics=names,
+            ties=ties,
+        )
+        for name in names.split():
+            np.testing.assert_array_equal(alone[name], whole[name])
+
+
+LAYOUTS = {
+    "fortran": np.asfortranarray,
+    "every second row": lambda a: np.repeat(a, 2, axis=0)[::2],
+    "every second column": lambda a: np.repeat(a, 2, axis=1)[:, ::2],
+    "backwards": lambda a: a[::-1].copy()[::-1],
+    "read only": lambda a: _read_only(a),
+    "not aligned": lambda a: _not_aligned(a),
+}
+
+
+def _read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def _not_aligned(array):
+    raw = np.zeros(array.nbytes + 1, np.uint8)[1:].view(array.dtype).reshape(array.shape)
+    raw[:] = array
+    return raw
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_any_layout_gives_the_same_bits(layout, dtype):
+    data = Data(dtype=dtype)
+    laid_out = rm.Factors(LAYOUTS[layout](data.users), LAYOUTS[layout](data.items))
+    same(data.evaluate(laid_out), data.evaluate())
+
+
+def test_memory_mapped_factors(data, tmp_path):
+    np.save(tmp_path / "users.npy", data.users)
+    np.save(tmp_path / "items.npy", data.items)
+    mapped = [np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("users", "items")]
+    source = rm.Factors(*mapped)
+    assert isinstance(source.arrays()["items"], np.memmap)
+    same(data.evaluate(source), data.evaluate())
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_threads_and_blocks_change_nothing(whole, monkeypatch):
+    data = Data(n_users=200, n_items=5000, whole=whole)
+    expected = data.evaluate(threads=1, ties="item")
+    for threads, users, judged, seconds in (
+        (2, 1024, 10**5, 1),
+        (3, 7, 10**5, 1e-9),
+        (5, 1, 10**5, 1e-4),
+        (1, 64, 40, 1),
+    ):
+        monkeypatch.setattr(factors_module, "USERS_PER_TASK", users)
+        monkeypatch.setattr(factors_module, "JUDGED_PER_TASK", judged)
+        monkeypatch.setattr(factors_module, "SECONDS_PER_CALL", seconds)
+        same(data.evaluate(threads=threads, ties="item"), expected)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_instruction_sets_change_nothing(whole, monkeypatch):
+    data = Data(n_users=50, n_items=3000, n_factors=33, whole=whole)
+    sets = _kernel.instruction_sets()
+    # Without fused arithmetic only exact scores must agree.
+    results = []
+    for name in sets if whole else [s for s in sets if s != "plain"]:
+        monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", name)
+        results.append(data.evaluate(ties="item"))
+    for result in results[1:]:
+        same(result, results[0])
+
+
+def test_an_item_bias_ranks_for_everybody(data):
+    popularity = data.train.sum(axis=0)
+    source = rm.Factors(None, None, item_bias=popularity)
+    as_factors = rm.Factors(np.ones((60, 1)), popularity[:, None])
+    same(data.evaluate(source), data.evaluate(as_factors))
+
+
+def test_biases(data):
+    bias = np.random.default_rng(5).standard_normal(300)
+    users, items = data.users.astype(np.float64), data.items.astype(np.float64)
+    source = rm.Factors(users, items, item_bias=bias, user_bias=np.arange(60.0))
+    appended = rm.Factors(np.c_[np.ones(60), users], np.c_[bias, items])
+    same(data.evaluate(source), data.evaluate(appended))
+
+
+def relabelled(data, users, items):
+    """Frames with ids instead of positions, rows shuffled, and the factors to match."""
+    import polars as pl
+
+    def frame(matrix, seed):
+        coo = matrix.tocoo()
+        table = pl.DataFrame(
+            {
+                "user_id": [users[u] for u in coo.row.tolist()],
+                "item_id": [items[i] for i in coo.col.tolist()],
+                "rating": coo.data,
+            }
+        )
+        return table.sample(fraction=1, shuffle=True, seed=seed)
+
+    return frame(data.test, 1), frame(data.train, 2)
+
+
+@pytest.mark.parametrize("kind", ["int", "str"])
+def test_ids_in_any_order(data, kind):
+    rng = np.random.default_rng(2)
+    users = (rng.permutation(60) * 10 - 5).tolist()
+    items = (rng.permutation(300) + 10**12).tolist()
+    if kind == "str":
+        users, items = [f"u{u}" for u in users], [f"i-{i}" for i in items]
+    test, train = relabelled(data, users, items)
+    source = rm.Factors(data.users, data.items, user_ids=users, item_ids=items)
+    result = rm.evaluate(source, test, train=train, metrics=ALL)
+    expected = data.evaluate()
+    place = {user: row for row, user in enumerate(users)}
+    rows = [place[user] for user in result.user_ids.tolist()]
+    for name in expected.values:
+        np.testing.assert_array_equal(result[name], expected[name][rows], err_msg=name)
+
+
+def test_item_order_is_that_of_the_ids_and_not_of_the_rows():
+    ids = [30, 10, 20, 40]
+    source = rm.Factors(None, None, item_bias=np.ones(4) * [1, 1, 1, 0], item_ids=ids)
+    test = {1: [10], 2: [20], 3: [30]}
+    result = rm.evaluate(source, test, metrics="rr", ties="item")
+    assert result["rr"].tolist() == [1, 1 / 2, 1 / 3]
+    result = rm.evaluate(source, test, metrics="rr", ties="item_desc")
+    assert result["rr"].tolist() == [1 / 3, 1 / 2, 1]
+
+
+def test_uuids():
+    users = [uuid.UUID(int=i) for i in (7, 3)]
+    source = rm.Factors(
+        [[1.0], [2.0]], [[1.0], [2.0], [3.0]], user_ids=users, item_ids=["a", "b", "c"]
+    )
+    result = rm.evaluate(source, {users[0]: ["a"], users[1]: ["c"]}, metrics="rr")
+    assert result.user_ids.tolist() == [users[1], users[0]]
+    assert result["rr"].tolist() == [1.0, 1 / 3]
+
+
+def test_strangers_are_counted_and_follow_their_rules():
+    source = rm.Factors(
+        [[1.0], [1.0]], [[3.0], [2.0], [1.0]], user_ids=["ann", "bob"], item_ids=["a", "b", "c"]
+    )
+    test = {"ann": ["b", "new"], "bob": ["a", "c"], "eve": ["a"]}
+    train = {"ann": ["a"], "bob": ["a"], "zoe": ["old"]}
+    result = rm.evaluate(source, test, train=train, metrics="recall@1 rr roc_auc")
+    assert result.counts == {
+        "items_unknown": 1,
+        "relevant_unranked": 1,
+        "train_test_overlap": 1,
+        "users_unknown": 1,
+    }
+    assert result["recall@1"].tolist() == [0.5, 0.0, 0.0]
+    assert result["rr"].tolist() == [1.0, 0.5, 0.0]
+    assert result["roc_auc"].tolist() == [0.5, 0.0, 0.0]
+    assert result.n_excluded.tolist() == [1, 1, 0]
+    text = str(result)
+    for words in ("source does not know", "also in train"):
+        assert words in text
+    known = rm.evaluate(source, test, train=train, metrics="recall@1", users="known")
+    assert np.isnan(known["recall@1"][2])
+
+
+@given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
+@settings(max_examples=30, deadline=None)
+def test_exact_scores_agree_with_plain_sorting(seed, ties):
+    """With whole-number factors, ties are many; rr under an item order is plain sorting."""
+    data = Data(seed, n_users=6, n_items=40, n_factors=2, whole=True)
+    result = rm.evaluate(
+        rm.Factors(data.users, data.items), data.test, train=data.train, metrics="rr", ties=ties
+    )
+    if ties not in ("item", "item_desc"):
+        return
+    scores = data.users @ data.items.T
+    for user in range(6):
+        relevant = data.test[[user]].indices
+        if not len(relevant) or np.isnan(result["rr"][user]):
+            continue
+        candidates = np.setdiff1d(np.arange(40), data.train[[user]].indices)
+        tie_break = candidates if ties == "item" else -candidates
+        order = candidates[np.lexsort((tie_break, -scores[user, candidates]))]
+        first = np.flatnonzero(np.isin(order, relevant))[0]
+        assert result["rr"][user] == 1 / (first + 1)
+
+
+# ------------------------------------------------------------------ numbers that are not finite
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_user_with_such_factors_is_undefined(data, value):
+    users = data.users.copy()
+    users[3, 2] = value
+    result = data.evaluate(rm.Factors(users, data.items))
+    expected = data.evaluate()
+    for name in result.values:
+        assert np.isnan(result[name][3])
+        others = np.arange(60) != 3
+        np.testing.assert_array_equal(result[name][others], expected[name][others])
+    flag = UserFlag.NAN_SCORE if np.isnan(value) else UserFlag.INFINITE_SCORE
+    assert result.flags[3] & np.uint32(flag)
+
+
+def test_an_item_with_nan_spares_those_who_have_it_in_training(data):
+    items = data.items.copy()
+    items[7] = np.nan
+    result = data.evaluate(rm.Factors(data.users, items))
+    trained = data.train[:, [7]].toarray()[:, 0] > 0
+    assert trained.any()
+    defined = ~np.isnan(result["roc_auc"])
+    assert (defined <= trained).all()
+    assert defined.any()
+
+
+@pytest.mark.parametrize("nan_scores", ["first", "last"])
+def test_nan_can_be_ranked(data, nan_scores):
+    items = data.items.copy()
+    items[7] = np.nan
+    result = data.evaluate(rm.Factors(data.users, items), nan_scores=nan_scores)
+    finite = data.users @ np.nan_to_num(data.items).T
+    finite[:, 7] = 1e6 if nan_scores == "first" else -1e6
+    bias_only = data.evaluate(rm.Scores(finite.astype(np.float64)))
+    np.testing.assert_allclose(result["roc_auc"], bias_only["roc_auc"], atol=1e-3)
+
+
+def test_all_users_undefined_is_an_error(data):
+    with pytest.raises(InputError, match=r"All .* users have a NaN or infinite score.*Hint"):
+        data.evaluate(rm.Factors(data.users * np.nan, data.items))
+
+
+def test_finite_factors_may_overflow(data):
+    """Scores of 1e39 do not fit in float32: these users, and only they, are undefined."""
+    users = data.users.copy()
+    users[4] = 3e38
+    result = data.evaluate(rm.Factors(users, data.items * 10))
+    assert np.isnan(result["roc_auc"][4])
+    assert not np.isnan(np.delete(result["roc_auc"], 4)).any()
+
+
+def test_constant_scores(data):
+    users = data.users.copy()
+    users[2] = 0
+    assert np.isnan(data.evaluate(rm.Factors(users, data.items))["ndcg@5"][2])
+    tied = data.evaluate(rm.Factors(users, data.items), constant_scores="ties")
+    assert tied["roc_auc"][2] == 0.5
+
+
+# ------------------------------------------------------------------ wrong input
+
+
+def test_messages_of_the_constructor(data):
+    users, items = data.users, data.items
+    for arguments, options, error, message in (
+        ((users, items[:, :3]), {}, InputError, r"8 factors, but items have 3 .*\(60, 8\)"),
+        ((users, items.T), {}, InputError, "Hint: is one of them transposed"),
+        ((users, items[0]), {}, InputError, r"items of Factors have shape \(8,\), expected two"),
+        ((users, None), {}, InputError, "users, but items is None"),
+        ((None, None), {}, InputError, "nothing to rank by"),
+        ((users, items[:0]), {}, InputError, "no items"),
+        ((users, items), {"item_bias": np.ones(3)}, InputError, "item_bias of Factors has 3"),
+        ((users, items), {"user_bias": np.ones((3, 3))}, InputError, "expected one dimension"),
+        ((users, items), {"item_ids": [1, 2]}, InputError, "300 items, but 2 item_ids"),
+        ((users, items), {"user_ids": [1] * 60}, InputError, "distinct, 1 is there twice"),
+        ((np.array([["x"]]), items), {}, InputTypeError, "dtype <U1, expected float32"),
+    ):
+        with pytest.raises(error, match=message):
+            rm.Factors(*arguments, **options)
+
+
+def test_other_dtypes_are_converted_and_said_so(data):
+    with pytest.warns(DataWarning, match="users of Factors were converted from float32 to float64"):
+        source = rm.Factors(data.users, data.items.astype(np.float64))
+    assert source.describe().endswith("float64")
+    with pytest.warns(DataWarning, match="from float16 to float32"):
+        rm.Factors(data.users.astype(np.float16), data.items)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rm.Factors(data.users.tolist(), data.items.tolist())
+
+
+def test_messages_of_shapes_and_ids_that_do_not_fit(data):
+    source = rm.Factors(data.users, data.items)
+    named = rm.Factors(data.users, data.items, user_ids=range(60), item_ids=range(300))
+    for which, test, train, error, message in (
+        (source, data.test[:, :9], None, InputError, "300 items, but test has 9"),
+        (source, data.test[:9], None, InputError, "60 users, but test has 9"),
+        (source, data.test, data.train[:9], InputError, "train has 9 users, but test has 60"),
+        (source, data.test, data.train[:, :9], InputError, "300 items, but train has 9"),
+        (source, {1: [2]}, None, InputError, "test has user ids, but Factors has none.*Hint"),
+        (named, data.test, None, InputError, "Factors has user ids, but test has none.*Hint"),
+        (named, {"a": [2]}, None, InputTypeError, r"user ids of test are of type str.*'a'.*int"),
+        (named, {1: ["b"]}, None, InputTypeError, r"item ids of test are of type str.*'b'.*int"),
+        (named, {1: [2]}, {"a": [3]}, InputTypeError, "user ids of train"),
+        (named, {999: [2]}, None, InputError, "none of the 1 users of test"),
+        (named, {}, None, InputError, "test is empty"),
+    ):
+        with pytest.raises(error, match=message):
+            rm.evaluate(which, test, train=train, metrics="ndcg@5")
+
+
+# ------------------------------------------------------------------ long work
+
+
+INTERRUPTED = """
+import numpy as np, scipy.sparse as sp, sys, threading, time
+import recometer as rm
+n = 40_000
+rng = np.random.default_rng(0)
+users, items = (rng.standard_normal((n, 128), dtype=np.float32) for _ in range(2))
+test = sp.csr_array((np.ones(n), np.arange(n), np.arange(n + 1)), shape=(n, n))
+print("ready", flush=True)
+try:
+    rm.evaluate(rm.Factors(users, items), test, metrics="roc_auc")
+except KeyboardInterrupt:
+    print("interrupted", threading.active_count(), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_ctrl_c_stops_and_leaves_nothing_running():
+    import signal
+    import time
+
+    code = [sys.executable, "-c", INTERRUPTED]
+    with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        assert process.stdout.readline() == "interrupted 1\n"
+        # 0.5 s is promised; a loaded machine gets more.
+        assert time.monotonic() - sent < 5
+
+
+def test_progress_is_shown_when_asked_for(data, capsys):
+    data.evaluate(progress=True)
+    assert "Ranking" in capsys.readouterr().err
+    data.evaluate()
+    assert capsys.readouterr().err == ""
+
+
+def test_threads_default_to_the_processors_of_the_process():
+    assert tasks.resolve_threads(None) >= 1

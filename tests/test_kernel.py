@@ -1,0 +1,281 @@
+"""The native kernel against its NumPy twin, on every instruction set of this processor.
+
+Small whole numbers make every score exact, so the two must agree to the last count.
+"""
+
+import itertools
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recometer import _kernel
+from recometer._kernel import reference
+
+SETS = _kernel.instruction_sets()
+NO_LIMIT = 2**62
+
+
+def ragged(rng, n_users, n_items, most, avoid=None):
+    """Random items per user, ascending; `avoid` is another such table to stay clear of."""
+    rows = []
+    for user in range(n_users):
+        pool = np.arange(n_items)
+        if avoid is not None:
+            pool = np.setdiff1d(pool, avoid[1][avoid[0][user] : avoid[0][user + 1]])
+        size = min(int(rng.integers(0, most + 1)), len(pool))
+        rows.append(np.sort(rng.choice(pool, size, replace=False)))
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return indptr, np.concatenate([*rows, []]).astype(np.int32)
+
+
+class Problem:
+    """A generated call of rank_factors."""
+
+    def __init__(self, seed, n_users, n_items, n_factors, dtype, high, most, most_excluded, how):
+        rng = np.random.default_rng(seed)
+        self.users = rng.integers(-high, high + 1, (n_users, n_factors)).astype(dtype)
+        self.items = rng.integers(-high, high + 1, (n_items, n_factors)).astype(dtype)
+        self.bias = rng.integers(-high, high + 1, n_items).astype(dtype) if how % 2 else None
+        self.rows = rng.permutation(n_items) if how % 3 == 1 else None
+        if how % 3 == 2:
+            self.items = np.asfortranarray(self.items)
+        if how % 5 == 4 and n_factors:
+            self.items = np.repeat(self.items, 2, axis=0)[::2]
+        self.judged = ragged(rng, n_users, n_items, most)
+        self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
+
+    def run(self, score, rank, *, cuts=(), limit=NO_LIMIT, check=False, nan_rule=0):
+        factors = (self.users, self.items, self.bias, self.rows)
+        scores = np.empty(len(self.judged[1]), self.users.dtype)
+        score(*factors, *self.judged, scores)
+        if nan_rule:
+            scores[np.isnan(scores)] = np.inf if nan_rule == reference.NAN_FIRST else -np.inf
+        counts = [np.zeros(len(scores), np.int64) for _ in range(3)]
+        flags = np.zeros(len(self.users), np.uint32)
+        for first, last in zip((0, *cuts), (*cuts, len(self.items)), strict=True):
+            lost = rank(
+                *factors,
+                first,
+                last,
+                *self.excluded,
+                *self.judged,
+                scores,
+                *counts,
+                limit,
+                check,
+                nan_rule,
+                flags,
+            )
+            assert lost == -1
+        return scores, *counts, flags
+
+    def native(self, instruction_set, **options):
+        return self.run(
+            lambda *a: _kernel.score_items(instruction_set, *a),
+            lambda *a: _kernel.rank_factors(instruction_set, *a),
+            **options,
+        )
+
+    def twin(self, **options):
+        return self.run(reference.score_items, reference.rank_factors, **options)
+
+
+# Around the tile's edges (users in groups of 4, 6, 14; items in panels of 8, 16, 32 and chunks
+# of 64, 128, 256), and beyond.
+USERS = [1, 3, 4, 5, 6, 7, 11, 12, 13, 14, 15, 29]
+ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 257, 511, 513, 700]
+FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@given(
+    seed=st.integers(0, 2**31),
+    n_users=st.sampled_from(USERS),
+    n_items=st.sampled_from(ITEMS),
+    n_factors=st.sampled_from(FACTORS),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    high=st.sampled_from([0, 1, 3, 100]),
+    most=st.sampled_from([0, 1, 2, 4, 10, 40]),
+    most_excluded=st.sampled_from([0, 3, 60]),
+    how=st.integers(0, 29),
+    check=st.booleans(),
+)
+@settings(max_examples=120, deadline=None)
+def test_native_and_twin_agree(instruction_set, check, **problem):
+    problem = Problem(**problem)
+    expected = problem.twin(check=check)
+    cut = len(problem.items) // 3
+    for cuts in ((), (cut,), (cut, cut), (cut, 2 * cut)):
+        for name, mine, other in zip(
+            ("scores", "above", "tied", "before", "flags"),
+            problem.native(instruction_set, cuts=cuts, check=check),
+            expected,
+            strict=True,
+        ):
+            np.testing.assert_array_equal(mine, other, err_msg=f"{name}, cut at {cuts}")
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize(("judged", "excluded"), [(3000, 0), (0, 3000), (1500, 1500)])
+def test_thousands_of_judged_and_excluded_items(instruction_set, judged, excluded):
+    for dtype, high in ((np.float32, 2), (np.float64, 50), (np.float32, 0)):
+        problem = Problem(7, 3, 4099, 5, dtype, high, judged, excluded, how=1)
+        for mine, other in zip(problem.native(instruction_set), problem.twin(), strict=True):
+            np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+def test_counts_beyond_what_the_planes_hold_between_two_flushes(instruction_set):
+    """One factorless user with a catalogue longer than a block of packed items."""
+    n_items = 150_000
+    bias = (np.arange(n_items) % 7).astype(np.float32)
+    empty, indptr = np.zeros(0, np.int32), np.array([0, 3])
+    judged = np.array([0, 6, n_items - 1], np.int32)
+    scores = np.ascontiguousarray(bias[judged])
+    counts = [np.zeros(3, np.int64) for _ in range(3)]
+    nothing = np.zeros((n_items, 0), np.float32)
+    _kernel.rank_factors(
+        instruction_set,
+        nothing[:1],
+        nothing,
+        bias,
+        None,
+        0,
+        n_items,
+        np.zeros(2, np.int64),
+        empty,
+        indptr,
+        judged,
+        scores,
+        *counts,
+        NO_LIMIT,
+        False,
+        0,
+        np.zeros(1, np.uint32),
+    )
+    np.testing.assert_array_equal(counts[0], [(bias > s).sum() for s in scores])
+    np.testing.assert_array_equal(counts[1], [(bias == s).sum() - 1 for s in scores])
+    np.testing.assert_array_equal(
+        counts[2], [(bias[:i] == s).sum() for i, s in zip(judged, scores, strict=True)]
+    )
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@given(seed=st.integers(0, 2**31), limit=st.integers(0, 30), how=st.integers(0, 29))
+@settings(max_examples=60, deadline=None)
+def test_a_limit_keeps_what_lies_within_it(instruction_set, seed, limit, how):
+    problem = Problem(seed, 9, 2000, 3, np.float32, 20, 12, 30, how)
+    _, above, tied, before, _ = problem.twin()
+    within = above < limit
+    for cuts in ((), (700,)):
+        mine = problem.native(instruction_set, cuts=cuts, limit=limit)
+        for counts, expected in zip(mine[1:4], (above, tied, before), strict=True):
+            np.testing.assert_array_equal(counts[within], expected[within])
+        assert (mine[1][~within] >= limit).all()
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("nan_rule", [0, 1, 2])
+@given(seed=st.integers(0, 2**31), dtype=st.sampled_from([np.float32, np.float64]))
+@settings(max_examples=40, deadline=None)
+def test_scores_that_are_not_finite(instruction_set, nan_rule, seed, dtype):
+    problem = Problem(seed, 9, 70, 3, dtype, 5, 8, 8, how=1)
+    rng = np.random.default_rng(seed)
+    for value in (np.nan, np.inf, -np.inf):
+        if rng.random() < 0.6:
+            problem.items[rng.integers(70), rng.integers(3)] = value
+    with np.errstate(invalid="ignore"):
+        expected = problem.twin(check=True, nan_rule=nan_rule)
+    mine = problem.native(instruction_set, check=True, nan_rule=nan_rule)
+    # A user without judged items that can be ranked is not looked at.
+    looked_at = [np.isfinite(expected[0][a:b]).any() for a, b in _slices(problem.judged[0])]
+    np.testing.assert_array_equal(mine[4][looked_at], expected[4][looked_at])
+    for counts, other in zip(mine[1:4], expected[1:4], strict=True):
+        np.testing.assert_array_equal(counts, other)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("nan_rule", [0, 1, 2])
+@given(
+    seed=st.integers(0, 2**31),
+    n_items=st.sampled_from([1, 15, 16, 17, 256, 300]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    permuted=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_given_scores(instruction_set, nan_rule, seed, n_items, dtype, permuted):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-3, 4, (6, n_items)).astype(dtype)
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    scores[rng.random(scores.shape) < 0.02] = np.nan
+    scores[rng.random(scores.shape) < 0.02] = np.inf
+    columns = rng.permutation(n_items) if permuted else None
+    judged = ragged(rng, 6, n_items, 20)
+    excluded = ragged(rng, 6, n_items, 10, avoid=judged)
+    users = np.repeat(np.arange(6), np.diff(judged[0]))
+    judged_scores = scores[users, judged[1] if columns is None else columns[judged[1]]]
+    judged_scores[np.isneginf(judged_scores)] = np.nan  # as the source does: no candidates
+    keep = ~np.isnan(judged_scores)
+    offsets = np.concatenate([[0], np.cumsum(keep)])
+    judged = offsets[judged[0]], judged[1][keep]
+    judged_scores = judged_scores[keep]
+
+    def run(rank):
+        counts = [np.zeros(len(judged_scores), np.int64) for _ in range(3)]
+        flags, gone = np.zeros(6, np.uint32), np.zeros(6, np.int64)
+        rest = (*counts, NO_LIMIT, nan_rule, flags, gone)
+        assert rank(scores, columns, *excluded, *judged, judged_scores, *rest) == -1
+        return *counts, flags, gone
+
+    mine = run(lambda *arguments: _kernel.rank_scores(instruction_set, *arguments))
+    for one, other in zip(mine, run(reference.rank_scores), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 2)), max_size=6), max_size=5))
+def test_best_first(users):
+    indptr = np.concatenate([[0], np.cumsum([len(user) for user in users])]).astype(np.int64)
+    table = np.array([row for user in users for row in user], np.int64).reshape(-1, 2)
+    above, before = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
+    mine, other = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
+    _kernel.best_first(indptr, above, before, mine)
+    reference.best_first(indptr, above, before, other)
+    np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_all_sets_with_fused_arithmetic_give_the_same_bits(dtype):
+    """Random factors: every score is rounded, and ranks must not depend on the vectors' width."""
+    rng = np.random.default_rng(3)
+    problem = Problem(3, 40, 3000, 37, dtype, 3, 30, 30, how=0)
+    problem.users = rng.standard_normal(problem.users.shape).astype(dtype)
+    problem.items = rng.standard_normal(problem.items.shape).astype(dtype)
+    fused = [name for name in SETS if name != "plain"]
+    results = [problem.native(name) for name in fused]
+    for result in results[1:]:
+        for mine, other in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(mine, other)
+
+
+def test_the_instruction_set_can_be_chosen():
+    environment = {**os.environ, "RECOMETER_INSTRUCTION_SET": "plain"}
+    code = "from recometer import _kernel; print(_kernel.instruction_set())"
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "plain"
+
+
+def test_an_instruction_set_that_is_not_there(monkeypatch):
+    monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", "sse9")
+    with pytest.raises(ValueError, match="'sse9' is not one that this processor has: .*plain"):
+        _kernel.instruction_set()
+
+
+def _slices(indptr):
+    return itertools.pairwise(indptr)
