@@ -75,7 +75,7 @@ struct SortedJudged {
         // Positions are absolute; the scratch holds this block's alone.
         std::int64_t* const from = order.data() - table.indptr[0];
         sort_judged(table, n_users, scores.data(), from, order_end.data());
-        judged = {table,        scores.data(), from, order_end.data(),
+        judged = {table,        scores.data(), from,         order_end.data(),
                   above.data(), tied.data(),   before.data()};
     }
 };
@@ -89,13 +89,12 @@ void bind(nb::module_& m) {
            In1<std::int64_t> indptr, In1<std::int32_t> listed, Out1<Real> scores) {
             require(users.shape(1) == items.shape(1), "users and items differ in factors");
             require(scores.shape(0) == listed.shape(0), "one score per listed item");
-            const ScoreItems<Real> problem{
-                users.data(),
-                users.shape(0),
-                users.shape(1),
-                item_factors<Real>(items, bias, rows),
-                ragged(indptr, listed, users.shape(0)),
-                scores.data()};
+            const ScoreItems<Real> problem{users.data(),
+                                           users.shape(0),
+                                           users.shape(1),
+                                           item_factors<Real>(items, bias, rows),
+                                           ragged(indptr, listed, users.shape(0)),
+                                           scores.data()};
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
             kernel(chosen, Real{}).score_items(problem);
@@ -108,12 +107,11 @@ void bind(nb::module_& m) {
     m.def(
         "rank_factors",
         [](const std::string& set, In2<Real> users, Strided2<Real> items,
-           std::optional<In1<Real>> bias, std::optional<In1<std::int64_t>> rows,
-           std::int64_t first, std::int64_t last, In1<std::int64_t> excluded_indptr,
-           In1<std::int32_t> excluded, In1<std::int64_t> judged_indptr,
-           In1<std::int32_t> judged_items, In1<Real> judged_scores, Out1<std::int64_t> above,
-           Out1<std::int64_t> tied, Out1<std::int64_t> before, std::int64_t limit, bool check,
-           int nan_rule, Out1<std::uint32_t> flags) {
+           std::optional<In1<Real>> bias, std::optional<In1<std::int64_t>> rows, std::int64_t first,
+           std::int64_t last, In1<std::int64_t> excluded_indptr, In1<std::int32_t> excluded,
+           In1<std::int64_t> judged_indptr, In1<std::int32_t> judged_items, In1<Real> judged_scores,
+           Out1<std::int64_t> above, Out1<std::int64_t> tied, Out1<std::int64_t> before,
+           std::int64_t limit, bool check, int nan_rule, Out1<std::uint32_t> flags) {
             const std::size_t n_users = users.shape(0);
             require(users.shape(1) == items.shape(1), "users and items differ in factors");
             const ItemFactors<Real> factors = item_factors<Real>(items, bias, rows);
@@ -152,12 +150,12 @@ void bind(nb::module_& m) {
 
     m.def(
         "rank_scores",
-        [](const std::string& set, Strided2<Real> scores,
-           std::optional<In1<std::int64_t>> columns, In1<std::int64_t> excluded_indptr,
-           In1<std::int32_t> excluded, In1<std::int64_t> judged_indptr,
-           In1<std::int32_t> judged_items, In1<Real> judged_scores, Out1<std::int64_t> above,
-           Out1<std::int64_t> tied, Out1<std::int64_t> before, std::int64_t limit, int nan_rule,
-           Out1<std::uint32_t> flags, Out1<std::int64_t> no_candidates) {
+        [](const std::string& set, Strided2<Real> scores, std::optional<In1<std::int64_t>> columns,
+           In1<std::int64_t> excluded_indptr, In1<std::int32_t> excluded,
+           In1<std::int64_t> judged_indptr, In1<std::int32_t> judged_items, In1<Real> judged_scores,
+           Out1<std::int64_t> above, Out1<std::int64_t> tied, Out1<std::int64_t> before,
+           std::int64_t limit, int nan_rule, Out1<std::uint32_t> flags,
+           Out1<std::int64_t> no_candidates) {
             const std::size_t n_users = scores.shape(0);
             require(scores.shape(1) <= 1 || scores.stride(1) == 1,
                     "the scores of a user must be contiguous");
@@ -220,8 +218,8 @@ NB_MODULE(_native, m) {
             nb::gil_scoped_release release;
             best_first(indptr.data(), n_users, above.data(), before.data(), order.data());
         },
-        nb::arg("indptr").noconvert(), nb::arg("above").noconvert(),
-        nb::arg("before").noconvert(), nb::arg("order").noconvert());
+        nb::arg("indptr").noconvert(), nb::arg("above").noconvert(), nb::arg("before").noconvert(),
+        nb::arg("order").noconvert());
     bind<float>(m);
     bind<double>(m);
 }

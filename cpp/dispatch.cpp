@@ -20,8 +20,8 @@ std::vector<const InstructionSet*> instruction_sets() {
 }
 
 template <class Real>
-void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores,
-                 std::int64_t* order, std::int64_t* order_end) {
+void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, std::int64_t* order,
+                 std::int64_t* order_end) {
     for (std::size_t u = 0; u < n_users; ++u) {
         std::int64_t* const begin = order + judged.indptr[u];
         std::int64_t* end = begin;
@@ -37,8 +37,7 @@ void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores,
 }
 
 template void sort_judged(const Ragged&, std::size_t, const float*, std::int64_t*, std::int64_t*);
-template void sort_judged(const Ragged&, std::size_t, const double*, std::int64_t*,
-                          std::int64_t*);
+template void sort_judged(const Ragged&, std::size_t, const double*, std::int64_t*, std::int64_t*);
 
 void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int64_t* above,
                 const std::int64_t* before, std::int64_t* order) {

@@ -30,15 +30,15 @@
 namespace recometer {
 namespace {
 
-constexpr int kChunkVectors = 16;                   // vectors counted in one go
-constexpr int kLowPlanes = 4;                       // log2(kChunkVectors)
+constexpr int kChunkVectors = 16;  // vectors counted in one go
+constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
 constexpr int kPlanes = kLowPlanes + 8;
-constexpr std::int64_t kMaxChunks = 255;            // counted between two flushes: 8 planes
-constexpr std::size_t kPackedBytes = 256 * 1024;    // packed item factors: part of level-2 cache
+constexpr std::int64_t kMaxChunks = 255;          // counted between two flushes: 8 planes
+constexpr std::size_t kPackedBytes = 256 * 1024;  // packed item factors: part of level-2 cache
 
 template <class T>
 class Buffer {
-   public:
+ public:
     explicit Buffer(std::size_t size) {
         const std::size_t bytes = (size * sizeof(T) + 64 + 63) / 64 * 64;
         data_ = static_cast<T*>(std::aligned_alloc(64, bytes));
@@ -53,7 +53,7 @@ class Buffer {
         return data_[i];
     }
 
-   private:
+ private:
     T* data_;
 };
 
@@ -98,7 +98,7 @@ struct Counting {
     template <int L>
     __attribute__((noinline)) static std::uint32_t count(const Real* scores, const Real* tables,
                                                          Int* planes, int n_planes,
-                               std::uint32_t* ties) {
+                                                         std::uint32_t* ties) {
         decltype(S::table(tables)) level[S::kLevels];
         for (int l = 0; l < L; ++l) level[l] = S::table(tables + l * kTable);
         const Vec root = S::broadcast(tables[0]);
@@ -167,14 +167,19 @@ struct Counting {
     static std::uint32_t count(int levels, const Real* scores, const Real* tables, Int* planes,
                                int n_planes, std::uint32_t* ties) {
         switch (levels) {
-            case 1: return count<1>(scores, tables, planes, n_planes, ties);
-            case 2: return count<2>(scores, tables, planes, n_planes, ties);
-            case 3: return count<3>(scores, tables, planes, n_planes, ties);
+            case 1:
+                return count<1>(scores, tables, planes, n_planes, ties);
+            case 2:
+                return count<2>(scores, tables, planes, n_planes, ties);
+            case 3:
+                return count<3>(scores, tables, planes, n_planes, ties);
             case 4:
-                if constexpr (S::kLevels >= 4) return count<4>(scores, tables, planes, n_planes, ties);
+                if constexpr (S::kLevels >= 4)
+                    return count<4>(scores, tables, planes, n_planes, ties);
                 [[fallthrough]];
             default:
-                if constexpr (S::kLevels >= 5) return count<5>(scores, tables, planes, n_planes, ties);
+                if constexpr (S::kLevels >= 5)
+                    return count<5>(scores, tables, planes, n_planes, ties);
         }
         return 0;
     }
@@ -218,8 +223,7 @@ struct Counting {
             if (rank > n) continue;
             std::int64_t sum = 0;
             for (int p = 0; p < n_planes; ++p) {
-                sum += static_cast<std::int64_t>(S::count_bit(S::load_bits(planes + p), path))
-                       << p;
+                sum += static_cast<std::int64_t>(S::count_bit(S::load_bits(planes + p), path)) << p;
             }
             in_gap[rank] = sum;
         }
@@ -238,7 +242,7 @@ struct Counting {
 /// not fit into the nearer caches.
 template <class S>
 class Board {
-   public:
+ public:
     using Real = typename S::Real;
     using Int = typename S::Int;
     using C = Counting<S>;
@@ -263,8 +267,8 @@ class Board {
             user.begin = judged.table.indptr[u] - judged.table.indptr[0];
             user.end = collect(u, user.begin);
             user.active = user.begin;
-            user.next_excluded = first_at_least(excluded.items, excluded.indptr[u],
-                                                excluded.indptr[u + 1], first);
+            user.next_excluded =
+                first_at_least(excluded.items, excluded.indptr[u], excluded.indptr[u + 1], first);
             const std::size_t groups =
                 static_cast<std::size_t>(user.end - user.begin + C::kGroup - 1) / C::kGroup;
             tables += groups;
@@ -289,8 +293,7 @@ class Board {
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
         User& user = user_[u];
         const std::int64_t end = excluded_.indptr[u + 1];
-        while (user.next_excluded < end &&
-               excluded_.items[user.next_excluded] < from + C::kChunk) {
+        while (user.next_excluded < end && excluded_.items[user.next_excluded] < from + C::kChunk) {
             ++user.next_excluded;
         }
         std::uint32_t ties[kChunkVectors];
@@ -337,7 +340,7 @@ class Board {
         return lost_;
     }
 
-   private:
+ private:
     struct User {
         std::int64_t begin, end;  // its thresholds, ascending
         std::int64_t active;      // those before are given up
@@ -499,8 +502,7 @@ void score_items(const ScoreItems<typename S::Real>& p) {
 /// Panels of 2 vectors of items: a row of biases (NaN for padding), then a row per factor.
 template <class S>
 void pack_items(const ItemFactors<typename S::Real>& items, std::size_t n_factors,
-                std::int64_t from, std::int64_t to, std::int64_t padded_to,
-                typename S::Real* out) {
+                std::int64_t from, std::int64_t to, std::int64_t padded_to, typename S::Real* out) {
     using Real = typename S::Real;
     constexpr int kPanel = 2 * S::kLanes;
     static const Real kZero[1] = {0};
@@ -538,8 +540,8 @@ void pack_items(const ItemFactors<typename S::Real>& items, std::size_t n_factor
 
 /// kUsers x 2 vectors of scores. panel: see pack_items; users: [n_factors][kUsers].
 template <class S>
-void score_tile(const typename S::Real* panel, const typename S::Real* users,
-                std::size_t n_factors, typename S::Real* out, std::ptrdiff_t out_stride) {
+void score_tile(const typename S::Real* panel, const typename S::Real* users, std::size_t n_factors,
+                typename S::Real* out, std::ptrdiff_t out_stride) {
     using Vec = typename S::Vec;
     constexpr int kUsers = S::kUsers;
     Vec left[kUsers], right[kUsers];
@@ -591,16 +593,15 @@ void check_scores(Real* scores, std::int64_t n, NanRule rule, bool minus_infinit
 
 /// Take excluded items out of a chunk and check the rest where that is asked for.
 template <class S>
-void finish_chunk(const Board<S>& board, std::size_t u, typename S::Real* scores,
-                  std::int64_t from, std::int64_t to, bool check, NanRule rule,
-                  bool minus_infinity_is_absent, std::uint32_t* flags, std::int64_t& absent) {
+void finish_chunk(const Board<S>& board, std::size_t u, typename S::Real* scores, std::int64_t from,
+                  std::int64_t to, bool check, NanRule rule, bool minus_infinity_is_absent,
+                  std::uint32_t* flags, std::int64_t& absent) {
     using Real = typename S::Real;
     if (check) {
         board.each_excluded(u, from, to, [=](std::int64_t at) { scores[at] = Real{0}; });
         check_scores(scores, to - from, rule, minus_infinity_is_absent, flags[u], absent);
     }
-    board.each_excluded(u, from, to,
-                        [=](std::int64_t at) { scores[at] = not_a_number<Real>(); });
+    board.each_excluded(u, from, to, [=](std::int64_t at) { scores[at] = not_a_number<Real>(); });
 }
 
 // ---------------------------------------------------------------- ranking
@@ -629,10 +630,11 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     Buffer<Real> scores(kUsers * static_cast<std::size_t>(kChunk));
     Buffer<Int> planes(kUsers * user_planes);
     std::memset(static_cast<void*>(planes.get()), 0, kUsers * user_planes * sizeof(Int));
+    // Users with something left to count; all of them where scores are to be looked at.
     Buffer<std::size_t> active(p.n_users);
     std::size_t n_active = 0;
     for (std::size_t u = 0; u < p.n_users; ++u) {
-        if (board.active(u)) active[n_active++] = u;
+        if (p.check || board.active(u)) active[n_active++] = u;
     }
 
     bool users_changed = true;
@@ -680,7 +682,7 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
         std::size_t left = 0;
         for (std::size_t a = 0; a < n_active; ++a) {
             board.drop(active[a]);
-            if (board.active(active[a])) active[left++] = active[a];
+            if (p.check || board.active(active[a])) active[left++] = active[a];
         }
         if (left < n_active) users_changed = true;
         n_active = left;
@@ -713,8 +715,7 @@ std::int64_t rank_scores(const RankScores<typename S::Real>& p) {
             for (std::int64_t i = to; i < from + kChunk; ++i) {
                 scores[static_cast<std::size_t>(i - from)] = not_a_number<Real>();
             }
-            finish_chunk(board, u, scores.get(), from, to, true, p.nan_rule, true, p.flags,
-                         absent);
+            finish_chunk(board, u, scores.get(), from, to, true, p.nan_rule, true, p.flags, absent);
             board.count(u, scores.get(), from, planes.get(), kPlanes);
             if (++pending == kMaxChunks) {
                 board.flush(u, planes.get(), kPlanes);

@@ -50,9 +50,9 @@ struct Judged {
     const std::int64_t* order;      ///< per user: its judged items by (score, item), see `sort`
     const std::int64_t* order_end;  ///< [n_users]: where the user's part of `order` ends; items
                                     ///< left out are not ranked and keep their counts
-    std::int64_t* above;   ///< candidates with a higher score
-    std::int64_t* tied;    ///< other candidates with the same score
-    std::int64_t* before;  ///< those of them with a lower index
+    std::int64_t* above;            ///< candidates with a higher score
+    std::int64_t* tied;             ///< other candidates with the same score
+    std::int64_t* before;           ///< those of them with a lower index
 };
 
 /// Scores of listed items, acc = bias, then acc = fma(user[f], item[f], acc) for f = 0, 1, ...
@@ -114,8 +114,8 @@ struct Kernel {
 /// Sort each user's judged items by (score, item), NaN left out.
 /// @param order, order_end see Judged; order_end is [n_users]
 template <class Real>
-void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores,
-                 std::int64_t* order, std::int64_t* order_end);
+void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, std::int64_t* order,
+                 std::int64_t* order_end);
 
 /// Sort each user's judged items best first: by (above, before), not ranked (above -1) last.
 /// @param order positions in the table, written at the same offsets

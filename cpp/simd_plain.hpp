@@ -95,8 +95,7 @@ struct Plain {
         return each<Int>([&](int i) { return a.x[i] ^ b.x[i] ^ c.x[i]; });
     }
     static Int majority(const Int& a, const Int& b, const Int& c) {
-        return each<Int>(
-            [&](int i) { return (a.x[i] & b.x[i]) | ((a.x[i] ^ b.x[i]) & c.x[i]); });
+        return each<Int>([&](int i) { return (a.x[i] & b.x[i]) | ((a.x[i] ^ b.x[i]) & c.x[i]); });
     }
     static int count_bit(const Int& v, int bit) {
         int out = 0;

@@ -3,7 +3,6 @@
 Small whole numbers make every score exact, so the two must agree to the last count.
 """
 
-import itertools
 import os
 import subprocess
 import sys
@@ -192,9 +191,7 @@ def test_scores_that_are_not_finite(instruction_set, nan_rule, seed, dtype):
     with np.errstate(invalid="ignore"):
         expected = problem.twin(check=True, nan_rule=nan_rule)
     mine = problem.native(instruction_set, check=True, nan_rule=nan_rule)
-    # A user without judged items that can be ranked is not looked at.
-    looked_at = [np.isfinite(expected[0][a:b]).any() for a, b in _slices(problem.judged[0])]
-    np.testing.assert_array_equal(mine[4][looked_at], expected[4][looked_at])
+    np.testing.assert_array_equal(mine[4], expected[4])
     for counts, other in zip(mine[1:4], expected[1:4], strict=True):
         np.testing.assert_array_equal(counts, other)
 
@@ -273,9 +270,5 @@ def test_the_instruction_set_can_be_chosen():
 
 def test_an_instruction_set_that_is_not_there(monkeypatch):
     monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", "sse9")
-    with pytest.raises(ValueError, match="'sse9' is not one that this processor has: .*plain"):
+    with pytest.raises(ValueError, match=r"'sse9' is not one that this processor has: .*plain"):
         _kernel.instruction_set()
-
-
-def _slices(indptr):
-    return itertools.pairwise(indptr)

@@ -312,6 +312,21 @@ def test_an_item_with_nan_spares_those_who_have_it_in_training(data):
     assert defined.any()
 
 
+def test_a_user_whose_only_judged_item_has_nan():
+    items = np.array([[1.0], [2.0], [np.nan], [4.0]])
+    test = np.array([[0, 0, 1, 0], [0, 0, 0, 1]])
+    train = np.array([[0, 0, 0, 0], [0, 0, 1, 0]])
+    result = rm.evaluate(rm.Factors(np.ones((2, 1)), items), test, train=train, metrics="rr")
+    np.testing.assert_array_equal(result["rr"], [np.nan, 1])
+
+
+def test_a_user_bias_that_is_not_finite():
+    bias = [np.nan, np.inf, 1.0]
+    source = rm.Factors(np.ones((3, 1)), [[1.0], [2.0]], user_bias=bias)
+    result = rm.evaluate(source, np.array([[1, 0]] * 3), metrics="rr")
+    np.testing.assert_array_equal(result["rr"], [np.nan, np.nan, 0.5])
+
+
 @pytest.mark.parametrize("nan_scores", ["first", "last"])
 def test_nan_can_be_ranked(data, nan_scores):
     items = data.items.copy()

@@ -51,26 +51,13 @@ class SourceIndex:
         cls, what: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
     ) -> SourceIndex:
         """Check ids and make the index; see the attributes."""
-        checked = []
-        for name, given, n in (("user", user_ids, n_users), ("item", item_ids, n_items)):
-            if given is None or n is None:
-                checked.append(None)
-                continue
-            array = ids.as_ids(given, f"{name} ids of {what}")
-            if len(array) != n:
-                raise InputError(
-                    f"{what} has {n:,} {name}s, but {len(array):,} {name}_ids. "
-                    f"Hint: {name}_ids names the {name} of each row, in the same order."
-                )
-            distinct = ids.encode(array, f"{name} ids of {what}")[1]
-            if len(distinct) != n:
-                seen: set[object] = set()
-                twice = next(i for i in array.tolist() if i in seen or seen.add(i))  # type: ignore[func-returns-value]
-                raise InputError(
-                    f"{name}_ids of {what} must be distinct, {twice!r} is there twice."
-                )
-            checked.append(array)
-        return cls(what, n_users, n_items, checked[0], checked[1])
+        return cls(
+            what,
+            n_users,
+            n_items,
+            None if n_users is None else _checked_ids(what, "user", n_users, user_ids),
+            _checked_ids(what, "item", n_items, item_ids),
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,12 +174,12 @@ def assemble(
     tied: Int64,
     before: Int64,
     order: Int64,
-    no_candidates: Int64 | int,
+    no_candidates: Int64,
     limit: int | None,
 ) -> Ranks:
     """Make the Ranks from the counts of all judged rows and their order, best first."""
     n_excluded = np.diff(aligned.excluded_indptr)
-    n_candidates = aligned.n_items - n_excluded - no_candidates
+    n_candidates: Int64 = aligned.n_items - n_excluded - no_candidates
     above, tied = above[order], tied[order]
     flags = aligned.flags
     # A judged item with everything else tied to it: all candidates have the same score.
@@ -215,6 +202,22 @@ def assemble(
         flags=flags,
         counts=aligned.counts,
     )
+
+
+def _checked_ids(what: str, name: str, n: int, given: object) -> npt.NDArray[Any] | None:
+    if given is None:
+        return None
+    array = ids.as_ids(given, f"{name} ids of {what}")
+    if len(array) != n:
+        raise InputError(
+            f"{what} has {n:,} {name}s, but {len(array):,} {name}_ids. "
+            f"Hint: {name}_ids names the {name} of each row, in the same order."
+        )
+    codes, distinct = ids.encode(array, f"{name} ids of {what}")
+    if len(distinct) != n:
+        twice = array.tolist()[int(np.flatnonzero(np.bincount(codes)[codes] > 1)[0])]
+        raise InputError(f"{name}_ids of {what} must be distinct, {twice!r} is there twice.")
+    return array
 
 
 def _relevant(test: Interactions, relevant_from: float | None) -> Bool:
@@ -335,4 +338,5 @@ def _overlap(indptr: Int64, items: Int32, other_indptr: Int64, other: Int32, n_i
     other_users = np.repeat(np.arange(len(indptr) - 1) * n_items, np.diff(other_indptr))
     other_keys = other_users + other
     at = np.minimum(np.searchsorted(other_keys, keys), len(other_keys) - 1)
-    return (other_keys[at] == keys) & (items >= 0)
+    overlaps: Bool = (other_keys[at] == keys) & (items >= 0)
+    return overlaps

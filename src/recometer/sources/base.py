@@ -34,7 +34,7 @@ class Request:
 
     test: Interactions
     train: Interactions | None = None
-    protocol: Protocol = Protocol()
+    protocol: Protocol = dataclasses.field(default_factory=Protocol)
     depth: int | None = None
     threads: int = 1
     progress: bool | None = False

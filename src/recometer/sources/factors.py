@@ -220,7 +220,7 @@ class _Work:
             users = np.ascontiguousarray(source._users[rows])
         flags = aligned.flags[block]
         if self.check:
-            self._check_users(users, rows, flags)
+            self._check_user_bias(rows, flags)
 
         factors = (users, source._items, source._item_bias, aligned.item_rows)
         mine = slice(int(indptr[0]), int(indptr[-1]))
@@ -279,18 +279,18 @@ class _Work:
             tied[aligned.ranked] = self.tied
             before[aligned.ranked] = self.before
             _kernel.best_first(aligned.judged_indptr, above, before, self.order)
-        return assemble(aligned, above, tied, before, self.order, 0, self.limit)
+        nowhere = np.zeros(aligned.n_users, np.int64)
+        return assemble(aligned, above, tied, before, self.order, nowhere, self.limit)
 
-    def _check_users(self, users: Array, rows: Int64, flags: npt.NDArray[np.uint32]) -> None:
-        """Flag users whose own numbers are not finite, whatever the items are."""
-        with np.errstate(invalid="ignore"):
-            sums = users.sum(axis=1, dtype=np.float64)
-        if self.source._user_bias is not None:
-            sums = sums + self.source._user_bias[rows]
-        known = (flags & UserFlag.KNOWN) != 0
+    def _check_user_bias(self, rows: Int64, flags: npt.NDArray[np.uint32]) -> None:
+        """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
+        if self.source._user_bias is None:
+            return
+        bias = self.source._user_bias[rows]
+        known = (flags & np.uint32(UserFlag.KNOWN)) != 0
         if self.nan_rule == NAN_UNDEFINED:
-            flags[known & np.isnan(sums)] |= np.uint32(UserFlag.NAN_SCORE)
-        flags[known & np.isinf(sums)] |= np.uint32(UserFlag.INFINITE_SCORE)
+            flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
+        flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
 
     def _items_per_call(self, n_users: int, n_judged: int) -> int:
         """How many items the kernel may do in SECONDS_PER_CALL, roughly."""

@@ -127,7 +127,8 @@ class Scores(Source):
             )
         if scores.dtype.kind not in "fiub":
             raise InputError(
-                f"The function of Scores returned dtype {scores.dtype} for {whom}, expected numbers."
+                f"The function of Scores returned dtype {scores.dtype} for {whom}, "
+                "expected numbers."
             )
         dtype = np.float32 if scores.dtype in (np.float32, np.float16) else np.float64
         return np.ascontiguousarray(scores, dtype=dtype)
@@ -203,7 +204,7 @@ class _Work:
         judged_indptr = np.searchsorted(who, np.arange(len(users) + 1))
         excluded_lengths = np.diff(aligned.excluded_indptr)[users]
         excluded_indptr = np.concatenate([[0], np.cumsum(excluded_lengths)])
-        counts = [np.zeros(len(at), np.int64) for _ in range(3)]
+        above, tied, before = (np.zeros(len(at), np.int64) for _ in range(3))
         flags, no_candidates = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
         lost = _kernel.rank_scores(
             self.instruction_set,
@@ -214,7 +215,9 @@ class _Work:
             judged_indptr,
             items,
             judged_scores[can],
-            *counts,
+            above,
+            tied,
+            before,
             NO_LIMIT,
             self.nan_rule,
             flags,
@@ -225,7 +228,7 @@ class _Work:
                 f"The item at position {items[lost]} did not find its own score among the "
                 "candidates. Please report this, with the processor's name."
             )
-        self.above[at], self.tied[at], self.before[at] = counts
+        self.above[at], self.tied[at], self.before[at] = above, tied, before
         aligned.flags[users] |= flags
         self.no_candidates[users] = no_candidates
 
@@ -241,7 +244,10 @@ class _Work:
 def _gather(starts: Int64, lengths: Int64) -> Int64:
     """Return start, start + 1, ..., start + length - 1 of each pair, one after the other."""
     ends = np.cumsum(lengths)
-    return np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - lengths), lengths)
+    first = starts - (ends - lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    at: Int64 = np.arange(total) + np.repeat(first, lengths)
+    return at
 
 
 def _size(n: int | None, ids: object, what: str) -> int:

@@ -1,0 +1,334 @@
+"""Drop-in functions for the package recometrics 0.1.6: same parameters, names and numbers.
+
+What differs on purpose is listed in ``docs/recometrics.md``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.compat._recometrics_inputs import (
+    factors_of,
+    seed_of,
+    shortened,
+    sparse_rows,
+    threads_of,
+    whole,
+)
+from recometer.compat._recometrics_split import NoTestUsersError, split_reco_train_test
+from recometer.errors import InputError, RecometerError
+from recometer.interactions import Interactions
+from recometer.metrics import METRICS, Metric
+from recometer.metrics.undefined import Reason, reasons
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks
+from recometer.sources.base import Request
+from recometer.ties import WHOLE, resolve
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "MissingPandasError",
+    "NoTestUsersError",
+    "calc_reco_metrics",
+    "split_reco_train_test",
+]
+
+# Its columns, in their order, and the metric that each of them is.
+METRIC_OF = {
+    "P@K": "precision",
+    "TP@K": "tprecision",
+    "R@K": "recall",
+    "AP@K": "ap",
+    "TAP@K": "tap",
+    "NDCG@K": "ndcg",
+    "Hit@K": "hit",
+    "RR@K": "rr",
+    "ROC_AUC": "roc_auc",
+    "PR_AUC": "pr_auc",
+}
+AREAS = {"ROC_AUC", "PR_AUC"}
+
+Bool = npt.NDArray[np.bool_]
+Float64 = npt.NDArray[np.float64]
+
+
+class MissingPandasError(RecometerError, ImportError):
+    """A DataFrame was asked for, and pandas is not installed."""
+
+
+def calc_reco_metrics(
+    X_train: Any,
+    X_test: Any,
+    A: npt.NDArray[Any] | None,
+    B: npt.NDArray[Any] | None,
+    k: int = 5,
+    item_biases: npt.ArrayLike | None = None,
+    as_df: bool = True,
+    precision: bool = True,
+    trunc_precision: bool = False,
+    recall: bool = False,
+    average_precision: bool = True,
+    trunc_average_precision: bool = False,
+    ndcg: bool = True,
+    hit: bool = False,
+    rr: bool = False,
+    roc_auc: bool = False,
+    pr_auc: bool = False,
+    all_metrics: bool = False,
+    rename_k: bool = True,
+    break_ties_with_noise: bool = True,
+    min_pos_test: int = 1,
+    min_items_pool: int = 2,
+    consider_cold_start: bool = True,
+    cumulative: bool = False,
+    nthreads: int | None = -1,
+    seed: int | np.random.RandomState | np.random.Generator = 1,
+) -> pd.DataFrame | dict[str, Any]:
+    r"""Calculate metrics of recommendations per user, as ``recometrics.calc_reco_metrics`` does.
+
+    The score of item j for user i is ``A[i] @ B[j] + item_biases[j]``. The items in
+    ``X_train`` are left out of a user's ranking, those in ``X_test`` (stored zeros too) are
+    relevant. With T the relevant items, :math:`r_j` 1 if the item at rank j is relevant and
+    :math:`c_j` its value in ``X_test``:
+
+    ======== ====================================================================
+    P@K      :math:`\sum_{j \le k} r_j / k`
+    TP@K     the same sum :math:`/ \min(k, |T|)`
+    R@K      the same sum :math:`/ |T|`
+    AP@K     :math:`\sum_{j \le k} r_j P@j / |T|`
+    TAP@K    the same sum :math:`/ \min(k, |T|)`
+    NDCG@K   :math:`\sum_{j \le k} c_j / \log_2(j + 1)`, divided by the largest
+             such sum of the positive values
+    Hit@K    1 if one of the first k is relevant
+    RR@K     1 / rank of the first relevant item, 0 if it is beyond k
+    ROC_AUC  share of pairs of a relevant and another item in the right order
+    PR_AUC   AP@K of the whole ranking
+    ======== ====================================================================
+
+    A user's metrics are NaN where recometrics has NaN; see `undefined_values`.
+
+    Parameters
+    ----------
+    X_train : sparse matrix or array (n_users or more rows, n_items) or None
+        Training data; rows beyond those of ``X_test`` are ignored.
+    X_test : sparse matrix or array (n_users, n_items)
+        Test data.
+    A, B : array (n_users, n_factors), (n_items, n_factors), or None
+        User and item factors; None, together, where there are only item biases.
+        Both float32: the calculation and the output are float32, otherwise float64.
+    k : int
+        Number of recommendations, at most the number of items.
+    item_biases : array (n_items,), optional
+    as_df : bool
+        Return a pandas DataFrame rather than a dict of arrays.
+    precision, trunc_precision, recall, average_precision, trunc_average_precision : bool
+        Whether to calculate P@K, TP@K, R@K, AP@K, TAP@K.
+    ndcg, hit, rr, roc_auc, pr_auc : bool
+        Whether to calculate NDCG@K, Hit@K, RR@K, ROC_AUC, PR_AUC.
+    all_metrics : bool
+        Calculate all of them.
+    rename_k : bool
+        Put the value of ``k`` in the names of the columns: "P@5" rather than "P@K".
+    break_ties_with_noise : bool
+        True: equal scores are ordered at random (the rule ``ties="random"``); False: the
+        lower item first (``ties="item"``).
+    min_pos_test, min_items_pool : int
+        Least number of relevant items, of items to rank, for a user's metrics.
+    consider_cold_start : bool
+        Whether users without training items get metrics. True where ``X_train`` is None.
+    cumulative : bool
+        Calculate the metrics @K at 1, 2, ..., k.
+    nthreads : int or None
+        Threads to use. -1: as many as there are processors, -2: one less, ...; None: one.
+    seed : int, RandomState or Generator
+        For the order of equal scores.
+
+    Returns
+    -------
+    DataFrame or dict
+        A row per user. ``as_df=False``: a dict of arrays [n_users] ("P@K", ..., "ROC_AUC",
+        "PR_AUC"; [n_users, k] where cumulative, the areas excepted) and ``k`` itself ("K").
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, nothing to calculate, a number out of range.
+    InputTypeError
+        Data that are no sparse matrix, or seeds and numbers that are none.
+    MissingPandasError
+        ``as_df=True`` without pandas.
+
+    Warns
+    -----
+    DataWarning
+        More users or items than ``X_test`` has (they are ignored), repeated entries of a
+        matrix (they are summed).
+    """
+    asked_for = {
+        "P@K": precision,
+        "TP@K": trunc_precision,
+        "R@K": recall,
+        "AP@K": average_precision,
+        "TAP@K": trunc_average_precision,
+        "NDCG@K": ndcg,
+        "Hit@K": hit,
+        "RR@K": rr,
+        "ROC_AUC": roc_auc,
+        "PR_AUC": pr_auc,
+    }
+    labels = [label for label, wanted in asked_for.items() if wanted or all_metrics]
+    if not labels:
+        raise InputError("No metric was asked for. Hint: pass all_metrics=True, for instance.")
+    if as_df:
+        _require_pandas()  # before the work, not after it
+
+    test = sparse_rows(X_test, "X_test")
+    if test.nnz == 0:
+        raise InputError("X_test is empty. Hint: every user would be without a relevant item.")
+    n_items = test.shape[1]
+    k = whole("k", k, least=1)
+    if k > n_items:
+        raise InputError(f"k={k} is above the number of items, {n_items}.")
+    protocol = Protocol(
+        name="recometrics",
+        ties="random" if break_ties_with_noise else "item",
+        min_positives=whole("min_pos_test", min_pos_test, least=1),
+        min_candidates=max(k, 2, whole("min_items_pool", min_items_pool, least=1)),
+        cold_start=bool(consider_cold_start) or X_train is None,
+    )
+    threads, drawn_seed = threads_of(nthreads), seed_of(seed)
+    source, dtype = factors_of(A, B, item_biases, test.shape)
+
+    ranks = source.rank(
+        Request(
+            test=Interactions.of(test.astype(dtype)),
+            train=None if X_train is None else _training(X_train, test.shape),
+            protocol=protocol,
+            depth=None if AREAS & set(labels) else k,
+            threads=threads,
+        )
+    )
+    # A value of zero that is stored counts as relevant here, with a gain of zero.
+    ranks = dataclasses.replace(
+        ranks, relevant=np.ones(len(ranks.item), dtype=bool), n_relevant=np.diff(ranks.indptr)
+    )
+    cutoffs = np.arange(1 if cumulative else k, k + 1, dtype=np.int64)
+    values = _values(ranks, labels, cutoffs, protocol, drawn_seed)
+    for label, is_undefined in undefined_values(ranks, labels, k, cumulative, protocol).items():
+        values[label][is_undefined] = np.nan
+    columns = {
+        label: (array if cumulative and label not in AREAS else array[:, 0]).astype(dtype)
+        for label, array in values.items()
+    }
+    return _frame(columns, k, rename_k) if as_df else columns | {"K": k}
+
+
+def undefined_values(
+    ranks: Ranks, labels: Collection[str], k: int, cumulative: bool, protocol: Protocol
+) -> dict[str, Bool]:
+    """Return for each column which users recometrics has NaN for.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        With every judged item relevant.
+    labels : collection of str
+        The columns that were asked for: some rules depend on all of them.
+    k : int
+    cumulative : bool
+    protocol : Protocol
+        What is common to all columns: least number of items to rank (k at least) and of
+        relevant ones, cold start; scores that are NaN, infinite or all the same.
+
+    Returns
+    -------
+    dict of str to bool [n_users]
+    """
+    asked = set(labels)
+    reason = reasons(ranks, Metric("roc_auc"), protocol)
+    all_relevant = reason == Reason.ALL_RELEVANT
+    nothing_at_all = (reason != Reason.DEFINED) & ~all_relevant
+    no_choice = ranks.n_candidates == k  # the first k are all there is
+
+    if "NDCG@K" not in asked:
+        nothing_at_all |= all_relevant
+    if not asked & {"AP@K", "TAP@K", "RR@K", *AREAS}:
+        nothing_at_all |= no_choice
+    # P, TP, R and Hit at k say nothing without a choice. Cumulative ones are kept all the same
+    # if it has walked through the first k for the sake of a metric that depends on their order.
+    walked = asked & {"P@K", "TP@K", "R@K", "AP@K", "TAP@K", "NDCG@K"} and asked & {
+        "AP@K",
+        "TAP@K",
+        "NDCG@K",
+        "RR@K",
+    }
+    kept_without_choice = {"AP@K", "TAP@K", "RR@K"} | (asked if cumulative and walked else set())
+    undefined = {}
+    for label in labels:
+        if label == "NDCG@K":
+            more = reasons(ranks, Metric("ndcg", k), protocol) != Reason.DEFINED
+        elif label in AREAS:
+            more = all_relevant
+        elif label in kept_without_choice:
+            more = all_relevant & ~no_choice
+        else:
+            more = all_relevant | no_choice
+        undefined[label] = nothing_at_all | more
+    return undefined
+
+
+def _training(X_train: Any, shape: tuple[int, int]) -> Interactions:
+    train = sparse_rows(X_train, "X_train")
+    n_users, n_items = shape
+    if train.shape[1] != n_items:
+        raise InputError(f"X_train has {train.shape[1]} items, and X_test has {n_items}.")
+    return Interactions.of(shortened(train, n_users, "X_train", "users"))
+
+
+def _values(
+    ranks: Ranks, labels: list[str], cutoffs: npt.NDArray[np.int64], protocol: Protocol, seed: int
+) -> dict[str, Float64]:
+    """Return float64 [n_users, n_cutoffs], [n_users, 1] for areas, by label."""
+    definitions = {label: METRICS[METRIC_OF[label]] for label in labels}
+    groups = {
+        reads: resolve(ranks, protocol.ties, by=reads, seed=seed)
+        for reads in {definition.reads for definition in definitions.values()}
+    }
+    whole_ranking = np.array([WHOLE], dtype=np.int64)
+    return {
+        label: definition.function(
+            groups[definition.reads], whole_ranking if label in AREAS else cutoffs
+        )
+        for label, definition in definitions.items()
+    }
+
+
+def _frame(columns: dict[str, npt.NDArray[Any]], k: int, rename_k: bool) -> pd.DataFrame:
+    import pandas as pd
+
+    named: dict[str, npt.NDArray[Any]] = {}
+    for label, array in columns.items():
+        if array.ndim == 2:
+            named |= {label[:-1] + str(place + 1): array[:, place] for place in range(k)}
+        elif rename_k and label.endswith("@K"):
+            named[label[:-1] + str(k)] = array
+        else:
+            named[label] = array
+    return pd.DataFrame(named)
+
+
+def _require_pandas() -> None:
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        raise MissingPandasError(
+            "as_df=True returns a pandas DataFrame, and pandas is not installed. "
+            'Hint: pip install "recometer[pandas]", or pass as_df=False.'
+        ) from None

@@ -1,0 +1,297 @@
+"""calc_reco_metrics against recometrics itself."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import recometrics
+import scipy.sparse as sp
+from recometrics_cases import as_csr, assert_equal, only, random_case, six_items
+
+from recometer.compat.recometrics import (
+    MissingPandasError,
+    calc_reco_metrics,
+    split_reco_train_test,
+)
+from recometer.errors import DataWarning, InputError, InputTypeError
+
+N_CASES = 360
+
+
+@pytest.fixture
+def example():
+    return six_items()
+
+
+def separate_ndcg(arguments, options):
+    """Its NDCG at 1, ..., k, each of its own call: the cumulative one freezes at rank R."""
+    single = only("ndcg", "average_precision") | {
+        name: options[name] for name in ("item_biases", "consider_cold_start", "nthreads")
+    }
+    single |= {"as_df": False, "min_items_pool": max(options["min_items_pool"], options["k"])}
+    columns = [
+        recometrics.calc_reco_metrics(*arguments, k=k, **single)["NDCG@K"]
+        for k in range(1, options["k"] + 1)
+    ]
+    return np.stack(columns, axis=1)
+
+
+@pytest.mark.parametrize("batch", range(N_CASES // 10))
+def test_equal_to_recometrics(batch):
+    for seed in range(10 * batch, 10 * batch + 10):
+        arguments, options = random_case(seed)
+        theirs = recometrics.calc_reco_metrics(*arguments, **options)
+        if options["cumulative"] and "NDCG@K" in theirs:
+            # Where everything is NaN by the rules for all columns, it stays so.
+            nothing = np.isnan(theirs["NDCG@K"])
+            theirs["NDCG@K"] = np.where(nothing, np.nan, separate_ndcg(arguments, options))
+        dtype = next(iter(theirs.values())).dtype
+        assert_equal(calc_reco_metrics(*arguments, **options), theirs, dtype)
+
+
+def test_the_cases_cover_what_they_should():
+    """Half of the values are NaN, half are not, in every column, single and cumulative."""
+    share = {}
+    for seed in range(N_CASES):
+        arguments, options = random_case(seed)
+        theirs = recometrics.calc_reco_metrics(*arguments, **options)
+        for label in theirs.keys() - {"K"}:
+            share.setdefault((label, options["cumulative"]), []).append(
+                np.isnan(theirs[label]).ravel()
+            )
+    assert len(share) == 20
+    for values in share.values():
+        assert 0.3 < np.concatenate(values).mean() < 0.7
+
+
+def test_a_thousand_users_and_items_with_real_scores():
+    """Relevant items whose score no other comes near, so that the order is beyond doubt."""
+    rng = np.random.default_rng(5)
+    n_users, n_items = 40, 1000
+    users = rng.normal(size=(n_users, 16)).astype(np.float32)
+    items = rng.normal(size=(n_items, 16)).astype(np.float32)
+    scores = users.astype(float) @ items.T.astype(float)
+    train, test = [], []
+    for row in scores:
+        gaps = np.diff(np.sort(row))
+        clear = np.argsort(row)[1:-1][np.minimum(gaps[1:], gaps[:-1]) > 1e-4]
+        chosen = rng.choice(clear, 40, replace=False)
+        train.append((chosen[:20], np.ones(20)))
+        test.append((chosen[20:], rng.integers(1, 6, 20).astype(float)))
+    arguments = as_csr(train, n_items), as_csr(test, n_items), users, items
+    options = {"all_metrics": True, "as_df": False, "k": 10, "nthreads": 1}
+    theirs = recometrics.calc_reco_metrics(*arguments, **options)
+    assert_equal(calc_reco_metrics(*arguments, **options), theirs, np.float32)
+
+
+def test_ties_without_noise_fall_to_the_lower_item():
+    """Up to 16 items, and with a full sort (ROC_AUC), the order of recometrics is that one."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        n_users, n_items = 8, 12
+        arguments = (
+            None,
+            as_csr(
+                [
+                    (rng.permutation(n_items)[:n], rng.integers(1, 6, n).astype(float))
+                    for n in rng.integers(1, n_items - 1, n_users)
+                ],
+                n_items,
+            ),
+            rng.integers(-1, 2, (n_users, 2)).astype(float),
+            rng.integers(-1, 2, (n_items, 2)).astype(float),
+        )
+        options = {
+            "all_metrics": True,
+            "as_df": False,
+            "k": int(rng.integers(1, 6)),
+            "break_ties_with_noise": False,
+            "nthreads": 1,
+        }
+        theirs = recometrics.calc_reco_metrics(*arguments, **options)
+        assert_equal(calc_reco_metrics(*arguments, **options), theirs, np.float64)
+
+
+@pytest.mark.parametrize("ours", [calc_reco_metrics, split_reco_train_test])
+def test_same_parameters_and_defaults(ours):
+    theirs = getattr(recometrics, ours.__name__)
+
+    def parameters(function):
+        return [
+            (p.name, p.default, p.kind) for p in inspect.signature(function).parameters.values()
+        ]
+
+    assert parameters(ours) == parameters(theirs)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"all_metrics": True},
+        {"k": 3, "rename_k": False, "recall": True, "hit": True},
+        {"k": 3, "cumulative": True, "rr": True, "ndcg": False},
+        {"k": 1, "cumulative": True},
+        {"precision": False, "average_precision": False, "ndcg": False, "roc_auc": True},
+    ],
+)
+def test_same_data_frame(example, options):
+    theirs = recometrics.calc_reco_metrics(*example, nthreads=1, **options)
+    pd.testing.assert_frame_equal(
+        calc_reco_metrics(*example, nthreads=1, **options), theirs, rtol=1e-12
+    )
+    single = [None if matrix is None else matrix.astype(np.float32) for matrix in example]
+    theirs = recometrics.calc_reco_metrics(*single, nthreads=1, **options)
+    pd.testing.assert_frame_equal(
+        calc_reco_metrics(*single, nthreads=1, **options), theirs, rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("cumulative", [False, True])
+def test_same_dict(example, cumulative):
+    options = {"k": 1, "all_metrics": True, "as_df": False, "cumulative": cumulative}
+    theirs = recometrics.calc_reco_metrics(*example, nthreads=1, **options)
+    assert_equal(calc_reco_metrics(*example, nthreads=1, **options), theirs, np.float64)
+
+
+@pytest.mark.parametrize("types", ["ff", "fd", "df", "dd"])
+def test_single_precision_only_where_both_factors_are(example, types):
+    train, test, users, items = example
+    users, items = users.astype(types[0]), items.astype(types[1])
+    biases = np.array([0.5, 0, 0, 0, 0, 0.25])
+    ours = calc_reco_metrics(train, test, users, items, item_biases=biases, as_df=False)
+    assert ours["P@K"].dtype == (np.float32 if types == "ff" else np.float64)
+
+
+def test_only_item_biases_are_computed_in_double_precision(example):
+    train, test, _, items = example
+    for biases in (items[:, 0].astype(np.float32), pd.Series(items[:, 0]), items[:, :1]):
+        ours = calc_reco_metrics(train, test, None, None, item_biases=biases, as_df=False, k=2)
+        theirs = recometrics.calc_reco_metrics(
+            train, test, None, None, item_biases=biases, as_df=False, k=2
+        )
+        assert_equal(ours, theirs, np.float64)
+
+
+@pytest.mark.parametrize("form", ["csr_matrix", "csc_array", "coo_array", "lil_array"])
+def test_any_sparse_format(example, form):
+    train, test, users, items = example
+    as_form = getattr(sp, form)
+    expected = calc_reco_metrics(*example, k=3)
+    ours = calc_reco_metrics(as_form(train), as_form(test), users, items, k=3)
+    pd.testing.assert_frame_equal(ours, expected)
+
+
+def test_a_dict_needs_no_pandas(example, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert calc_reco_metrics(*example, as_df=False, k=3)["K"] == 3
+    with pytest.raises(MissingPandasError, match=r"Hint: pip install .*pandas") as caught:
+        calc_reco_metrics(*example)
+    assert isinstance(caught.value, ImportError)
+
+
+def test_the_import_is_light():
+    heavy = "{'pandas', 'scipy', 'polars'}"
+    code = f"import sys, recometer.compat.recometrics; assert not {heavy} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_seed_may_be_a_generator(example):
+    for make in (np.random.default_rng, np.random.RandomState):
+        drawn = make(3)
+        draw = drawn.integers if isinstance(drawn, np.random.Generator) else drawn.randint
+        seed = int(draw(np.iinfo(np.int32).max))
+        train, test, _, items = example
+        tied = np.ones((3, 1)), np.sign(items[:, :1])
+        pd.testing.assert_frame_equal(
+            calc_reco_metrics(train, test, *tied, seed=make(3), k=3, roc_auc=True),
+            calc_reco_metrics(train, test, *tied, seed=seed, k=3, roc_auc=True),
+        )
+
+
+@pytest.mark.parametrize("nthreads", [1, 2, -1, None])
+def test_threads_change_nothing(example, nthreads):
+    pd.testing.assert_frame_equal(
+        calc_reco_metrics(*example, nthreads=nthreads, all_metrics=True),
+        calc_reco_metrics(*example, nthreads=1, all_metrics=True),
+    )
+
+
+def test_inputs_stay_as_they_are(example):
+    _, test, users, items = example
+    unsorted = sp.csr_array(([1.0, 2.0], [2, 0], [0, 2, 2, 2]), shape=test.shape)
+    calc_reco_metrics(unsorted, test, users, items)
+    calc_reco_metrics(None, unsorted, users, items)
+    split_reco_train_test(unsorted, "all")
+    assert unsorted.indices.tolist() == [2, 0]
+    assert unsorted.data.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"k": 7}, "k=7 is above the number of items, 6"),
+        ({"B": None}, "A and B must both be given"),
+        ({"A": None, "B": None}, "Hint: pass A and B, or item_biases"),
+        ({"A": np.ones((3, 3))}, r"shapes \(3, 3\) and \(6, 2\)"),
+        ({"A": np.ones(3)}, r"shapes \(3,\) and \(6, 2\)"),
+        ({"A": np.ones((2, 2))}, "A has 2 users, and X_test has 3"),
+        ({"B": np.ones((5, 2))}, "B has 5 items, and X_test has 6"),
+        ({"item_biases": np.ones(5)}, "item_biases has 5 items, and X_test has 6"),
+        ({"X_test": sp.csr_array((3, 6))}, "X_test is empty"),
+        ({"X_train": sp.csr_array((2, 6))}, "X_train has 2 users, and X_test has 3"),
+        (only(), "No metric was asked for. Hint"),
+    ],
+)
+def test_value_errors_where_recometrics_raises_them(example, change, message):
+    options = dict(zip(("X_train", "X_test", "A", "B"), example, strict=True)) | change
+    with pytest.raises(ValueError):
+        recometrics.calc_reco_metrics(**options)
+    with pytest.raises(InputError, match=message):
+        calc_reco_metrics(**options)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"k": 0}, InputError, "k=0 must be at least 1"),
+        ({"k": "five"}, InputTypeError, "k='five' must be a whole number"),
+        ({"min_pos_test": 0}, InputError, "min_pos_test=0 must be at least 1"),
+        ({"min_items_pool": 0}, InputError, "min_items_pool=0 must be at least 1"),
+        ({"nthreads": 0}, InputError, "Hint: nthreads=-1"),
+        ({"nthreads": -10_000}, InputError, "leaves no thread"),
+        ({"seed": -1}, InputError, "seed=-1 must be at least 0"),
+        ({"X_test": np.ones((3, 6))}, InputTypeError, r"Hint: scipy.sparse.csr_array\(X_test\)"),
+        ({"X_train": [[1]]}, InputTypeError, "X_train is of type list"),
+        ({"X_train": sp.csr_array((3, 5))}, InputError, "X_train has 5 items, and X_test has 6"),
+    ],
+)
+def test_errors_where_recometrics_asserts(example, change, error, message):
+    options = dict(zip(("X_train", "X_test", "A", "B"), example, strict=True)) | change
+    with pytest.raises(error, match=message):
+        calc_reco_metrics(**options)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"A": np.ones((4, 2))}, "A has 4 users, and X_test has 3"),
+        ({"B": np.ones((7, 2))}, "B has 7 items, and X_test has 6"),
+        ({"item_biases": np.ones(7)}, "item_biases has 7 items, and X_test has 6"),
+    ],
+)
+def test_more_rows_than_needed_are_ignored_with_a_warning(example, change, message):
+    options = dict(zip(("X_train", "X_test", "A", "B"), example, strict=True))
+    expected = calc_reco_metrics(**options, k=3)
+    if "item_biases" not in change:
+        ((name, extended),) = change.items()
+        extended[: len(options[name])] = options[name]
+    with pytest.warns(DataWarning, match=message) as caught:
+        ours = calc_reco_metrics(**options | change, k=3)
+    assert caught[0].filename == __file__
+    pd.testing.assert_frame_equal(ours, expected)
