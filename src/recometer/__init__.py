@@ -1,0 +1,62 @@
+"""Measures how good recommendations are: exactly, comparably and fast.
+
+`evaluate` ranks the whole catalogue for every user of a test set and returns an
+`Evaluation`; `Factors` and `Scores` wrap the output of a model; `Interactions` reads who
+interacted with what; `recometer.baselines` are simple models to compare with.
+"""
+
+import importlib
+from typing import Any
+
+from recometer.errors import (
+    ColumnError,
+    DataWarning,
+    FileError,
+    InputError,
+    InputTypeError,
+    InternalError,
+    RecometerError,
+    UnknownNameError,
+)
+from recometer.evaluate import evaluate
+from recometer.evaluation import Evaluation, load
+from recometer.interactions import Interactions
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks, UserFlag
+from recometer.sources.factors import Factors
+from recometer.sources.scores import Scores
+from recometer.version import __version__
+
+__all__ = [
+    "ColumnError",
+    "DataWarning",
+    "Evaluation",
+    "Factors",
+    "FileError",
+    "InputError",
+    "InputTypeError",
+    "Interactions",
+    "InternalError",
+    "Protocol",
+    "Ranks",
+    "RecometerError",
+    "Scores",
+    "UnknownNameError",
+    "UserFlag",
+    "__version__",
+    "evaluate",
+    "load",
+]
+
+# Imported when they are first used: rm.baselines, rm.split.
+SUBMODULES = ("baselines", "split")
+
+
+def __getattr__(name: str) -> Any:
+    if name in SUBMODULES:
+        return importlib.import_module(f"recometer.{name}")
+    raise AttributeError(f"module 'recometer' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *SUBMODULES]

@@ -1,0 +1,379 @@
+"""Evaluation: what `evaluate` returns, per user and summed up."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ids, rendering, storage
+from recometer.errors import FileError, InputError, UnknownNameError, did_you_mean
+from recometer.metrics.registry import Metric, parse
+from recometer.metrics.undefined import Reason
+from recometer.protocol import Protocol
+from recometer.stats import intervals
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Evaluation", "SummaryRow", "load"]
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+UInt8 = npt.NDArray[np.uint8]
+
+KIND = "evaluation"  # what a saved file says that it holds
+PER_USER = ("n_relevant", "n_candidates", "n_excluded", "flags")
+POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
+SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs")
+
+# What a count says, with the rule that settled it. Others are shown by their name.
+COUNTS = {
+    "users_unknown": "users of test that the source does not know",
+    "items_unknown": "items of test that the source does not know (they rank last)",
+    "relevant_unranked": "relevant rows of test with such items",
+    "train_test_overlap": "rows of test that are also in train (left out of test)",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class SummaryRow:
+    """A metric over all users.
+
+    Attributes
+    ----------
+    metric
+        Its name, for instance ``"ndcg@10"``.
+    mean
+        Over the users for whom it is defined; NaN if there is none.
+    low, high
+        Ends of the mean's interval; NaN for fewer than two users.
+    counted, skipped
+        Users that are in the mean, and that are not.
+    reasons
+        Why it is undefined, with the number of users: those that are skipped, or that
+        count as the number of the rule ``undefined``.
+    """
+
+    metric: str
+    mean: float
+    low: float
+    high: float
+    counted: int
+    skipped: int
+    reasons: Mapping[str, int]
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Evaluation:
+    """How good recommendations were: every metric for every user.
+
+    ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a
+    column per cut-off; ``print(result)`` shows the means. Arrays are read-only.
+
+    Attributes
+    ----------
+    values : mapping of str to float64 [n_users]
+        Per metric; NaN, or the number of the rule ``undefined``, where it is undefined.
+    reasons : mapping of str to uint8 [n_users]
+        Per metric, why it is undefined (`Reason`); 0 where it is defined.
+    user_ids : [n_users] or None
+        In the order of all other arrays; None: users are positions.
+    n_relevant, n_candidates, n_excluded : int64 [n_users]
+        Relevant items; items that were ranked; items that were not, being in train.
+    flags : uint32 [n_users]
+        `UserFlag` bits.
+    metrics
+        What was asked for, in that order.
+    protocol
+        The rules that the numbers depend on.
+    seed
+        Of all that is random.
+    counts
+        What the rules settled, over all users, for instance ``users_unknown``.
+    definitions
+        Per metric's name without cut-off: its formula and its source, as texts.
+    timings
+        Seconds per step.
+    versions
+        Of recometer, Python, NumPy, and the platform.
+    inputs
+        Of source, test and train: a description, and the SHA-256 of their arrays.
+    """
+
+    values: Mapping[str, Float64]
+    reasons: Mapping[str, UInt8]
+    user_ids: Array | None
+    n_relevant: Int64
+    n_candidates: Int64
+    n_excluded: Int64
+    flags: npt.NDArray[np.uint32]
+    metrics: tuple[Metric, ...]
+    protocol: Protocol
+    seed: int
+    counts: Mapping[str, int]
+    definitions: Mapping[str, Mapping[str, str]]
+    timings: Mapping[str, float]
+    versions: Mapping[str, str]
+    inputs: Mapping[str, Mapping[str, Any]]
+    _intervals: dict[str, tuple[float, float]] = dataclasses.field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("values", "reasons"):
+            columns = {key: _read_only(column) for key, column in getattr(self, name).items()}
+            object.__setattr__(self, name, columns)
+        for name in PER_USER:
+            object.__setattr__(self, name, _read_only(getattr(self, name)))
+
+    @property
+    def n_users(self) -> int:
+        """Number of users of test, those without a defined value included."""
+        return len(self.n_relevant)
+
+    def __len__(self) -> int:
+        """Return the number of users."""
+        return self.n_users
+
+    def __contains__(self, metric: object) -> bool:
+        """Tell whether a metric was asked for."""
+        return str(metric) in self.values
+
+    def __getitem__(self, metric: str | Metric) -> Float64:
+        """Return the values of a metric.
+
+        Parameters
+        ----------
+        metric
+            ``"ndcg@10"``, or several cut-offs: ``"ndcg@1..10"``, ``"recall@5,10"``.
+
+        Returns
+        -------
+        float64 [n_users], or [n_users, n_cutoffs] for several cut-offs
+
+        Raises
+        ------
+        UnknownNameError
+            What was not asked for; the message lists what was.
+        """
+        if str(metric) in self.values:
+            return self.values[str(metric)]
+        try:
+            names = [str(one) for one in parse(metric)]
+        except UnknownNameError:
+            names = [str(metric)]
+        for name in names:
+            if name not in self.values:
+                raise UnknownNameError(
+                    f"This evaluation has no metric {name!r}. {did_you_mean(name, self.values)}"
+                )
+        return np.column_stack([self.values[name] for name in names])
+
+    def mean(self, weights: Literal["relevant"] | None = None) -> dict[str, float]:
+        """Return the mean of each metric over the users for whom it is defined.
+
+        Parameters
+        ----------
+        weights
+            None: every user counts the same. ``"relevant"``: by the user's number of
+            relevant items.
+
+        Returns
+        -------
+        dict of str to float
+            NaN where no user has a value.
+        """
+        if weights not in (None, "relevant"):
+            raise InputError(f"weights={weights!r} must be None or 'relevant'.")
+        weight = self.n_relevant if weights else np.ones(self.n_users)
+        return {name: _mean(values, weight) for name, values in self.values.items()}
+
+    def interval(self, metric: str | Metric) -> tuple[float, float]:
+        """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper end; NaN for fewer than two users with a value.
+        """
+        return self._all_intervals([self._known(metric)])[0]
+
+    def skipped(self, metric: str | Metric) -> dict[str, int]:
+        """Return why a metric is undefined, with the number of users for each reason."""
+        codes = self.reasons[self._known(metric)]
+        users = np.bincount(codes, minlength=max(Reason) + 1)
+        undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
+        return {reason.sentence: int(users[reason]) for reason in undefined}
+
+    def summary(self) -> list[SummaryRow]:
+        """Return a row per metric: its mean, the mean's interval, and who counts in it."""
+        means = self.mean()
+        rows = []
+        for name, (low, high) in zip(means, self._all_intervals(means), strict=True):
+            skipped = int(np.isnan(self.values[name]).sum())
+            counted = self.n_users - skipped
+            reasons = self.skipped(name)
+            rows.append(SummaryRow(name, means[name], low, high, counted, skipped, reasons))
+        return rows
+
+    def per_user(self) -> polars.DataFrame:
+        """Return a Polars frame: the column ``user`` and a column per metric.
+
+        ``user`` holds the ids, or positions where test has none. Ids of a type that Polars
+        lacks, such as UUIDs, become texts.
+        """
+        import polars as pl
+
+        users = np.arange(self.n_users) if self.user_ids is None else self.user_ids
+        if users.dtype != object:
+            column = pl.Series("user", users)
+        elif ids.kind(users) in POLARS_KINDS:
+            column = pl.Series("user", users.tolist())
+        else:
+            column = pl.Series("user", list(map(str, users.tolist())))
+        return pl.DataFrame([column, *(pl.Series(*entry) for entry in self.values.items())])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one Parquet file, which `recometer.load` reads.
+
+        Its columns are the users' values and the reasons; its metadata hold what is needed
+        to repeat the evaluation: protocol, seed, definitions, versions, counts and the
+        fingerprints of the inputs, as JSON under the key ``recometer``.
+
+        Raises
+        ------
+        FileError
+            The file cannot be written.
+        InputTypeError
+            User ids of a type that cannot be stored.
+        """
+        columns = {name: getattr(self, name) for name in PER_USER}
+        columns |= self.values
+        columns |= {_reason_column(name): codes for name, codes in self.reasons.items()}
+        header = {"kind": KIND, **{name: getattr(self, name) for name in SAVED}}
+        header["protocol"] = self.protocol.to_dict()
+        header["metrics"] = [[metric.name, metric.cutoff] for metric in self.metrics]
+        storage.write_table(path, columns, self.user_ids, header)
+
+    def __repr__(self) -> str:
+        return f"<Evaluation of {self.n_users} users: {', '.join(self.values)}>"
+
+    def __str__(self) -> str:
+        return rendering.to_text(self._table())
+
+    def _repr_html_(self) -> str:
+        return rendering.to_html(self._table())
+
+    def _known(self, metric: str | Metric) -> str:
+        name = str(metric)
+        if name not in self.values:
+            raise UnknownNameError(
+                f"This evaluation has no metric {name!r}. {did_you_mean(name, self.values)}"
+            )
+        return name
+
+    def _all_intervals(self, names: Iterable[str]) -> list[tuple[float, float]]:
+        missing = [name for name in names if name not in self._intervals]
+        columns = [self.values[name] for name in missing]
+        confidence = self.protocol.confidence
+        if self.protocol.interval == "bootstrap":
+            found = intervals.bootstrap(columns, confidence, self.seed)
+        else:
+            found = [intervals.student(column, confidence) for column in columns]
+        self._intervals.update(zip(missing, found, strict=True))
+        return [self._intervals[name] for name in names]
+
+    def _table(self) -> rendering.Table:
+        headers = ["metric", "mean", f"{self.protocol.confidence:.0%} interval", "counted"]
+        headers += ["skipped", "why"]
+        as_number = self.protocol.undefined != "nan"
+        rows = []
+        for row in self.summary():
+            why = "; ".join(f"{users:,}: {reason}" for reason, users in row.reasons.items())
+            if why and as_number:
+                why = f"counted as {self.protocol.undefined}: {why}"
+            interval = "" if np.isnan(row.low) else f"{row.low:.4f} to {row.high:.4f}"
+            rows.append(
+                (
+                    row.metric,
+                    f"{row.mean:.4f}",
+                    interval,
+                    f"{row.counted:,}",
+                    f"{row.skipped:,}",
+                    why,
+                )
+            )
+        numbers = ("mean", headers[2], "counted", "skipped")
+        return rendering.Table(headers, rows, numbers, self._notes())
+
+    def _notes(self) -> list[str]:
+        notes = [f"{name}: {described['description']}" for name, described in self.inputs.items()]
+        notes += [
+            f"{COUNTS.get(name, name)}: {count:,}" for name, count in self.counts.items() if count
+        ]
+        default = Protocol().to_dict()
+        changed = [
+            f"{rule}={value!r}"
+            for rule, value in self.protocol.to_dict().items()
+            if value != default[rule] and rule != "name"
+        ]
+        if changed or self.protocol.name != default["name"]:
+            notes.append(f"protocol: {' '.join([self.protocol.name, *changed])}")
+        return notes
+
+
+def load(path: str | os.PathLike[str]) -> Evaluation:
+    """Read an evaluation that `Evaluation.save` wrote.
+
+    Parameters
+    ----------
+    path
+        A Parquet file.
+
+    Returns
+    -------
+    Evaluation
+        With the same values, to the last bit.
+
+    Raises
+    ------
+    FileError
+        The file does not exist, is something else, or was written by a newer recometer.
+    """
+    columns, user_ids, header = storage.read_table(path)
+    if header["kind"] != KIND:
+        raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
+    metrics = tuple(Metric(name, cutoff) for name, cutoff in header["metrics"])
+    names = [str(metric) for metric in metrics]
+    saved: dict[str, Any] = {name: columns[name] for name in PER_USER}
+    saved |= {name: header[name] for name in SAVED}
+    return Evaluation(
+        values={name: columns[name] for name in names},
+        reasons={name: columns[_reason_column(name)] for name in names},
+        user_ids=user_ids,
+        metrics=metrics,
+        protocol=Protocol(**header["protocol"]),
+        **saved,
+    )
+
+
+def _reason_column(metric: str) -> str:
+    return f"{metric}: reason"
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _mean(values: Float64, weight: Array) -> float:
+    counted = ~np.isnan(values)
+    total = weight[counted].sum()
+    return float((values[counted] * weight[counted]).sum() / total) if total > 0 else float("nan")

@@ -1,0 +1,188 @@
+"""Interactions in files: Parquet, and text with a header."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import pathlib
+import re
+from typing import TYPE_CHECKING
+
+from recometer.errors import ColumnError, FileError, InputError
+from recometer.frames import Columns, find_columns
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["EXTENSIONS", "column_names", "read_file"]
+
+SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+EXTENSIONS = (".parquet", *SEPARATORS)
+NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of a file's columns, in its order.
+
+    Raises
+    ------
+    FileError
+        A file that is not there, is empty or damaged, or has an extension that is not read.
+    """
+    return _scan(pathlib.Path(path)).collect_schema().names()
+
+
+def read_file(
+    path: str | os.PathLike[str],
+    *,
+    user: object = None,
+    item: object = None,
+    value: object = None,
+    time: object = None,
+) -> tuple[Columns, pl.DataFrame]:
+    """Read the columns of users, items, values and times of a file, and no others.
+
+    Parameters
+    ----------
+    path
+        A file that ends in one of `EXTENSIONS`. Text (CSV, TSV) is UTF-8, and its first line
+        names the columns. Ids in text are integers if every one is written as a plain
+        integer (so ``007`` stays a string), else strings. Times in text are numbers, or
+        dates and times in ISO 8601.
+    user, item, value, time
+        As in `recometer.frames.find_columns`.
+
+    Raises
+    ------
+    FileError
+        A file that is not there, is empty or damaged, has no header, or has an extension
+        that is not read.
+    ColumnError
+        See `find_columns`; the message starts with the path.
+    InputError
+        Text where a number or a time was expected; the message names its row.
+    """
+    import polars as pl
+
+    path = pathlib.Path(path)
+    table = _scan(path)
+    names = table.collect_schema().names()
+    try:
+        columns = find_columns(names, user=user, item=item, value=value, time=time)
+    except ColumnError as error:
+        if _extension(path) in SEPARATORS and any(map(NUMBER.fullmatch, names)):
+            raise FileError(
+                f"{path} seems to have no header: its first line is {', '.join(names)}. Hint: "
+                "the first line must name the columns, for instance: user_id, item_id, rating."
+            ) from None
+        raise ColumnError(f"{path}: {error}") from None
+    try:
+        frame = table.select([name for name in columns if name is not None]).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(path, error) from error
+    if _extension(path) in SEPARATORS:
+        frame = _typed(frame, columns, path)
+    return columns, frame
+
+
+def _extension(path: pathlib.Path) -> str:
+    name = path.name.lower()
+    return next((extension for extension in EXTENSIONS if name.endswith(extension)), "")
+
+
+def _scan(path: pathlib.Path) -> pl.LazyFrame:
+    import polars as pl
+
+    if not path.is_file():
+        if path.exists():
+            raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
+        folder = path.parent
+        others = [other.name for other in folder.iterdir()] if folder.is_dir() else []
+        near = difflib.get_close_matches(path.name, others, n=3)
+        hint = (
+            f"Did you mean {' or '.join(map(repr, near))}?"
+            if near
+            else f"Relative paths start at {pathlib.Path.cwd()}."
+        )
+        raise FileError(f"There is no file {path}. Hint: {hint}")
+    extension = _extension(path)
+    if not extension:
+        raise FileError(
+            f"{path} has an extension that is not read. Hint: known are {', '.join(EXTENSIONS)}; "
+            "load other formats into a data frame and pass that."
+        )
+    try:
+        if extension == ".parquet":
+            table = pl.scan_parquet(path, glob=False)
+        else:
+            # All text at first: the types of ids are settled by every row, not the first few.
+            table = pl.scan_csv(
+                path, separator=SEPARATORS[extension], infer_schema=False, glob=False
+            )
+        table.collect_schema()
+    except pl.exceptions.NoDataError:
+        raise FileError(f"{path} is empty. Hint: the first line must name the columns.") from None
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(path, error) from error
+    return table
+
+
+def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return FileError(
+        f"{path} cannot be read as {_extension(path)}: {reason}. Hint: is it damaged, or of "
+        "another format than its name says? Text must be UTF-8."
+    )
+
+
+def _typed(frame: pl.DataFrame, columns: Columns, path: pathlib.Path) -> pl.DataFrame:
+    typed = [_integers(frame[columns.user]), _integers(frame[columns.item])]
+    if columns.value is not None:
+        typed.append(_floats(frame[columns.value], path))
+    if columns.time is not None:
+        typed.append(_times(frame[columns.time], path))
+    return frame.with_columns(typed)
+
+
+def _integers(text: pl.Series) -> pl.Series:
+    """Return integers if every entry is written as one and nothing would be lost."""
+    import polars as pl
+
+    for dtype in (pl.Int64, pl.UInt64):
+        whole = text.cast(dtype, strict=False)
+        if whole.null_count() == text.null_count() and (whole.cast(pl.String) == text).all():
+            return whole
+    return text
+
+
+def _floats(text: pl.Series, path: pathlib.Path) -> pl.Series:
+    import polars as pl
+
+    parsed = text.str.strip_chars().cast(pl.Float64, strict=False)
+    _check_parsed(text, parsed, path, "a number")
+    return parsed
+
+
+def _times(text: pl.Series, path: pathlib.Path) -> pl.Series:
+    import polars as pl
+
+    for dtype in (pl.Int64, pl.Float64):
+        number = text.str.strip_chars().cast(dtype, strict=False)
+        if number.null_count() == text.null_count():
+            return number
+    try:
+        parsed = text.str.to_datetime(time_unit="us", strict=False)
+    except pl.exceptions.PolarsError:
+        parsed = pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
+    _check_parsed(text, parsed, path, "a number or a date such as 2024-05-31 (or pass time=False)")
+    return parsed
+
+
+def _check_parsed(text: pl.Series, parsed: pl.Series, path: pathlib.Path, expected: str) -> None:
+    wrong = (parsed.is_null() & text.is_not_null()).arg_true()
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"{path}: row {row} (counted from 0) of column {text.name!r} holds {text[row]!r}. "
+            f"Hint: expected {expected}."
+        )

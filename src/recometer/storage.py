@@ -1,0 +1,153 @@
+"""Tables of users in Parquet files, with a JSON header in the file's metadata."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import secrets
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ids
+from recometer.errors import FileError, InputTypeError
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["read_table", "write_table"]
+
+Array = npt.NDArray[Any]
+
+KEY = "recometer"  # of the header in the file's metadata
+VERSION = 1  # of the format; a reader understands its own version and all older ones
+
+# Ids that are objects, by their kind: how they become texts, and objects again.
+TEXTS: dict[str, tuple[Callable[[Any], str], Callable[[str], object]]] = {
+    "str": (str, str),
+    "int": (str, int),
+    "float": (repr, float),
+    "bool": (str, "True".__eq__),
+    "bytes": (bytes.hex, bytes.fromhex),
+    "date": (datetime.date.isoformat, datetime.date.fromisoformat),
+    "datetime": (datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    "UUID": (str, uuid.UUID),
+}
+
+
+def write_table(
+    path: str | os.PathLike[str],
+    columns: Mapping[str, Array],
+    user_ids: Array | None,
+    header: Mapping[str, Any],
+) -> None:
+    """Write a table, one row per user; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path
+        Where to write; a file that is there is replaced.
+    columns
+        Arrays of numbers, all equally long, by name.
+    user_ids
+        The users' ids, which become the column ``user``; None: there is no such column.
+    header
+        Anything that JSON can hold.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written.
+    InputTypeError
+        Ids of a type that cannot be stored.
+    """
+    import polars as pl
+
+    path = Path(path)
+    series = [pl.Series(name, values) for name, values in columns.items()]
+    kind = None
+    if user_ids is not None:
+        kind, encoded = _encode(user_ids)
+        series.insert(0, encoded)
+    text = json.dumps({"version": VERSION, "user": kind, **header})
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        pl.DataFrame(series).write_parquet(temporary, metadata={KEY: text})
+        temporary.replace(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FileError(
+            f"Cannot write {str(path)!r}: {error}. "
+            "Hint: the folder must exist and be writable, and the path must not be a folder."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+) -> tuple[dict[str, Array], Array | None, dict[str, Any]]:
+    """Read what `write_table` wrote.
+
+    Returns
+    -------
+    tuple
+        The columns, the users' ids (None where none were written) and the header.
+
+    Raises
+    ------
+    FileError
+        The file does not exist, was not written by `write_table`, or by a newer version.
+    """
+    import polars as pl
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(f"There is no file {str(path)!r}. Hint: result.save(path) writes one.")
+    hint = "Hint: recometer.load reads what result.save(path) wrote, nothing else."
+    try:
+        text = pl.read_parquet_metadata(path).get(KEY)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FileError(f"{str(path)!r} is not a Parquet file: {error}. {hint}") from error
+    if text is None:
+        raise FileError(f"{str(path)!r} is a Parquet file, but no saved evaluation. {hint}")
+    header: dict[str, Any] = json.loads(text)
+    if header.pop("version") > VERSION:
+        raise FileError(
+            f"{str(path)!r} was written by a newer recometer, in a format that this one does "
+            "not know. Hint: pip install --upgrade recometer."
+        )
+    try:
+        frame = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FileError(f"{str(path)!r} is damaged: {error}.") from error
+    kind = header.pop("user")
+    user_ids = None if kind is None else _decode(frame.drop_in_place("user"), kind)
+    return {column.name: column.to_numpy() for column in frame}, user_ids, header
+
+
+def _encode(user_ids: Array) -> tuple[str, polars.Series]:
+    """Return the name of the ids' type, and the column that holds them."""
+    import polars as pl
+
+    if user_ids.dtype != object:
+        return str(user_ids.dtype), pl.Series("user", user_ids)
+    kind = ids.kind(user_ids)
+    if kind not in TEXTS:
+        raise InputTypeError(
+            f"User ids of type {kind} cannot be stored. "
+            f"Hint: convert them to texts; types that can be stored: {', '.join(TEXTS)}."
+        )
+    texts = list(map(TEXTS[kind][0], user_ids.tolist()))
+    return f"object {kind}", pl.Series("user", texts, dtype=pl.String)
+
+
+def _decode(series: polars.Series, kind: str) -> Array:
+    if not kind.startswith("object "):
+        return series.to_numpy()
+    read = TEXTS[kind.removeprefix("object ")][1]
+    return np.fromiter(map(read, series.to_list()), object, len(series))

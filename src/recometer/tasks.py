@@ -1,0 +1,295 @@
+"""Work on several Python threads: progress, Ctrl-C and errors for kernels that release the GIL."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from recometer.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["Cancelled", "Ticker", "resolve_threads", "run_tasks"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+POLL = 0.1  # seconds between two looks at the workers: how late a bar or Ctrl-C may be
+PATIENCE = 0.5  # seconds of work before a bar is worth showing
+
+
+class Cancelled(Exception):
+    """Raised inside a task whose result is no longer wanted."""
+
+
+class Ticker:
+    """How a running task reports progress, and learns that it should stop.
+
+    Parameters
+    ----------
+    report
+        Called with the share of the task's weight that is newly done.
+    cancelled
+        Set once the task should stop.
+    """
+
+    def __init__(self, report: Callable[[float], None], cancelled: threading.Event) -> None:
+        self.reported = 0.0
+        self._report = report
+        self._cancelled = cancelled
+
+    def advance(self, weight: float = 0.0) -> None:
+        """Report that `weight` more of the task's own weight is done.
+
+        A long task calls this about every 50 ms.
+
+        Raises
+        ------
+        Cancelled
+            The work was interrupted or another task failed; the task lets it pass.
+        """
+        if self._cancelled.is_set():
+            raise Cancelled
+        self.reported += weight
+        self._report(weight)
+
+
+def run_tasks(
+    function: Callable[[T, Ticker], R],
+    tasks: Sequence[T],
+    *,
+    weights: Sequence[float] | None = None,
+    threads: int = 1,
+    progress: bool | None = None,
+    label: str = "Working",
+) -> list[R]:
+    """Call a function on every task, on several threads.
+
+    The calling thread only waits, so that Ctrl-C is noticed while kernels run, also with
+    one thread. When this returns or raises, no thread of it is alive any more.
+
+    Parameters
+    ----------
+    function
+        Called as ``function(task, ticker)``; see `Ticker.advance`.
+    tasks
+        Started in this order.
+    weights
+        How much work each task is, in any unit; None: all the same. What a task has not
+        reported by itself is counted when it ends.
+    threads
+        At most so many tasks run at a time.
+    progress
+        True: show a progress bar; False: none; None: only if standard error is a terminal
+        and the work takes a while.
+    label
+        What the progress bar says.
+
+    Returns
+    -------
+    list
+        The results, in the order of the tasks.
+
+    Raises
+    ------
+    BaseException
+        The first exception that a task raised, or KeyboardInterrupt; the other tasks stop
+        at their next `Ticker.advance`.
+    """
+    weights = [1.0] * len(tasks) if weights is None else weights
+    n_workers = min(threads, len(tasks))
+    work = _Work(function, list(zip(tasks, weights, strict=True)), n_workers)
+    workers = [
+        threading.Thread(target=work.run, name=f"recometer-{number}") for number in range(n_workers)
+    ]
+    bar = _Bar(label, float(sum(weights)), progress)
+    try:
+        bar.update(0.0)
+        for worker in workers:
+            worker.start()
+        # Not Thread.join: before Python 3.13, Ctrl-C there marks a running thread as ended.
+        while not work.ended.wait(POLL):
+            bar.update(work.done)
+    finally:
+        work.cancelled.set()
+        try:
+            for worker in workers:
+                if worker.is_alive():
+                    worker.join()
+        finally:
+            bar.close(work.done)
+    work.raise_error()
+    return [work.results[position] for position in range(len(tasks))]
+
+
+def resolve_threads(threads: int | None) -> int:
+    """Return the number of threads to use.
+
+    Parameters
+    ----------
+    threads
+        At least 1; None: as many as this process has processors, by its affinity mask and
+        the limit of its control group (container).
+
+    Raises
+    ------
+    InputError
+        Not a whole number, or below 1.
+    """
+    if threads is None:
+        return _available_processors()
+    if isinstance(threads, bool) or not isinstance(threads, numbers.Integral) or threads < 1:
+        raise InputError(
+            f"threads={threads!r} must be a whole number of at least 1. "
+            "Hint: threads=None uses all processors of this process."
+        )
+    return int(threads)
+
+
+class _Work(Generic[T, R]):
+    """What the workers of one call share."""
+
+    def __init__(
+        self, function: Callable[[T, Ticker], R], tasks: Sequence[tuple[T, float]], n_workers: int
+    ) -> None:
+        self.cancelled = threading.Event()
+        self.ended = threading.Event()
+        self.done = 0.0
+        self.results: dict[int, R] = {}
+        self._function = function
+        self._tasks = iter(enumerate(tasks))
+        self._lock = threading.Lock()
+        self._error: BaseException | None = None
+        self._working = n_workers
+        if n_workers == 0:
+            self.ended.set()
+
+    def run(self) -> None:
+        """Be a worker: work off tasks until there are none left, or one fails."""
+        try:
+            self._run()
+        finally:
+            with self._lock:
+                self._working -= 1
+                if self._working == 0:
+                    self.ended.set()
+
+    def _run(self) -> None:
+        while (entry := self._next()) is not None:
+            position, (task, weight) = entry
+            ticker = Ticker(self._report, self.cancelled)
+            try:
+                self.results[position] = self._function(task, ticker)
+            except BaseException as error:
+                with self._lock:
+                    # After a cancellation errors are its consequence (Cancelled above all).
+                    if not self.cancelled.is_set():
+                        self._error = error
+                        self.cancelled.set()
+                return
+            self._report(weight - ticker.reported)
+
+    def raise_error(self) -> None:
+        """Raise what a task raised, with the traceback from its thread."""
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                # The traceback holds this frame: without this, arrays would outlive the call.
+                del error
+
+    def _next(self) -> tuple[int, tuple[T, float]] | None:
+        with self._lock:
+            return None if self.cancelled.is_set() else next(self._tasks, None)
+
+    def _report(self, weight: float) -> None:
+        with self._lock:
+            self.done += weight
+
+
+class _Bar:
+    """A progress bar on standard error, drawn by the waiting thread alone."""
+
+    def __init__(self, label: str, total: float, progress: bool | None) -> None:
+        self._label = label
+        self._total = total
+        if progress is None:
+            wanted = sys.stderr is not None and sys.stderr.isatty()
+            self._show_from = time.monotonic() + PATIENCE if wanted else float("inf")
+        else:
+            self._show_from = float("-inf") if progress else float("inf")
+        self._transient = progress is None
+        self._rich: tuple[Progress, Any] | None = None
+
+    def update(self, done: float) -> None:
+        if self._rich is None and time.monotonic() >= self._show_from:
+            self._rich = self._open()
+        if self._rich is not None:
+            display, bar = self._rich
+            display.update(bar, completed=done)
+            display.refresh()
+
+    def close(self, done: float) -> None:
+        if self._rich is not None:
+            display, bar = self._rich
+            # Sums of fractions may end just below the total, which would look unfinished.
+            ended = math.isclose(done, self._total)
+            display.update(bar, completed=self._total if ended else done)
+            display.stop()
+
+    def _open(self) -> tuple[Progress, Any]:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
+
+        display = Progress(
+            "[progress.description]{task.description}",
+            BarColumn(),
+            TaskProgressColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=Console(stderr=True),
+            auto_refresh=False,
+            transient=self._transient,
+        )
+        bar = display.add_task(self._label, total=self._total)
+        display.start()
+        return display, bar
+
+
+def _available_processors() -> int:
+    if hasattr(os, "process_cpu_count"):
+        processors = os.process_cpu_count() or 1
+    elif hasattr(os, "sched_getaffinity"):
+        processors = len(os.sched_getaffinity(0))
+    else:
+        processors = os.cpu_count() or 1
+    return max(1, min(processors, _control_group_limit()))
+
+
+def _control_group_limit(
+    membership: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+) -> int:
+    """Return the processors that Linux control groups (version 2) leave to this process."""
+    unlimited = sys.maxsize
+    try:
+        lines = membership.read_text().splitlines()
+    except OSError:
+        return unlimited
+    own = next((PurePosixPath(line[3:]) for line in lines if line.startswith("0::")), None)
+    limit = unlimited
+    for path in () if own is None else (own, *own.parents):
+        try:
+            quota, period = (root / path.relative_to("/") / "cpu.max").read_text().split()
+        except (OSError, ValueError):
+            continue
+        if quota != "max":
+            limit = min(limit, max(1, -(-int(quota) // int(period))))
+    return limit

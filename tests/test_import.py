@@ -1,0 +1,152 @@
+"""What `import recometer` loads, which way imports run, and what the package exports."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+import recometer
+
+PACKAGE = pathlib.Path(recometer.__file__).parent
+MODULES = {
+    ".".join(("recometer", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    ): path
+    for path in PACKAGE.rglob("*.py")
+}
+HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
+
+# A module imports only what stands before it, or lies in the same entry.
+ORDER = (
+    "errors",
+    "version",
+    "protocol",
+    "ranks",
+    "tasks",
+    "ids",
+    "frames",
+    "files",
+    "rows",
+    "interactions",
+    "fingerprints",
+    "storage",
+    "rendering",
+    "stats.intervals",
+    "_kernel",
+    "ties",
+    "metrics",
+    "sources",
+    "evaluation",
+    "evaluate",
+    "stats",
+    "split",
+    "data",
+    "baselines",
+    "compat",
+    "testing",
+    "cli",
+    "__main__",
+    "",
+)
+# Neighbours that must not know each other, whatever the order.
+APART = (("sources", "metrics"), ("sources", "ties"), ("split", "evaluate"), ("split", "sources"))
+
+
+def entry(module: str) -> str:
+    """Return the entry of ORDER that a module belongs to."""
+    name = module.removeprefix("recometer").removeprefix(".")
+    fitting = [one for one in ORDER if name == one or (one and name.startswith(one + "."))]
+    assert fitting, f"{module} has no place in ORDER"
+    return max(fitting, key=len)
+
+
+def imports(module: str) -> set[str]:
+    """Return the modules of recometer that a module imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(MODULES[module].read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: imports are absolute"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if name in MODULES else str(node.module) for name in names}
+    return {name for name in found if name.split(".")[0] == "recometer"}
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, json; import recometer; "
+        "print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
+    )
+    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    loaded = set(json.loads(output))
+    assert "numpy" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_run_one_way(module: str) -> None:
+    here = entry(module)
+    for imported in imports(module):
+        there = entry(imported)
+        assert here == there or ORDER.index(there) < ORDER.index(here), f"it imports {imported}"
+        assert (here, there) not in APART, f"it imports {imported}"
+
+
+def test_only_the_kernel_imports_the_native_module() -> None:
+    importers = {
+        module
+        for module, path in MODULES.items()
+        if re.search(r"^\s*(from|import) .*\b_native\b", path.read_text("utf-8"), re.MULTILINE)
+    }
+    assert importers == {"recometer._kernel"}
+
+
+@pytest.mark.parametrize("module", sorted(MODULES.keys() - {"recometer.__main__"}))
+def test_exported_names_exist(module: str) -> None:
+    loaded = importlib.import_module(module)
+    names = getattr(loaded, "__all__", [])
+    assert len(set(names)) == len(names)
+    missing = [name for name in names if not hasattr(loaded, name)]
+    assert missing == []
+
+
+def test_facade_is_what_it_imports() -> None:
+    tree = ast.parse(MODULES["recometer"].read_text(encoding="utf-8"))
+    origins = {
+        alias.name: node.module
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("recometer")
+        for alias in node.names
+    }
+    assert recometer.__all__ == sorted(recometer.__all__)
+    assert set(recometer.__all__) == set(origins)
+    for name, origin in origins.items():
+        assert name in importlib.import_module(str(origin)).__all__
+    errors = importlib.import_module("recometer.errors").__all__
+    assert set(errors) <= set(recometer.__all__)
+
+
+def test_submodules_are_there_without_an_import_of_their_own() -> None:
+    code = "import recometer as rm; print(rm.baselines.__name__, rm.split.__name__)"
+    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert output == "recometer.baselines recometer.split\n"
+    assert {"baselines", "split", "evaluate"} <= set(dir(recometer))
+    with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
+        recometer.evaluat  # noqa: B018
+
+
+def test_version_is_that_of_the_project() -> None:
+    project = (PACKAGE.parents[1] / "pyproject.toml").read_text(encoding="utf-8")
+    stated = re.search(r'^version = "(.+)"$', project, re.MULTILINE)
+    assert stated is not None
+    assert recometer.__version__ == stated[1]

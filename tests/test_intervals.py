@@ -1,0 +1,85 @@
+"""Confidence intervals of a mean over users."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from recometer.stats import intervals
+from recometer.stats.intervals import bootstrap, student
+
+
+@given(
+    st.lists(st.floats(-100, 100), min_size=2, max_size=40),
+    st.floats(0.01, 0.999),
+    st.integers(0, 5),
+)
+def test_student_is_scipys(values: list[float], confidence: float, n_undefined: int) -> None:
+    low, high = student(np.array(values + [np.nan] * n_undefined), confidence)
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    if error == 0:
+        assert low == high == pytest.approx(np.mean(values))
+    else:
+        expected = stats.t.interval(confidence, len(values) - 1, np.mean(values), error)
+        np.testing.assert_allclose((low, high), expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("values", [[], [0.5], [np.nan, np.nan], [np.nan, 1.0]])
+def test_no_interval_below_two_values(values: list[float]) -> None:
+    assert np.isnan(student(np.array(values, float))).all()
+    assert np.isnan(bootstrap([np.array(values, float)])).all()
+
+
+def test_bootstrap_is_the_percentile_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(1).normal(size=50)
+    draws = np.random.Generator(np.random.PCG64(7)).integers(50, size=(300, 50))
+    expected = np.quantile(values[draws].mean(axis=1), [0.05, 0.95])
+    assert bootstrap([values], 0.9, seed=7, n_resamples=300)[0] == pytest.approx(tuple(expected))
+    monkeypatch.setattr(intervals, "DRAWS_AT_ONCE", 70)
+    assert bootstrap([values], 0.9, seed=7, n_resamples=300)[0] == pytest.approx(tuple(expected))
+
+
+def test_bootstrap_of_several_metrics_equals_each_alone() -> None:
+    generator = np.random.default_rng(2)
+    columns = [generator.random(30) for _ in range(3)]
+    columns[1][::2] = np.nan
+    together = bootstrap(columns, seed=3)
+    assert together == [bootstrap([column], seed=3)[0] for column in columns]
+    assert together == bootstrap(columns, seed=3)
+    assert together != bootstrap(columns, seed=4)
+    # The same resamples: a shifted metric has the shifted interval.
+    shifted = bootstrap([columns[0] + 1], seed=3)[0]
+    assert shifted == pytest.approx(np.add(together[0], 1))
+
+
+def test_bootstrap_with_few_defined_users() -> None:
+    values = np.full(200, np.nan)
+    values[:2] = [0.0, 1.0]
+    assert bootstrap([values])[0] == (0.0, 1.0)
+    assert bootstrap([]) == []
+
+
+@pytest.mark.parametrize("method", ["t", "bootstrap"])
+def test_coverage(method: str) -> None:
+    generator = np.random.default_rng(3)
+    samples = [generator.exponential(size=60) for _ in range(300)]
+    if method == "t":
+        found = [student(sample, 0.9) for sample in samples]
+    else:
+        found = [bootstrap([sample], 0.9, n_resamples=400)[0] for sample in samples]
+    covered = np.mean([low <= 1.0 <= high for low, high in found])
+    assert 0.82 < covered < 0.96
+
+
+def test_memory_of_the_bootstrap_is_bounded() -> None:
+    values = np.random.default_rng(4).random(20_000)
+    tracemalloc.start()
+    bootstrap([values], n_resamples=200)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * 8 * intervals.DRAWS_AT_ONCE

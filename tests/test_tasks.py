@@ -1,0 +1,217 @@
+"""Threads, progress and Ctrl-C of recometer.tasks."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from recometer import tasks
+from recometer.errors import InputError
+from recometer.tasks import resolve_threads, run_tasks
+
+INTERRUPTED = """
+import sys, threading, time
+from recometer.tasks import run_tasks
+
+def function(task, ticker):
+    print("started", flush=True)
+    while True:
+        time.sleep(0.02)
+        ticker.advance()
+
+try:
+    run_tasks(function, range(8), threads=int(sys.argv[1]))
+except KeyboardInterrupt:
+    print("alive", threading.active_count(), flush=True)
+    sys.exit(3)
+"""
+
+
+def alive() -> list[str]:
+    return [t.name for t in threading.enumerate() if t.name.startswith("recometer")]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("n_tasks", [0, 1, 5, 40])
+def test_results_come_in_the_order_of_the_tasks(threads: int, n_tasks: int) -> None:
+    def square(task: int, ticker: tasks.Ticker) -> int:
+        time.sleep(0.001 * (task % 3))
+        return task * task
+
+    assert run_tasks(square, range(n_tasks), threads=threads) == [t * t for t in range(n_tasks)]
+    assert alive() == []
+
+
+def test_tasks_run_at_the_same_time_but_no_more_than_threads() -> None:
+    meet = threading.Barrier(3)
+    running, most, lock = 0, 0, threading.Lock()
+
+    def function(task: int, ticker: tasks.Ticker) -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        meet.wait(timeout=10)  # breaks unless three tasks are here together
+        with lock:
+            running -= 1
+
+    run_tasks(function, range(6), threads=3)
+    assert most == 3
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_first_exception_stops_the_others_and_keeps_its_traceback(threads: int) -> None:
+    begun = []
+
+    def culprit() -> None:
+        raise ZeroDivisionError("the cause")
+
+    def function(task: int, ticker: tasks.Ticker) -> None:
+        begun.append(task)
+        if task == 1:
+            culprit()
+        for _ in range(2 if threads == 1 else 10_000):
+            time.sleep(0.001)
+            ticker.advance()
+
+    with pytest.raises(ZeroDivisionError, match="the cause") as caught:
+        run_tasks(function, range(100), threads=threads)
+    assert caught.traceback[-1].name == "culprit"
+    assert len(begun) <= 1 + threads
+    assert alive() == []
+
+
+def test_results_are_released_after_an_error() -> None:
+    import gc
+    import weakref
+
+    kept = []
+
+    def function(task: int, ticker: tasks.Ticker) -> None:
+        array = np.zeros(1)
+        kept.append(weakref.ref(array))
+        raise InputError("no")
+
+    gc.disable()
+    try:
+        with pytest.raises(InputError) as caught:
+            run_tasks(function, [0], threads=1)
+        del caught
+        assert kept[0]() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_ends_the_work_and_leaves_no_thread(threads: int) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(threads)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=30)
+    assert time.monotonic() - begin < 5  # 0.5 s on a machine that has nothing else to do
+    assert process.returncode == 3, errors
+    assert output.splitlines()[-1] == "alive 1"
+    assert errors == ""
+
+
+def test_works_outside_the_main_thread() -> None:
+    found: list[int] = []
+
+    def outer() -> None:
+        found.extend(run_tasks(lambda task, ticker: -task, range(5), threads=2))
+
+    thread = threading.Thread(target=outer)
+    thread.start()
+    thread.join(timeout=20)
+    assert found == [0, -1, -2, -3, -4]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_progress_when_asked_for(threads: int, capsys: pytest.CaptureFixture[str]) -> None:
+    def function(task: int, ticker: tasks.Ticker) -> None:
+        for _ in range(10):
+            ticker.advance(task / 10)
+
+    run_tasks(
+        function, range(20), weights=range(20), threads=threads, progress=True, label="Ranking"
+    )
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "Ranking" in shown.err
+    assert "100%" in shown.err
+
+
+@pytest.mark.parametrize("progress", [None, False])
+def test_no_progress_off_a_terminal(
+    progress: bool | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_tasks(lambda task, ticker: time.sleep(0.35), range(2), threads=1, progress=progress)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_on_a_terminal_only_long_work_shows_progress(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+
+    def function(task: int, ticker: tasks.Ticker) -> None:
+        time.sleep(0.2)
+        ticker.advance(1)
+
+    monkeypatch.setattr(tasks, "PATIENCE", 100)
+    run_tasks(function, range(2), threads=1, label="Ranking")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(tasks, "PATIENCE", 0.05)
+    run_tasks(function, range(4), threads=1, label="Ranking")
+    assert "Ranking" in capsys.readouterr().err
+
+
+def test_as_many_weights_as_tasks() -> None:
+    with pytest.raises(ValueError):
+        run_tasks(lambda task, ticker: None, range(3), weights=[1, 2])
+
+
+@pytest.mark.parametrize("threads", [0, -2, 1.5, True, "2", np.float32(1)])
+def test_wrong_number_of_threads(threads: object) -> None:
+    with pytest.raises(InputError, match=r"threads=.* whole number of at least 1.*Hint"):
+        resolve_threads(threads)  # type: ignore[arg-type]
+
+
+def test_threads() -> None:
+    assert resolve_threads(3) == 3
+    assert type(resolve_threads(np.int64(2))) is int  # type: ignore[arg-type]
+    assert resolve_threads(None) >= 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"a/b": "max 100000", "a": "250000 100000"}, 3),
+        ({"a/b": "50000 100000"}, 1),
+        ({"": "400000 100000", "a/b": "800000 100000"}, 4),
+        ({"a": "max 100000"}, sys.maxsize),
+        ({}, sys.maxsize),
+    ],
+)
+def test_limit_of_control_groups(tmp_path, limits: dict[str, str], expected: int) -> None:
+    membership = tmp_path / "membership"
+    membership.write_text("1:cpu:/old\n0::/a/b\n")
+    for group, limit in limits.items():
+        (tmp_path / "root" / group).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "root" / group / "cpu.max").write_text(limit + "\n")
+    assert tasks._control_group_limit(membership, tmp_path / "root") == expected
+    assert tasks._control_group_limit(tmp_path / "missing", tmp_path / "root") == sys.maxsize
