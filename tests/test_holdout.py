@@ -106,7 +106,9 @@ def test_a_larger_share_draws_what_a_smaller_one_does_and_more(data, seed):
 
 
 @pytest.mark.parametrize(
-    "name", [lambda n: 3 * n + 1, lambda n: f"id {n}", lambda n: f"{n:02}"], ids=str
+    "name",
+    [lambda n: 3 * n + 1, lambda n: f"id {n}", lambda n: f"{n:02}"],
+    ids=["numbers", "text", "digits"],
 )
 def test_a_draw_depends_on_ids_alone(name):
     """Not on the order of the rows, and not on which other users there are."""

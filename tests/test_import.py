@@ -26,8 +26,10 @@ HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
 # A module imports only what stands before it, or lies in the same entry.
 ORDER = (
     "errors",
+    "hashing",
     "version",
     "protocol",
+    "ragged",
     "ranks",
     "tasks",
     "ids",

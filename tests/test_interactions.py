@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from recometer import interactions as module
 from recometer.errors import ColumnError, DataWarning, InputError, InputTypeError
 from recometer.interactions import Interactions, find_columns
+from recometer.ragged import take
 
 SPARSE_FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
 
@@ -793,7 +794,7 @@ def test_pairs_whose_key_would_overflow_are_sorted():
 
 def test_rows_beyond_two_billion_are_found():
     indptr = np.array([0, 3_000_000_000, 3_000_000_002, 6_000_000_000, 6_000_000_001])
-    pointers, rows = module._gather(indptr, np.array([1, 3]))
+    pointers, rows = take(indptr, np.array([1, 3]))
     assert pointers.tolist() == [0, 2, 3]
     assert rows.tolist() == [3_000_000_000, 3_000_000_001, 6_000_000_000]
 
@@ -907,3 +908,16 @@ def test_importing_loads_numpy_only():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_warning_points_at_the_line_of_the_user():
+    with pytest.warns(DataWarning, match="repeat a pair") as caught:
+        Interactions.of({"ann": ["song", "song"]})
+    assert caught[0].filename == __file__
+
+
+def test_duplicates_are_counted():
+    with pytest.warns(DataWarning):
+        data = Interactions.of({"ann": ["song", "song", "song"], "bob": ["song"]})
+    assert data.duplicates == 2
+    assert Interactions.of({"ann": ["song"]}).duplicates == 0

@@ -16,6 +16,9 @@ A warning about the data is a `DataWarning`.
 from __future__ import annotations
 
 import difflib
+import os
+import sys
+import warnings
 from collections.abc import Iterable
 
 __all__ = [
@@ -69,6 +72,15 @@ class DataWarning(UserWarning):
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a hint with the nearest known names and the list of all."""
     known = list(known)
-    near = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.55)
+    near = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.5)
     guess = f"Did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
     return f"Hint: {guess}Known: {', '.join(known)}."
+
+
+def warn(message: str) -> None:
+    """Issue a DataWarning that points at the line of the user, the first outside recometer."""
+    package = os.path.dirname(__file__) + os.sep
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, DataWarning, stacklevel=level)

@@ -147,7 +147,7 @@ def evaluate(
         metrics=requested,
         protocol=settled,
         seed=seed,
-        counts=dict(ranks.counts),
+        counts={**ranks.counts, **_duplicates(test=test, train=train)},
         definitions=_definitions(requested),
         timings={
             "reading": read - begin,
@@ -243,6 +243,14 @@ def _check_ranks(ranks: Ranks, source: Source, test: Interactions) -> None:
             f"candidates ({source.describe()}), so there is nothing to measure. "
             "Hint: look for NaN and infinity in the source; nan_scores='last' ranks NaN last."
         )
+
+
+def _duplicates(**data: Interactions | None) -> dict[str, int]:
+    return {
+        f"{name}_duplicates": given.duplicates
+        for name, given in data.items()
+        if given is not None and given.duplicates
+    }
 
 
 def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:

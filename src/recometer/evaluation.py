@@ -38,6 +38,8 @@ COUNTS = {
     "items_unknown": "items of test that the source does not know (they rank last)",
     "relevant_unranked": "relevant rows of test with such items",
     "train_test_overlap": "rows of test that are also in train (left out of test)",
+    "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
+    "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
 }
 
 

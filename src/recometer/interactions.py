@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import DataWarning, InputError
+from recometer import ragged
+from recometer.errors import InputError, warn
 from recometer.frames import Columns, find_columns
 from recometer.ids import kind, show
 from recometer.rows import Options, Rows, as_positions, ascending, read_rows
@@ -47,6 +47,8 @@ class Interactions:
         Sorted and distinct; None: users are positions.
     item_ids : int64, uint64 or object [n_items], or None
         The same for items.
+    duplicates : int
+        Rows of the data that repeated a pair of user and item, and were settled.
 
     Raises
     ------
@@ -61,6 +63,7 @@ class Interactions:
     times: npt.NDArray[Any] | None = None
     user_ids: npt.NDArray[Any] | None = None
     item_ids: npt.NDArray[Any] | None = None
+    duplicates: int = 0
 
     def __post_init__(self) -> None:
         _check_item_count(self.n_items)
@@ -225,7 +228,7 @@ class Interactions:
             raise InputError(
                 "Positions of users with ids must ascend. Hint: pass numpy.unique(positions)."
             )
-        indptr, rows = _gather(self.indptr, chosen)
+        indptr, rows = ragged.take(self.indptr, chosen)
         return dataclasses.replace(
             self,
             indptr=indptr,
@@ -239,6 +242,7 @@ class Interactions:
 def _build(rows: Rows) -> Interactions:
     _check_item_count(rows.n_items)
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
+    duplicates = 0
     if indptr is None:
         assert rows.users is not None
         users = rows.users.astype(np.int64, copy=False)
@@ -255,12 +259,11 @@ def _build(rows: Rows) -> Interactions:
                 pair = _pair(
                     int(users[repeated]), int(items[repeated]), rows.user_ids, rows.item_ids
                 )
-                warnings.warn(
-                    f"{len(users) - len(starts):,} of {len(users):,} interactions repeat a pair "
+                duplicates = len(users) - len(starts)
+                warn(
+                    f"{duplicates:,} of {len(users):,} interactions repeat a pair "
                     f"of user and item (the first: {pair}); "
-                    + ("they count once." if values is None else "their values were summed."),
-                    DataWarning,
-                    stacklevel=3,
+                    + ("they count once." if values is None else "their values were summed.")
                 )
                 if values is not None:
                     # Smallest first: the sum does not depend on the order of the rows.
@@ -278,6 +281,7 @@ def _build(rows: Rows) -> Interactions:
         times=times,
         user_ids=rows.user_ids,
         item_ids=rows.item_ids,
+        duplicates=duplicates,
     )
 
 
@@ -299,15 +303,6 @@ def _pointers(users: Int64, n_users: int) -> Int64:
     indptr = np.zeros(n_users + 1, dtype=np.int64)
     np.cumsum(np.bincount(users, minlength=n_users), out=indptr[1:])
     return indptr
-
-
-def _gather(indptr: Int64, positions: Int64) -> tuple[Int64, Int64]:
-    """Return the index pointers of some users' rows alone, and where these rows lie."""
-    lengths = indptr[positions + 1] - indptr[positions]
-    pointers = np.zeros(len(positions) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=pointers[1:])
-    rows = np.repeat(indptr[positions] - pointers[:-1], lengths) + np.arange(pointers[-1])
-    return pointers, rows
 
 
 def _pair(

@@ -385,7 +385,7 @@ def test_messages_of_the_constructor(data):
 def test_other_dtypes_are_converted_and_said_so(data):
     with pytest.warns(DataWarning, match="users of Factors were converted from float32 to float64"):
         source = rm.Factors(data.users, data.items.astype(np.float64))
-    assert source.describe().endswith("float64")
+    assert source.describe().endswith("float64, users converted from float32")
     with pytest.warns(DataWarning, match="from float16 to float32"):
         rm.Factors(data.users.astype(np.float16), data.items)
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids
+from recometer import ids, ragged
 from recometer.errors import InputError
 from recometer.interactions import Interactions
 from recometer.ranks import Ranks, UserFlag
@@ -300,6 +300,7 @@ def _exclude(
     positions = _match_items(index, sorted_ids, train, "train")
     if (train.user_ids is None) != (test.user_ids is None):
         raise _sides("user", "train", train.user_ids is not None, "test", test.user_ids is not None)
+    indptr, items = train.indptr, train.items
     if train.user_ids is None or test.user_ids is None:
         if train.n_users != test.n_users:
             raise InputError(
@@ -307,9 +308,9 @@ def _exclude(
                 "ids row u of both is the same user."
             )
     elif not np.array_equal(train.user_ids, test.user_ids):
-        rows = ids.match(test.user_ids, train.user_ids, "user ids of test", "user ids of train")
-        train = _take_users(train, rows)
-    indptr, items = train.indptr, train.items
+        users = ids.match(test.user_ids, train.user_ids, "user ids of test", "user ids of train")
+        indptr, rows = ragged.take(indptr, users)
+        items = items[rows]
     trained = np.diff(indptr) > 0
     if positions is not None:
         items = positions[items].astype(np.int32)
@@ -317,16 +318,6 @@ def _exclude(
         if not keep.all():
             indptr, items = _offsets(keep, indptr), items[keep]
     return indptr, items, trained
-
-
-def _take_users(data: Interactions, rows: Int64) -> Interactions:
-    """Return the users in `rows`, without items where the row is -1 (ids and values dropped)."""
-    lengths = np.where(rows >= 0, np.diff(data.indptr)[rows], 0)
-    indptr = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(lengths, out=indptr[1:])
-    shift = np.repeat(data.indptr[rows] - indptr[:-1], lengths)
-    items = data.items[np.arange(len(shift)) + shift]
-    return Interactions(indptr=indptr, items=items, n_items=data.n_items)
 
 
 def _overlap(indptr: Int64, items: Int32, other_indptr: Int64, other: Int32, n_items: int) -> Bool:

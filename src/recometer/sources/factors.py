@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED
-from recometer.errors import DataWarning, InputError, InputTypeError, InternalError
+from recometer.errors import InputError, InputTypeError, InternalError, warn
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
 from recometer.sources.base import Request, Source
@@ -99,9 +98,9 @@ class Factors(Source):
             dtype = np.float32 if bias.dtype == np.float32 else np.float64
             self._users = np.zeros((0, 0), dtype)
             self._items = np.zeros((len(bias), 0), dtype)
-            n_users = None
+            n_users, self._converted = None, ""
         else:
-            self._users, self._items = _matrices(users, items)
+            self._users, self._items, self._converted = _matrices(users, items)
             n_users = len(self._users)
         dtype = self._items.dtype.type
         self._item_bias = _bias(item_bias, "item", len(self._items), dtype)
@@ -116,7 +115,7 @@ class Factors(Source):
         users = "everybody" if self._index.n_users is None else _count(self._index.n_users, "user")
         return (
             f"Factors: {users} x {_count(n_items, 'item')}, {_count(n_factors, 'factor')}, "
-            f"{self._items.dtype.name}"
+            f"{self._items.dtype.name}{self._converted}"
         )
 
     def arrays(self) -> Mapping[str, object]:
@@ -301,8 +300,8 @@ class _Work:
         return max(2048, int(SECONDS_PER_CALL * 1e9 / (nanoseconds * n_users)))
 
 
-def _matrices(users: npt.ArrayLike, items: npt.ArrayLike) -> tuple[Array, Array]:
-    """Return both as arrays of one dtype that the kernel reads as they lie."""
+def _matrices(users: npt.ArrayLike, items: npt.ArrayLike) -> tuple[Array, Array, str]:
+    """Return both as arrays of one dtype that the kernel reads as they lie, and what it took."""
     matrices = []
     for name, given in (("users", users), ("items", items)):
         array = given if isinstance(given, np.ndarray) else np.asarray(given)
@@ -327,17 +326,16 @@ def _matrices(users: npt.ArrayLike, items: npt.ArrayLike) -> tuple[Array, Array]
         )
     small = all(m.dtype.kind == "f" and m.dtype.itemsize <= 4 for m in matrices)
     dtype = np.dtype(np.float32 if small else np.float64)
-    # Lists are given in no dtype that a user would miss.
-    lists = [not isinstance(given, np.ndarray) for given in (users, items)]
-    for name, matrix, is_list in zip(("users", "items"), matrices, lists, strict=True):
-        if matrix.dtype != dtype and not is_list:
-            warnings.warn(
+    converted = ""
+    for name, given, matrix in zip(("users", "items"), (users, items), matrices, strict=True):
+        # A list has no dtype that its owner would miss.
+        if matrix.dtype != dtype and isinstance(given, np.ndarray):
+            warn(
                 f"{name} of Factors were converted from {matrix.dtype} to {dtype}: the kernel "
-                "takes both factors as float32, or both as float64.",
-                DataWarning,
-                stacklevel=4,
+                "takes both factors as float32, or both as float64."
             )
-    return left.astype(dtype, copy=False), _readable(right.astype(dtype, copy=False))
+            converted += f", {name} converted from {matrix.dtype}"
+    return left.astype(dtype, copy=False), _readable(right.astype(dtype, copy=False)), converted
 
 
 def _readable(array: Array) -> Array:

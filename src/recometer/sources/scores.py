@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer import _kernel
+from recometer import _kernel, ragged
 from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError, InternalError
 from recometer.ranks import Ranks
@@ -187,9 +187,8 @@ class _Work:
             ticker.advance()
             scores = self.source.batch(aligned.rows[users])
         # The judged items of these users that have a score, as a table of their own.
-        lengths = np.diff(aligned.judged_indptr)[users]
-        who = np.repeat(np.arange(len(users)), lengths)
-        at = _gather(aligned.judged_indptr[users], lengths)
+        judged_indptr, at = ragged.take(aligned.judged_indptr, users)
+        who = np.repeat(np.arange(len(users)), np.diff(judged_indptr))
         items = aligned.judged[at]
         columns = items if aligned.item_rows is None else aligned.item_rows[items]
         judged_scores = scores[who, columns]
@@ -202,8 +201,7 @@ class _Work:
         can = (items >= 0) & ~not_candidate
         who, at, items = who[can], at[can], items[can]
         judged_indptr = np.searchsorted(who, np.arange(len(users) + 1))
-        excluded_lengths = np.diff(aligned.excluded_indptr)[users]
-        excluded_indptr = np.concatenate([[0], np.cumsum(excluded_lengths)])
+        excluded_indptr, excluded = ragged.take(aligned.excluded_indptr, users)
         above, tied, before = (np.zeros(len(at), np.int64) for _ in range(3))
         flags, no_candidates = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
         lost = _kernel.rank_scores(
@@ -211,7 +209,7 @@ class _Work:
             scores,
             aligned.item_rows,
             excluded_indptr,
-            aligned.excluded[_gather(aligned.excluded_indptr[users], excluded_lengths)],
+            aligned.excluded[excluded],
             judged_indptr,
             items,
             judged_scores[can],
@@ -239,15 +237,6 @@ class _Work:
         return assemble(
             self.aligned, self.above, self.tied, self.before, order, self.no_candidates, None
         )
-
-
-def _gather(starts: Int64, lengths: Int64) -> Int64:
-    """Return start, start + 1, ..., start + length - 1 of each pair, one after the other."""
-    ends = np.cumsum(lengths)
-    first = starts - (ends - lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    at: Int64 = np.arange(total) + np.repeat(first, lengths)
-    return at
 
 
 def _size(n: int | None, ids: object, what: str) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
+from recometer.hashing import mix
 from recometer.ids import user_keys
 from recometer.interactions import Interactions
 
@@ -58,10 +59,10 @@ def holdout_fraction(
 
     # Random numbers for users and items, mixed once more for their pairs: ids are often
     # consecutive, and must not lead to related draws.
-    of_user = _mixed(user_keys(interactions.user_ids, interactions.n_users) ^ _mixed_seed(seed))
-    of_item = _mixed(user_keys(interactions.item_ids, interactions.n_items))
+    of_user = mix(user_keys(interactions.user_ids, interactions.n_users) ^ _mixed_seed(seed))
+    of_item = mix(user_keys(interactions.item_ids, interactions.n_items))
     user = np.repeat(np.arange(interactions.n_users), per_user)
-    draw = _mixed(of_user[user] ^ of_item[interactions.items])
+    draw = mix(of_user[user] ^ of_item[interactions.items])
     # By user, then by draw: one key sorts much faster than two. Of equal draws the lower item
     # comes first, as the sort is stable.
     high = np.uint64(32)
@@ -116,7 +117,7 @@ def sample_users(users: npt.ArrayLike, n: int, *, seed: int) -> Int64:
         Their positions, ascending.
     """
     positions = np.unique(np.asarray(users, dtype=np.int64))
-    draw = _mixed(_mixed(positions.astype(np.uint64)) ^ _mixed_seed(seed))
+    draw = mix(mix(positions.astype(np.uint64)) ^ _mixed_seed(seed))
     return np.sort(positions[np.argsort(draw, kind="stable")[:n]])
 
 
@@ -145,15 +146,4 @@ def _subset(interactions: Interactions, kept: npt.NDArray[np.bool_]) -> Interact
 
 
 def _mixed_seed(seed: int) -> UInt64:
-    return _mixed(np.array([seed % 2**64], dtype=np.uint64))
-
-
-def _mixed(numbers: UInt64) -> UInt64:
-    """Scramble 64-bit numbers, one to one: the output function of SplitMix64.
-
-    Steele, Lea & Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
-    """
-    mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
+    return mix(np.array([seed % 2**64], dtype=np.uint64))

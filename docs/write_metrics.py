@@ -1,0 +1,67 @@
+"""Write docs/metrics.md from the registry of metrics: python docs/write_metrics.py."""
+
+from pathlib import Path
+
+from recometer.metrics import METRICS
+
+HEAD = """# Metrics
+
+For one user let the candidates be the items that were ranked (the catalogue, less the user's
+training items), `n` their number, and `R` the number of relevant items: those of test whose value
+is not 0, or at least `relevant_from` where that is given. `rel(j)` is 1 if the item at rank `j` is
+relevant, otherwise 0; `hits(k)` the sum of the first `k` of these; `gain(j)` the value in test of
+the item at rank `j`. Ranks start at 1.
+
+A name with `@k` takes a cut-off: `recall@10`, several at once `recall@5,10,50`, or all from 1 on
+`ndcg@1..10`. "Optional": without a cut-off the whole ranking is read.
+
+| name | metric | formula | cut-off | range | source |
+|---|---|---|---|---|---|
+"""
+
+TAIL = """
+## Equal scores
+
+With the default rule `ties="expected"` a value is its exact mean over all orders of the tied
+items (McSherry & Najork 2008), a finite sum for every metric. The other rules: `"optimistic"`,
+`"pessimistic"`, `"random"` (drawn per user from `seed` and the user's id), `"item"` (lower id
+first) and `"item_desc"`.
+
+## When a value is undefined
+
+It is NaN, with the reason kept per user, and the mean is over the other users:
+
+1. the user has no relevant item;
+2. fewer candidates than `min_candidates`, fewer relevant items than `min_positives`, or no
+   training item and `cold_start=False`;
+3. a candidate's score is NaN (`nan_scores="first"` or `"last"` rank it instead) or infinite;
+4. all candidates have the same score (`constant_scores="ties"` takes them as one tie group);
+5. there are no more candidates than `k`, for metrics that the order within the first `k` places
+   does not change (precision, tprecision, recall, hit): every ranking would give the same value;
+6. all candidates are relevant, for all metrics but ndcg;
+7. ndcg: no positive gain, or an infinite one. Negative gains count in dcg as they are, and are
+   left out of the best order.
+
+`undefined=0` (or another number) counts such users with that value instead.
+
+## Strangers
+
+An item in train and test of the same user is left out of test. A relevant item that the source
+does not know stays in `R` and is a miss; in roc_auc it lies below all candidates. A user of test
+that the source does not know has misses only (`users="known"` leaves such users out). Each is
+counted in the result.
+"""
+
+
+def page() -> str:
+    """Return the page."""
+    rows = [
+        f"| `{name}` | {d.title} | {d.formula} | {d.cutoff} | {d.lower:g} to {d.upper:g} "
+        f"| {d.source} |\n"
+        for name, d in METRICS.items()
+    ]
+    return HEAD + "".join(rows) + TAIL
+
+
+if __name__ == "__main__":
+    (Path(__file__).parent / "metrics.md").write_text(page(), encoding="utf-8")

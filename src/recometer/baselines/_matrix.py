@@ -1,0 +1,39 @@
+"""The training interactions as a sparse matrix, and checks that the models share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recometer.errors import InputError, InputTypeError
+from recometer.interactions import Interactions
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+__all__ = ["check_count", "user_item_matrix"]
+
+
+def user_item_matrix(train: Interactions) -> sparse.csr_array:
+    """Return the values of `train` (1 where it has none) as float64 [n_users, n_items]."""
+    if not isinstance(train, Interactions):
+        raise InputTypeError(
+            f"train must be Interactions, not {type(train).__name__}. "
+            "Hint: recometer.Interactions.of(data) makes them."
+        )
+    if train.values is not None and not np.isfinite(train.values).all():
+        raise InputError(
+            f"{np.count_nonzero(np.isinf(train.values)):,} values of train are infinite. "
+            "Hint: a model can only be fitted on finite values; drop or clip these."
+        )
+    matrix = train.to_csr()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def check_count(value: object, name: str) -> int:
+    """Return `value` if it is a whole number of at least 1, raise InputError otherwise."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name}={value!r} must be a whole number, 1 or more.")
+    return int(value)

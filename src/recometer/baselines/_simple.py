@@ -1,0 +1,90 @@
+"""Rankings that learn nothing about the user."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.baselines._matrix import user_item_matrix
+from recometer.errors import InputError
+from recometer.hashing import mix
+from recometer.ids import user_keys as id_keys
+from recometer.interactions import Interactions
+from recometer.sources.factors import Factors
+from recometer.sources.scores import Scores
+
+__all__ = ["most_popular", "random_ranking"]
+
+UInt64 = npt.NDArray[np.uint64]
+
+# Without it, a split with the same seed would hash the same numbers: its test items would be
+# those with the lowest scores.
+SALT = 0x72616E6B696E6773
+
+
+def most_popular(train: Interactions) -> Factors:
+    """Rank the items by their number of training users, for everybody alike.
+
+    Parameters
+    ----------
+    train
+        Of its values only is read whether they are 0: such a row does not count. A user's
+        forty plays of a song make it no more popular than one.
+
+    Returns
+    -------
+    Factors
+        Without user factors; the item biases, float64 [n_items], are the numbers of users.
+
+    Raises
+    ------
+    InputError
+        Infinite training values.
+    """
+    matrix = user_item_matrix(train)
+    popularity = np.bincount(matrix.indices, minlength=train.n_items).astype(np.float64)
+    return Factors(None, None, item_bias=popularity, item_ids=train.item_ids)
+
+
+def random_ranking(train: Interactions, *, seed: int = 0) -> Scores:
+    """Rank the items in a random order, another one for each user.
+
+    The score of an item is a hash of the seed, the user's id and the item's id (positions
+    where there are no ids) on [0, 1), so that a user's order depends neither on the other
+    users nor on the machine.
+
+    Parameters
+    ----------
+    train
+        Only its users and items are read.
+    seed
+        Another seed is another order; a whole number from 0 to 2^64 - 1.
+
+    Returns
+    -------
+    Scores
+        float64 scores [batch, n_items], computed when they are asked for.
+
+    Raises
+    ------
+    InputError
+        A seed that is not such a number.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
+        raise InputError(f"seed={seed!r} must be a whole number from 0 to 2^64 - 1.")
+    users = id_keys(train.user_ids, train.n_users)
+    items = mix(id_keys(train.item_ids, train.n_items))
+    start = mix(mix(np.array([seed], dtype=np.uint64)) ^ np.uint64(SALT))
+
+    def scores(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        bits = mix(mix(users[rows] ^ start)[:, None] ^ items)
+        return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    scores.__qualname__ = f"random ranking, seed {seed}"
+    return Scores(
+        scores,
+        n_users=train.n_users,
+        n_items=train.n_items,
+        user_ids=train.user_ids,
+        item_ids=train.item_ids,
+    )

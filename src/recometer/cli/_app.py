@@ -1,0 +1,74 @@
+"""The application that the commands are registered with, and what they have in common."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Annotated, Any, TextIO
+
+import typer
+from typer.core import TyperGroup
+
+from recometer.cli.demo import demo
+from recometer.errors import DataWarning, RecometerError
+from recometer.version import __version__
+
+__all__ = ["app"]
+
+
+class Commands(TyperGroup):
+    """Turns what recometer raises and warns of into messages on standard error."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("always", DataWarning)
+                warnings.showwarning = _show_warning
+                return super().invoke(ctx)
+        except RecometerError as error:
+            typer.echo(f"Error: {error}", err=True)
+            raise typer.Exit(1) from error
+        except KeyboardInterrupt as error:
+            typer.echo("Interrupted.", err=True)
+            raise typer.Exit(130) from error
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Measures how good recommendations are: exactly, comparably and fast.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+app.command()(demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"recometer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def recometer(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Measures how good recommendations are: exactly, comparably and fast."""
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    name = "Warning" if issubclass(category, DataWarning) else category.__name__
+    typer.echo(f"{name}: {message}", err=True)

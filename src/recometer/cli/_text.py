@@ -1,0 +1,26 @@
+"""Lines of plain text that fit the terminal."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+
+import typer
+
+__all__ = ["WIDTH", "count", "say"]
+
+WIDTH = 100  # where the output is no terminal
+
+
+def say(label: str, text: str) -> None:
+    """Print a text to standard output, wrapped, with a label in front of its first line."""
+    width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
+    lines = textwrap.wrap(text, width - len(label), break_long_words=False, break_on_hyphens=False)
+    for number, line in enumerate(lines):
+        typer.echo((" " * len(label) if number else label) + line)
+
+
+def count(number: int, what: str) -> str:
+    """Return ``"1 user"`` or ``"2,000 users"``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,243 @@
+"""``recometer demo``: simple models on real data, or on the user's own."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from recometer.cli._leaderboard import Entry, print_leaderboard
+from recometer.cli._split import split
+from recometer.cli._text import count, say
+from recometer.errors import ColumnError, InputError
+from recometer.evaluate import evaluate
+from recometer.interactions import Interactions
+from recometer.metrics.registry import parse
+from recometer.sources.base import Source
+from recometer.tasks import resolve_threads
+
+__all__ = ["demo"]
+
+DEFAULT_METRICS = "ndcg@10 recall@10 roc_auc"
+NEIGHBOURS = 100
+FACTORS = 64
+REGULARISATION = 250.0
+
+
+def demo(
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV, TSV or Parquet file with a row per interaction. "
+            "By default: the Microsoft Web data that come with recometer.",
+            show_default=False,
+        ),
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the users' ids.")
+    ] = None,
+    item: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the items' ids.")
+    ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of ratings or counts; 'none': there is none."),
+    ] = None,
+    time_: Annotated[
+        str | None,
+        typer.Option("--time", metavar="COLUMN", help="Column of times; 'none': there is none."),
+    ] = None,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics",
+            "-m",
+            metavar="METRICS",
+            help="For instance: ndcg@5,10 recall@1..10 roc_auc.",
+        ),
+    ] = DEFAULT_METRICS,
+    test_fraction: Annotated[
+        float, typer.Option(help="Share of each user's interactions to test on.")
+    ] = 0.25,
+    seed: Annotated[int, typer.Option(min=0, help="Of the random split and ranking.")] = 0,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most so many.", show_default="all processors"),
+    ] = None,
+) -> None:
+    """Evaluate simple models on real data, and print a leaderboard.
+
+    The data are split into train and test, simple models are fitted on train, and each ranks
+    the whole catalogue for every user. The columns of FILE are found by their common names
+    (user_id, movieId, rating, timestamp, ...) unless they are given.
+    """
+    if not 0 < test_fraction < 1:
+        raise typer.BadParameter("must lie between 0 and 1.", param_hint="--test-fraction")
+    parse(metrics)  # a wrong name should not wait for the models
+    threads = resolve_threads(threads)
+    columns = {"user": user, "item": item, "value": value, "time": time_}
+    if data is None:
+        given = [f"--{option}" for option, name in columns.items() if name is not None]
+        if given:
+            raise typer.BadParameter("only goes with --data.", param_hint=", ".join(given))
+        interactions = _shipped()
+    else:
+        interactions = _read(data, columns)
+    train, test = _split(interactions, test_fraction, seed)
+    say(
+        "Ranking  ",
+        f"for each user all {count(train.n_items, 'item')}, less those of the user in train",
+    )
+    say(
+        "Models   ",
+        f"item-kNN: cosine, {NEIGHBOURS} neighbours; truncated SVD: "
+        f"{count(_factors(train), 'factor')}, "
+        f"items of equal norm; EASE: λ={REGULARISATION:g}",
+    )
+    entries, left_out = [], []
+    for model, fit in _models(train, seed).items():
+        try:
+            begin = time.perf_counter()
+            source = _with_status(f"Fitting {model}", fit)
+            fitted = time.perf_counter()
+        except _LeftOut as reason:
+            left_out.append(f"Left out: {model}. {reason}")
+            continue
+        result = evaluate(source, test, train=train, metrics=metrics, seed=seed, threads=threads)
+        entries.append(Entry(model, result, fitted - begin, time.perf_counter() - fitted))
+    typer.echo()
+    print_leaderboard(entries)
+    for line in left_out:
+        say("", line)
+
+
+class _LeftOut(Exception):
+    """A model that cannot be fitted on these data, and why."""
+
+
+def _shipped() -> Interactions:
+    from recometer.data import MSWEB_ATTRIBUTION, msweb
+
+    interactions = msweb()
+    _describe(MSWEB_ATTRIBUTION, interactions)
+    return interactions
+
+
+def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
+    from recometer.files import read_file
+
+    none = {"value": False, "time": False}
+    wanted = {
+        option: none[option] if option in none and name == "none" else name
+        for option, name in columns.items()
+    }
+    try:
+        found, frame = read_file(path, **wanted)
+        interactions = Interactions.of(
+            frame,
+            user=found.user,
+            item=found.item,
+            value=found.value or False,
+            time=found.time or False,
+        )
+    except (ColumnError, InputError) as error:
+        raise type(error)(_as_options(str(error))) from error
+    names = ", ".join(f"{option} {name!r}" for option, name in found._asdict().items() if name)
+    _describe(f"{path} (columns: {names})", interactions)
+    if not len(interactions):
+        raise InputError(
+            f"{path} has no rows. Hint: every row after the header is one interaction."
+        )
+    if interactions.values is not None and not interactions.values.any():
+        raise InputError(
+            f"All values in column {found.value!r} of {path} are 0, so nothing is relevant. "
+            "Hint: --value names another column, and --value none counts every row."
+        )
+    return interactions
+
+
+def _as_options(message: str) -> str:
+    """Turn the arguments that a message speaks of into options of the command line."""
+    return re.sub(
+        r"\b(user|item|value|time)=(False\b)?",
+        lambda found: f"--{found[1]}{' none' if found[2] else ''}",
+        message,
+    )
+
+
+def _describe(what: str, interactions: Interactions) -> None:
+    values = interactions.values
+    of_values = (
+        ""
+        if values is None or not len(values)
+        else f", values {values.min():g} to {values.max():g}"
+    )
+    say("Data     ", what)
+    say(
+        "         ",
+        f"{count(len(interactions), 'interaction')} of {count(interactions.n_users, 'user')} "
+        f"with {count(interactions.n_items, 'item')}{of_values}",
+    )
+
+
+def _split(
+    interactions: Interactions, fraction: float, seed: int
+) -> tuple[Interactions, Interactions]:
+    train, test, rule = split(interactions, fraction, seed)
+    if not len(test):
+        most = int(np.diff(interactions.indptr).max())
+        raise InputError(
+            f"No interaction is left to test on: no user has more than {most}, and "
+            f"{100 * fraction:g}% of that, rounded, is none. Hint: a larger --test-fraction, or "
+            "check that --user names the column of users."
+        )
+    if not len(train):
+        raise InputError(
+            f"No interaction is left to train on: {100 * fraction:g}% of each user's, rounded, is "
+            "all of them. Hint: a smaller --test-fraction."
+        )
+    say("Split    ", f"test: {rule}, {len(test):,}; train: the other {len(train):,}")
+    return train, test
+
+
+def _models(train: Interactions, seed: int) -> dict[str, Callable[[], Source]]:
+    """Return how to fit every model, by its name."""
+    from recometer import baselines
+
+    def ease() -> Source:
+        try:
+            return baselines.ease(train, regularisation=REGULARISATION)
+        except InputError as error:
+            raise _LeftOut(str(error)) from error
+
+    return {
+        "random": lambda: baselines.random_ranking(train, seed=seed),
+        "most popular": lambda: baselines.most_popular(train),
+        "item-kNN": lambda: baselines.item_knn(train, neighbours=NEIGHBOURS),
+        "truncated SVD": lambda: baselines.truncated_svd(
+            train, factors=_factors(train), normalise=True, seed=seed
+        ),
+        "EASE": ease,
+    }
+
+
+def _factors(train: Interactions) -> int:
+    # With all singular values nothing is left to predict: the factors repeat train.
+    return max(1, min(FACTORS, train.n_users // 4, train.n_items // 4))
+
+
+def _with_status(label: str, fit: Callable[[], Source]) -> Source:
+    """Fit a model, with a spinner on standard error if that is a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return fit()
+    with console.status(label):
+        return fit()

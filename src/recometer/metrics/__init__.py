@@ -1,0 +1,9 @@
+"""Metrics: pure functions of the ranking, their names, and when they are undefined.
+
+Importing this package fills the registry: a new module of metrics is imported here.
+"""
+
+from recometer.metrics import binary, curves, graded
+from recometer.metrics.registry import METRICS, Metric, MetricDefinition, metric, parse
+
+__all__ = ["METRICS", "Metric", "MetricDefinition", "binary", "curves", "graded", "metric", "parse"]

@@ -1,0 +1,132 @@
+"""The sums over tied places that several metrics share.
+
+A group of tied items occupies the places ``start + 1 .. start + size``; `places` of them
+lie within the cut-off. The expected value of a metric is a sum over these, which has a
+closed form in harmonic numbers, or in sums of logarithmic discounts.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.ties import Groups
+
+__all__ = ["columns", "discounts", "harmonic", "hits", "log1p_of", "log2_of", "ratio", "shared"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+PerUser = Callable[[Groups, int], Float64]
+
+# Up to here harmonic numbers come from a table; beyond, two terms of their expansion
+# leave a relative error below 1e-20.
+HARMONIC_TABLE = 2**16
+
+
+def shared(function: PerUser) -> PerUser:
+    """Compute ``function(groups, cutoff)`` once for all metrics that need it."""
+
+    @functools.wraps(function)
+    def remembered(groups: Groups, cutoff: int) -> Float64:
+        key = (function.__name__, cutoff)
+        if key not in groups.cache:
+            groups.cache[key] = function(groups, cutoff)
+        value: Float64 = groups.cache[key]
+        return value
+
+    return remembered
+
+
+def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
+    """Put ``function(groups, cutoff)`` side by side: float64 [n_users, n_cutoffs]."""
+    values = np.empty((groups.n_users, len(cutoffs)))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        values[:, column] = function(groups, cutoff)
+    return values
+
+
+def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
+    """Divide, with 0 where nothing is to be divided by."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+
+
+@shared
+def hits(groups: Groups, cutoff: int) -> Float64:
+    """Count (expected) hits: of a tied group, each place within has as many on average."""
+    rows, places = groups.within(cutoff)
+    return groups.total(rows, places * groups.relevant[rows] / groups.size[rows])
+
+
+def harmonic(start: Int64, places: Int64) -> Float64:
+    """Sum 1/j over the places j = start + 1 .. start + places."""
+    stop = start + places
+    table = _harmonic_table()
+    near = _between(table, np.minimum(start, HARMONIC_TABLE), np.minimum(stop, HARMONIC_TABLE))
+    far = np.flatnonzero(stop > HARMONIC_TABLE)
+    if len(far):
+        low = np.maximum(start[far], HARMONIC_TABLE).astype(np.float64)
+        high = stop[far].astype(np.float64)
+        step = high - low
+        # H(n) = log n + gamma + 1/(2n) - 1/(12n²) + ...; differences of each term, written
+        # without cancellation.
+        square = step * (high + low) / (low * high) ** 2
+        near[far] += log1p_of(step / low) - step / (2 * low * high) + square / 12
+    return near
+
+
+def discounts(start: Int64, places: Int64) -> Float64:
+    """Sum 1/log2(j + 1) over the places j = start + 1 .. start + places."""
+    stop = start + places
+    return _between(_discount_table(_table_size(stop)), start, stop)
+
+
+def log2_of(numbers: Int64) -> Float64:
+    """Return log2 of whole numbers from 1 on."""
+    return _log2_table(_table_size(numbers))[numbers]
+
+
+def log1p_of(values: Float64) -> Float64:
+    """Return log(1 + values)."""
+    # math.log1p, because the last bit of np.log1p differs between instruction sets.
+    return np.fromiter(map(math.log1p, values.tolist()), np.float64, len(values))
+
+
+def _table_size(numbers: Int64) -> int:
+    """Round the largest number up to a power of two, so that few tables are ever made."""
+    largest = int(numbers.max(initial=0))
+    return 1 << max(largest.bit_length(), 12)
+
+
+@functools.cache
+def _log2_table(size: int) -> Float64:
+    # Entry 0 is never read. As above, math.log2 for the sake of equal bits everywhere.
+    values = map(math.log2, range(1, size + 1))
+    return np.concatenate([[0.0], np.fromiter(values, np.float64, size)])
+
+
+@functools.cache
+def _discount_table(size: int) -> tuple[Float64, Float64]:
+    return _cumulated(1 / log2_of(np.arange(2, size + 2)))
+
+
+@functools.cache
+def _harmonic_table() -> tuple[Float64, Float64]:
+    return _cumulated(1 / np.arange(1, HARMONIC_TABLE + 1))
+
+
+def _cumulated(terms: Float64) -> tuple[Float64, Float64]:
+    """Return running sums from 0 on and, apart, what was lost by rounding them."""
+    high = np.concatenate([[0.0], np.cumsum(terms)])
+    before, after = high[:-1], high[1:]
+    added = after - before
+    lost = (before - (after - added)) + (terms - added)  # exact (Knuth's two-sum)
+    return high, np.concatenate([[0.0], np.cumsum(lost)])
+
+
+def _between(table: tuple[Float64, Float64], start: Int64, stop: Int64) -> Float64:
+    high, low = table
+    return (high[stop] - high[start]) + (low[stop] - low[start])

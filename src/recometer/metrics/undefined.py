@@ -1,0 +1,250 @@
+"""When a metric has no value for a user, and why; and the computing of all values.
+
+The only place that settles it: the functions of metrics know the formulas alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.metrics.registry import METRICS, Metric
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks, UserFlag
+from recometer.ties import WHOLE, Groups, Property, resolve
+
+__all__ = ["Reason", "compute", "reasons"]
+
+Float64 = npt.NDArray[np.float64]
+UInt8 = npt.NDArray[np.uint8]
+UInt64 = npt.NDArray[np.uint64]
+Bool = npt.NDArray[np.bool_]
+
+# Users are taken in blocks, so that working memory does not grow with their number.
+BLOCK_USERS = 2**16
+BLOCK_JUDGED = 2**17
+
+
+class Reason(enum.IntEnum):
+    """Why a metric is undefined for a user; where several hold, the first."""
+
+    sentence: str
+
+    def __new__(cls, code: int, sentence: str) -> Reason:
+        """Attach the sentence that explains a code."""
+        reason = int.__new__(cls, code)
+        reason._value_ = code
+        reason.sentence = sentence
+        return reason
+
+    DEFINED = 0, "the metric is defined"
+    UNKNOWN_USER = 1, "the source does not know the user"
+    NO_RELEVANT = 2, "the user has no relevant item"
+    FEW_CANDIDATES = 3, "fewer items to rank than min_candidates"
+    FEW_RELEVANT = 4, "fewer relevant items than min_positives"
+    COLD_START = 5, "no training item, and cold_start is off"
+    NAN_SCORE = 6, "a candidate's score is NaN"
+    INFINITE_SCORE = 7, "a candidate's score is infinite"
+    CONSTANT_SCORES = 8, "all candidates have the same score, so nothing was ranked"
+    CUTOFF_TOO_DEEP = 9, "no more candidates than the cut-off: every ranking has the same value"
+    ALL_RELEVANT = 10, "every candidate is relevant"
+    NO_GAIN = 11, "no item has a positive gain"
+    GAIN_NOT_FINITE = 12, "the gains are NaN or infinite, or too large to be added up"
+
+
+def compute(
+    ranks: Ranks,
+    metrics: Sequence[Metric],
+    protocol: Protocol,
+    seed: int = 0,
+    user_keys: UInt64 | None = None,
+) -> tuple[dict[str, Float64], dict[str, UInt8]]:
+    """Compute metrics for every user.
+
+    Parameters
+    ----------
+    ranks
+        Where each judged item landed.
+    metrics
+        As `recometer.metrics.parse` returns them.
+    protocol
+        `ties`, `undefined` and the rules for undefined values are read.
+    seed, user_keys
+        See `recometer.ties.resolve`.
+
+    Returns
+    -------
+    values : dict of str to float64 [n_users]
+        By the metric's name, such as ``"ndcg@10"``, in the order asked for.
+    reasons : dict of str to uint8 [n_users]
+        The `Reason` why a value is undefined, 0 where it is defined.
+    """
+    names = [str(metric) for metric in metrics]
+    values = {name: np.empty(ranks.n_users) for name in names}
+    why = {name: np.empty(ranks.n_users, np.uint8) for name in names}
+    if user_keys is None:
+        user_keys = np.arange(ranks.n_users, dtype=np.uint64)
+    for block in _blocks(ranks):
+        _compute_block(
+            _users(ranks, block),
+            metrics,
+            protocol,
+            seed,
+            user_keys[block],
+            {name: column[block] for name, column in values.items()},
+            {name: column[block] for name, column in why.items()},
+        )
+    return values, why
+
+
+def reasons(ranks: Ranks, metric: Metric, protocol: Protocol) -> UInt8:
+    """Say for every user why a metric is undefined.
+
+    Returns
+    -------
+    uint8 [n_users]
+        A `Reason`, 0 where the metric is defined.
+    """
+    return _Rules(ranks, protocol).reasons(metric)
+
+
+def _compute_block(
+    ranks: Ranks,
+    metrics: Sequence[Metric],
+    protocol: Protocol,
+    seed: int,
+    user_keys: UInt64,
+    values: dict[str, Float64],
+    why: dict[str, UInt8],
+) -> None:
+    """Fill in the values and reasons of a block of users."""
+    rules = _Rules(ranks, protocol)
+
+    @functools.cache
+    def groups_by(reads: Property) -> Groups:
+        return resolve(ranks, protocol.ties, reads, seed, user_keys)
+
+    replacement = np.nan if protocol.undefined == "nan" else protocol.undefined
+    for name in dict.fromkeys(metric.name for metric in metrics):
+        definition = METRICS[name]
+        wanted = [metric for metric in metrics if metric.name == name]
+        cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in wanted]
+        table = definition.function(groups_by(definition.reads), np.array(cutoffs, np.int64))
+        # Sums over tied groups may pass a bound by their rounding.
+        table = np.clip(table, definition.lower, definition.upper)
+        for column, metric in enumerate(wanted):
+            reason = rules.reasons(metric)
+            why[str(metric)][:] = reason
+            column_values = np.where(reason == 0, table[:, column], replacement)
+            # Those who do not count at all do not count as a number either.
+            column_values[reason == Reason.UNKNOWN_USER] = np.nan
+            values[str(metric)][:] = column_values
+
+
+class _Rules:
+    """The rules for undefined values, applied to some users."""
+
+    def __init__(self, ranks: Ranks, protocol: Protocol) -> None:
+        self.ranks = ranks
+        self.protocol = protocol
+        self.known = self._flag(UserFlag.KNOWN)
+        self.user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+
+    def reasons(self, metric: Metric) -> UInt8:
+        """Return the first rule that holds for each user, 0 where none does."""
+        definition, cutoff = metric.definition, metric.cutoff
+        result = self.for_all_metrics.copy()
+        if definition.order_free:
+            shallow = self.known
+            if cutoff is not None:
+                shallow = shallow & (self.ranks.n_candidates <= cutoff)
+            _mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
+        if not definition.defined_when_all_relevant:
+            _mark(result, self.all_relevant, Reason.ALL_RELEVANT)
+        if definition.reads == "gain":
+            without_gain, not_finite = self.gains
+            _mark(result, not_finite, Reason.GAIN_NOT_FINITE)
+            _mark(result, without_gain, Reason.NO_GAIN)
+        return result
+
+    @functools.cached_property
+    def for_all_metrics(self) -> UInt8:
+        """The rules that do not depend on the metric."""
+        ranks, protocol = self.ranks, self.protocol
+        result = np.zeros(ranks.n_users, np.uint8)
+        if protocol.users == "known":
+            _mark(result, ~self.known, Reason.UNKNOWN_USER)
+        _mark(result, ranks.n_relevant == 0, Reason.NO_RELEVANT)
+        # A user whom the source does not know has misses only: there is nothing to rank.
+        few = self.known & (ranks.n_candidates < protocol.min_candidates)
+        _mark(result, few, Reason.FEW_CANDIDATES)
+        _mark(result, ranks.n_relevant < protocol.min_positives, Reason.FEW_RELEVANT)
+        if not protocol.cold_start:
+            _mark(result, ~self._flag(UserFlag.TRAINED), Reason.COLD_START)
+        _mark(result, self._flag(UserFlag.NAN_SCORE), Reason.NAN_SCORE)
+        _mark(result, self._flag(UserFlag.INFINITE_SCORE), Reason.INFINITE_SCORE)
+        if protocol.constant_scores == "undefined":
+            _mark(result, self._flag(UserFlag.CONSTANT_SCORES), Reason.CONSTANT_SCORES)
+        return result
+
+    @functools.cached_property
+    def all_relevant(self) -> Bool:
+        """Whether every candidate is relevant."""
+        ranks = self.ranks
+        ranked = self._count(ranks.relevant & (ranks.above >= 0))
+        # Beyond `depth` relevant candidates may have been left out.
+        return self.known & (ranked >= ranks.depth) & (ranks.n_relevant >= ranks.n_candidates)
+
+    @functools.cached_property
+    def gains(self) -> tuple[Bool, Bool]:
+        """Whether no gain is positive; whether the gains do not have a finite sum."""
+        gain = self.ranks.gain
+        size = np.bincount(self.user, weights=np.abs(gain), minlength=self.ranks.n_users)
+        return self._count(gain > 0) == 0, ~np.isfinite(size)
+
+    def _flag(self, flag: UserFlag) -> Bool:
+        raised: Bool = (self.ranks.flags & np.uint32(flag)) != 0
+        return raised
+
+    def _count(self, rows: Bool) -> npt.NDArray[np.int64]:
+        return np.bincount(self.user[rows], minlength=self.ranks.n_users)
+
+
+def _mark(result: UInt8, where: Bool, reason: Reason) -> None:
+    result[where & (result == 0)] = reason
+
+
+def _blocks(ranks: Ranks) -> Iterator[slice]:
+    """Cut the users into blocks with a bounded number of users and of judged items."""
+    first = 0
+    while first < ranks.n_users:
+        full = np.searchsorted(ranks.indptr, ranks.indptr[first] + BLOCK_JUDGED, side="right") - 1
+        last = min(max(int(full), first + 1), first + BLOCK_USERS, ranks.n_users)
+        yield slice(first, last)
+        first = last
+
+
+def _users(ranks: Ranks, block: slice) -> Ranks:
+    """Take a block of users out of Ranks, without copying the judged items."""
+    indptr = ranks.indptr[block.start : block.stop + 1]
+    rows = slice(int(indptr[0]), int(indptr[-1]))
+    return dataclasses.replace(
+        ranks,
+        indptr=indptr - indptr[0],
+        item=ranks.item[rows],
+        above=ranks.above[rows],
+        tied=ranks.tied[rows],
+        before=ranks.before[rows],
+        gain=ranks.gain[rows],
+        relevant=ranks.relevant[rows],
+        n_relevant=ranks.n_relevant[block],
+        n_candidates=ranks.n_candidates[block],
+        n_excluded=ranks.n_excluded[block],
+        depth=ranks.depth[block],
+        flags=ranks.flags[block],
+    )

@@ -1,0 +1,297 @@
+"""Small rankings for tests, and the definitions of all metrics written out.
+
+Everything here is slow and obvious, and shares no code with what it checks: `rank` counts
+by comparing every pair, `by_definition` reads one explicit order of the items, and
+`mean_over_orders` averages that over every order of the tied ones. `cases` and `metrics` are
+Hypothesis strategies; importing this module needs Hypothesis.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from hypothesis import strategies as st
+
+from recometer.metrics import METRICS, Metric
+from recometer.ranks import Ranks, UserFlag
+
+__all__ = [
+    "Case",
+    "by_definition",
+    "cases",
+    "copies",
+    "mean_over_orders",
+    "metrics",
+    "orders",
+    "rank",
+]
+
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+
+def rank(
+    scores: npt.ArrayLike,
+    gains: npt.ArrayLike,
+    excluded: npt.ArrayLike | None = None,
+    unranked: npt.ArrayLike | None = None,
+    *,
+    relevant_from: float | None = None,
+) -> Ranks:
+    """Rank a few items for a few users.
+
+    Parameters
+    ----------
+    scores : float [n_users, n_items], or [n_items] for one user
+    gains : float, of the same shape
+        The values in test; NaN for items that were not judged.
+    excluded : bool, of the same shape, optional
+        Items of train, which are no candidates and not judged either.
+    unranked : bool, of the same shape, optional
+        Items that the source does not know: no candidates.
+    relevant_from : float, optional
+        As in `Protocol`.
+    """
+    scores = np.atleast_2d(np.asarray(scores, np.float64))
+    gains = np.atleast_2d(np.asarray(gains, np.float64))
+    excluded = np.atleast_2d(_mask(excluded, scores))
+    unranked = np.atleast_2d(_mask(unranked, scores))
+    n_users, n_items = scores.shape
+    rows: list[tuple[int, int, int, int, float, bool]] = []
+    indptr, n_relevant, n_candidates, flags = [0], [], [], []
+    for user in range(n_users):
+        score = scores[user]
+        candidates = [i for i in range(n_items) if not excluded[user, i] and not unranked[user, i]]
+        judged = []
+        for item in range(n_items):
+            gain = float(gains[user, item])
+            if math.isnan(gain) or excluded[user, item]:
+                continue
+            above, tied, before = -1, 0, 0
+            if item in candidates:
+                above = sum(score[other] > score[item] for other in candidates)
+                equal = [o for o in candidates if score[o] == score[item] and o != item]
+                tied, before = len(equal), sum(other < item for other in equal)
+            judged.append((item, above, tied, before, gain, _is_relevant(gain, relevant_from)))
+        judged.sort(key=lambda row: (row[1] < 0, row[1], row[3]))
+        rows += judged
+        indptr.append(len(rows))
+        n_relevant.append(sum(row[5] for row in judged))
+        n_candidates.append(len(candidates))
+        constant = len({score[i] for i in candidates}) == 1
+        flags.append(
+            UserFlag.KNOWN
+            | (UserFlag.TRAINED if excluded[user].any() else 0)
+            | (UserFlag.CONSTANT_SCORES if constant else 0)
+        )
+    columns: list[tuple[float, ...]] = list(zip(*rows, strict=True)) or [()] * 6
+    return Ranks(
+        indptr=np.array(indptr, np.int64),
+        item=np.array(columns[0], np.int64),
+        above=np.array(columns[1], np.int64),
+        tied=np.array(columns[2], np.int64),
+        before=np.array(columns[3], np.int64),
+        gain=np.array(columns[4], np.float64),
+        relevant=np.array(columns[5], np.bool_),
+        n_relevant=np.array(n_relevant, np.int64),
+        n_candidates=np.array(n_candidates, np.int64),
+        n_excluded=excluded.sum(axis=1, dtype=np.int64),
+        depth=np.array(n_candidates, np.int64),
+        flags=np.array(flags, np.uint32),
+    )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """A small evaluation: what `rank` takes, each an array [n_users, n_items]."""
+
+    scores: Float64
+    gains: Float64
+    excluded: Bool
+    unranked: Bool
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.scores)
+
+    def users(self, which: Sequence[int]) -> Case:
+        """Return the case of some users, in the order given."""
+        rows = list(which)
+        return Case(self.scores[rows], self.gains[rows], self.excluded[rows], self.unranked[rows])
+
+    def ranks(self, *, relevant_from: float | None = None) -> Ranks:
+        """Rank it."""
+        return rank(
+            self.scores, self.gains, self.excluded, self.unranked, relevant_from=relevant_from
+        )
+
+    def judged(self, user: int) -> dict[int, float]:
+        """Return the gains of a user's judged items, by item."""
+        return {
+            item: float(gain)
+            for item, gain in enumerate(self.gains[user])
+            if not math.isnan(gain) and not self.excluded[user, item]
+        }
+
+    def orders(self, user: int) -> Iterator[list[int]]:
+        """Return every order of a user's candidates that agrees with the scores."""
+        candidates = np.flatnonzero(~self.excluded[user] & ~self.unranked[user])
+        return orders({int(item): float(self.scores[user, item]) for item in candidates})
+
+
+@st.composite
+def cases(
+    draw: st.DrawFn,
+    *,
+    max_users: int = 3,
+    max_items: int = 5,
+    gains: st.SearchStrategy[float] | None = None,
+) -> Case:
+    """Draw a `Case` with many ties and all special kinds of items.
+
+    Parameters
+    ----------
+    max_users, max_items
+        Its size. Five items have at most 120 orders.
+    gains
+        Values in test; NaN stands for items that were not judged. By default some are
+        negative or 0, too.
+    """
+    if gains is None:
+        gains = st.sampled_from([math.nan, 1.0, 0.0, 2.0, 0.5, -1.0])
+    n_users, n_items = draw(st.integers(1, max_users)), draw(st.integers(1, max_items))
+
+    def table(elements: st.SearchStrategy[float] | st.SearchStrategy[bool]) -> list[list[float]]:
+        row = st.lists(elements, min_size=n_items, max_size=n_items)
+        return draw(st.lists(row, min_size=n_users, max_size=n_users))
+
+    seldom = st.sampled_from([False, False, False, False, True])
+    return Case(
+        scores=np.array(table(st.sampled_from([0.0, 1.0, 2.0, 3.0])), np.float64),
+        gains=np.array(table(gains), np.float64),
+        excluded=np.array(table(seldom), np.bool_),
+        unranked=np.array(table(seldom), np.bool_),
+    )
+
+
+@st.composite
+def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
+    """Draw a metric, with a cut-off where it takes one."""
+    definition = METRICS[draw(st.sampled_from(sorted(METRICS)))]
+    cutoffs: st.SearchStrategy[int | None] = st.integers(1, max_cutoff)
+    if definition.cutoff == "none":
+        cutoffs = st.none()
+    elif definition.cutoff == "optional":
+        cutoffs = st.none() | cutoffs
+    return Metric(definition.name, draw(cutoffs))
+
+
+def copies(ranks: Ranks, n: int) -> Ranks:
+    """Repeat all users n times: many draws of a random tie rule at once."""
+    rows = ("item", "above", "tied", "before", "gain", "relevant")
+    users = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
+    repeated: dict[str, Any] = {name: np.tile(getattr(ranks, name), n) for name in rows + users}
+    repeated["indptr"] = np.concatenate([[0], np.cumsum(np.tile(np.diff(ranks.indptr), n))])
+    return dataclasses.replace(ranks, **repeated)
+
+
+def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
+    """Return every order of some items, by falling score, in which tied ones may stand."""
+    ties = [
+        [item for item in scores if scores[item] == score]
+        for score in sorted(set(scores.values()), reverse=True)
+    ]
+    for parts in itertools.product(*map(itertools.permutations, ties)):
+        yield [item for part in parts for item in part]
+
+
+def by_definition(
+    metric: Metric,
+    order: Sequence[int],
+    gains: Mapping[int, float],
+    *,
+    relevant_from: float | None = None,
+) -> float:
+    """Compute a metric of one order of the candidates, as it is defined.
+
+    Parameters
+    ----------
+    metric
+        Which one.
+    order
+        All candidates, best first.
+    gains
+        The values in test of the judged items; those not in `order` were not ranked.
+    relevant_from
+        As in `Protocol`.
+
+    Returns
+    -------
+    float
+        NaN where the metric is undefined: no item is relevant or ranked or, by metric,
+        all are, none has a positive gain, or the order within the cut-off does not matter
+        and no candidate lies beyond. Other rules for undefined values are not looked at.
+    """
+    relevant = {item for item, gain in gains.items() if _is_relevant(gain, relevant_from)}
+    rel = [int(item in relevant) for item in order]
+    n, n_relevant = len(order), len(relevant)
+    # The whole ranking ends with the items that were not ranked.
+    k = n + len(gains) if metric.cutoff is None else metric.cutoff
+    free = ("precision", "tprecision", "recall", "hit")
+    if not relevant or not order or (metric.name in free and n <= k):
+        return math.nan
+    if metric.name == "ndcg":
+        best = sorted((gain for gain in gains.values() if gain > 0), reverse=True)
+        if not best:
+            return math.nan
+        return _dcg([gains.get(item, 0.0) for item in order], k) / _dcg(best, k)
+    if all(rel):
+        return math.nan
+
+    first = next((rank for rank, hit in enumerate(rel, 1) if hit), math.inf)
+    precision_sum = sum(sum(rel[:j]) / j for j in range(1, min(k, n) + 1) if rel[j - 1])
+    right = sum(rel[above] > rel[below] for above in range(n) for below in range(above + 1, n))
+    values = {
+        "precision": sum(rel[:k]) / k,
+        "tprecision": sum(rel[:k]) / min(k, n_relevant),
+        "recall": sum(rel[:k]) / n_relevant,
+        "hit": float(sum(rel[:k]) > 0),
+        "rr": 1 / first if first <= k else 0.0,
+        "ap": precision_sum / n_relevant,
+        "tap": precision_sum / min(k, n_relevant),
+        "rprecision": sum(rel[: min(k, n_relevant)]) / n_relevant,
+        "roc_auc": right / (n_relevant * (n - sum(rel))),
+        "pr_auc": precision_sum / n_relevant,
+    }
+    return values[metric.name]
+
+
+def mean_over_orders(
+    metric: Metric, case: Case, user: int, *, relevant_from: float | None = None
+) -> float:
+    """Average `by_definition` over every order of the tied items."""
+    judged = case.judged(user)
+    values = [
+        by_definition(metric, order, judged, relevant_from=relevant_from)
+        for order in case.orders(user)
+    ]
+    return math.fsum(values) / len(values)
+
+
+def _dcg(gains: Sequence[float], k: int) -> float:
+    return sum(gain / math.log2(j + 1) for j, gain in enumerate(gains[:k], 1))
+
+
+def _is_relevant(gain: float, relevant_from: float | None) -> bool:
+    return gain != 0 if relevant_from is None else gain >= relevant_from
+
+
+def _mask(mask: npt.ArrayLike | None, like: Float64) -> Bool:
+    return np.zeros(like.shape, np.bool_) if mask is None else np.asarray(mask, np.bool_)

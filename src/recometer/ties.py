@@ -1,0 +1,313 @@
+"""Tie rules: from `Ranks` to tie groups, the only form in which metrics see a ranking.
+
+A rule either gives every judged item a place of its own, which is a group of one, or
+(``"expected"``) leaves the tied items together, to be averaged over all their orders.
+Metrics know nothing else of ties.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Hashable
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.hashing import mix
+from recometer.ranks import Ranks
+
+__all__ = ["WHOLE", "Groups", "resolve", "sum_by_user"]
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+Float64 = npt.NDArray[np.float64]
+TieRule = Literal["expected", "optimistic", "pessimistic", "random", "item", "item_desc"]
+Property = Literal["relevance", "gain"]
+
+WHOLE = int(np.iinfo(np.int64).max)
+"""The cut-off that means the whole ranking."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Groups:
+    """Tie groups that hold an item with the property that is read, in rank order.
+
+    A ragged table in CSR layout: the groups of user ``u`` are the rows
+    ``indptr[u]:indptr[u + 1]``. Items that were not ranked are in no group.
+
+    Attributes
+    ----------
+    indptr : int64 [n_users + 1]
+    user : int64 [n_groups]
+    start : int64 [n_groups]
+        Places before the group.
+    size : int64 [n_groups]
+        Places of the group; 1 throughout under every rule but ``"expected"``.
+    relevant : int64 [n_groups]
+        Items with the property (relevant; or with a gain other than 0), at least 1.
+    hits_before : int64 [n_groups]
+        Such items in the user's earlier groups.
+    gain : float64 [n_groups]
+        Mean gain per place; where relevance is read, a relevant item's gain is 1.
+    n_relevant, n_candidates : int64 [n_users]
+        As in `Ranks`.
+    ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
+        The positive gains of each user's judged items, ranked or not, best first.
+    cache : dict
+        What metrics share, see `remember`.
+    """
+
+    indptr: Int64
+    user: Int64
+    start: Int64
+    size: Int64
+    relevant: Int64
+    hits_before: Int64
+    gain: Float64
+    n_relevant: Int64
+    n_candidates: Int64
+    ideal_indptr: Int64
+    ideal_gain: Float64
+    cache: dict[Hashable, Any] = dataclasses.field(default_factory=dict, repr=False)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.indptr) - 1
+
+    @functools.cached_property
+    def single(self) -> bool:
+        """Whether every group is a single place."""
+        return bool((self.size == 1).all())
+
+    def within(self, cutoff: int | Int64) -> tuple[Int64 | slice, Int64]:
+        """Find the groups that begin within the first places.
+
+        Parameters
+        ----------
+        cutoff
+            How many places; or an int64 array [n_users] of as many for each user.
+
+        Returns
+        -------
+        rows
+            Which groups.
+        places : int64 [n_rows]
+            How many places of each are within the cut-off, at least 1.
+        """
+        if isinstance(cutoff, int) and cutoff == WHOLE:
+            return slice(None), self.size
+        limit = cutoff if isinstance(cutoff, int) else cutoff[self.user]
+        room = limit - self.start
+        rows = np.flatnonzero(room > 0)
+        return rows, np.minimum(self.size[rows], room[rows])
+
+    def total(self, rows: Int64 | slice, values: Float64) -> Float64:
+        """Add values of some groups up, user by user, in rank order: float64 [n_users]."""
+        return sum_by_user(self.user[rows], values, self.n_users)
+
+
+def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
+    """Add values up, user by user and one by one in the order given: float64 [n_users]."""
+    # Unlike with reduceat or a running sum, a user's bits depend on no other user's rows.
+    return np.bincount(user, weights=values, minlength=n_users).astype(np.float64, copy=False)
+
+
+def resolve(
+    ranks: Ranks,
+    ties: TieRule = "expected",
+    by: Property = "relevance",
+    seed: int = 0,
+    user_keys: UInt64 | None = None,
+) -> Groups:
+    """Apply a tie rule.
+
+    Parameters
+    ----------
+    ranks
+        Where each judged item landed.
+    ties
+        ``"expected"`` keeps tied items together. ``"optimistic"`` and ``"pessimistic"``
+        put the best of them first and last: relevant before other items, or higher before
+        lower gains (unjudged items have none, negative ones come after them). ``"random"``
+        draws one order per user. ``"item"`` and ``"item_desc"`` put the lower and the
+        higher item id first.
+    by
+        What is read of an item: its ``"relevance"`` or its ``"gain"``.
+    seed
+        Of the rule ``"random"``.
+    user_keys : uint64 [n_users], optional
+        What stands for each user in that draw, so that it does not depend on who else is
+        evaluated; the users' positions by default.
+    """
+    user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+    has = (ranks.relevant if by == "relevance" else ranks.gain != 0) & (ranks.above >= 0)
+    # Mostly it is all rows: then nothing is copied.
+    rows = slice(None) if has.all() else np.flatnonzero(has)
+    user_of_row, above, tied = user[rows], ranks.above[rows], ranks.tied[rows]
+    count = np.ones(len(above), np.int64)
+    if by == "relevance":
+        worth = np.ones(len(above))
+        ideal_indptr = _offsets(ranks.n_relevant)
+        ideal_gain = np.ones(int(ideal_indptr[-1]))
+    else:
+        worth = ranks.gain[rows]
+        ideal_indptr, ideal_gain = _best_first(ranks.gain, user, ranks.n_users)
+
+    if not tied.any():
+        start, size = above, count
+    elif ties == "expected":
+        first, count = _runs(user_of_row, above)
+        user_of_row, start, size = user_of_row[first], above[first], tied[first] + 1
+        worth = _sums_of_runs(worth, first, count) / size
+    else:
+        if ties == "random":
+            place = _drawn_places(ranks, user, seed, user_keys)[rows]
+        elif ties == "item":
+            place = above + ranks.before[rows]
+        elif ties == "item_desc":
+            place = above + tied - ranks.before[rows]
+        else:
+            place = _extreme_places(user_of_row, above, tied + 1, worth, ties)
+        order = np.lexsort((place, user_of_row))
+        start, size, worth = place[order], count, worth[order]
+
+    indptr = _offsets(np.bincount(user_of_row, minlength=ranks.n_users))
+    seen = _offsets(count)
+    return Groups(
+        indptr=indptr,
+        user=user_of_row,
+        start=start,
+        size=size,
+        relevant=count,
+        hits_before=seen[:-1] - seen[indptr[user_of_row]],
+        gain=worth,
+        n_relevant=ranks.n_relevant,
+        n_candidates=ranks.n_candidates,
+        ideal_indptr=ideal_indptr,
+        ideal_gain=ideal_gain,
+    )
+
+
+def _runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:
+    """Find runs of rows with equal user and equal `above`: the members of a tie group.
+
+    Returns the first row and the number of rows of each.
+    """
+    new = np.ones(len(user), bool)
+    new[1:] = (user[1:] != user[:-1]) | (above[1:] != above[:-1])
+    first = np.flatnonzero(new)
+    return first, np.diff(first, append=len(user))
+
+
+def _members(count: Int64) -> tuple[Int64, Int64]:
+    """Return, for rows of runs with so many rows each, the run and the number in the run."""
+    run = np.repeat(np.arange(len(count)), count)
+    return run, np.arange(len(run)) - _offsets(count)[run]
+
+
+def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:
+    sums = values[first]
+    several = np.flatnonzero(count > 1)  # mostly few
+    run, index = _members(count[several])
+    members = values[first[several][run] + index]
+    sums[several] = sum_by_user(run, members, len(several))
+    return sums
+
+
+def _offsets(counts: Int64) -> Int64:
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float64]:
+    """Return each user's positive gains in falling order, as offsets and values."""
+    positive = gain > 0
+    indptr = _offsets(np.bincount(user[positive], minlength=n_users))
+    best = gain[positive]
+    if len(best) and best.min() < best.max():
+        # Users with as many gains are sorted together: much faster than one long sort.
+        width = np.diff(indptr)
+        for n in np.unique(width[width > 1]):
+            rows = indptr[:-1][width == n][:, np.newaxis] + np.arange(n)
+            best[rows] = np.sort(best[rows], axis=1)[:, ::-1]
+    return indptr, best
+
+
+def _extreme_places(
+    user: Int64,
+    above: Int64,
+    size: Int64,
+    worth: Float64,
+    ties: Literal["optimistic", "pessimistic"],
+) -> Int64:
+    """Return the places under the best or the worst order of every tie group."""
+    _, count = _runs(user, above)
+    run, index = _members(count)
+    rising = -worth if ties == "optimistic" else worth
+    order = np.lexsort((rising, run))
+    # Items without worth stay between those that come first and those that come last.
+    skipped = np.where(rising[order] < 0, 0, size[order] - count[run])
+    place = np.empty_like(above)
+    place[order] = above[order] + index + skipped
+    return place
+
+
+def _drawn_places(ranks: Ranks, user: Int64, seed: int, user_keys: UInt64 | None) -> Int64:
+    """Return a place for every judged item, tied ones in one random order per user.
+
+    A draw is a hash of the seed, the user's key, the group's `above` and the item's number
+    among the judged items of the group.
+    """
+    place = ranks.above.copy()
+    rows = np.flatnonzero((ranks.tied > 0) & (ranks.above >= 0))
+    first, count = _runs(user[rows], ranks.above[rows])
+    run, index = _members(count)
+    leader = rows[first]
+    size = ranks.tied[leader] + 1
+    if user_keys is None:
+        user_keys = np.arange(ranks.n_users, dtype=np.uint64)
+    key = mix(np.array([seed % 2**64], np.uint64))
+    key = mix(key ^ user_keys[user[leader]])
+    key = mix(key ^ ranks.above[leader].astype(np.uint64))
+
+    crowded = 2 * count > size
+    in_crowded = crowded[run]
+    sparse = ~in_crowded
+    place[rows[in_crowded]] += _shuffled(key[crowded], size[crowded], count[crowded])
+    place[rows[sparse]] += _distinct(run[sparse], index[sparse], key, size)
+    return place
+
+
+def _shuffled(key: UInt64, size: Int64, count: Int64) -> Int64:
+    """Shuffle all `size` places of every group; return those of its first `count` members."""
+    group, index = _members(size)
+    order = np.lexsort((mix(key[group] ^ index.astype(np.uint64)), group))
+    place = np.empty_like(index)
+    place[order] = index
+    return place[index < count[group]]
+
+
+def _distinct(group: Int64, index: Int64, key: UInt64, size: Int64) -> Int64:
+    """Draw distinct places by drawing again whatever was drawn twice.
+
+    At most half of a group's places are given away, so each round settles at least about
+    half of the items. All places being treated alike, every outcome is equally likely.
+    """
+    place = np.zeros_like(index)
+    pending = np.arange(len(index))
+    attempt = 0
+    while len(pending):
+        counter = index[pending].astype(np.uint64) + np.uint64(attempt << 40)
+        draw = mix(key[group[pending]] ^ counter) % size[group[pending]].astype(np.uint64)
+        place[pending] = draw.astype(np.int64)
+        late = np.zeros(len(index), bool)
+        late[pending] = True
+        order = np.lexsort((late, place, group))
+        same = (np.diff(group[order]) == 0) & (np.diff(place[order]) == 0)
+        pending = np.sort(order[1:][same])
+        attempt += 1
+    return place

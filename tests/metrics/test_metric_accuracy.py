@@ -1,0 +1,106 @@
+"""Expected values in large tie groups, against sums in exact or compensated arithmetic."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from recometer.metrics import METRICS
+from recometer.ranks import Ranks
+from recometer.testing import rank
+from recometer.ties import WHOLE, resolve
+
+# Sizes around the ends of the tables (4,096 and 65,536 places), and every way that the
+# expected reciprocal rank goes: few and many relevant items, few and many items before.
+STARTS = (0, 1, 7, 1_000, 4_090, 65_530, 2_000_000)
+SIZES = (2, 3, 10, 200, 2_000)
+
+
+def one_group(start: int, size: int, relevant: int) -> Ranks:
+    """A user whose relevant items are all in one tie group."""
+    n_candidates = np.array([start + size + 1])
+    return dataclasses.replace(
+        rank([1, 0], [1, math.nan]),
+        indptr=np.array([0, relevant]),
+        item=np.arange(relevant),
+        above=np.full(relevant, start),
+        tied=np.full(relevant, size - 1),
+        before=np.arange(relevant),
+        gain=np.ones(relevant),
+        relevant=np.ones(relevant, bool),
+        n_relevant=np.array([relevant]),
+        n_candidates=n_candidates,
+        depth=n_candidates,
+    )
+
+
+GROUPS = [
+    (start, size, relevant)
+    for start, size in itertools.product(STARTS, SIZES)
+    for relevant in sorted({1, 2, 5, size // 3, size - 1, size})
+    if 1 <= relevant <= min(size, 500)
+]
+
+
+def cutoffs_of(start: int, size: int) -> list[int]:
+    return sorted({start + 1, start + size // 2 + 1, start + size - 1, start + size, WHOLE})
+
+
+def computed(name: str, start: int, size: int, relevant: int, cutoffs: list[int]):
+    definition = METRICS[name]
+    groups = resolve(one_group(start, size, relevant), by=definition.reads)
+    return definition.function(groups, np.array(cutoffs))[0].tolist()
+
+
+def chances(size: int, relevant: int):
+    """Yield the chance that the first relevant item is at place 1, 2, ..., times 2**300."""
+    ways = math.comb(size - 1, relevant - 1)
+    for i in range(1, size - relevant + 2):
+        yield i, (ways << 300) // math.comb(size, relevant)
+        ways = ways * (size - i - relevant + 1) // (size - i) if i < size else 0
+
+
+@pytest.mark.parametrize(("start", "size", "relevant"), GROUPS)
+def test_reciprocal_rank_and_hit(start, size, relevant):
+    cutoffs = cutoffs_of(start, size)
+    rr, hit = dict.fromkeys(cutoffs, 0), dict.fromkeys(cutoffs, 0)
+    for i, chance in chances(size, relevant):
+        for cutoff in cutoffs:
+            if start + i <= cutoff:
+                rr[cutoff] += chance // (start + i)
+                hit[cutoff] += chance
+    assert computed("rr", start, size, relevant, cutoffs) == pytest.approx(
+        [value / 2**300 for value in rr.values()], rel=2e-14
+    )
+    assert computed("hit", start, size, relevant, cutoffs) == pytest.approx(
+        [value / 2**300 for value in hit.values()], rel=1e-14
+    )
+
+
+@pytest.mark.parametrize(("start", "size", "relevant"), GROUPS)
+def test_average_precision_and_ndcg(start, size, relevant):
+    cutoffs = cutoffs_of(start, size)
+    others = (relevant - 1) / (size - 1)
+    places = range(start + 1, start + size + 1)
+    precisions = [(1 + (j - start - 1) * others) / j / size for j in places]
+    discounts = [relevant / size / math.log2(j + 1) for j in places]
+    ap, ndcg = [], []
+    for cutoff in cutoffs:
+        ideal = math.fsum(1 / math.log2(j + 1) for j in range(1, min(relevant, cutoff) + 1))
+        ap.append(math.fsum(precisions[: max(cutoff - start, 0)]))
+        ndcg.append(math.fsum(discounts[: max(cutoff - start, 0)]) / ideal)
+    # The precisions of the places are small differences where the group is far down.
+    assert computed("ap", start, size, relevant, cutoffs) == pytest.approx(ap, rel=1e-14, abs=1e-15)
+    assert computed("ndcg", start, size, relevant, cutoffs) == pytest.approx(ndcg, rel=1e-14)
+
+
+@pytest.mark.parametrize("start", [0, 9, 65_500, 65_535, 65_536, 10**6, 10**9, 10**15])
+@pytest.mark.parametrize("size", [2, 3, 50, 100_000])
+def test_one_relevant_item_has_a_harmonic_mean_of_ranks(start, size):
+    expected = math.fsum(1 / j for j in range(start + 1, start + size + 1)) / size
+    assert computed("rr", start, size, 1, [WHOLE]) == pytest.approx([expected], rel=1e-14)
+    assert computed("ap", start, size, 1, [WHOLE]) == pytest.approx([expected], rel=1e-14)

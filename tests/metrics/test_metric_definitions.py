@@ -1,0 +1,108 @@
+"""Every metric against its definition, order by order, on generated rankings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recometer.metrics import METRICS, Metric
+from recometer.metrics.undefined import compute
+from recometer.protocol import Protocol
+from recometer.testing import Case, by_definition, cases, mean_over_orders, metrics
+
+# With one tie group of all candidates the mean over its orders is asked for, too.
+AS_TIES = Protocol(constant_scores="ties")
+
+EVERY_METRIC = [
+    Metric(name, cutoff)
+    for name, definition in METRICS.items()
+    for cutoff in (None, 1, 2, 3, 4, 7)
+    if (cutoff is None and definition.cutoff != "required")
+    or (cutoff is not None and definition.cutoff != "none")
+]
+
+
+def one_order(case: Case) -> Case:
+    """Break all ties by the order of the items."""
+    order = np.argsort(np.argsort(-case.scores, axis=1, kind="stable"), axis=1)
+    return Case(-order.astype(np.float64), case.gains, case.excluded, case.unranked)
+
+
+def enough(case: Case, user: int) -> bool:
+    """Whether there are two candidates, the least that are ranked."""
+    return len(next(iter(case.orders(user)))) >= 2
+
+
+@settings(deadline=None)
+@given(cases(max_items=8), st.sampled_from([None, 0.0, 1.0]))
+def test_without_ties(case, relevant_from):
+    case = one_order(case)
+    values, _ = compute(case.ranks(relevant_from=relevant_from), EVERY_METRIC, AS_TIES)
+    for user in range(case.n_users):
+        (order,) = case.orders(user)
+        for metric in EVERY_METRIC:
+            expected = (
+                by_definition(metric, order, case.judged(user), relevant_from=relevant_from)
+                if enough(case, user)
+                else math.nan
+            )
+            assert values[str(metric)][user] == pytest.approx(
+                expected, rel=1e-14, abs=1e-15, nan_ok=True
+            ), str(metric)
+
+
+@settings(deadline=None)
+@given(cases(max_users=2), st.sampled_from([None, 1.0]))
+def test_expected_is_the_mean_over_all_orders(case, relevant_from):
+    values, _ = compute(case.ranks(relevant_from=relevant_from), EVERY_METRIC, AS_TIES)
+    for user in range(case.n_users):
+        for metric in EVERY_METRIC:
+            expected = (
+                mean_over_orders(metric, case, user, relevant_from=relevant_from)
+                if enough(case, user)
+                else math.nan
+            )
+            assert values[str(metric)][user] == pytest.approx(
+                expected, rel=1e-12, abs=1e-12, nan_ok=True
+            ), str(metric)
+
+
+@pytest.mark.parametrize("relevant", [1, 2, 3, 4, 6])
+def test_expected_in_one_group_of_six(relevant):
+    gains = np.full((1, 8), np.nan)
+    gains[0, 1 : 1 + relevant] = np.arange(relevant) + 1.0
+    gains[0, 7] = 2.0
+    nothing = np.zeros((1, 8), bool)
+    case = Case(np.array([[2.0, 1, 1, 1, 1, 1, 1, 0]]), gains, nothing, nothing)
+    some = [Metric(name, k) for name in ("ap", "rr", "hit", "ndcg", "recall") for k in (2, 5)]
+    some += [Metric("ap"), Metric("rr"), Metric("ndcg"), Metric("roc_auc"), Metric("rprecision")]
+    values, _ = compute(case.ranks(), some, Protocol())
+    for metric in some:
+        expected = mean_over_orders(metric, case, 0)
+        assert values[str(metric)][0] == pytest.approx(expected, rel=1e-13), str(metric)
+
+
+@settings(deadline=None)
+@given(cases(max_users=2, max_items=4), metrics())
+def test_the_other_rules_are_orders_too(case, metric):
+    values = {
+        rule: compute(case.ranks(), [metric], AS_TIES.replace(ties=rule), seed=4)[0][str(metric)]
+        for rule in ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
+    }
+    for user in range(case.n_users):
+        all_values = [
+            by_definition(metric, order, case.judged(user)) for order in case.orders(user)
+        ]
+        if not enough(case, user) or math.isnan(all_values[0]):
+            assert all(math.isnan(column[user]) for column in values.values())
+            continue
+        best, worst = max(all_values), min(all_values)
+        assert values["optimistic"][user] == pytest.approx(best, rel=1e-14, abs=1e-15)
+        assert values["pessimistic"][user] == pytest.approx(worst, rel=1e-14, abs=1e-15)
+        assert worst - 1e-14 <= values["expected"][user] <= best + 1e-14
+        for rule in ("random", "item", "item_desc"):
+            assert min(abs(values[rule][user] - value) for value in all_values) < 1e-14

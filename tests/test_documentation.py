@@ -1,0 +1,50 @@
+"""What the documents show is what happens."""
+
+import doctest
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+
+import recometer as rm
+
+ROOT = Path(__file__).parents[1]
+MODULES = ["recometer.evaluate", "recometer.sources.factors", "recometer.sources.scores"]
+
+
+def test_the_readme():
+    failures, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert tried > 5
+    assert failures == 0
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name):
+    failures, tried = doctest.testmod(importlib.import_module(name))
+    assert tried
+    assert failures == 0
+
+
+def test_the_page_of_metrics_is_fresh():
+    spec = importlib.util.spec_from_file_location("write_metrics", ROOT / "docs/write_metrics.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    written = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert written == module.page(), "Hint: python docs/write_metrics.py"
+
+
+def test_links_of_the_documents_lead_somewhere():
+    import re
+
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            if not target.startswith("http"):
+                assert os.path.exists(page.parent / target), f"{page.name}: {target}"
+
+
+def test_public_names_have_docstrings():
+    for name in rm.__all__:
+        if not name.startswith("__"):
+            assert getattr(rm, name).__doc__, name

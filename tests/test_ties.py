@@ -1,0 +1,189 @@
+"""Tie rules: where they put tied items, and how the random one draws."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from recometer.testing import Case, cases, copies, rank
+from recometer.ties import WHOLE, Groups, resolve
+
+NAN = np.nan
+RULES = ("optimistic", "pessimistic", "random", "item", "item_desc")
+
+# Item 0 leads; 1 to 5 are tied; of these 2 and 4 are relevant, 4 with the higher gain.
+SCORES = [9, 5, 5, 5, 5, 5, 1]
+GAINS = [NAN, NAN, 1, NAN, 3, NAN, 2]
+
+
+def table(groups: Groups) -> list[tuple[float, ...]]:
+    columns = (groups.start, groups.size, groups.relevant, groups.hits_before, groups.gain)
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_expected_keeps_tied_items_together():
+    ranks = rank(SCORES, GAINS)
+    assert table(resolve(ranks, "expected", "relevance")) == [(1, 5, 2, 0, 2 / 5), (6, 1, 1, 2, 1)]
+    assert table(resolve(ranks, "expected", "gain")) == [(1, 5, 2, 0, 4 / 5), (6, 1, 1, 2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "places"),
+    [
+        ("optimistic", [1, 2, 6]),
+        ("pessimistic", [4, 5, 6]),
+        ("item", [2, 4, 6]),
+        ("item_desc", [2, 4, 6]),
+    ],
+)
+def test_places(rule, places):
+    groups = resolve(rank(SCORES, GAINS), rule)
+    assert groups.start.tolist() == places
+    assert groups.single
+    assert groups.hits_before.tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("rule", "expected"),
+    [
+        ("optimistic", [(0, 5), (1, 2), (4, -1), (5, -3)]),
+        ("pessimistic", [(0, -3), (1, -1), (4, 2), (5, 5)]),
+        ("item", [(0, 2), (2, -1), (3, -3), (5, 5)]),
+        ("item_desc", [(0, 5), (2, -3), (3, -1), (5, 2)]),
+    ],
+)
+def test_places_by_gain_leave_unjudged_items_between_likes_and_dislikes(rule, expected):
+    groups = resolve(rank([1] * 6, [2, 0, -1, -3, NAN, 5]), rule, "gain")
+    assert list(zip(groups.start.tolist(), groups.gain.tolist(), strict=True)) == expected
+
+
+def test_unranked_items_are_in_no_group_but_in_the_ideal():
+    ranks = rank([3, 2, 1], [1, 4, 2], unranked=[False, True, False])
+    groups = resolve(ranks, by="gain")
+    assert table(groups) == [(0, 1, 1, 0, 1), (1, 1, 1, 1, 2)]
+    assert groups.ideal_gain.tolist() == [4, 2, 1]
+    assert resolve(ranks).n_relevant.tolist() == [3]
+
+
+def test_ideal_holds_the_positive_gains_of_each_user_best_first():
+    gains = [[1, 3, 2, NAN], [NAN, -1, 0, NAN], [5, NAN, 7, 0], [1, NAN, NAN, NAN]]
+    groups = resolve(rank(np.zeros((4, 4)), gains), by="gain")
+    assert groups.ideal_indptr.tolist() == [0, 3, 3, 5, 6]
+    assert groups.ideal_gain.tolist() == [3, 2, 1, 7, 5, 1]
+
+
+def test_users_without_groups():
+    groups = resolve(rank(np.ones((3, 2)), [[NAN, NAN], [0, 1], [NAN, 0]]))
+    assert groups.indptr.tolist() == [0, 0, 1, 1]
+    empty = resolve(rank(np.ones((2, 2)), np.full((2, 2), NAN)))
+    assert empty.indptr.tolist() == [0, 0, 0]
+    assert empty.single
+
+
+def test_within_counts_the_places_of_a_group_that_the_cutoff_takes():
+    groups = resolve(rank(SCORES, GAINS))
+    for cutoff, rows, places in [(1, [], []), (3, [0], [2]), (6, [0], [5]), (7, [0, 1], [5, 1])]:
+        found, inside = groups.within(cutoff)
+        assert (found.tolist(), inside.tolist()) == (rows, places)
+    per_user, inside = groups.within(np.array([3]))
+    assert (per_user.tolist(), inside.tolist()) == ([0], [2])
+    assert groups.within(WHOLE)[1].tolist() == [5, 1]
+
+
+@settings(deadline=None)
+@given(cases())
+def test_every_rule_gives_distinct_places_within_the_tie_group(case: Case):
+    ranks = case.ranks()
+    user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+    for rule, by in itertools.product(RULES, ("relevance", "gain")):
+        groups = resolve(ranks, rule, by, seed=3)
+        assert groups.single
+        places = list(zip(groups.user.tolist(), groups.start.tolist(), strict=True))
+        assert places == sorted(set(places))
+        has = (ranks.above >= 0) & (ranks.relevant if by == "relevance" else ranks.gain != 0)
+        room = Counter()
+        for u, above, tied in zip(user[has], ranks.above[has], ranks.tied[has], strict=True):
+            room[int(u), int(above), int(above + tied)] += 1
+        for (u, first, last), count in room.items():
+            inside = [place for owner, place in places if owner == u and first <= place <= last]
+            assert len(inside) == count
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_judged"),
+    # A group in which most places are taken, and one in which few are, go different ways.
+    [(4, 3), (4, 4), (6, 2), (7, 3)],
+)
+def test_random_places_are_equally_likely(n_items, n_judged):
+    n_users = 60_000
+    gains = [*range(1, n_judged + 1), *[NAN] * (n_items - n_judged)]
+    groups = resolve(copies(rank([0] * n_items, gains), n_users), "random", "gain", seed=1)
+    # One row per user: where the items with gain 1, 2, ... stand.
+    order = np.argsort(groups.gain.reshape(n_users, n_judged), axis=1)
+    places = np.take_along_axis(groups.start.reshape(n_users, n_judged), order, axis=1)
+    seen = Counter(map(tuple, places.tolist()))
+    outcomes = list(itertools.permutations(range(n_items), n_judged))
+    assert set(seen) <= set(outcomes)
+    mean = n_users / len(outcomes)
+    chi_square = sum((seen[outcome] - mean) ** 2 / mean for outcome in outcomes)
+    degrees = len(outcomes) - 1
+    # Mean and variance of chi-square are d and 2d; six deviations never come by chance.
+    assert abs(chi_square - degrees) < 6 * np.sqrt(2 * degrees)
+
+
+def test_random_is_one_order_for_relevance_and_gain():
+    case = copies(rank([1] * 9 + [0], [1, 2, 0, -1, NAN, NAN, 3, NAN, 1, 1]), 500)
+    by_relevance = resolve(case, "random", "relevance", seed=5)
+    by_gain = resolve(case, "random", "gain", seed=5)
+    np.testing.assert_array_equal(by_relevance.start, by_gain.start)
+
+
+def test_random_does_not_depend_on_other_users():
+    generator = np.random.default_rng(0)
+    scores = generator.integers(0, 3, (50, 30))
+    gains = np.where(generator.random((50, 30)) < 0.2, 1.0, NAN)
+    keys = generator.integers(0, 2**63, 50).astype(np.uint64)
+    together = resolve(rank(scores, gains), "random", seed=7, user_keys=keys)
+    for user in (0, 17, 49):
+        alone = resolve(
+            rank(scores[user], gains[user]), "random", seed=7, user_keys=keys[user : user + 1]
+        )
+        np.testing.assert_array_equal(alone.start, together.start[together.user == user])
+
+
+def test_random_follows_seed_and_key():
+    ranks = copies(rank([0] * 200, [1] * 5 + [NAN] * 195), 2)
+    start = resolve(ranks, "random", seed=1).start
+    np.testing.assert_array_equal(start, resolve(ranks, "random", seed=1).start)
+    assert (start != resolve(ranks, "random", seed=2).start).any()
+    assert (start[:5] != start[5:]).any()
+    same = np.zeros(2, np.uint64)
+    start = resolve(ranks, "random", seed=-1, user_keys=same).start
+    np.testing.assert_array_equal(start[:5], start[5:])
+
+
+def splitmix64(value: int) -> int:
+    """Hash in plain whole numbers, so that it is the same everywhere."""
+    value = (value + 0x9E3779B97F4A7C15) % 2**64
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    value = (value ^ value >> 27) * 0x94D049BB133111EB % 2**64
+    return value ^ value >> 31
+
+
+def test_random_draws_are_pinned():
+    assert splitmix64(0) == 0xE220A8397B1DCDAF  # as published
+    key = splitmix64(splitmix64(splitmix64(11) ^ 5) ^ 1)  # seed, user, candidates above
+    user = np.array([5], np.uint64)
+
+    few = rank([9] + [0] * 1000, [NAN] + [1] * 4 + [NAN] * 996)
+    few = resolve(few, "random", seed=11, user_keys=user)
+    assert few.start.tolist() == sorted(1 + splitmix64(key ^ i) % 1000 for i in range(4))
+
+    most = rank([9] + [0] * 6, [NAN] + [1] * 4 + [NAN] * 2)
+    most = resolve(most, "random", seed=11, user_keys=user)
+    hashes = [splitmix64(key ^ i) for i in range(6)]
+    assert most.start.tolist() == sorted(1 + sorted(hashes).index(h) for h in hashes[:4])
