@@ -1,0 +1,234 @@
+// The thresholds of a block of users: what is counted of them, ties, and giving up.
+#pragma once
+
+#include "counting.hpp"
+#include "ranking.hpp"
+
+namespace recometer {
+namespace {
+
+/// The distinct scores of a block of users' judged items, the thresholds, and their counts.
+///
+/// What is touched together lies together: with many judged items per user the thresholds do
+/// not fit into the nearer caches.
+template <class S>
+class Board {
+ public:
+    using Real = typename S::Real;
+    using Int = typename S::Int;
+    using C = Counting<S>;
+
+    Board(const Judged<Real>& judged, const Ragged& excluded, std::size_t n_users,
+          std::int64_t first, std::int64_t last, std::int64_t limit)
+        : judged_(judged),
+          excluded_(excluded),
+          n_users_(n_users),
+          first_(first),
+          last_(last),
+          limit_(limit),
+          user_(n_users),
+          value_(judged_count()),
+          reached_(judged_count()),
+          ties_(judged_count()),
+          tables_(table_count() * C::kGroupTable) {
+        std::size_t tables = 0;
+        for (std::size_t u = 0; u < n_users; ++u) {
+            User& user = user_[u];
+            user.tables = tables_.get() + tables * C::kGroupTable;
+            user.begin = judged.table.indptr[u] - judged.table.indptr[0];
+            user.end = collect(u, user.begin);
+            user.active = user.begin;
+            user.next_excluded =
+                first_at_least(excluded.items, excluded.indptr[u], excluded.indptr[u + 1], first);
+            const std::size_t groups =
+                static_cast<std::size_t>(user.end - user.begin + C::kGroup - 1) / C::kGroup;
+            tables += groups;
+            if (groups > max_groups_) max_groups_ = groups;
+            if (!drop(u)) build(user);
+        }
+    }
+
+    bool active(std::size_t u) const { return user_[u].active < user_[u].end; }
+    std::size_t max_groups() const { return max_groups_; }
+
+    /// Call use(i - from) for the excluded items i of the user in [from, to).
+    template <class F>
+    void each_excluded(std::size_t u, std::int64_t from, std::int64_t to, F use) const {
+        const std::int64_t end = excluded_.indptr[u + 1];
+        for (std::int64_t e = user_[u].next_excluded; e < end && excluded_.items[e] < to; ++e) {
+            use(excluded_.items[e] - from);
+        }
+    }
+
+    /// Count a chunk of the user's scores: the items from, from + 1, ..., NaN where none is.
+    void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
+        User& user = user_[u];
+        const std::int64_t end = excluded_.indptr[u + 1];
+        while (user.next_excluded < end && excluded_.items[user.next_excluded] < from + C::kChunk) {
+            ++user.next_excluded;
+        }
+        std::uint32_t ties[kChunkVectors];
+        const Real* tables = user.tables;
+        for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
+            const int n = size(group, user);
+            if (C::count(C::levels_for(n), scores, tables, planes, n_planes, ties) != 0) {
+                settle(group, n, scores, from, ties);
+            }
+            tables += C::kGroupTable;
+            planes += kPlanes;
+        }
+    }
+
+    void flush(std::size_t u, Int* planes, int n_planes) {
+        const User& user = user_[u];
+        for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
+            const int n = size(group, user);
+            C::flush(planes, n_planes, n, C::levels_for(n), reached_.get() + group);
+            planes += kPlanes;
+        }
+    }
+
+    /// Give up the thresholds that `limit` candidates exceed; returns whether any were.
+    bool drop(std::size_t u) {
+        User& user = user_[u];
+        const std::int64_t old = user.active;
+        for (; user.active < user.end; ++user.active) {
+            const std::int64_t t = user.active;
+            const std::int64_t earlier = judged_.above[judged_.order[ties_[t].begin]];
+            if (earlier + reached_[t] - ties_[t].equal < limit_) break;
+        }
+        if (user.active == old) return false;
+        build(user);
+        return true;
+    }
+
+    /// Add the counts to the table. Returns -1, or a judged item that did not meet itself.
+    std::int64_t finish() {
+        for (std::size_t u = 0; u < n_users_; ++u) {
+            const User& user = user_[u];
+            for (std::int64_t t = user.begin; t < user.end; ++t) add(t, t >= user.active);
+        }
+        return lost_;
+    }
+
+ private:
+    struct User {
+        std::int64_t begin, end;  // its thresholds, ascending
+        std::int64_t active;      // those before are given up
+        std::int64_t next_excluded;
+        Real* tables;
+    };
+    struct Ties {
+        std::int64_t begin, end;  // the judged items with this score: positions in Judged::order
+        std::int64_t passed;      // those before lie below the items counted so far
+        std::int64_t equal;       // candidates with this score
+    };
+
+    std::size_t judged_count() const {
+        return static_cast<std::size_t>(judged_.table.indptr[n_users_] - judged_.table.indptr[0]);
+    }
+
+    std::size_t table_count() const {
+        std::size_t count = 0;
+        for (std::size_t u = 0; u < n_users_; ++u) {
+            count += static_cast<std::size_t>(judged_.table.indptr[u + 1] -
+                                              judged_.table.indptr[u] + C::kGroup - 1) /
+                     C::kGroup;
+        }
+        return count;
+    }
+
+    static int size(std::int64_t group, const User& user) {
+        return static_cast<int>(user.end - group < C::kGroup ? user.end - group : C::kGroup);
+    }
+
+    std::int32_t item_at(std::int64_t ordered) const {
+        return judged_.table.items[judged_.order[ordered]];
+    }
+
+    /// Write the user's distinct scores from `t` on; returns the end.
+    std::int64_t collect(std::size_t u, std::int64_t t) const {
+        const std::int64_t end = judged_.order_end[u];
+        for (std::int64_t o = judged_.table.indptr[u]; o < end; ++t) {
+            const Real value = judged_.scores[judged_.order[o]];
+            Ties ties{o, o, o, 0};
+            while (ties.end < end && judged_.scores[judged_.order[ties.end]] == value) ++ties.end;
+            while (ties.passed < ties.end && item_at(ties.passed) < first_) ++ties.passed;
+            o = ties.end;
+            value_[t] = value;
+            reached_[t] = 0;
+            ties_[t] = ties;
+        }
+        return t;
+    }
+
+    void build(const User& user) const {
+        Real* tables = user.tables;
+        for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
+            const int n = size(group, user);
+            C::build_tables(value_.get() + group, n, C::levels_for(n), tables);
+            tables += C::kGroupTable;
+        }
+    }
+
+    /// Settle the candidates of a chunk that equal a threshold of the group.
+    void settle(std::int64_t group, int n, const Real* scores, std::int64_t from,
+                const std::uint32_t* ties) {
+        std::int64_t t = group;
+        for (int v = 0; v < kChunkVectors; ++v) {
+            for (std::uint32_t mask = ties[v]; mask != 0; mask &= mask - 1) {
+                const int at = v * S::kLanes + __builtin_ctz(mask);
+                if (!(value_[t] == scores[at])) t = find(group, group + n, scores[at]);
+                const std::int64_t item = from + at;
+                Ties& tie = ties_[t];
+                for (; tie.passed < tie.end && item_at(tie.passed) <= item; ++tie.passed) {
+                    const std::int64_t j = judged_.order[tie.passed];
+                    judged_.before[j] += tie.equal;
+                    if (judged_.table.items[j] != item) lost_ = j;
+                }
+                ++tie.equal;
+            }
+        }
+    }
+
+    /// The threshold of that value in [from, to).
+    std::int64_t find(std::int64_t from, std::int64_t to, Real value) const {
+        while (to - from > 1) {
+            const std::int64_t middle = from + (to - from) / 2;
+            if (value_[middle] <= value) {
+                from = middle;
+            } else {
+                to = middle;
+            }
+        }
+        return from;
+    }
+
+    void add(std::int64_t t, bool kept) {
+        const Ties& tie = ties_[t];
+        for (std::int64_t o = tie.begin; o < tie.end; ++o) {
+            const std::int64_t j = judged_.order[o];
+            const std::int64_t item = judged_.table.items[j];
+            const bool here = item >= first_ && item < last_;
+            judged_.above[j] += reached_[t] - tie.equal;
+            judged_.tied[j] += tie.equal - (here && o < tie.passed ? 1 : 0);
+            if (item >= last_) judged_.before[j] += tie.equal;
+            if (here && kept && o >= tie.passed) lost_ = j;
+        }
+    }
+
+    const Judged<Real> judged_;
+    const Ragged excluded_;
+    const std::size_t n_users_;
+    const std::int64_t first_, last_, limit_;
+    Buffer<User> user_;
+    Buffer<Real> value_;
+    Buffer<std::int64_t> reached_;
+    Buffer<Ties> ties_;
+    Buffer<Real> tables_;
+    std::size_t max_groups_ = 1;
+    std::int64_t lost_ = -1;
+};
+
+}  // namespace
+}  // namespace recometer

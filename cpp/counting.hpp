@@ -1,0 +1,177 @@
+// Counting a chunk of candidates against a user's thresholds. See kernel.hpp for S.
+//
+// The distinct scores of a user's judged items, ascending, are cut into groups of up to
+// 2^kLevels - 1 thresholds. A vector of candidates descends a binary search tree per group (a
+// lookup and a comparison per level), which leaves in each lane which of the 2^levels gaps it
+// falls into, as a one-hot word. These words are added up bit by bit with carry-save adders:
+// plane p holds bit p of 32 (or 64) counters per lane. The last threshold that a lane reached on
+// its way is the only one that it can equal: one comparison finds ties, and the few lanes that
+// have one are settled one by one (board.hpp).
+#pragma once
+
+#include "basics.hpp"
+
+namespace recometer {
+namespace {
+
+constexpr int kChunkVectors = 16;  // vectors counted in one go
+constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
+constexpr int kPlanes = kLowPlanes + 8;
+constexpr std::int64_t kMaxChunks = 255;  // counted between two flushes: 8 planes
+
+template <class S>
+struct Counting {
+    using Real = typename S::Real;
+    using Vec = typename S::Vec;
+    using Int = typename S::Int;
+    using Mask = typename S::Mask;
+    static constexpr int kTable = 1 << (S::kLevels - 1);
+    static constexpr int kGroup = (1 << S::kLevels) - 1;
+    static constexpr int kGroupTable = kTable * S::kLevels;
+    static constexpr int kChunk = kChunkVectors * S::kLanes;
+
+    /// Add the chunk's candidates to the planes of a group; write a mask of the lanes of each
+    /// vector that equal a threshold, and return whether there is one.
+    template <int L>
+    __attribute__((noinline)) static std::uint32_t count(const Real* scores, const Real* tables,
+                                                         Int* planes, int n_planes,
+                                                         std::uint32_t* ties) {
+        decltype(S::table(tables)) level[S::kLevels];
+        for (int l = 0; l < L; ++l) level[l] = S::table(tables + l * kTable);
+        const Vec root = S::broadcast(tables[0]);
+        const Vec none = S::broadcast(not_a_number<Real>());
+        std::uint32_t any = 0;
+
+        auto descend = [&](int v) __attribute__((always_inline)) {
+            const Vec score = S::load(scores + v * S::kLanes);
+            Mask up = S::reaches(score, root);
+            Int path = S::template set_bit<0>(up, S::zero());
+            Vec reached = S::select(up, root, none);
+            descend_level<L, 1>(level, score, path, reached);
+            ties[v] = S::bits(S::equals(score, reached));
+            any |= ties[v];
+            return S::one_hot(path);
+        };
+
+        Int ones = S::load_bits(planes), twos = S::load_bits(planes + 1);
+        Int fours = S::load_bits(planes + 2), eights = S::load_bits(planes + 3);
+        Int carry8[2];
+#pragma GCC unroll 2
+        for (int h = 0; h < 2; ++h) {
+            Int carry4[2];
+#pragma GCC unroll 2
+            for (int q = 0; q < 2; ++q) {
+                Int carry2[2];
+#pragma GCC unroll 2
+                for (int p = 0; p < 2; ++p) {
+                    const int v = 8 * h + 4 * q + 2 * p;
+                    const Int a = descend(v), b = descend(v + 1);
+                    carry2[p] = S::majority(ones, a, b);
+                    ones = S::parity(ones, a, b);
+                }
+                carry4[q] = S::majority(twos, carry2[0], carry2[1]);
+                twos = S::parity(twos, carry2[0], carry2[1]);
+            }
+            carry8[h] = S::majority(fours, carry4[0], carry4[1]);
+            fours = S::parity(fours, carry4[0], carry4[1]);
+        }
+        Int sixteens = S::majority(eights, carry8[0], carry8[1]);
+        eights = S::parity(eights, carry8[0], carry8[1]);
+        S::store_bits(planes, ones);
+        S::store_bits(planes + 1, twos);
+        S::store_bits(planes + 2, fours);
+        S::store_bits(planes + 3, eights);
+        for (int p = kLowPlanes; p < n_planes; ++p) {
+            const Int old = S::load_bits(planes + p);
+            S::store_bits(planes + p, S::exclusive(old, sixteens));
+            sixteens = S::both(old, sixteens);
+        }
+        return any;
+    }
+
+    template <int L, int kBit, class Table>
+    __attribute__((always_inline)) static void descend_level(const Table* level, const Vec& score,
+                                                             Int& path, Vec& reached) {
+        if constexpr (kBit < L) {
+            const Vec threshold = S::lookup(level[kBit], path);
+            const Mask up = S::reaches(score, threshold);
+            path = S::template set_bit<kBit>(up, path);
+            reached = S::select(up, threshold, reached);
+            descend_level<L, kBit + 1>(level, score, path, reached);
+        }
+    }
+
+    static std::uint32_t count(int levels, const Real* scores, const Real* tables, Int* planes,
+                               int n_planes, std::uint32_t* ties) {
+        switch (levels) {
+            case 1:
+                return count<1>(scores, tables, planes, n_planes, ties);
+            case 2:
+                return count<2>(scores, tables, planes, n_planes, ties);
+            case 3:
+                return count<3>(scores, tables, planes, n_planes, ties);
+            case 4:
+                if constexpr (S::kLevels >= 4)
+                    return count<4>(scores, tables, planes, n_planes, ties);
+                [[fallthrough]];
+            default:
+                if constexpr (S::kLevels >= 5)
+                    return count<5>(scores, tables, planes, n_planes, ties);
+        }
+        return 0;
+    }
+
+    static int levels_for(int thresholds) {
+        int levels = 1;
+        while ((1 << levels) - 1 < thresholds) ++levels;
+        return levels;
+    }
+
+    /// The rank (number of thresholds reached) that a path stands for: its bits, reversed.
+    static int rank_of(int path, int levels) {
+        int rank = 0;
+        for (int l = 0; l < levels; ++l) rank |= ((path >> l) & 1) << (levels - 1 - l);
+        return rank;
+    }
+
+    static void build_tables(const Real* thresholds, int n, int levels, Real* tables) {
+        for (int l = 0; l < levels; ++l) {
+            for (int path = 0; path < kTable; ++path) {
+                const int step = 1 << (levels - 1 - l);
+                const int at = rank_of(path & ((1 << l) - 1), levels) + step - 1;
+                tables[l * kTable + path] =
+                    path < (1 << l) && at < n ? thresholds[at] : not_a_number<Real>();
+            }
+        }
+    }
+
+    /// Planes that can hold the counts of so many chunks.
+    static int planes_for(std::int64_t chunks) {
+        int planes = kLowPlanes;
+        while ((1ll << (planes - kLowPlanes)) <= chunks) ++planes;
+        return planes;
+    }
+
+    /// Add to reached[0..n) how many candidates reach each threshold, and clear the planes.
+    static void flush(Int* planes, int n_planes, int n, int levels, std::int64_t* reached) {
+        std::int64_t in_gap[kGroup + 1] = {};
+        for (int path = 1; path < (1 << levels); ++path) {
+            const int rank = rank_of(path, levels);
+            if (rank > n) continue;
+            std::int64_t sum = 0;
+            for (int p = 0; p < n_planes; ++p) {
+                sum += static_cast<std::int64_t>(S::count_bit(S::load_bits(planes + p), path)) << p;
+            }
+            in_gap[rank] = sum;
+        }
+        std::int64_t sum = 0;
+        for (int j = n; j >= 1; --j) {
+            sum += in_gap[j];
+            reached[j - 1] += sum;
+        }
+        for (int p = 0; p < n_planes; ++p) S::store_bits(planes + p, S::zero());
+    }
+};
+
+}  // namespace
+}  // namespace recometer

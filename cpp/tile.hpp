@@ -1,0 +1,142 @@
+// Scores: packed items x packed users in a register tile, judged items one by one, and what
+// becomes of scores that are not finite.
+#pragma once
+
+#include "basics.hpp"
+#include "ranking.hpp"
+
+namespace recometer {
+namespace {
+
+/// The scores of up to 8 items for one user: independent chains hide the latency of fma.
+template <class S, int N>
+inline void dot(const typename S::Real* user, std::size_t n_factors,
+                const ItemFactors<typename S::Real>& items, const std::int32_t* which,
+                typename S::Real* out) {
+    using Real = typename S::Real;
+    const Real* factors[N];
+    Real sum[N];
+    for (int i = 0; i < N; ++i) {
+        const std::int64_t row = items.rows == nullptr ? which[i] : items.rows[which[i]];
+        factors[i] = items.data + row * items.item_stride;
+        sum[i] = items.bias == nullptr ? Real{0} : items.bias[row];
+    }
+    for (std::size_t f = 0; f < n_factors; ++f) {
+        const Real u = user[f];
+        for (int i = 0; i < N; ++i) {
+            sum[i] = S::fma(u, *factors[i], sum[i]);
+            factors[i] += items.factor_stride;
+        }
+    }
+    for (int i = 0; i < N; ++i) out[i] = sum[i];
+}
+
+template <class S>
+void score_items(const ScoreItems<typename S::Real>& p) {
+    for (std::size_t u = 0; u < p.n_users; ++u) {
+        const auto* user = p.users + u * p.n_factors;
+        std::int64_t j = p.listed.indptr[u];
+        const std::int64_t end = p.listed.indptr[u + 1];
+        for (; j + 8 <= end; j += 8) {
+            dot<S, 8>(user, p.n_factors, p.items, p.listed.items + j, p.scores + j);
+        }
+        for (; j < end; ++j) {
+            dot<S, 1>(user, p.n_factors, p.items, p.listed.items + j, p.scores + j);
+        }
+    }
+}
+
+/// Panels of 2 vectors of items: a row of biases (NaN for padding), then a row per factor.
+template <class S>
+void pack_items(const ItemFactors<typename S::Real>& items, std::size_t n_factors,
+                std::int64_t from, std::int64_t to, std::int64_t padded_to, typename S::Real* out) {
+    using Real = typename S::Real;
+    constexpr int kPanel = 2 * S::kLanes;
+    static const Real kZero[1] = {0};
+    for (std::int64_t first = from; first < padded_to; first += kPanel) {
+        const Real* source[kPanel];
+        std::ptrdiff_t step[kPanel];
+        for (int i = 0; i < kPanel; ++i) {
+            const std::int64_t item = first + i;
+            if (item < to) {
+                const std::int64_t row = items.rows == nullptr ? item : items.rows[item];
+                source[i] = items.data + row * items.item_stride;
+                step[i] = items.factor_stride;
+                out[i] = items.bias == nullptr ? Real{0} : items.bias[row];
+            } else {
+                source[i] = kZero;
+                step[i] = 0;
+                out[i] = not_a_number<Real>();
+            }
+        }
+        out += kPanel;
+        if (items.factor_stride == 1 && first + kPanel <= to) {
+            for (std::size_t f = 0; f < n_factors; ++f, out += kPanel) {
+                for (int i = 0; i < kPanel; ++i) out[i] = source[i][f];
+            }
+        } else {
+            for (std::size_t f = 0; f < n_factors; ++f, out += kPanel) {
+                for (int i = 0; i < kPanel; ++i) {
+                    out[i] = *source[i];
+                    source[i] += step[i];
+                }
+            }
+        }
+    }
+}
+
+/// kUsers x 2 vectors of scores. panel: see pack_items; users: [n_factors][kUsers].
+template <class S>
+void score_tile(const typename S::Real* panel, const typename S::Real* users, std::size_t n_factors,
+                typename S::Real* out, std::ptrdiff_t out_stride) {
+    using Vec = typename S::Vec;
+    constexpr int kUsers = S::kUsers;
+    Vec left[kUsers], right[kUsers];
+    const Vec bias_left = S::load(panel), bias_right = S::load(panel + S::kLanes);
+#pragma GCC unroll 14
+    for (int u = 0; u < kUsers; ++u) {
+        left[u] = bias_left;
+        right[u] = bias_right;
+    }
+    for (std::size_t f = 0; f < n_factors; ++f) {
+        panel += 2 * S::kLanes;
+        const Vec a = S::load(panel), b = S::load(panel + S::kLanes);
+#pragma GCC unroll 14
+        for (int u = 0; u < kUsers; ++u) {
+            const Vec x = S::broadcast(users[u]);
+            left[u] = S::fma(x, a, left[u]);
+            right[u] = S::fma(x, b, right[u]);
+        }
+        users += kUsers;
+    }
+#pragma GCC unroll 14
+    for (int u = 0; u < kUsers; ++u) {
+        S::store(out + u * out_stride, left[u]);
+        S::store(out + u * out_stride + S::kLanes, right[u]);
+    }
+}
+
+/// Note scores that are not finite, and apply the rule for NaN; -inf is `absent` where given.
+template <class Real>
+void check_scores(Real* scores, std::int64_t n, NanRule rule, bool minus_infinity_is_absent,
+                  std::uint32_t& flags, std::int64_t& absent) {
+    const Real replacement = rule == NanRule::kFirst  ? infinity<Real>()
+                             : rule == NanRule::kLast ? -infinity<Real>()
+                                                      : not_a_number<Real>();
+    for (std::int64_t i = 0; i < n; ++i) {
+        const Real x = scores[i];
+        if (x - x == 0) continue;
+        if (x != x) {
+            if (rule == NanRule::kUndefined) flags |= kNanScore;
+            scores[i] = replacement;
+        } else if (x < 0 && minus_infinity_is_absent) {
+            scores[i] = not_a_number<Real>();
+            ++absent;
+        } else {
+            flags |= kInfiniteScore;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace recometer
