@@ -314,6 +314,7 @@ def test_models_that_learn_beat_popularity_and_luck() -> None:
         ),
         (lambda t: baselines.ease(t, regularisation=float("nan")), "regularisation=nan must be"),
         (lambda t: baselines.ease(t, max_items=0), "max_items=0 must be"),
+        (lambda t: baselines.truncated_svd(t, factors=1, seed=0.5), r"seed=0\.5 must be a whole"),
         (lambda t: baselines.random_ranking(t, seed=-1), "seed=-1 must be a whole number from 0"),
     ],
 )

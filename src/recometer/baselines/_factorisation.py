@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from recometer.baselines._matrix import check_count, user_item_matrix
+from recometer.baselines._matrix import check_count, check_seed, user_item_matrix
 from recometer.errors import InputError
 from recometer.interactions import Interactions
 from recometer.sources.factors import Factors
@@ -58,9 +58,10 @@ def truncated_svd(
     Raises
     ------
     InputError
-        `factors` outside 1 to ``min(n_users, n_items)``, or infinite training values.
+        `factors` outside 1 to ``min(n_users, n_items)``, a seed that is not a whole number
+        from 0 to 2^64 - 1, or infinite training values.
     """
-    factors = check_count(factors, "factors")
+    factors, seed = check_count(factors, "factors"), check_seed(seed)
     matrix = user_item_matrix(train)
     most = min(matrix.shape)
     if factors > most:

@@ -12,7 +12,7 @@ from recometer.interactions import Interactions
 if TYPE_CHECKING:
     from scipy import sparse
 
-__all__ = ["check_count", "user_item_matrix"]
+__all__ = ["check_count", "check_seed", "user_item_matrix"]
 
 
 def user_item_matrix(train: Interactions) -> sparse.csr_array:
@@ -36,4 +36,15 @@ def check_count(value: object, name: str) -> int:
     """Return `value` if it is a whole number of at least 1, raise InputError otherwise."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name}={value!r} must be a whole number, 1 or more.")
+    return int(value)
+
+
+def check_seed(value: object) -> int:
+    """Return `value` if it is a whole number of 64 bits, raise InputError otherwise."""
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or not 0 <= int(value) < 2**64
+    ):
+        raise InputError(f"seed={value!r} must be a whole number from 0 to 2^64 - 1.")
     return int(value)

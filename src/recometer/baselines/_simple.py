@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from recometer.baselines._matrix import user_item_matrix
-from recometer.errors import InputError
+from recometer.baselines._matrix import check_seed, user_item_matrix
 from recometer.hashing import mix
 from recometer.ids import user_keys as id_keys
 from recometer.interactions import Interactions
@@ -70,8 +69,7 @@ def random_ranking(train: Interactions, *, seed: int = 0) -> Scores:
     InputError
         A seed that is not such a number.
     """
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 2**64:
-        raise InputError(f"seed={seed!r} must be a whole number from 0 to 2^64 - 1.")
+    seed = check_seed(seed)
     users = id_keys(train.user_ids, train.n_users)
     items = mix(id_keys(train.item_ids, train.n_items))
     start = mix(mix(np.array([seed], dtype=np.uint64)) ^ np.uint64(SALT))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from recometer.cli._text import WIDTH, count, say
 from recometer.evaluation import Evaluation, SummaryRow
 from recometer.metrics.registry import METRICS
 from recometer.rendering import Table, to_text
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
 
 __all__ = ["Entry", "print_leaderboard"]
 
@@ -25,6 +30,11 @@ class Entry:
     fit_seconds: float
     evaluate_seconds: float
 
+    @functools.cached_property
+    def rows(self) -> dict[str, SummaryRow]:
+        """The summary, by the metric's name."""
+        return {row.metric: row for row in self.result.summary()}
+
 
 def print_leaderboard(entries: Sequence[Entry]) -> None:
     """Print the models, best first by the first metric, with notes on who was skipped.
@@ -34,56 +44,44 @@ def print_leaderboard(entries: Sequence[Entry]) -> None:
     """
     from rich.console import Console
 
-    summaries = {entry.model: entry.result.summary() for entry in entries}
-    entries = sorted(entries, key=lambda entry: _place(summaries[entry.model][0]))
-    metrics = [row.metric for row in summaries[entries[0].model]]
+    metrics = list(entries[0].rows)
+    entries = _best_first(entries, metrics[0])
     console = Console(highlight=False)
     width = console.width if console.is_terminal else WIDTH
-    for shown in _fitting(entries, summaries, metrics, width):
-        table = _table(entries, summaries, metrics, shown)
+    for shown in _fitting(entries, metrics, width):
+        table = _table(entries, shown)
         if console.is_terminal:
-            best = {metric: _best(entries, summaries, metrics.index(metric)) for metric in shown}
-            console.print(_styled(table, entries, best))
+            console.print(_styled(table, entries, shown))
             console.print()
         else:
             print(to_text(table), end="\n\n", flush=True)
-    for note in _notes(entries, summaries):
+    for note in _notes(entries):
         say("", note)
 
 
-def _table(
-    entries: Sequence[Entry],
-    summaries: Mapping[str, Sequence[SummaryRow]],
-    metrics: Sequence[str],
-    shown: Sequence[str],
-) -> Table:
-    headers = ["model", *shown, "counted", "skipped", "fit", "evaluate"]
-    rows = []
+def _table(entries: Sequence[Entry], metrics: Sequence[str]) -> Table:
+    headers = ["model", *metrics, "counted", "skipped", "fit", "evaluate"]
+    lines = []
     for entry in entries:
-        summary = [summaries[entry.model][metrics.index(metric)] for metric in shown]
-        rows.append(
+        rows = [entry.rows[metric] for metric in metrics]
+        lines.append(
             [
                 entry.model,
-                *map(_cell, summary),
-                _range([row.counted for row in summary]),
-                _range([row.skipped for row in summary]),
+                *map(_cell, rows),
+                _range([row.counted for row in rows]),
+                _range([row.skipped for row in rows]),
                 f"{entry.fit_seconds:.2f} s",
                 f"{entry.evaluate_seconds:.2f} s",
             ]
         )
-    return Table(headers, rows, numbers=headers[1:])
+    return Table(headers, lines, numbers=headers[1:])
 
 
-def _fitting(
-    entries: Sequence[Entry],
-    summaries: Mapping[str, Sequence[SummaryRow]],
-    metrics: Sequence[str],
-    width: int,
-) -> list[list[str]]:
+def _fitting(entries: Sequence[Entry], metrics: Sequence[str], width: int) -> list[list[str]]:
     """Return the metrics in groups, each as large as fits into a table of some width."""
     groups: list[list[str]] = [[]]
     for metric in metrics:
-        wider = _table(entries, summaries, metrics, [*groups[-1], metric])
+        wider = _table(entries, [*groups[-1], metric])
         columns = zip(wider.headers, *wider.rows, strict=True)
         if groups[-1] and sum(max(map(len, column)) + GAP for column in columns) - GAP > width:
             groups.append([])
@@ -91,44 +89,44 @@ def _fitting(
     return groups
 
 
-def _styled(table: Table, entries: Sequence[Entry], best: Mapping[str, str | None]) -> object:
+def _styled(table: Table, entries: Sequence[Entry], metrics: Sequence[str]) -> RichTable:
+    """Return the table with its best means highlighted."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    best = {metric: _best_first(entries, metric)[0] for metric in metrics}
     styled = RichTable(
         box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0)
     )
     for header in table.headers:
         right = header in table.numbers
         styled.add_column(header, justify="right" if right else "left", no_wrap=True)
-    for entry, row in zip(entries, table.rows, strict=True):
-        styled.add_row(
-            *(
-                Text(cell, style="bold green" if best.get(header) == entry.model else "")
-                for header, cell in zip(table.headers, row, strict=True)
-            )
-        )
+    for entry, line in zip(entries, table.rows, strict=True):
+        cells = [Text(cell) for cell in line]
+        for cell, metric in zip(cells[1:], metrics, strict=False):
+            if best[metric] is entry and not math.isnan(entry.rows[metric].mean):
+                cell.stylize("bold green")
+        styled.add_row(*cells)
     return styled
 
 
-def _notes(entries: Sequence[Entry], summaries: Mapping[str, Sequence[SummaryRow]]) -> list[str]:
+def _notes(entries: Sequence[Entry]) -> list[str]:
     protocol = entries[0].result.protocol
-    name = {"t": "Student's t", "bootstrap": "bootstrap"}[protocol.interval]
+    interval = {"t": "Student's t", "bootstrap": "bootstrap"}[protocol.interval]
     notes = [
-        f"Mean over the users counted, ± half of its {protocol.confidence:.0%} interval ({name})."
+        f"Mean over the users counted, ± half of its {protocol.confidence:.0%} interval "
+        f"({interval})."
     ]
-    cells: dict[str, dict[tuple[str, str], int]] = {}
-    for model, summary in summaries.items():
-        for row in summary:
+    skipped: dict[tuple[str, int], list[tuple[str, str]]] = {}
+    for entry in entries:
+        for metric, row in entry.rows.items():
             for reason, users in row.reasons.items():
-                cells.setdefault(reason, {})[model, row.metric] = users
+                skipped.setdefault((reason, users), []).append((entry.model, metric))
+    models, metrics = [entry.model for entry in entries], list(entries[0].rows)
     total = count(entries[0].result.n_users, "user")
-    for reason, found in cells.items():
-        for users in dict.fromkeys(found.values()):
-            where = [cell for cell, number in found.items() if number == users]
-            scope = _scope(where, list(summaries), [row.metric for row in summary])
-            notes.append(f"Skipped {users:,} of {total}: {reason}{scope}.")
+    for (reason, users), where in skipped.items():
+        notes.append(f"Skipped {users:,} of {total}: {reason}{_scope(where, models, metrics)}.")
     return notes
 
 
@@ -148,20 +146,15 @@ def _scope(where: Sequence[tuple[str, str]], models: Sequence[str], metrics: Seq
     return f" ({'; '.join(parts)})"
 
 
-def _place(row: SummaryRow) -> tuple[bool, float]:
-    """Sort key: the better mean first, undefined ones last."""
-    return math.isnan(row.mean), -row.mean if _higher_is_better(row) else row.mean
+def _best_first(entries: Sequence[Entry], metric: str) -> list[Entry]:
+    """Sort by a metric's mean; undefined ones come last."""
+    sign = -1 if METRICS[metric.partition("@")[0]].higher_is_better else 1
 
+    def place(entry: Entry) -> tuple[bool, float]:
+        mean = entry.rows[metric].mean
+        return math.isnan(mean), sign * mean
 
-def _best(
-    entries: Sequence[Entry], summaries: Mapping[str, Sequence[SummaryRow]], column: int
-) -> str | None:
-    best = min(entries, key=lambda entry: _place(summaries[entry.model][column])).model
-    return None if math.isnan(summaries[best][column].mean) else best
-
-
-def _higher_is_better(row: SummaryRow) -> bool:
-    return METRICS[row.metric.partition("@")[0]].higher_is_better
+    return sorted(entries, key=place)
 
 
 def _cell(row: SummaryRow) -> str:

@@ -97,8 +97,8 @@ def demo(
     say(
         "Models   ",
         f"item-kNN: cosine, {NEIGHBOURS} neighbours; truncated SVD: "
-        f"{count(_factors(train), 'factor')}, "
-        f"items of equal norm; EASE: λ={REGULARISATION:g}",
+        f"{count(_factors(train), 'factor')}, items of equal norm; "
+        f"EASE: regularisation {REGULARISATION:g}",
     )
     entries, left_out = [], []
     for model, fit in _models(train, seed).items():
@@ -214,7 +214,8 @@ def _models(train: Interactions, seed: int) -> dict[str, Callable[[], Source]]:
         try:
             return baselines.ease(train, regularisation=REGULARISATION)
         except InputError as error:
-            raise _LeftOut(str(error)) from error
+            # The hint speaks of an argument that the demo does not have.
+            raise _LeftOut(str(error).partition(" Hint:")[0]) from error
 
     return {
         "random": lambda: baselines.random_ranking(train, seed=seed),
