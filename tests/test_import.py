@@ -32,6 +32,7 @@ ORDER = (
     "ragged",
     "ranks",
     "tasks",
+    "tensors",
     "ids",
     "frames",
     "files",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,27 @@ import numpy.typing as npt
 
 from recometer import _kernel, ragged
 from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
-from recometer.errors import InputError, InputTypeError, InternalError
+from recometer.errors import InputError, InputTypeError, InternalError, ModelError
+from recometer.ids import show
 from recometer.ranks import Ranks
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
+from recometer.sources._prefetch import Prefetch
 from recometer.sources.base import Request, Source
 from recometer.sources.factors import NAN_RULES, NO_LIMIT
 from recometer.tasks import Ticker, run_tasks
+from recometer.tensors import is_tensor, to_numpy
 
 __all__ = ["Scores"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 
-BATCH_BYTES = 8 * 2**20
+# Memory of a batch's scores: of a matrix, little, so that Ctrl-C and the progress bar live; of
+# a function, more, because models are faster on many users at once.
+MATRIX_BYTES = 8 * 2**20
+FUNCTION_BYTES = 64 * 2**20
 USERS_PER_BATCH = 1024
+NAMED = 3  # users that a message names
 
 
 class Scores(Source):
@@ -34,10 +41,14 @@ class Scores(Source):
     Parameters
     ----------
     matrix_or_function
-        A float array [n_users, n_items] (memory-mapped if need be), or a function that takes
-        an int64 array of user rows and returns their scores, [len(rows), n_items]. The
-        function is never called by two threads at once; the next batch is asked for while
-        the last one is counted. -inf marks an item that is no candidate of a user.
+        Scores [n_users, n_items], an array (memory-mapped if need be) or a torch tensor; or
+        a function that takes an int64 array of user rows and returns their scores,
+        [len(rows), n_items]. float32 and float64 are taken as they are, float16 as float32,
+        integers as float64. -inf (and what a masked array masks) is no candidate of a user.
+
+        The function is called by one thread, never twice at once, for as many users as fit
+        into 64 MiB of scores (at most 1,024); the next batch is asked for while the last one
+        is counted. It may use one buffer for all its results, which are copied.
     n_users, n_items
         Needed for a function, unless the ids tell.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
@@ -46,9 +57,13 @@ class Scores(Source):
     Raises
     ------
     InputError
-        Shapes that do not fit, ids that are not distinct.
+        Shapes that do not fit, ids that are not distinct; while ranking, a function that
+        returns another shape, or no numbers, for some users, which are named.
     InputTypeError
         Neither a matrix of numbers nor a function.
+    ModelError
+        While ranking: the function raised an exception, which is its cause, for some users,
+        which are named.
 
     Examples
     --------
@@ -68,12 +83,13 @@ class Scores(Source):
         item_ids: object = None,
     ) -> None:
         self._matrix: Array | None = None
+        self._function: Callable[[Int64], Any] | None = None
         if callable(matrix_or_function):
-            self._function: Callable[[Int64], Any] = matrix_or_function
+            self._function = matrix_or_function
             n_users = _size(n_users, user_ids, "user")
             n_items = _size(n_items, item_ids, "item")
         else:
-            matrix = self._matrix = np.asarray(matrix_or_function)
+            matrix = self._matrix = _dense(matrix_or_function)
             if matrix.dtype.kind not in "fiub":
                 raise InputTypeError(
                     f"Scores takes a matrix of numbers or a function, found dtype {matrix.dtype} "
@@ -89,7 +105,6 @@ class Scores(Source):
                     f"n_items={n_items} were given. Hint: leave them out."
                 )
             n_users, n_items = matrix.shape
-            self._function = matrix.__getitem__
         if not n_items:
             raise InputError("Scores has no items to rank.")
         self._index = SourceIndex.of("Scores", n_users, n_items, user_ids, item_ids)
@@ -110,52 +125,97 @@ class Scores(Source):
         }
 
     def batch(self, rows: Int64) -> Array:
-        """Return the scores of some user rows, checked.
+        """Return the scores of some user rows, checked, as the kernel takes them.
 
         Raises
         ------
         InputError
             The function returned another shape, or no numbers.
+        ModelError
+            The function raised an exception, which is the cause.
         """
-        scores = np.asarray(self._function(rows))
-        whom = f"the user rows {rows[0]} to {rows[-1]}"
+        if self._matrix is not None:
+            # Rows that lie together need no copy.
+            together = bool((np.diff(rows) == 1).all())
+            scores = self._matrix[rows[0] : rows[-1] + 1] if together else self._matrix[rows]
+            return np.ascontiguousarray(scores, dtype=_precision(scores))
+        assert self._function is not None
+        try:
+            returned = self._function(rows.copy())
+        except Exception as error:
+            raise ModelError(
+                f"The function of Scores raised {type(error).__name__} for {self._whom(rows)}: "
+                f"{error}"
+            ) from error
+        try:
+            scores = _dense(returned)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"The function of Scores returned a {type(returned).__name__} for "
+                f"{self._whom(rows)} that is no array: {error}"
+            ) from error
+        if scores.dtype.kind not in "fiub":
+            raise InputError(
+                f"The function of Scores returned dtype {scores.dtype} "
+                f"({type(returned).__name__}) for {self._whom(rows)}, expected numbers."
+            )
         expected = (len(rows), self._index.n_items)
         if scores.shape != expected:
             raise InputError(
-                f"The function of Scores returned shape {scores.shape} for {whom}, expected "
-                f"{expected}: a row per user, a column per item."
+                f"The function of Scores returned shape {scores.shape} for {self._whom(rows)}, "
+                f"expected {expected}: a row per user, a column per item."
             )
-        if scores.dtype.kind not in "fiub":
-            raise InputError(
-                f"The function of Scores returned dtype {scores.dtype} for {whom}, "
-                "expected numbers."
-            )
-        dtype = np.float32 if scores.dtype in (np.float32, np.float16) else np.float64
-        return np.ascontiguousarray(scores, dtype=dtype)
+        # A copy: the function may write its next result into the same memory.
+        return np.array(scores, dtype=_precision(scores), order="C")
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         aligned = align(self._index, request)
-        work = _Work.of(self, aligned, request)
-        size = max(1, min(USERS_PER_BATCH, BATCH_BYTES // (8 * aligned.n_items)))
+        work = _Work.of(aligned, request)
+        most = (FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES) // (8 * aligned.n_items)
+        size = max(1, min(USERS_PER_BATCH, most))
         known = np.flatnonzero(aligned.rows >= 0)
         batches = [known[start : start + size] for start in range(0, len(known), size)]
-        run_tasks(
-            work.run,
-            batches,
-            weights=[float(len(batch)) for batch in batches],
-            threads=request.threads,
-            progress=request.progress,
-            label="Ranking",
-        )
+
+        def ask(users: Int64) -> Array:
+            return self.batch(aligned.rows[users])
+
+        with Prefetch(ask, batches) if self._matrix is None else nullcontext() as prefetch:
+
+            def run(users: Int64, ticker: Ticker) -> None:
+                if prefetch is None:
+                    work.count(users, ask(users))
+                else:
+                    work.count(*prefetch.take(ticker))
+
+            run_tasks(
+                run,
+                batches,
+                weights=[float(len(batch)) for batch in batches],
+                threads=request.threads,
+                progress=request.progress,
+                label="Ranking",
+            )
         return work.ranks()
+
+    def _whom(self, rows: Int64) -> str:
+        """Name users for a message: by their ids where they have some."""
+        if (np.diff(rows) == 1).all():
+            numbers = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else f"{rows[0]}"
+        else:
+            numbers = _some([str(row) for row in rows[:NAMED]], len(rows))
+        where = f"user row{'s' if len(rows) > 1 else ''} {numbers}"
+        user_ids = self._index.user_ids
+        if user_ids is None:
+            return f"the {where}"
+        names = _some([show(user_ids, row) for row in rows[:NAMED]], len(rows))
+        return f"the user{'s' if len(rows) > 1 else ''} {names} ({where})"
 
 
 @dataclasses.dataclass
 class _Work:
     """What the tasks of one call share; each writes the part of its users."""
 
-    source: Scores
     aligned: Aligned
     nan_rule: int
     above: Int64
@@ -163,13 +223,11 @@ class _Work:
     before: Int64
     no_candidates: Int64
     instruction_set: str
-    asking: threading.Lock
 
     @classmethod
-    def of(cls, source: Scores, aligned: Aligned, request: Request) -> _Work:
+    def of(cls, aligned: Aligned, request: Request) -> _Work:
         n = len(aligned.judged)
         return cls(
-            source,
             aligned,
             NAN_RULES[request.protocol.nan_scores],
             np.full(n, -1, np.int64),
@@ -177,15 +235,11 @@ class _Work:
             np.zeros(n, np.int64),
             np.zeros(aligned.n_users, np.int64),
             _kernel.instruction_set(),
-            threading.Lock(),
         )
 
-    def run(self, users: Int64, ticker: Ticker) -> None:
-        """Rank all items for some users of test."""
+    def count(self, users: Int64, scores: Array) -> None:
+        """Rank all items for some users of test, whose scores these are."""
         aligned = self.aligned
-        with self.asking:
-            ticker.advance()
-            scores = self.source.batch(aligned.rows[users])
         # The judged items of these users that have a score, as a table of their own.
         judged_indptr, at = ragged.take(aligned.judged_indptr, users)
         who = np.repeat(np.arange(len(users)), np.diff(judged_indptr))
@@ -249,3 +303,21 @@ def _size(n: int | None, ids: object, what: str) -> int:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise InputError(f"n_{what}s={n!r} must be a whole number, 0 or more.")
     return int(n)
+
+
+def _dense(given: object) -> Array:
+    """Return what was given as an array; what is masked in it is no candidate."""
+    if is_tensor(given):
+        return to_numpy(given)
+    if isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "fiub":
+        return np.ma.filled(given.astype(_precision(given)), -np.inf)
+    return np.asarray(given)
+
+
+def _precision(scores: Array) -> type[np.float32 | np.float64]:
+    """Return the dtype that the kernel takes and that holds such scores."""
+    return np.float32 if scores.dtype in (np.float32, np.float16) else np.float64
+
+
+def _some(names: list[str], n: int) -> str:
+    return ", ".join(names) + (f" and {n - len(names):,} more" if n > len(names) else "")
