@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from recometer.errors import InputTypeError
 
-__all__ = ["elsewhere", "is_tensor", "to_numpy"]
+__all__ = ["dtype_and_device", "dtype_name", "elsewhere", "is_tensor", "to_numpy"]
+
+CPU = "cpu"
 
 
 def is_tensor(value: object) -> bool:
@@ -21,7 +23,17 @@ def is_tensor(value: object) -> bool:
 
 def elsewhere(value: object) -> bool:
     """Tell whether this is a tensor whose numbers do not lie in the memory of the processor."""
-    return is_tensor(value) and value.device.type != "cpu"  # type: ignore[attr-defined]
+    return is_tensor(value) and value.device.type != CPU  # type: ignore[attr-defined]
+
+
+def dtype_name(array: Any) -> str:
+    """Return the dtype of an array or a tensor: ``"float32"``."""
+    return str(array.dtype).removeprefix("torch.")
+
+
+def dtype_and_device(array: Any) -> str:
+    """Say what an array or a tensor holds, and where: ``"float32"``, ``"float32 on cuda:0"``."""
+    return f"{dtype_name(array)} on {array.device}" if elsewhere(array) else dtype_name(array)
 
 
 def to_numpy(tensor: Any) -> npt.NDArray[Any]:

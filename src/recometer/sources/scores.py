@@ -15,16 +15,19 @@ from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError, InternalError, ModelError
 from recometer.ids import show
 from recometer.ranks import Ranks
+from recometer.sources import _torch
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
 from recometer.sources._prefetch import Prefetch
+from recometer.sources._torch import Counts, Pieces
 from recometer.sources.base import Request, Source
 from recometer.sources.factors import NAN_RULES, NO_LIMIT
 from recometer.tasks import Ticker, run_tasks
-from recometer.tensors import is_tensor, to_numpy
+from recometer.tensors import dtype_and_device, elsewhere, is_tensor, to_numpy
 
-__all__ = ["Scores"]
+__all__ = ["Scores", "rank_batches"]
 
 Array = npt.NDArray[Any]
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 # Memory of a batch's scores: of a matrix, little, so that Ctrl-C and the progress bar live; of
@@ -82,7 +85,7 @@ class Scores(Source):
         user_ids: object = None,
         item_ids: object = None,
     ) -> None:
-        self._matrix: Array | None = None
+        self._matrix: Any = None  # an array, or a tensor on a device
         self._function: Callable[[Int64], Any] | None = None
         if callable(matrix_or_function):
             self._function = matrix_or_function
@@ -90,21 +93,22 @@ class Scores(Source):
             n_items = _size(n_items, item_ids, "item")
         else:
             matrix = self._matrix = _dense(matrix_or_function)
-            if matrix.dtype.kind not in "fiub":
+            if not _are_numbers(matrix):
                 raise InputTypeError(
                     f"Scores takes a matrix of numbers or a function, found dtype {matrix.dtype} "
                     f"({type(matrix_or_function).__name__})."
                 )
-            if matrix.ndim != 2:
+            shape = tuple(matrix.shape)
+            if len(shape) != 2:
                 raise InputError(
-                    f"The matrix of Scores has shape {matrix.shape}, expected [n_users, n_items]."
+                    f"The matrix of Scores has shape {shape}, expected [n_users, n_items]."
                 )
-            if (n_users, n_items) != (None, None) and matrix.shape != (n_users, n_items):
+            if (n_users, n_items) != (None, None) and shape != (n_users, n_items):
                 raise InputError(
-                    f"The matrix of Scores has shape {matrix.shape}, but n_users={n_users} and "
+                    f"The matrix of Scores has shape {shape}, but n_users={n_users} and "
                     f"n_items={n_items} were given. Hint: leave them out."
                 )
-            n_users, n_items = matrix.shape
+            n_users, n_items = shape
         if not n_items:
             raise InputError("Scores has no items to rank.")
         self._index = SourceIndex.of("Scores", n_users, n_items, user_ids, item_ids)
@@ -113,19 +117,29 @@ class Scores(Source):
         """Say in a line what is evaluated."""
         shape = f"{self._index.n_users:,} users x {self._index.n_items:,} items"
         if self._matrix is not None:
-            return f"Scores: a matrix, {shape}, {self._matrix.dtype.name}"
+            return f"Scores: a matrix, {shape}, {dtype_and_device(self._matrix)}"
         return f"Scores: {getattr(self._function, '__qualname__', repr(self._function))}, {shape}"
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the scores depend on, by name (none of a function's own)."""
         return {
-            "matrix": self._matrix,
+            "matrix": Pieces.of(self._matrix),
             "user_ids": self._index.user_ids,
             "item_ids": self._index.item_ids,
         }
 
-    def batch(self, rows: Int64) -> Array:
-        """Return the scores of some user rows, checked, as the kernel takes them.
+    def batch(self, rows: Int64) -> Any:
+        """Return the scores of some user rows, checked, as they are counted.
+
+        Parameters
+        ----------
+        rows : int64 [n_rows]
+            Ascending where the source has no ids.
+
+        Returns
+        -------
+        float32 or float64 [n_rows, n_items]
+            A contiguous array, or a tensor if the scores live on a device.
 
         Raises
         ------
@@ -137,7 +151,10 @@ class Scores(Source):
         if self._matrix is not None:
             # Rows that lie together need no copy.
             together = bool((np.diff(rows) == 1).all())
-            scores = self._matrix[rows[0] : rows[-1] + 1] if together else self._matrix[rows]
+            chosen = slice(rows[0], rows[-1] + 1) if together else rows
+            if is_tensor(self._matrix):
+                return _torch.as_numbers(self._matrix[chosen], "The matrix of Scores").clone()
+            scores = self._matrix[chosen]
             return np.ascontiguousarray(scores, dtype=_precision(scores))
         assert self._function is not None
         try:
@@ -154,49 +171,33 @@ class Scores(Source):
                 f"The function of Scores returned a {type(returned).__name__} for "
                 f"{self._whom(rows)} that is no array: {error}"
             ) from error
-        if scores.dtype.kind not in "fiub":
+        if not _are_numbers(scores):
             raise InputError(
                 f"The function of Scores returned dtype {scores.dtype} "
                 f"({type(returned).__name__}) for {self._whom(rows)}, expected numbers."
             )
         expected = (len(rows), self._index.n_items)
-        if scores.shape != expected:
+        if tuple(scores.shape) != expected:
             raise InputError(
-                f"The function of Scores returned shape {scores.shape} for {self._whom(rows)}, "
-                f"expected {expected}: a row per user, a column per item."
+                f"The function of Scores returned shape {tuple(scores.shape)} for "
+                f"{self._whom(rows)}, expected {expected}: a row per user, a column per item."
             )
         # A copy: the function may write its next result into the same memory.
+        if is_tensor(scores):
+            return _torch.as_numbers(scores, "The result of the function of Scores").clone()
         return np.array(scores, dtype=_precision(scores), order="C")
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         aligned = align(self._index, request)
-        work = _Work.of(aligned, request)
-        most = (FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES) // (8 * aligned.n_items)
-        size = max(1, min(USERS_PER_BATCH, most))
-        known = np.flatnonzero(aligned.rows >= 0)
-        batches = [known[start : start + size] for start in range(0, len(known), size)]
-
-        def ask(users: Int64) -> Array:
-            return self.batch(aligned.rows[users])
-
-        with Prefetch(ask, batches) if self._matrix is None else nullcontext() as prefetch:
-
-            def run(users: Int64, ticker: Ticker) -> None:
-                if prefetch is None:
-                    work.count(users, ask(users))
-                else:
-                    work.count(*prefetch.take(ticker))
-
-            run_tasks(
-                run,
-                batches,
-                weights=[float(len(batch)) for batch in batches],
-                threads=request.threads,
-                progress=request.progress,
-                label="Ranking",
-            )
-        return work.ranks()
+        ahead = self._matrix is None
+        return rank_batches(
+            aligned,
+            lambda users: self.batch(aligned.rows[users]),
+            request,
+            bytes_per_batch=FUNCTION_BYTES if ahead else MATRIX_BYTES,
+            ahead=ahead,
+        )
 
     def _whom(self, rows: Int64) -> str:
         """Name users for a message: by their ids where they have some."""
@@ -212,6 +213,50 @@ class Scores(Source):
         return f"the user{'s' if len(rows) > 1 else ''} {names} ({where})"
 
 
+def rank_batches(
+    aligned: Aligned,
+    ask: Callable[[Int64], Any],
+    request: Request,
+    *,
+    bytes_per_batch: int,
+    ahead: bool,
+) -> Ranks:
+    """Rank users from their scores of all items, some users at a time.
+
+    Parameters
+    ----------
+    aligned, request
+    ask
+        Takes users of test (int64), of whom all are known, and returns their scores as
+        float32 or float64 [len(users), n_items]: a contiguous array, or a tensor on a device.
+    bytes_per_batch
+        What the scores of a batch may take.
+    ahead
+        Ask on a thread of its own, one batch ahead.
+    """
+    work = _Work.of(aligned, request)
+    size = max(1, min(USERS_PER_BATCH, bytes_per_batch // (8 * aligned.n_items)))
+    known = np.flatnonzero(aligned.rows >= 0)
+    batches = [known[start : start + size] for start in range(0, len(known), size)]
+    with Prefetch(ask, batches) if ahead else nullcontext() as prefetch:
+
+        def run(users: Int64, ticker: Ticker) -> None:
+            if prefetch is None:
+                work.count(users, ask(users))
+            else:
+                work.count(*prefetch.take(ticker))
+
+        run_tasks(
+            run,
+            batches,
+            weights=[float(len(batch)) for batch in batches],
+            threads=request.threads,
+            progress=request.progress,
+            label="Ranking",
+        )
+    return work.ranks()
+
+
 @dataclasses.dataclass
 class _Work:
     """What the tasks of one call share; each writes the part of its users."""
@@ -222,7 +267,6 @@ class _Work:
     tied: Int64
     before: Int64
     no_candidates: Int64
-    instruction_set: str
 
     @classmethod
     def of(cls, aligned: Aligned, request: Request) -> _Work:
@@ -234,55 +278,30 @@ class _Work:
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
             np.zeros(aligned.n_users, np.int64),
-            _kernel.instruction_set(),
         )
 
-    def count(self, users: Int64, scores: Array) -> None:
+    def count(self, users: Int64, scores: Any) -> None:
         """Rank all items for some users of test, whose scores these are."""
         aligned = self.aligned
-        # The judged items of these users that have a score, as a table of their own.
+        # The judged items of these users that the source has, as a table of their own.
         judged_indptr, at = ragged.take(aligned.judged_indptr, users)
         who = np.repeat(np.arange(len(users)), np.diff(judged_indptr))
-        items = aligned.judged[at]
-        columns = items if aligned.item_rows is None else aligned.item_rows[items]
-        judged_scores = scores[who, columns]
-        if self.nan_rule != NAN_UNDEFINED:
-            infinity = np.inf if self.nan_rule == NAN_FIRST else -np.inf
-            not_candidate = np.isneginf(judged_scores)
-            judged_scores[np.isnan(judged_scores)] = infinity
-        else:
-            not_candidate = np.isneginf(judged_scores) | np.isnan(judged_scores)
-        can = (items >= 0) & ~not_candidate
-        who, at, items = who[can], at[can], items[can]
-        judged_indptr = np.searchsorted(who, np.arange(len(users) + 1))
-        excluded_indptr, excluded = ragged.take(aligned.excluded_indptr, users)
-        above, tied, before = (np.zeros(len(at), np.int64) for _ in range(3))
-        flags, no_candidates = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
-        lost = _kernel.rank_scores(
-            self.instruction_set,
+        has = aligned.judged[at] >= 0
+        who, at = who[has], at[has]
+        excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
+        excluded = aligned.excluded[rows]
+        counts = (_torch.rank_scores if is_tensor(scores) else _rank_scores)(
             scores,
             aligned.item_rows,
             excluded_indptr,
-            aligned.excluded[excluded],
-            judged_indptr,
-            items,
-            judged_scores[can],
-            above,
-            tied,
-            before,
-            NO_LIMIT,
+            excluded,
+            who,
+            aligned.judged[at],
             self.nan_rule,
-            flags,
-            no_candidates,
         )
-        if lost >= 0:
-            raise InternalError(
-                f"The item at position {items[lost]} did not find its own score among the "
-                "candidates. Please report this, with the processor's name."
-            )
-        self.above[at], self.tied[at], self.before[at] = above, tied, before
-        aligned.flags[users] |= flags
-        self.no_candidates[users] = no_candidates
+        self.above[at], self.tied[at], self.before[at] = counts[:3]
+        aligned.flags[users] |= counts.flags
+        self.no_candidates[users] = counts.no_candidates
 
     def ranks(self) -> Ranks:
         """Put the batches together."""
@@ -291,6 +310,54 @@ class _Work:
         return assemble(
             self.aligned, self.above, self.tied, self.before, order, self.no_candidates, None
         )
+
+
+def _rank_scores(
+    scores: Array,
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    who: Int64,
+    judged: Int32,
+    nan_rule: int,
+) -> Counts:
+    """Count with the kernel; see `_torch.rank_scores`, which counts on a device."""
+    n_users = len(scores)
+    own = scores[who, judged if columns is None else columns[judged]]
+    candidate = ~np.isneginf(own)
+    if nan_rule == NAN_UNDEFINED:
+        candidate &= ~np.isnan(own)
+    else:
+        own[np.isnan(own)] = np.inf if nan_rule == NAN_FIRST else -np.inf
+    above, tied, before = (np.zeros(np.count_nonzero(candidate), np.int64) for _ in range(3))
+    flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
+    lost = _kernel.rank_scores(
+        _kernel.instruction_set(),
+        scores,
+        columns,
+        excluded_indptr,
+        excluded,
+        np.searchsorted(who[candidate], np.arange(n_users + 1)),
+        judged[candidate],
+        own[candidate],
+        above,
+        tied,
+        before,
+        NO_LIMIT,
+        nan_rule,
+        flags,
+        no_candidates,
+    )
+    if lost >= 0:
+        raise InternalError(
+            f"The item at position {judged[candidate][lost]} did not find its own score among the "
+            "candidates. Please report this, with the processor's name."
+        )
+    # Those that are no candidates lie nowhere.
+    places = [np.full(len(judged), nowhere, np.int64) for nowhere in (-1, 0, 0)]
+    for place, counts in zip(places, (above, tied, before), strict=True):
+        place[candidate] = counts
+    return Counts(places[0], places[1], places[2], flags, no_candidates)
 
 
 def _size(n: int | None, ids: object, what: str) -> int:
@@ -305,13 +372,21 @@ def _size(n: int | None, ids: object, what: str) -> int:
     return int(n)
 
 
-def _dense(given: object) -> Array:
-    """Return what was given as an array; what is masked in it is no candidate."""
+def _dense(given: object) -> Any:
+    """Return what was given as an array, or as a tensor where it lives on a device.
+
+    What is masked in it is no candidate.
+    """
     if is_tensor(given):
-        return to_numpy(given)
+        return given if elsewhere(given) else to_numpy(given)
     if isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "fiub":
         return np.ma.filled(given.astype(_precision(given)), -np.inf)
     return np.asarray(given)
+
+
+def _are_numbers(scores: Any) -> bool:
+    """Tell whether these are real numbers."""
+    return not scores.is_complex() if is_tensor(scores) else scores.dtype.kind in "fiub"
 
 
 def _precision(scores: Array) -> type[np.float32 | np.float64]:
