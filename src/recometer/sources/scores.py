@@ -113,6 +113,72 @@ class Scores(Source):
             raise InputError("Scores has no items to rank.")
         self._index = SourceIndex.of("Scores", n_users, n_items, user_ids, item_ids)
 
+    @staticmethod
+    def from_model(
+        model: object,
+        *,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        user_ids: object = None,
+        item_ids: object = None,
+        user_features: object = None,
+        item_features: object = None,
+        edge_index: object = None,
+        edge_weight: object = None,
+    ) -> Source:
+        """Wrap a fitted model of another library, which is recognised without importing it.
+
+        Parameters
+        ----------
+        model
+            * of implicit (ALS, BPR, logistic; of the CPU or the GPU), or LightFM: `Factors` of
+              its factors (representations) and biases. Give the ids of its rows, if test has
+              ids.
+            * an algorithm of Surprise: `Scores` of its estimates for all items of its trainset,
+              before they are clipped to the rating scale (clipping makes ties); the raw ids of
+              the trainset are the ids. Where a prediction is impossible, its default
+              prediction is the score, as in `predict`.
+            * LightGCN of PyTorch Geometric, with `edge_index` and `n_users`: `Factors` of its
+              embeddings; the first `n_users` nodes are the users, then the items follow.
+            * a torch module with a method ``score_users(users)`` that takes an int64 tensor of
+              user rows, on the device of the module, and returns their scores
+              [len(users), n_items]: `Scores` of that method, in evaluation mode and without
+              gradients. `n_users` and `n_items` are needed, unless the ids tell.
+        n_users, n_items
+            For a torch module and LightGCN only (n_items of it: by default the other nodes).
+        user_ids, item_ids : sequences of n_users and n_items ids, optional
+            Whose row and column it is.
+        user_features, item_features
+            What LightFM was fitted with, if it was.
+        edge_index, edge_weight
+            What LightGCN was trained on, as its forward takes it.
+
+        Returns
+        -------
+        Source
+            Factors or Scores.
+
+        Raises
+        ------
+        InputError
+            A model that is not fitted, or options that do not apply to it or are missing.
+        InputTypeError
+            A model that is not recognised: the message lists those that are.
+        """
+        from recometer.sources import models
+
+        options = models.Options(
+            n_users,
+            n_items,
+            user_ids,
+            item_ids,
+            user_features,
+            item_features,
+            edge_index,
+            edge_weight,
+        )
+        return models.from_model(model, options)
+
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         shape = f"{self._index.n_users:,} users x {self._index.n_items:,} items"
