@@ -33,6 +33,7 @@ ORDER = (
     "ragged",
     "ranks",
     "tasks",
+    "tensors",
     "ids",
     "frames",
     "files",

@@ -15,6 +15,7 @@ from recometer.errors import (
     InputError,
     InputTypeError,
     InternalError,
+    ModelError,
     RecometerError,
     UnknownNameError,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "InputTypeError",
     "Interactions",
     "InternalError",
+    "ModelError",
     "Protocol",
     "Ranks",
     "RecometerError",
