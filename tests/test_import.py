@@ -37,6 +37,7 @@ ORDER = (
     "ids",
     "frames",
     "files",
+    "trec",
     "rows",
     "interactions",
     "fingerprints",
