@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
 
 import typer
 
-__all__ = ["WIDTH", "count", "say"]
+__all__ = ["WIDTH", "as_options", "count", "say"]
 
 WIDTH = 100  # where the output is no terminal
 
@@ -24,3 +25,12 @@ def say(label: str, text: str) -> None:
 def count(number: int, what: str) -> str:
     """Return ``"1 user"`` or ``"2,000 users"``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def as_options(message: str) -> str:
+    """Turn the arguments that a message speaks of into options of the command line."""
+    return re.sub(
+        r"\b(user|item|value|score|rank|time)=(False\b)?",
+        lambda found: f"--{found[1]}{' none' if found[2] else ''}",
+        message,
+    )
