@@ -267,10 +267,10 @@ class Evaluation:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.values)}>"
 
     def __str__(self) -> str:
-        return rendering.to_text(self._table())
+        return rendering.to_text(self.table())
 
     def _repr_html_(self) -> str:
-        return rendering.to_html(self._table())
+        return rendering.to_html(self.table())
 
     def _known(self, metric: str | Metric) -> str:
         name = str(metric)
@@ -291,7 +291,8 @@ class Evaluation:
         self._intervals.update(zip(missing, found, strict=True))
         return [self._intervals[name] for name in names]
 
-    def _table(self) -> rendering.Table:
+    def table(self) -> rendering.Table:
+        """Return what ``print`` shows, for other ways to show it."""
         headers = ["metric", "mean", f"{self.protocol.confidence:.0%} interval", "counted"]
         headers += ["skipped", "why"]
         as_number = self.protocol.undefined != "nan"

@@ -6,6 +6,7 @@ import difflib
 import os
 import pathlib
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from recometer.errors import ColumnError, FileError, InputError
@@ -14,7 +15,14 @@ from recometer.frames import Columns, find_columns
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXTENSIONS", "column_names", "read_file"]
+__all__ = [
+    "EXTENSIONS",
+    "column_names",
+    "integers",
+    "read_columns",
+    "read_file",
+    "require_file",
+]
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 EXTENSIONS = (".parquet", *SEPARATORS)
@@ -30,6 +38,19 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
         A file that is not there, is empty or damaged, or has an extension that is not read.
     """
     return _scan(pathlib.Path(path)).collect_schema().names()
+
+
+def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
+    """Read some columns of a file, or all; those of text files (CSV, TSV) stay texts.
+
+    Raises
+    ------
+    FileError
+        As `column_names` does.
+    """
+    path = pathlib.Path(path)
+    table = _scan(path)
+    return _collect(table if names is None else table.select(names), path)
 
 
 def read_file(
@@ -62,8 +83,6 @@ def read_file(
     InputError
         Text where a number or a time was expected; the message names its row.
     """
-    import polars as pl
-
     path = pathlib.Path(path)
     table = _scan(path)
     names = table.collect_schema().names()
@@ -76,23 +95,20 @@ def read_file(
                 "the first line must name the columns, for instance: user_id, item_id, rating."
             ) from None
         raise ColumnError(f"{path}: {error}") from None
-    try:
-        frame = table.select([name for name in columns if name is not None]).collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(path, error) from error
+    frame = _collect(table.select([name for name in columns if name is not None]), path)
     if _extension(path) in SEPARATORS:
         frame = _typed(frame, columns, path)
     return columns, frame
 
 
-def _extension(path: pathlib.Path) -> str:
-    name = path.name.lower()
-    return next((extension for extension in EXTENSIONS if name.endswith(extension)), "")
+def require_file(path: pathlib.Path) -> None:
+    """Raise unless there is such a file.
 
-
-def _scan(path: pathlib.Path) -> pl.LazyFrame:
-    import polars as pl
-
+    Raises
+    ------
+    FileError
+        The message names files with similar names.
+    """
     if not path.is_file():
         if path.exists():
             raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
@@ -105,6 +121,17 @@ def _scan(path: pathlib.Path) -> pl.LazyFrame:
             else f"Relative paths start at {pathlib.Path.cwd()}."
         )
         raise FileError(f"There is no file {path}. Hint: {hint}")
+
+
+def _extension(path: pathlib.Path) -> str:
+    name = path.name.lower()
+    return next((extension for extension in EXTENSIONS if name.endswith(extension)), "")
+
+
+def _scan(path: pathlib.Path) -> pl.LazyFrame:
+    import polars as pl
+
+    require_file(path)
     extension = _extension(path)
     if not extension:
         raise FileError(
@@ -127,6 +154,15 @@ def _scan(path: pathlib.Path) -> pl.LazyFrame:
     return table
 
 
+def _collect(table: pl.LazyFrame, path: pathlib.Path) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        return table.collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
 def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return FileError(
@@ -136,7 +172,7 @@ def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
 
 
 def _typed(frame: pl.DataFrame, columns: Columns, path: pathlib.Path) -> pl.DataFrame:
-    typed = [_integers(frame[columns.user]), _integers(frame[columns.item])]
+    typed = [integers(frame[columns.user]), integers(frame[columns.item])]
     if columns.value is not None:
         typed.append(_floats(frame[columns.value], path))
     if columns.time is not None:
@@ -144,7 +180,7 @@ def _typed(frame: pl.DataFrame, columns: Columns, path: pathlib.Path) -> pl.Data
     return frame.with_columns(typed)
 
 
-def _integers(text: pl.Series) -> pl.Series:
+def integers(text: pl.Series) -> pl.Series:
     """Return integers if every entry is written as one and nothing would be lost."""
     import polars as pl
 

@@ -12,7 +12,16 @@ import numpy.typing as npt
 from recometer.errors import ColumnError, InputTypeError, did_you_mean
 from recometer.ids import missing
 
-__all__ = ["Columns", "Table", "find_columns", "is_frame", "numbers", "read_frame", "times"]
+__all__ = [
+    "Columns",
+    "Table",
+    "common_names",
+    "find_columns",
+    "is_frame",
+    "numbers",
+    "read_frame",
+    "times",
+]
 
 # Compared in lower case and without punctuation: "user_id", "userId" and "USER ID" are one.
 COMMON_NAMES: dict[str, tuple[str, ...]] = {
@@ -230,10 +239,15 @@ def times(column: Any, what: str) -> npt.NDArray[Any]:
     return array
 
 
-def _guess(option: str, names: list[str]) -> str | None:
-    near = [
+def common_names(option: str, names: Iterable[str]) -> list[str]:
+    """Return which columns have a common name for ``"user"``, ``"item"``, ``"value"``, ..."""
+    return [
         name for name in names if "".join(filter(str.isalnum, name.lower())) in COMMON_NAMES[option]
     ]
+
+
+def _guess(option: str, names: list[str]) -> str | None:
+    near = common_names(option, names)
     if len(near) == 1:
         return near[0]
     optional = option in ("value", "time")

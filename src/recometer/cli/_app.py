@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from recometer.cli.demo import demo
+from recometer.cli.evaluate import evaluate
 from recometer.cli.metrics import metrics
 from recometer.errors import DataWarning, RecometerError
 from recometer.version import __version__
@@ -41,6 +42,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+app.command()(evaluate)
 app.command()(metrics)
 app.command()(demo)
 

@@ -17,7 +17,7 @@ from recometer.rendering import Table, to_text
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-__all__ = ["Entry", "print_leaderboard"]
+__all__ = ["Entry", "leaderboard", "print_leaderboard"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +32,12 @@ class Entry:
     def rows(self) -> dict[str, SummaryRow]:
         """The summary, by the metric's name."""
         return {row.metric: row for row in self.result.summary()}
+
+
+def leaderboard(entries: Sequence[Entry]) -> Table:
+    """Return all models and metrics in one table, best first by the first metric."""
+    metrics = list(entries[0].rows)
+    return _table(_best_first(entries, metrics[0]), metrics)
 
 
 def print_leaderboard(entries: Sequence[Entry]) -> None:

@@ -6,12 +6,16 @@ import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Callable
 
 import typer
 
-__all__ = ["WIDTH", "as_options", "count", "say"]
+__all__ = ["WIDTH", "Note", "as_options", "count", "say"]
 
 WIDTH = 100  # where the output is no terminal
+
+Note = Callable[[str], None]
+"""Says something beside the result, on standard error."""
 
 
 def say(label: str, text: str) -> None:
