@@ -35,6 +35,7 @@ ORDER = (
     "ids",
     "frames",
     "files",
+    "trec",
     "rows",
     "interactions",
     "fingerprints",

@@ -37,6 +37,10 @@ COUNTS = {
     "users_unknown": "users of test that the source does not know",
     "items_unknown": "items of test that the source does not know (they rank last)",
     "relevant_unranked": "relevant rows of test with such items",
+    "list_users_ignored": "users with a list that are not in test (ignored)",
+    "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
+    "list_train_items": "entries of lists that are also in train (the rest moves up)",
+    "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
     "train_test_overlap": "rows of test that are also in train (left out of test)",
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
     "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
@@ -87,7 +91,8 @@ class Evaluation:
     user_ids : [n_users] or None
         In the order of all other arrays; None: users are positions.
     n_relevant, n_candidates, n_excluded : int64 [n_users]
-        Relevant items; items that were ranked; items that were not, being in train.
+        Relevant items; items that were ranked, -1 where unknown; items that
+        were not, being in train.
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics

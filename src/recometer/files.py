@@ -6,22 +6,23 @@ import difflib
 import os
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from recometer.errors import ColumnError, FileError, InputError
-from recometer.frames import Columns, find_columns
+from recometer.frames import Columns, choose_columns
 
 if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
     "EXTENSIONS",
+    "check_file",
     "column_names",
     "integers",
+    "open_file",
     "read_columns",
     "read_file",
-    "require_file",
 ]
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
@@ -49,8 +50,7 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = Non
         As `column_names` does.
     """
     path = pathlib.Path(path)
-    table = _scan(path)
-    return _collect(table if names is None else table.select(names), path)
+    return _collect(_scan(path), column_names(path) if names is None else names, path)
 
 
 def read_file(
@@ -83,11 +83,40 @@ def read_file(
     InputError
         Text where a number or a time was expected; the message names its row.
     """
+    import polars as pl
+
+    wanted = {"user": user, "item": item, "value": value, "time": time}
+    found, fetch = open_file(path, wanted)
+    assert found["user"] is not None
+    assert found["item"] is not None
+    columns = Columns(found["user"], found["item"], found["value"], found["time"])
+    return columns, pl.DataFrame([fetch(option) for option, name in found.items() if name])
+
+
+def open_file(
+    path: str | os.PathLike[str], wanted: Mapping[str, object]
+) -> tuple[dict[str, str | None], Callable[[str], pl.Series]]:
+    """Find columns in a file, to be read one by one.
+
+    Parameters
+    ----------
+    path
+        As in `read_file`.
+    wanted
+        As in `recometer.frames.choose_columns`.
+
+    Returns
+    -------
+    found
+        The name of the column, or None, for every key of `wanted`.
+    fetch
+        A function that reads the column of a key.
+    """
     path = pathlib.Path(path)
     table = _scan(path)
     names = table.collect_schema().names()
     try:
-        columns = find_columns(names, user=user, item=item, value=value, time=time)
+        found = choose_columns(names, wanted)
     except ColumnError as error:
         if _extension(path) in SEPARATORS and any(map(NUMBER.fullmatch, names)):
             raise FileError(
@@ -95,32 +124,11 @@ def read_file(
                 "the first line must name the columns, for instance: user_id, item_id, rating."
             ) from None
         raise ColumnError(f"{path}: {error}") from None
-    frame = _collect(table.select([name for name in columns if name is not None]), path)
     if _extension(path) in SEPARATORS:
-        frame = _typed(frame, columns, path)
-    return columns, frame
-
-
-def require_file(path: pathlib.Path) -> None:
-    """Raise unless there is such a file.
-
-    Raises
-    ------
-    FileError
-        The message names files with similar names.
-    """
-    if not path.is_file():
-        if path.exists():
-            raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
-        folder = path.parent
-        others = [other.name for other in folder.iterdir()] if folder.is_dir() else []
-        near = difflib.get_close_matches(path.name, others, n=3)
-        hint = (
-            f"Did you mean {' or '.join(map(repr, near))}?"
-            if near
-            else f"Relative paths start at {pathlib.Path.cwd()}."
-        )
-        raise FileError(f"There is no file {path}. Hint: {hint}")
+        # All at once: a single column would be read without looking at the others.
+        text = _collect(table, [name for name in found.values() if name is not None], path)
+        return found, lambda option: _typed(text[str(found[option])], option, path)
+    return found, lambda option: _collect(table, [str(found[option])], path).to_series()
 
 
 def _extension(path: pathlib.Path) -> str:
@@ -128,15 +136,32 @@ def _extension(path: pathlib.Path) -> str:
     return next((extension for extension in EXTENSIONS if name.endswith(extension)), "")
 
 
+def check_file(path: pathlib.Path) -> None:
+    """Raise if there is no such file."""
+    if path.is_file():
+        return
+    if path.exists():
+        raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
+    folder = path.parent
+    others = [other.name for other in folder.iterdir()] if folder.is_dir() else []
+    near = difflib.get_close_matches(path.name, others, n=3)
+    hint = (
+        f"Did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else f"Relative paths start at {pathlib.Path.cwd()}."
+    )
+    raise FileError(f"There is no file {path}. Hint: {hint}")
+
+
 def _scan(path: pathlib.Path) -> pl.LazyFrame:
     import polars as pl
 
-    require_file(path)
+    check_file(path)
     extension = _extension(path)
     if not extension:
         raise FileError(
-            f"{path} has an extension that is not read. Hint: known are {', '.join(EXTENSIONS)}; "
-            "load other formats into a data frame and pass that."
+            f"{path} has an extension that is not read. Hint: known are {', '.join(EXTENSIONS)}, "
+            "and TREC runs and qrels of any name; load others into a data frame and pass that."
         )
     try:
         if extension == ".parquet":
@@ -154,15 +179,6 @@ def _scan(path: pathlib.Path) -> pl.LazyFrame:
     return table
 
 
-def _collect(table: pl.LazyFrame, path: pathlib.Path) -> pl.DataFrame:
-    import polars as pl
-
-    try:
-        return table.collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(path, error) from error
-
-
 def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
     return FileError(
@@ -171,13 +187,19 @@ def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
     )
 
 
-def _typed(frame: pl.DataFrame, columns: Columns, path: pathlib.Path) -> pl.DataFrame:
-    typed = [integers(frame[columns.user]), integers(frame[columns.item])]
-    if columns.value is not None:
-        typed.append(_floats(frame[columns.value], path))
-    if columns.time is not None:
-        typed.append(_times(frame[columns.time], path))
-    return frame.with_columns(typed)
+def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        return table.select(names).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:
+    if option in ("user", "item"):
+        return integers(text)
+    return _times(text, path) if option == "time" else _floats(text, path)
 
 
 def integers(text: pl.Series) -> pl.Series:

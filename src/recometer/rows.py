@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, InputTypeError
+from recometer import trec
+from recometer.errors import FileError, InputError, InputTypeError
 from recometer.files import read_file
 from recometer.frames import is_frame, numbers, read_frame, times
 from recometer.ids import as_ids, encode, show
@@ -25,7 +26,7 @@ Float64 = npt.NDArray[np.float64]
 UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
     "pandas, Arrow), a dict {user: {item: value}} or {user: [items]}, an edge_index of shape "
-    "[2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV or TSV file"
+    "[2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV, TSV or TREC qrels file"
 )
 
 
@@ -111,6 +112,15 @@ def read_rows(data: object, options: Options) -> Rows:
 
 def _read(data: Any, options: Options) -> Rows:
     if isinstance(data, str | os.PathLike):
+        trec_kind = trec.kind_of(data)
+        if trec_kind == "run":
+            raise FileError(
+                f"{os.fspath(data)} is a TREC run, which says what was recommended. "
+                "Hint: rm.Lists(path) evaluates it; interactions are qrels, with four fields."
+            )
+        if trec_kind == "qrels":
+            options.refuse("qrels", "user", "item", "value", "time")
+            return _from_frame(trec.read_qrels(data), options)
         columns, frame = read_file(
             data, user=options.user, item=options.item, value=options.value, time=options.time
         )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from recometer import ids
 from recometer.cli._text import Note
 from recometer.errors import ColumnError, FileError, InputError
-from recometer.files import column_names, integers, read_columns, require_file
+from recometer.files import check_file, column_names, integers, read_columns
 from recometer.frames import common_names
 from recometer.interactions import Interactions
 from recometer.sources.factors import Factors
@@ -86,14 +86,14 @@ def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
         return array, None
     if path.name.lower().endswith(".parquet"):
         return _from_parquet(path, what, column)
-    require_file(path)
+    check_file(path)
     raise FileError(
         f"{path} has an extension that is not read as factors. Hint: known are .npy and .parquet."
     )
 
 
 def _load(path: Path) -> Array:
-    require_file(path)
+    check_file(path)
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
@@ -158,7 +158,7 @@ def _ids(path: Path, what: str, column: str | None, known: Array | None) -> obje
 def _from_text(path: Path, known: Array | None) -> pl.Series:
     import polars as pl
 
-    require_file(path)
+    check_file(path)
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
