@@ -360,7 +360,7 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         (("--test", "test.csv"), "there is no model to evaluate"),
         (("--test", "test.csv", "--factors", "users.npy"), "is not [NAME=]USERS,ITEMS"),
         (("--test", "test.csv", "--factors", "a=b,c,d"), "is not [NAME=]USERS,ITEMS"),
-        (("--test", "test.csv", "--factors", "=a,b"), "the model's name is missing"),
+        (("--test", "test.csv", "--factors", "=a,b"), "has no name before '='"),
         ((*BASIC, *MF, *MF), "two models are called 'mf'"),
         ((*BASIC, *MF, "--ties", "luck"), "The rule ties='luck' does not exist"),
         ((*BASIC, *MF, "--protocol", "trec"), "there is no protocol 'trec'"),

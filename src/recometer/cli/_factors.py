@@ -20,7 +20,7 @@ from recometer.sources.factors import Factors
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["USAGE", "read_factors"]
+__all__ = ["USAGE", "read_factors", "read_ids"]
 
 USAGE = "USERS,ITEMS or USERS,ITEMS,USER_IDS,ITEM_IDS"
 Array = npt.NDArray[Any]
@@ -64,7 +64,7 @@ def read_factors(
         if ids_path:
             if own is not None:
                 raise InputError(f"{path} has ids of its own. Hint: leave out {ids_path}.")
-            own = _ids(Path(ids_path), what, columns[what], known)
+            own = read_ids(Path(ids_path), what, columns[what], known)
         elif own is None:
             own = np.arange(len(matrix))
             _check_positions(path, what, known)
@@ -72,6 +72,29 @@ def read_factors(
         matrices.append(matrix)
         names.append(own)
     return Factors(matrices[0], matrices[1], user_ids=names[0], item_ids=names[1])
+
+
+def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:
+    """Read ids of users or items: text with one per line, a NumPy array, or a table's column.
+
+    Parameters
+    ----------
+    path
+    what
+        ``"user"`` or ``"item"``.
+    column
+        The column that was asked for; otherwise one with a common name, or the only one.
+    known
+        Ids of test: where they are texts, ids in text stay texts, even if written as numbers.
+    """
+    name = path.name.lower()
+    if name.endswith(".npy"):
+        return ids.as_ids(_load(path), f"{what} ids of {path}")
+    if name.endswith(".txt"):
+        return _from_text(path, known)
+    own = _id_column(path, column_names(path), what, column)
+    series = read_columns(path, [own])[own]
+    return series if name.endswith(".parquet") else _like(series, known)
 
 
 def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
@@ -142,17 +165,6 @@ def _from_lists(path: Path, column: pl.Series) -> Array:
         )
     flat: Array = lists.explode().to_numpy()
     return flat.reshape(len(lists), -1)
-
-
-def _ids(path: Path, what: str, column: str | None, known: Array | None) -> object:
-    name = path.name.lower()
-    if name.endswith(".npy"):
-        return ids.as_ids(_load(path), f"{what} ids of {path}")
-    if name.endswith(".txt"):
-        return _from_text(path, known)
-    own = _id_column(path, column_names(path), what, column)
-    series = read_columns(path, [own])[own]
-    return series if name.endswith(".parquet") else _like(series, known)
 
 
 def _from_text(path: Path, known: Array | None) -> pl.Series:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from recometer.errors import FileError
+from recometer.trec import kind_of
 
 __all__ = ["STDIN", "InputFormat", "StandardInput"]
 
@@ -28,6 +29,7 @@ class InputFormat(str, enum.Enum):
     csv = "csv"
     tsv = "tsv"
     parquet = "parquet"
+    trec = "trec"
 
 
 class StandardInput:
@@ -77,6 +79,15 @@ class StandardInput:
             head = file.read(HEAD)
         if not head:
             raise FileError("Standard input is empty. Hint: pipe a file into it: ... < file.csv.")
+        trec = self._form is InputFormat.trec
+        if trec or (self._form is None and not head.startswith(PARQUET)):
+            if kind_of(raw) is not None:
+                return raw  # files of TREC are recognised by what is in them
+            if trec:
+                raise FileError(
+                    "Standard input is no file of TREC. Hint: qrels have the fields topic, 0, "
+                    "document and relevance, runs topic, Q0, document, rank, score and a name."
+                )
         return raw.rename(raw.with_name(raw.name + _extension(head, self._form)))
 
 

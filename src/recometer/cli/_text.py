@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 import typer
 
+from recometer.protocol import CHOICES
+
 __all__ = ["WIDTH", "Note", "as_options", "count", "say"]
 
 WIDTH = 100  # where the output is no terminal
@@ -33,8 +35,9 @@ def count(number: int, what: str) -> str:
 
 def as_options(message: str) -> str:
     """Turn the arguments that a message speaks of into options of the command line."""
-    return re.sub(
-        r"\b(user|item|value|score|rank|time)=(False\b)?",
+    message = re.sub(
+        r"\b(user|item|value|score|rank|time|catalogue)=(False\b)?",
         lambda found: f"--{found[1]}{' none' if found[2] else ''}",
         message,
     )
+    return re.sub(rf"\b({'|'.join(CHOICES)})='(\w+)'", r"--rule \1=\2", message)

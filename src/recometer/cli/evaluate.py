@@ -30,7 +30,8 @@ def evaluate(
         str,
         typer.Option(
             metavar="FILE",
-            help="What should have been recommended: Parquet, CSV or TSV; - is standard input.",
+            help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is "
+            "standard input.",
             rich_help_panel=DATA,
         ),
     ],
@@ -40,6 +41,14 @@ def evaluate(
             metavar="FILE",
             help="What must not be recommended again, likewise.",
             rich_help_panel=DATA,
+        ),
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FILE",
+            help="Recommended lists: Parquet, CSV, TSV or a TREC run. May be repeated.",
+            rich_help_panel=MODELS,
         ),
     ] = None,
     factors: Annotated[
@@ -82,6 +91,31 @@ def evaluate(
             rich_help_panel=DATA,
         ),
     ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the scores in runs: the highest is best.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    rank: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the ranks in runs: the lowest is best.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    catalogue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|FILE",
+            help="For runs: how many items could have been recommended, or a file of their ids.",
+            show_default="unknown",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
     format_in: Annotated[
         InputFormat | None,
         typer.Option(
@@ -94,6 +128,25 @@ def evaluate(
             metavar="VALUE",
             help="An item of test is relevant from this value on.",
             show_default="any but 0",
+            rich_help_panel=RULES,
+        ),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M",
+            min=1,
+            help="Cut every list after its first M items (trec_eval's -M).",
+            show_default="whole lists",
+            rich_help_panel=RULES,
+        ),
+    ] = None,
+    complete: Annotated[
+        bool | None,
+        typer.Option(
+            "--complete/--no-complete",
+            help="Users of test without a list count as misses (trec_eval's -c), or are left out.",
+            show_default="complete; for TREC runs not",
             rich_help_panel=RULES,
         ),
     ] = None,
@@ -163,12 +216,17 @@ def evaluate(
 
     Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage.
     """
-    named = models(factors or [])
+    named = models(run or [], factors or [])
     parse(metrics)  # a wrong name should not wait for the files
-    settled = _protocol(protocol, _rules(rule or [], ties=ties, relevant_from=relevant_from))
+    users = None if complete is None else "test" if complete else "known"
+    rules = _rules(rule or [], ties=ties, relevant_from=relevant_from, users=users)
+    settled = _protocol(protocol, rules)
     threads = resolve_threads(threads)
-    paths = [test, *([] if train is None else [train])]
-    _check_stdin(paths, format_in)
+    data = [test] if train is None else [test, train]
+    files = [path for model in named for path in model.paths if path]
+    _check_stdin([*data, *files], format_in)
+    if rank is not None and score is not None:
+        raise typer.BadParameter("--rank and --score: name the one to rank by.")
     if out is not None:
         _make_folder(out)
 
@@ -176,21 +234,25 @@ def evaluate(
         if not quiet:
             typer.echo(text, err=True)
 
+    columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
     results: dict[str, Evaluation] = {}
     with StandardInput(format_in) as stdin:
-        inputs = Inputs(stdin, {"user": user, "item": item, "value": value}, note)
-        inputs.check_columns([*paths, *(path for model in named for path in model.paths if path)])
+        inputs = Inputs(stdin, columns, note)
+        inputs.check_columns([*data, *files])
         test_data = inputs.interactions("test", test, value=True)
         train_data = None if train is None else inputs.interactions("train", train, value=False)
+        items = inputs.catalogue(catalogue, test_data)
         for model in named:
-            source = inputs.source(model, test_data)
+            source = inputs.source(model, test_data, depth)
+            as_trec_eval = protocol in PROTOCOLS and "users" not in rules and inputs.is_trec(model)
             with inputs.stated(model):
                 results[model.name] = run_evaluation(
                     source,
                     test_data,
                     train=train_data,
                     metrics=metrics,
-                    protocol=settled,
+                    protocol=settled.replace(users="known") if as_trec_eval else settled,
+                    catalogue=items,
                     seed=seed,
                     threads=threads,
                     progress=False if quiet else None,
