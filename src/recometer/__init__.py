@@ -1,7 +1,7 @@
 """Measures how good recommendations are: exactly, comparably and fast.
 
 `evaluate` ranks the whole catalogue for every user of a test set and returns an
-`Evaluation`; `Factors` and `Scores` wrap the output of a model; `Interactions` reads who
+`Evaluation`; `Factors`, `Scores` and `Pairs` wrap the output of a model; `Interactions` reads who
 interacted with what; `recometer.baselines` are simple models to compare with.
 """
 
@@ -24,6 +24,7 @@ from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.factors import Factors
+from recometer.sources.pairs import Pairs
 from recometer.sources.scores import Scores
 from recometer.version import __version__
 
@@ -37,6 +38,7 @@ __all__ = [
     "InputTypeError",
     "Interactions",
     "InternalError",
+    "Pairs",
     "Protocol",
     "Ranks",
     "RecometerError",

@@ -12,7 +12,16 @@ import numpy.typing as npt
 from recometer.errors import ColumnError, InputTypeError, did_you_mean
 from recometer.ids import missing
 
-__all__ = ["Columns", "Table", "find_columns", "is_frame", "numbers", "read_frame", "times"]
+__all__ = [
+    "Columns",
+    "Table",
+    "find_columns",
+    "is_frame",
+    "numbers",
+    "read_columns",
+    "read_frame",
+    "times",
+]
 
 # Compared in lower case and without punctuation: "user_id", "userId" and "USER ID" are one.
 COMMON_NAMES: dict[str, tuple[str, ...]] = {
@@ -166,6 +175,21 @@ def read_frame(
     if columns.time is not None:
         moments = times(series[columns.time], f"times (column {columns.time!r})")
     return Table(columns, series[columns.user], series[columns.item], ratings, moments)
+
+
+def read_columns(data: Any, choose: Callable[[list[str]], list[str]]) -> dict[str, Any]:
+    """Read some columns of a data frame, each as the frame's library gives it.
+
+    Parameters
+    ----------
+    data
+        As in `read_frame`.
+    choose
+        Called with the names of all columns, returns those that are wanted.
+    """
+    names, fetch = _open(data)
+    wanted = choose(names)
+    return dict(zip(wanted, fetch(wanted), strict=True))
 
 
 def numbers(array: npt.ArrayLike, what: str) -> npt.NDArray[np.float64] | None:

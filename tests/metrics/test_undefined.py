@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recometer.metrics import METRICS, Metric, parse, undefined
+from recometer.metrics import Metric, parse, reading, undefined
 from recometer.metrics.undefined import Reason, compute, reasons
 from recometer.protocol import Protocol
 from recometer.ranks import UserFlag
 from recometer.testing import cases, metrics, rank
+
+METRICS = reading("ranks")
 
 NAN = math.nan
 ORDER_FREE = ("precision", "tprecision", "recall", "hit")

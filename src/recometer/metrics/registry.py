@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from recometer.ties import WHOLE, Groups, Property
+from recometer.ties import WHOLE, Property
 
-__all__ = ["MAX_CUTOFFS", "METRICS", "Metric", "MetricDefinition", "metric", "parse"]
+__all__ = ["MAX_CUTOFFS", "METRICS", "Metric", "MetricDefinition", "metric", "parse", "reading"]
 
-Function = Callable[[Groups, npt.NDArray[np.int64]], npt.NDArray[np.float64]]
+# The first argument depends on the record that is read: see `MetricDefinition`.
+Function = Callable[[Any, npt.NDArray[np.int64]], npt.NDArray[np.float64]]
+Record = Literal["ranks", "ratings"]
+Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]
 
 MAX_CUTOFFS = 10_000
 """The most cut-offs that one range may stand for."""
@@ -30,10 +33,11 @@ class MetricDefinition:
     name
         As in ``name@10``.
     function
-        ``function(groups, cutoffs)``: the formula for every user, as float64
-        [n_users, n_cutoffs]; a ratio without denominator is 0 there. The cut-offs are an
-        int64 array, in which `recometer.ties.WHOLE` means the whole ranking. Where the
-        metric is undefined is settled elsewhere (`recometer.metrics.undefined`).
+        ``function(groups, cutoffs)``, or ``function(predictions, cutoffs)`` of the record
+        ``"ratings"``: the formula for every user, as float64 [n_users, n_cutoffs]; a ratio
+        without denominator is 0 there. The cut-offs are an int64 array, in which
+        `recometer.ties.WHOLE` means the whole ranking. Where the metric is undefined is
+        settled elsewhere (`recometer.metrics.undefined`).
     title, formula, source
         For people: the metric's full name, its formula and literature.
     lower, upper
@@ -50,6 +54,15 @@ class MetricDefinition:
         The property of an item that is read: its ``"relevance"`` or its ``"gain"``.
     defined_when_all_relevant
         Whether the metric still says something where every candidate is relevant.
+    record
+        What is read: ``"ranks"`` (`recometer.ties.Groups`) or ``"ratings"``
+        (`recometer.metrics.ratings.Predictions`).
+    needs
+        What a metric of ratings is undefined without: ``"rows"``, ``"relevant"`` or
+        ``"recommended"`` ones, a ``"variance"`` of the true ratings, or ``"pairs"`` of rows
+        that differ in them.
+    over_rows
+        Whether there is a value over the rows of all users, too.
     """
 
     name: str
@@ -65,10 +78,18 @@ class MetricDefinition:
     cutoff: Literal["required", "optional", "none"]
     reads: Property
     defined_when_all_relevant: bool
+    record: Record
+    needs: Needs
+    over_rows: bool
 
 
 METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
+
+
+def reading(record: Record) -> dict[str, MetricDefinition]:
+    """Return the metrics that read a record, by name."""
+    return {name: each for name, each in METRICS.items() if each.record == record}
 
 
 def metric(
@@ -84,6 +105,9 @@ def metric(
     order_free: bool = False,
     reads: Property = "relevance",
     defined_when_all_relevant: bool = False,
+    record: Record = "ranks",
+    needs: Needs = "rows",
+    over_rows: bool = False,
 ) -> Callable[[Function], Function]:
     """Register the function below as the metric of its name; see `MetricDefinition`."""
 
@@ -103,6 +127,9 @@ def metric(
             cutoff=cutoff,
             reads=reads,
             defined_when_all_relevant=defined_when_all_relevant,
+            record=record,
+            needs=needs,
+            over_rows=over_rows,
         )
         return function
 
