@@ -175,7 +175,10 @@ def _check_source(source: object) -> None:
     if isinstance(source, type) and issubclass(source, Source):
         hint = f"call it with your model's output: rm.{source.__name__}(...)."
     elif isinstance(source, tuple | list):
-        hint = "rm.Factors(user_factors, item_factors) takes factor matrices."
+        hint = (
+            "rm.Factors(user_factors, item_factors) takes factor matrices, rm.Pairs(predictions) "
+            "Surprise's predictions."
+        )
     elif isinstance(source, Callable):  # type: ignore[arg-type]
         hint = "rm.Scores(function, n_users=..., n_items=...) takes a function of user rows."
     elif getattr(source, "ndim", None) == 2:

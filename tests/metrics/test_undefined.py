@@ -70,6 +70,10 @@ def test_training_items_make_no_cold_start():
     assert why(ranks, cold_start=False) is Reason.DEFINED
 
 
+def test_undefined_may_be_given_as_nan():
+    assert Protocol(undefined=math.nan) == Protocol(undefined="nan") == Protocol()
+
+
 def test_constant_scores_can_be_ties():
     ranks = rank([1, 1, 1], [1, NAN, NAN])
     assert why(ranks, constant_scores="ties") is Reason.DEFINED

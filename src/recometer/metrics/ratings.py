@@ -45,6 +45,7 @@ class Predictions:
     user : int64 [n_rows]
         Ascending.
     predicted, actual : float64 [n_rows]
+        Best predicted first within a user.
     n_users : int
     n_recommended, n_relevant : int64 [n_users] or None
         Rows of each user; None: there is no threshold.
@@ -74,7 +75,7 @@ class Predictions:
         return cls(user, predicted, ranks.gain, ranks.n_users, n_recommended, ranks.n_relevant)
 
     def together(self) -> Predictions:
-        """Return the same rows as those of one user, without a threshold."""
+        """Return the same rows as those of one user, in no order and without a threshold."""
         return Predictions(np.zeros_like(self.user), self.predicted, self.actual, 1)
 
     def of_users(self, chosen: Bool) -> Predictions:
@@ -356,39 +357,34 @@ def _repeat(values: Float64, cutoffs: Int64) -> Float64:
 def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
     """Count pairs of rows that differ in `actual`, and those that `predicted` orders alike.
 
-    The rows in the order of their predictions, each with the number of its true rating among
-    the user's distinct ones: to be counted are the pairs in which a lower number comes first.
-    They are told apart by the highest bit in which their numbers differ, so for every bit, from
-    the highest on, rows that agree in the higher ones lie together.
+    The rows stand best predicted first, each with the number of its true rating among the
+    distinct ones: to be counted are the pairs in which a higher number comes first. They are
+    told apart by the highest bit in which their numbers differ, so for every bit, from the
+    highest on, rows that agree in the higher ones are brought together.
     """
     user, n_users = predictions.user, predictions.n_users
-    by_actual = np.lexsort((predictions.actual, user))
-    sorted_user, sorted_actual = user[by_actual], predictions.actual[by_actual]
-    new_user = np.ones(len(user), bool)
-    new_user[1:] = sorted_user[1:] != sorted_user[:-1]
-    new = new_user.copy()
-    new[1:] |= sorted_actual[1:] != sorted_actual[:-1]
-    same = np.diff(np.flatnonzero(new), append=len(user))
+    distinct, number = np.unique(predictions.actual, return_inverse=True)
+    key = user * len(distinct) + number
+    by_actual = np.argsort(key, kind="stable")
+    first = np.flatnonzero(np.diff(key[by_actual], prepend=-1))
+    same = np.diff(first, append=len(user))
     n_rows = predictions.n_rows
     equal = np.zeros(n_users, np.int64)
-    np.add.at(equal, sorted_user[new], same * (same - 1) // 2)
+    np.add.at(equal, user[by_actual[first]], same * (same - 1) // 2)
     pairs = n_rows * (n_rows - 1) // 2 - equal
 
-    number = np.empty(len(user), np.int64)
-    count = np.cumsum(new)
-    number[by_actual] = count - count[np.flatnonzero(new_user)][np.cumsum(new_user) - 1]
-    # Of rows predicted the same the better one first: such a pair is not in order.
-    order = np.lexsort((-number, predictions.predicted, user))
-    group, number = user[order], number[order]
-    owner = group
+    # Of rows predicted the same the worse one first: such a pair is not in order.
+    new = np.diff(user, prepend=-1) != 0
+    new[1:] |= predictions.predicted[1:] != predictions.predicted[:-1]
+    order = np.argsort(np.cumsum(new) * len(distinct) + number, kind="stable")
+    number, owner = number[order], user
+    group = owner
     concordant = np.zeros(n_users, np.int64)
-    for bit in reversed(range(int(number.max(initial=0)).bit_length())):
+    for bit in reversed(range(max(len(distinct) - 1, 0).bit_length())):
         one = (number >> bit) & 1
-        zeros = np.cumsum(1 - one) - (1 - one)
-        starts = np.ones(len(group), bool)
-        starts[1:] = group[1:] != group[:-1]
-        zeros -= zeros[np.flatnonzero(starts)][np.cumsum(starts) - 1]
-        np.add.at(concordant, owner, one * zeros)
+        ones = np.cumsum(one) - one
+        ones -= ones[np.searchsorted(group, group)]
+        np.add.at(concordant, owner, (1 - one) * ones)
         group = 2 * group + one
         order = np.argsort(group, kind="stable")
         group, number, owner = group[order], number[order], owner[order]

@@ -164,9 +164,13 @@ def _sorted(
             f"None of the {n:,} rows of Pairs has a true rating or relevance. Hint: is it the "
             "right column? The predictions of a test set have them, those for new items do not."
         )
-    keys = (score, item, user) if truth is None else (score, truth, item, user)
-    order = np.lexsort(keys)
-    order = order[keep[order]]
+    n_items = n if item_ids is None else len(item_ids)
+    key = user * n_items + item
+    order = np.argsort(key, kind="stable")
+    if (np.diff(key[order]) == 0).any():
+        order = np.lexsort((score, key) if truth is None else (score, truth, key))
+    if not keep.all():
+        order = order[keep[order]]
     return PairRows(
         user=user[order],
         item=item[order],
@@ -176,7 +180,7 @@ def _sorted(
         user_ids=user_ids,
         item_ids=item_ids,
         n_users=1 if user_ids is None else len(user_ids),
-        n_items=n if item_ids is None else len(item_ids),
+        n_items=n_items,
         n_without_truth=int(np.count_nonzero(~keep)),
     )
 

@@ -164,9 +164,8 @@ class Pairs(Source):
         self._rows = rows
         self._indptr = _offsets(np.bincount(rows.user, minlength=rows.n_users))
         self._index = SourceIndex("Pairs", rows.n_users, rows.n_items, rows.user_ids, rows.item_ids)
-        new = np.ones(len(rows.user), bool)
-        new[1:] = (np.diff(rows.user) != 0) | (np.diff(rows.item) != 0)
-        self._first = np.flatnonzero(new)  # of each pair
+        keys = rows.user * rows.n_items + rows.item
+        self._first = np.flatnonzero(np.diff(keys, prepend=-1))  # row of each pair
         self._default = default
         self._explicit = threshold is not None
         self._threshold = None if threshold is None else _per_user(rows, threshold)
@@ -241,12 +240,12 @@ class Pairs(Source):
         indptr, rows = ragged.take(self._indptr, aligned.rows)
         user = np.repeat(np.arange(aligned.n_users), np.diff(indptr))
         keys = user * table.n_items + table.item[rows]
-        excluded_user = np.repeat(np.arange(aligned.n_users), np.diff(aligned.excluded_indptr))
-        keep = ~np.isin(keys, excluded_user * table.n_items + aligned.excluded)
-        n_excluded = np.diff(indptr)
-        rows, user, keys = rows[keep], user[keep], keys[keep]
+        if len(aligned.excluded):
+            whose = np.repeat(np.arange(aligned.n_users), np.diff(aligned.excluded_indptr))
+            keep = ~np.isin(keys, whose * table.n_items + aligned.excluded)
+            rows, user, keys = rows[keep], user[keep], keys[keep]
         n_candidates = np.bincount(user, minlength=aligned.n_users)
-        n_excluded = n_excluded - n_candidates
+        n_excluded = np.diff(indptr) - n_candidates
 
         places = _Places.of(user, table.score[rows], n_candidates, request.protocol.nan_scores)
         flags = aligned.flags | places.flags
@@ -359,12 +358,13 @@ class _Places:
     @classmethod
     def of(cls, user: Int64, score: Float64, n_candidates: Int64, nan_scores: str) -> _Places:
         nan = np.isnan(score)
-        last = np.where(nan, -1 if nan_scores == "first" else 1, 0)
-        # Stable: tied rows stay in the order of the items.
-        order = np.lexsort((np.where(nan, 0, -score), last, user))
-        new = np.arange(len(user)) == 0
-        for values in (user, last, np.where(nan, 0, score)):
-            new[1:] |= values[order][1:] != values[order][:-1]
+        distinct, code = np.unique(score, return_inverse=True)
+        fall = len(distinct) - code  # the highest score first; NaN is the highest of all here
+        if nan_scores != "first":
+            fall[nan] = len(distinct) + 1
+        key = user * (len(distinct) + 2) + fall
+        order = np.argsort(key, kind="stable")  # tied rows stay in the order of the items
+        new = np.diff(key[order], prepend=-1) != 0
         first = np.flatnonzero(new)
         group = np.cumsum(new) - 1
         above, tied, before = (np.empty(len(user), np.int64) for _ in range(3))
