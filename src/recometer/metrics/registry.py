@@ -54,6 +54,8 @@ class MetricDefinition:
         The property of an item that is read: its ``"relevance"`` or its ``"gain"``.
     defined_when_all_relevant
         Whether the metric still says something where every candidate is relevant.
+    needs_whole_ranking
+        Whether a list that ends before the last candidate cannot give the metric.
     record
         What is read: ``"ranks"`` (`recometer.ties.Groups`) or ``"ratings"``
         (`recometer.metrics.ratings.Predictions`).
@@ -78,6 +80,7 @@ class MetricDefinition:
     cutoff: Literal["required", "optional", "none"]
     reads: Property
     defined_when_all_relevant: bool
+    needs_whole_ranking: bool
     record: Record
     needs: Needs
     over_rows: bool
@@ -105,6 +108,7 @@ def metric(
     order_free: bool = False,
     reads: Property = "relevance",
     defined_when_all_relevant: bool = False,
+    needs_whole_ranking: bool = False,
     record: Record = "ranks",
     needs: Needs = "rows",
     over_rows: bool = False,
@@ -127,6 +131,7 @@ def metric(
             cutoff=cutoff,
             reads=reads,
             defined_when_all_relevant=defined_when_all_relevant,
+            needs_whole_ranking=needs_whole_ranking,
             record=record,
             needs=needs,
             over_rows=over_rows,

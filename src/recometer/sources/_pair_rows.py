@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from recometer import ids
 from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
-from recometer.frames import COMMON_NAMES, is_frame, numbers, read_columns
+from recometer.frames import COMMON_NAMES, is_frame, numbers, open_frame
 
 __all__ = ["PairRows", "are_predictions", "from_arrays", "from_frame", "from_predictions"]
 
@@ -105,13 +105,10 @@ def from_frame(data: Any, **given: object) -> PairRows:
             "pandas, Arrow) or Surprise's list of predictions; Pairs.of(relevance, scores) takes "
             "arrays."
         )
-    chosen: dict[str, str] = {}
-
-    def choose(names: list[str]) -> list[str]:
-        chosen.update(_choose(names, given))
-        return list(chosen.values())
-
-    columns = read_columns(data, choose)
+    names, fetch = open_frame(data)
+    chosen = _choose(names, given)
+    wanted = list(chosen.values())
+    columns = dict(zip(wanted, fetch(wanted), strict=True))
     kind: Truth | None = None
     truth = None
     for option in ("relevance", "rating"):
