@@ -9,8 +9,6 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from test_interactions import FRAMES
 
 import recometer as rm
@@ -462,53 +460,6 @@ def test_what_is_no_candidate_is_a_miss():
     twice = pl.concat([frame, frame])
     with pytest.raises(rm.InputError, match="3 of the 6 rows of Pairs repeat a pair"):
         rm.evaluate(rm.Pairs(twice), {1: [1]})
-
-
-@st.composite
-def problems(draw):
-    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    shape = draw(st.integers(1, 4)), draw(st.integers(2, 8))
-    scores = rng.integers(-3, draw(st.sampled_from([-1, 2, 40])), shape).astype(np.float64)
-    test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4, shape), 0)
-    test[0, 0] = 1
-    train = rng.random(shape) > draw(st.sampled_from([0.7, 1.0]))
-    train[:, -1] = False  # one candidate at least
-    return scores, test, train
-
-
-@pytest.mark.parametrize("ties", RULES)
-@given(problem=problems())
-def test_pairs_and_scores_agree(ties, problem):
-    """The same scores as a matrix, and as rows: with the truth beside them, and without."""
-    scores, test, train = problem
-    n_users, n_items = scores.shape
-    users, items = np.indices(scores.shape).reshape(2, -1)
-    ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
-    test, train = (rm.Interactions.of(data, **ids) for data in (test, train))
-    # Of Pairs cut-offs may reach the number of candidates, but not exceed it.
-    most = max(1, n_items - np.diff(train.indptr).min())
-    asked = [
-        name if each.cutoff == "none" else f"{name}@1..{most}"
-        for name, each in reading("ranks").items()
-    ]
-    expected = rm.evaluate(rm.Scores(scores, **ids), test, train=train, metrics=asked, ties=ties)
-    frame = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})
-    without = rm.evaluate(rm.Pairs(frame), test, train=train, metrics=asked, ties=ties)
-    same(without, expected)
-    if ties == "random":
-        return  # a draw reads which items were judged
-    truth = test.to_csr().toarray()[users, items]
-    beside = rm.evaluate(
-        rm.Pairs(frame.with_columns(relevance=truth)), train=train, metrics=asked, ties=ties
-    )
-    same(beside, expected)
-
-
-def same(pairs, expected):
-    """The same values, but that Scores has none where the cut-off takes all candidates."""
-    for name, values in expected.values.items():
-        deep = expected.reasons[name] == Reason.CUTOFF_TOO_DEEP
-        np.testing.assert_array_equal(pairs[name][~deep], values[~deep], err_msg=name)
 
 
 # Sources without ratings.
