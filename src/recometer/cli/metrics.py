@@ -28,6 +28,7 @@ READS = {
     "relevance": "whether an item is relevant: its value in test is not 0, or at least that of "
     "--relevant-from",
     "gain": "an item's gain: its value in test, 1 where test has none",
+    "ratings": "predicted beside true ratings, which rm.Pairs has (in Python)",
 }
 
 
@@ -87,7 +88,7 @@ def _explain(definition: MetricDefinition) -> None:
     for label, line in (
         ("Formula", definition.formula),
         ("Cut-off", CUTOFFS[definition.cutoff].format(definition.name)),
-        ("Reads", READS[definition.reads]),
+        ("Reads", READS[definition.reads if definition.record == "ranks" else "ratings"]),
         ("Range", f"{_bound(definition.lower)} to {_bound(definition.upper)}; {direction}"),
         ("Order", f"within the first k places {order}"),
         ("Source", definition.source),
