@@ -237,6 +237,9 @@ def test_messages():
         rm.Scores(failing, n_users=3, n_items=-1)
     with pytest.raises(InputTypeError, match="matrix of numbers or a function, found dtype <U1"):
         rm.Scores([["a"]])
+    assert rm.Scores(np.ones((2, 3)), n_users=2).describe().endswith("2 users x 3 items, float64")
+    with pytest.raises(InputTypeError, match=r"found dtype object \(csr_array\). Hint: .toarray"):
+        rm.Scores(sp.csr_array(np.ones((2, 2))))
     with pytest.raises(InputError, match="expected \\[n_users, n_items\\]"):
         rm.Scores(np.ones(3))
     with pytest.raises(InputError, match="no items"):

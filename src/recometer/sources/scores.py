@@ -96,14 +96,14 @@ class Scores(Source):
             if not _are_numbers(matrix):
                 raise InputTypeError(
                     f"Scores takes a matrix of numbers or a function, found dtype {matrix.dtype} "
-                    f"({type(matrix_or_function).__name__})."
+                    f"({type(matrix_or_function).__name__}).{_dense_hint(matrix_or_function)}"
                 )
             shape = tuple(matrix.shape)
             if len(shape) != 2:
                 raise InputError(
                     f"The matrix of Scores has shape {shape}, expected [n_users, n_items]."
                 )
-            if (n_users, n_items) != (None, None) and shape != (n_users, n_items):
+            if n_users not in (None, shape[0]) or n_items not in (None, shape[1]):
                 raise InputError(
                     f"The matrix of Scores has shape {shape}, but n_users={n_users} and "
                     f"n_items={n_items} were given. Hint: leave them out."
@@ -241,6 +241,7 @@ class Scores(Source):
             raise InputError(
                 f"The function of Scores returned dtype {scores.dtype} "
                 f"({type(returned).__name__}) for {self._whom(rows)}, expected numbers."
+                f"{_dense_hint(returned)}"
             )
         expected = (len(rows), self._index.n_items)
         if tuple(scores.shape) != expected:
@@ -453,6 +454,10 @@ def _dense(given: object) -> Any:
 def _are_numbers(scores: Any) -> bool:
     """Tell whether these are real numbers."""
     return not scores.is_complex() if is_tensor(scores) else scores.dtype.kind in "fiub"
+
+
+def _dense_hint(given: object) -> str:
+    return " Hint: .toarray() makes it dense." if hasattr(given, "toarray") else ""
 
 
 def _precision(scores: Array) -> type[np.float32 | np.float64]:
