@@ -6,6 +6,7 @@ from that block, so it always meets itself, whatever the device does with the la
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -16,9 +17,10 @@ import numpy.typing as npt
 from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError
 from recometer.ranks import UserFlag
+from recometer.sources.base import Request
 from recometer.tensors import elsewhere, is_tensor, to_numpy
 
-__all__ = ["Counts", "Pieces", "as_numbers", "factors", "rank_scores", "scorer"]
+__all__ = ["Counts", "Pieces", "as_numbers", "factors", "one_at_a_time", "rank_scores", "scorer"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -81,6 +83,11 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor]:
     )
     dtype = torch.promote_types(left.dtype, right.dtype)
     return left.to(dtype), right.to(dtype)
+
+
+def one_at_a_time(request: Request) -> Request:
+    """Return the request for one thread: a device does one thing after the other anyway."""
+    return dataclasses.replace(request, threads=1)
 
 
 def scorer(

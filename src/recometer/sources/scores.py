@@ -257,13 +257,15 @@ class Scores(Source):
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         aligned = align(self._index, request)
-        ahead = self._matrix is None
+        bytes_per_batch = FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES
+        if is_tensor(self._matrix):
+            bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)
         return rank_batches(
             aligned,
             lambda users: self.batch(aligned.rows[users]),
             request,
-            bytes_per_batch=FUNCTION_BYTES if ahead else MATRIX_BYTES,
-            ahead=ahead,
+            bytes_per_batch=bytes_per_batch,
+            ahead=self._matrix is None,
         )
 
     def _whom(self, rows: Int64) -> str:
