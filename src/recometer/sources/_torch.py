@@ -122,7 +122,7 @@ def rank_scores(
 
     Parameters
     ----------
-    scores : float32 or float64 tensor [n_users, n_items]
+    scores : float32 or float64 tensor [n_users, n_columns]
         -inf is no candidate. Changed.
     columns : int64 [n_items] or None
         The column of each item position; None: they are the same.
@@ -142,13 +142,14 @@ def rank_scores(
         `above` is -1 where the item is no candidate, or its score NaN.
     """
     torch = sys.modules["torch"]
-    device, n_items = scores.device, scores.shape[1]
+    device = scores.device
 
     def there(array: npt.NDArray[Any]) -> Tensor:
         return torch.as_tensor(array.astype(np.int64, copy=False), device=device)
 
     if columns is not None:
         scores = scores[:, there(columns)]
+    n_items = scores.shape[1]
     candidate = torch.ones_like(scores, dtype=torch.bool)
     excluding = np.repeat(np.arange(len(scores)), np.diff(excluded_indptr))
     candidate[there(excluding), there(excluded)] = False

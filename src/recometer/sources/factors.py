@@ -176,6 +176,7 @@ class Factors(Source):
             aligned,
             lambda users: score(aligned.rows[users]),
             _torch.one_at_a_time(request),
+            n_columns=len(self._items),
             bytes_per_batch=_torch.BLOCK_BYTES,
             ahead=False,
         )

@@ -264,6 +264,7 @@ class Scores(Source):
             aligned,
             lambda users: self.batch(aligned.rows[users]),
             request,
+            n_columns=self._index.n_items,
             bytes_per_batch=bytes_per_batch,
             ahead=self._matrix is None,
         )
@@ -287,6 +288,7 @@ def rank_batches(
     ask: Callable[[Int64], Any],
     request: Request,
     *,
+    n_columns: int,
     bytes_per_batch: int,
     ahead: bool,
 ) -> Ranks:
@@ -297,14 +299,17 @@ def rank_batches(
     aligned, request
     ask
         Takes users of test (int64), of whom all are known, and returns their scores as
-        float32 or float64 [len(users), n_items]: a contiguous array, or a tensor on a device.
+        float32 or float64 [len(users), n_columns]: a contiguous array, or a tensor on a
+        device.
+    n_columns
+        The items of the source.
     bytes_per_batch
         What the scores of a batch may take.
     ahead
         Ask on a thread of its own, one batch ahead.
     """
     work = _Work.of(aligned, request)
-    size = max(1, min(USERS_PER_BATCH, bytes_per_batch // (8 * aligned.n_items)))
+    size = max(1, min(USERS_PER_BATCH, bytes_per_batch // (8 * n_columns)))
     known = np.flatnonzero(aligned.rows >= 0)
     batches = [known[start : start + size] for start in range(0, len(known), size)]
     with Prefetch(ask, batches) if ahead else nullcontext() as prefetch:
