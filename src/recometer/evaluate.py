@@ -201,7 +201,10 @@ def _check_source(source: object) -> None:
             "rm.Factors(user_factors, item_factors) factor matrices."
         )
     else:
-        hint = "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...)."
+        hint = (
+            "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...); "
+            "rm.Scores.from_model(model) knows fitted models of some libraries."
+        )
     raise InputTypeError(
         f"The source to evaluate is of type {type(source).__name__}, which is none. Hint: {hint}"
     )
