@@ -23,6 +23,7 @@ from recometer.evaluation import Evaluation, load
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
+from recometer.sources.candidates import SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
 from recometer.version import __version__
@@ -40,6 +41,7 @@ __all__ = [
     "Protocol",
     "Ranks",
     "RecometerError",
+    "SampledCandidates",
     "Scores",
     "UnknownNameError",
     "UserFlag",

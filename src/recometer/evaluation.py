@@ -37,6 +37,11 @@ COUNTS = {
     "users_unknown": "users of test that the source does not know",
     "items_unknown": "items of test that the source does not know (they rank last)",
     "relevant_unranked": "relevant rows of test with such items",
+    "relevant_not_candidates": "relevant rows of test with items that are no candidates (misses)",
+    "candidates_unknown": "candidates that the source does not know (ignored)",
+    "exclude_unknown": "items to exclude that the source does not know (ignored)",
+    "candidates_short": "users for whom fewer candidates could be drawn than asked for",
+    "users_without_candidates": "users of test without a candidate",
     "train_test_overlap": "rows of test that are also in train (left out of test)",
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
     "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
@@ -105,7 +110,8 @@ class Evaluation:
     versions
         Of recometer, Python, NumPy, and the platform.
     inputs
-        Of source, test and train: a description, and the SHA-256 of their arrays.
+        Of source, test, train and candidates: a description, the SHA-256 of their arrays, and
+        perhaps a warning.
     """
 
     values: Mapping[str, Float64]
@@ -316,6 +322,11 @@ class Evaluation:
 
     def _notes(self) -> list[str]:
         notes = [f"{name}: {described['description']}" for name, described in self.inputs.items()]
+        notes += [
+            f"Warning: {described['warning']}"
+            for described in self.inputs.values()
+            if "warning" in described
+        ]
         notes += [
             f"{COUNTS.get(name, name)}: {count:,}" for name, count in self.counts.items() if count
         ]

@@ -61,6 +61,10 @@ class Ranks:
         What was settled by a rule, over all users: ``users_unknown``, ``items_unknown``
         (distinct items of test), ``relevant_unranked`` (relevant rows of unknown items),
         ``train_test_overlap`` (rows).
+    pool : int64 [n_users] or None
+        Where users have candidates of their own, which may be a sample: the items of the
+        catalogue that are neither in train nor in test of the user, from which the candidates
+        that are not judged were taken. None: the whole catalogue was ranked.
     """
 
     indptr: Int64
@@ -76,6 +80,7 @@ class Ranks:
     depth: Int64
     flags: npt.NDArray[np.uint32]
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    pool: Int64 | None = None
 
     def __post_init__(self) -> None:
         n_judged = int(self.indptr[-1])

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from recometer.metrics import corrections
 from recometer.metrics.registry import METRICS, Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
@@ -55,6 +56,7 @@ class Reason(enum.IntEnum):
     ALL_RELEVANT = 10, "every candidate is relevant"
     NO_GAIN = 11, "no item has a positive gain"
     GAIN_NOT_FINITE = 12, "the gains are NaN or infinite, or too large to be added up"
+    NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
 
 
 def compute(
@@ -123,6 +125,7 @@ def _compute_block(
     why: dict[str, UInt8],
 ) -> None:
     """Fill in the values and reasons of a block of users."""
+    corrected = protocol.correction != "none"
     rules = _Rules(ranks, protocol)
 
     @functools.cache
@@ -134,9 +137,14 @@ def _compute_block(
         definition = METRICS[name]
         wanted = [metric for metric in metrics if metric.name == name]
         cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in wanted]
-        table = definition.function(groups_by(definition.reads), np.array(cutoffs, np.int64))
-        # Sums over tied groups may pass a bound by their rounding.
-        table = np.clip(table, definition.lower, definition.upper)
+        depths = np.array(cutoffs, np.int64)
+        if corrected:
+            groups = groups_by(definition.reads)
+            table = corrections.compute(name, ranks, groups, depths, protocol)
+        else:
+            table = definition.function(groups_by(definition.reads), depths)
+            # Sums over tied groups may pass a bound by their rounding.
+            table = np.clip(table, definition.lower, definition.upper)
         for column, metric in enumerate(wanted):
             reason = rules.reasons(metric)
             why[str(metric)][:] = reason
@@ -150,7 +158,9 @@ class _Rules:
     """The rules for undefined values, applied to some users."""
 
     def __init__(self, ranks: Ranks, protocol: Protocol) -> None:
-        self.ranks = ranks
+        corrected = protocol.correction != "none"
+        self.ranks = corrections.whole(ranks) if corrected else ranks
+        self.nothing_drawn = corrections.nothing_drawn(ranks) if corrected else None
         self.protocol = protocol
         self.known = self._flag(UserFlag.KNOWN)
         self.user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
@@ -180,6 +190,8 @@ class _Rules:
         if protocol.users == "known":
             _mark(result, ~self.known, Reason.UNKNOWN_USER)
         _mark(result, ranks.n_relevant == 0, Reason.NO_RELEVANT)
+        if self.nothing_drawn is not None:
+            _mark(result, self.known & self.nothing_drawn, Reason.NOTHING_DRAWN)
         # A user whom the source does not know has misses only: there is nothing to rank.
         few = self.known & (ranks.n_candidates < protocol.min_candidates)
         _mark(result, few, Reason.FEW_CANDIDATES)
@@ -247,4 +259,5 @@ def _users(ranks: Ranks, block: slice) -> Ranks:
         n_excluded=ranks.n_excluded[block],
         depth=ranks.depth[block],
         flags=ranks.flags[block],
+        pool=None if ranks.pool is None else ranks.pool[block],
     )

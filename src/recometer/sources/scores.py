@@ -14,6 +14,7 @@ from recometer import _kernel, ragged
 from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError, InternalError
 from recometer.ranks import Ranks
+from recometer.sources import _narrow
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
 from recometer.sources.base import Request, Source
 from recometer.sources.factors import NAN_RULES, NO_LIMIT
@@ -186,6 +187,7 @@ class _Work:
         with self.asking:
             ticker.advance()
             scores = self.source.batch(aligned.rows[users])
+        scores = _narrow.mask_scores(aligned, users, scores)
         # The judged items of these users that have a score, as a table of their own.
         judged_indptr, at = ragged.take(aligned.judged_indptr, users)
         who = np.repeat(np.arange(len(users)), np.diff(judged_indptr))
