@@ -79,8 +79,11 @@ def draw_items(
             drawn = np.searchsorted(
                 totals, (bits % np.uint64(totals[-1])).astype(np.int64), "right"
             )
-        found = pairs(users[:, np.newaxis], pool[drawn], n_items)
-        allowed = _first_of_its_kind(found) & ~among(found, forbidden)
+        items = pool[drawn]
+        found = pairs(users[:, np.newaxis], items, n_items)
+        low, high = np.searchsorted(forbidden, [block.start * n_items, block.stop * n_items])
+        refused = forbidden[low:high]
+        allowed = _first_of_its_kind(items) & ~among(found, refused)
         allowed &= np.cumsum(allowed, axis=1) <= n
         taken = [found[allowed]]
         missing = n - np.count_nonzero(allowed, axis=1)
@@ -91,7 +94,7 @@ def draw_items(
             some = late[first : first + step]
             everything = pairs(users[some, np.newaxis], pool, n_items)
             gone = np.sort(found[some][allowed[some]])
-            out = among(everything, gone) | among(everything, forbidden)
+            out = among(everything, gone) | among(everything, refused)
             bits = mix(mix(keys[users[some], np.newaxis] ^ RACE) ^ pool.astype(np.uint64))
             finish = _uniform(bits) if times is None else _minus_log(_uniform(bits)) * times
             finish[out] = np.inf
@@ -109,7 +112,7 @@ def draw_items(
     return np.concatenate([np.zeros(0, np.int64), *drawn])
 
 
-def _first_of_its_kind(rows: Int64) -> npt.NDArray[np.bool_]:
+def _first_of_its_kind(rows: Int32) -> npt.NDArray[np.bool_]:
     """Return, row by row, which numbers did not come before."""
     order = np.argsort(rows, axis=1, kind="stable")
     ordered = np.take_along_axis(rows, order, axis=1)
