@@ -1,7 +1,7 @@
 """Measures how good recommendations are: exactly, comparably and fast.
 
 `evaluate` ranks the whole catalogue for every user of a test set and returns an
-`Evaluation`; `Factors` and `Scores` wrap the output of a model; `Interactions` reads who
+`Evaluation`; `Factors`, `Scores` and `Lists` wrap the output of a model; `Interactions` reads who
 interacted with what; `recometer.baselines` are simple models to compare with.
 """
 
@@ -15,6 +15,7 @@ from recometer.errors import (
     InputError,
     InputTypeError,
     InternalError,
+    ModelError,
     RecometerError,
     UnknownNameError,
 )
@@ -25,6 +26,7 @@ from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.factors import Factors
+from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores
 from recometer.version import __version__
 
@@ -38,6 +40,8 @@ __all__ = [
     "InputTypeError",
     "Interactions",
     "InternalError",
+    "Lists",
+    "ModelError",
     "Protocol",
     "Ranks",
     "RecometerError",

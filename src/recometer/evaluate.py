@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from recometer import _kernel, ids
-from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, warn
 from recometer.evaluation import Evaluation
 from recometer.fingerprints import Fingerprinting
 from recometer.interactions import Interactions
@@ -47,6 +47,7 @@ def evaluate(
     exclude: object = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
+    catalogue: object = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -80,6 +81,10 @@ def evaluate(
         Names with cut-offs, for instance ``"ndcg@10 recall@5,10,50 ap@1..10 roc_auc"``.
     protocol
         The rules that the numbers depend on; ``other.protocol`` repeats an evaluation.
+    catalogue
+        For lists: the number of items that could have been recommended, or their ids. Rules
+        that need the number of candidates apply only where it is known. Sources that score
+        every item know it and do not read this.
     seed
         Of whatever is random: ``ties="random"`` and ``interval="bootstrap"``.
     threads
@@ -99,7 +104,8 @@ def evaluate(
     ------
     InputError
         Data that do not fit, an empty test, a cut-off below 1, users of test none of whom
-        is known, or scores none of which can be ranked because they are NaN or infinite.
+        is known, scores none of which can be ranked because they are NaN or infinite, or
+        metrics that the source cannot give (of the whole ranking, where lists end early).
     InputTypeError
         An object of a kind that is not understood, or ids that cannot be matched.
     UnknownNameError
@@ -129,6 +135,8 @@ def evaluate(
     _check_source(source)
     requested = tuple(parse(metrics))
     settled = _protocol(protocol, rules)
+    _check_input_order(source, settled)
+    known_items = _catalogue(catalogue)
     seed = _seed(seed)
     threads = resolve_threads(threads)
     test = Interactions.of(test)
@@ -145,9 +153,15 @@ def evaluate(
 
     corrected = settled.correction != "none"
     depth = None if corrected else _depth(requested)
-    request = Request(test, train, settled, depth, threads, progress, chosen, never)
+    request = Request(test, train, settled, known_items, depth, threads, progress, chosen, never)
     ranks = source.rank(request)
     _check_ranks(ranks, source, test)
+    _check_length(ranks, requested, test)
+    if corrected and (ranks.ends_early.any() or (ranks.pool is not None and ranks.pool.min() < 0)):
+        raise InputError(
+            f"correction={settled.correction!r} needs the ranks of all candidates, and the number "
+            f"of items that they were drawn from: {source.describe()} gives lists alone."
+        )
     ranked = time.perf_counter()
 
     arrays = {"source": source.arrays(), "test": _arrays(test), "train": _arrays(train)}
@@ -198,7 +212,12 @@ def _check_source(source: object) -> None:
     if isinstance(source, type) and issubclass(source, Source):
         hint = f"call it with your model's output: rm.{source.__name__}(...)."
     elif isinstance(source, tuple | list):
-        hint = "rm.Factors(user_factors, item_factors) takes factor matrices."
+        hint = (
+            "rm.Factors(user_factors, item_factors) takes factor matrices, "
+            "rm.Lists(recommendations) lists."
+        )
+    elif isinstance(source, dict | str) or hasattr(source, "columns"):
+        hint = "rm.Lists(recommendations) takes lists of recommended items."
     elif isinstance(source, Callable):  # type: ignore[arg-type]
         hint = "rm.Scores(function, n_users=..., n_items=...) takes a function of user rows."
     elif getattr(source, "ndim", None) == 2:
@@ -233,6 +252,29 @@ def _protocol(protocol: str | Protocol, rules: Mapping[str, Any]) -> Protocol:
                 f"evaluate has no parameter or rule {rule!r}. {did_you_mean(rule, known)}"
             )
     return protocol.replace(**rules)
+
+
+def _check_input_order(source: Source, protocol: Protocol) -> None:
+    if protocol.ties == "input" and not source.has_input_order:
+        raise InputError(
+            f"ties='input' keeps the order in which items were given, but {type(source).__name__} "
+            "has none. Hint: ties='item' orders equal scores by item id."
+        )
+
+
+def _catalogue(catalogue: Any) -> int | np.ndarray[Any, np.dtype[Any]] | None:
+    if catalogue is None:
+        return None
+    if isinstance(catalogue, numbers.Integral) and not isinstance(catalogue, bool):
+        if catalogue < 1:
+            raise InputError(f"catalogue={catalogue} must be the number of items, at least 1.")
+        return int(catalogue)
+    if isinstance(catalogue, str) or not hasattr(catalogue, "__len__"):
+        raise InputTypeError(
+            f"catalogue= is of type {type(catalogue).__name__}. Hint: pass the number of items, or "
+            "their ids as a list, an array or a column."
+        )
+    return ids.encode(catalogue, "item ids of the catalogue")[1]
 
 
 def _seed(seed: int) -> int:
@@ -296,6 +338,34 @@ def _check_ranks(ranks: Ranks, source: Source, test: Interactions) -> None:
             f"All {np.count_nonzero(judged):,} users have a NaN or infinite score among their "
             f"candidates ({source.describe()}), so there is nothing to measure. "
             "Hint: look for NaN and infinity in the source; nan_scores='last' ranks NaN last."
+        )
+
+
+def _check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) -> None:
+    """Refuse metrics that need more than lists give; warn of cut-offs beyond all lists."""
+    early = ranks.ends_early
+    if not early.any():
+        return
+    whole = [str(metric) for metric in metrics if metric.definition.needs_whole_ranking]
+    if whole:
+        user = int(np.argmax(early))
+        name = user if test.user_ids is None else ids.show(test.user_ids, user)
+        n, depth = ranks.n_candidates[user], ranks.depth[user]
+        found = (
+            f"nothing says how many items there were beyond the {depth:,} in the list of user "
+            f"{name}. Hint: if the lists are complete, pass catalogue= (the number of items, or "
+            "their ids)"
+            if n < 0
+            else f"the list of user {name} ends after {depth:,} of {n:,} items. Hint: ask for "
+            "metrics with a cut-off"
+        )
+        raise InputError(f"{' and '.join(whole)} need the whole ranking, but {found}.")
+    longest = int(ranks.depth.max())
+    beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
+    if beyond:
+        warn(
+            f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
+            f"which has {longest:,} items; the missing places are misses."
         )
 
 

@@ -38,10 +38,16 @@ COUNTS = {
     "items_unknown": "items of test that the source does not know (they rank last)",
     "relevant_unranked": "relevant rows of test with such items",
     "relevant_not_candidates": "relevant rows of test with items that are no candidates (misses)",
+    "list_not_candidates": "entries of lists that are no candidates (the rest moves up)",
     "candidates_unknown": "candidates that the source does not know (ignored)",
     "exclude_unknown": "items to exclude that the source does not know (ignored)",
     "candidates_short": "users for whom fewer candidates could be drawn than asked for",
     "users_without_candidates": "users of test without a candidate",
+    "list_users_ignored": "users with a list that are not in test (ignored)",
+    "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
+    "list_train_items": "entries of lists that are also in train (the rest moves up)",
+    "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
+    "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
     "train_test_overlap": "rows of test that are also in train (left out of test)",
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
     "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
@@ -92,7 +98,8 @@ class Evaluation:
     user_ids : [n_users] or None
         In the order of all other arrays; None: users are positions.
     n_relevant, n_candidates, n_excluded : int64 [n_users]
-        Relevant items; items that were ranked; items that were not, being in train.
+        Relevant items; items that were ranked, -1 where unknown; items that
+        were not, being in train.
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
@@ -273,10 +280,10 @@ class Evaluation:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.values)}>"
 
     def __str__(self) -> str:
-        return rendering.to_text(self._table())
+        return rendering.to_text(self.table())
 
     def _repr_html_(self) -> str:
-        return rendering.to_html(self._table())
+        return rendering.to_html(self.table())
 
     def _known(self, metric: str | Metric) -> str:
         name = str(metric)
@@ -297,7 +304,8 @@ class Evaluation:
         self._intervals.update(zip(missing, found, strict=True))
         return [self._intervals[name] for name in names]
 
-    def _table(self) -> rendering.Table:
+    def table(self) -> rendering.Table:
+        """Return what ``print`` shows, for other ways to show it."""
         headers = ["metric", "mean", f"{self.protocol.confidence:.0%} interval", "counted"]
         headers += ["skipped", "why"]
         as_number = self.protocol.undefined != "nan"

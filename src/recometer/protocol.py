@@ -12,7 +12,7 @@ __all__ = ["Protocol"]
 
 # Every rule with a fixed set of values; the others are checked in __post_init__.
 CHOICES: dict[str, tuple[str, ...]] = {
-    "ties": ("expected", "optimistic", "pessimistic", "random", "item", "item_desc"),
+    "ties": ("expected", "optimistic", "pessimistic", "random", "item", "item_desc", "input"),
     "constant_scores": ("undefined", "ties"),
     "nan_scores": ("undefined", "first", "last"),
     "users": ("test", "known"),
@@ -33,7 +33,8 @@ class Protocol:
         Order of items with exactly the same score. ``"expected"``: the exact mean over
         all orders (McSherry & Najork 2008); ``"optimistic"``, ``"pessimistic"``: the
         relevant items first, last; ``"random"``: one order, drawn from the seed and the
-        user's id; ``"item"``, ``"item_desc"``: the lower, the higher item id first.
+        user's id; ``"item"``, ``"item_desc"``: the lower, the higher item id first;
+        ``"input"``: as given, for lists.
     relevant_from
         An item of test is relevant from this value on; None: when its value is not 0.
     undefined
@@ -69,9 +70,9 @@ class Protocol:
     """
 
     name: str = "recometer"
-    ties: Literal["expected", "optimistic", "pessimistic", "random", "item", "item_desc"] = (
-        "expected"
-    )
+    ties: Literal[
+        "expected", "optimistic", "pessimistic", "random", "item", "item_desc", "input"
+    ] = "expected"
     relevant_from: float | None = None
     undefined: Literal["nan"] | float = "nan"
     constant_scores: Literal["undefined", "ties"] = "undefined"

@@ -43,18 +43,20 @@ class Ranks:
         Candidates with a strictly higher score; 0 is the top of the list, -1 not ranked:
         the source does not know the item, or it lies beyond `depth`.
     tied, before : int64 [n_judged]
-        Other candidates with exactly the same score; those of them with a lower item id.
+        Other candidates with exactly the same score; those of them that come first: the
+        lower item ids, under the rule ``ties="input"`` those given before.
     gain : float64 [n_judged]
         The value in test, 1 where test has none.
     relevant : bool [n_judged]
     n_relevant : int64 [n_users]
         Relevant items of the user, those that could not be ranked included.
     n_candidates : int64 [n_users]
-        Items that were ranked, after exclusion.
+        Items that were ranked, after exclusion; -1 where nobody said how many there are
+        (lists without a catalogue).
     n_excluded : int64 [n_users]
     depth : int64 [n_users]
         Places that are known for certain: `n_candidates`, or less where only the top of
-        the list was asked for.
+        the list was asked for or given.
     flags : uint32 [n_users]
         `UserFlag` bits.
     counts : mapping of str to int
@@ -95,3 +97,12 @@ class Ranks:
     def n_users(self) -> int:
         """Number of users."""
         return len(self.indptr) - 1
+
+    @property
+    def ends_early(self) -> npt.NDArray[np.bool_]:
+        """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
+        known = (self.flags & np.uint32(UserFlag.KNOWN)) != 0
+        early: npt.NDArray[np.bool_] = known & (
+            (self.n_candidates < 0) | (self.depth < self.n_candidates)
+        )
+        return early

@@ -92,6 +92,74 @@ def test_all_items_are_no_restriction(kind, problem):
         np.testing.assert_array_equal(result.n_excluded, expected.n_excluded)
 
 
+@pytest.mark.parametrize("ties", RULES)
+@given(problem=problems(), as_ids=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
+    scores, test, train, chosen = problem
+    n_users, n_items = scores.shape
+    names = np.array([f"i{item:02}" for item in range(n_items)])
+    users, items = np.divmod(np.arange(scores.size), n_items)
+    if as_ids:
+        test, train, chosen_sets = (
+            rm.Interactions.of(data, user_ids=range(n_users), item_ids=names)
+            for data in (test, train, sp.csr_array(chosen * 1.0))
+        )
+        among = rm.Scores(scores, user_ids=range(n_users), item_ids=names)
+        frame = pl.DataFrame({"user": users, "item": names[items], "score": scores.ravel()})
+        listed, catalogue = names[chosen[0]], names
+        lists = rm.Lists(frame.sample(fraction=1.0, shuffle=True, seed=1))
+    else:
+        among, chosen_sets = rm.Scores(scores), sp.csr_array(chosen * 1.0)
+        listed, catalogue = np.flatnonzero(chosen[0]), n_items
+        order = np.argsort(-scores, axis=1, kind="stable")
+        lists = rm.Lists(order)
+        if ties != "item":
+            return
+    # A list in order has no ties, so it is never constant.
+    options = {"train": train, "metrics": METRICS, "ties": ties, "constant_scores": "ties"}
+    for limits in (
+        {"candidates": listed},
+        {"exclude": listed[:1]},
+        {"candidates": chosen_sets},
+        {"candidates": chosen_sets, "exclude": listed[:1]},
+        {"candidates": rm.SampledCandidates(min(3, n_items - 1), seed=2)},
+    ):
+        try:
+            expected = rm.evaluate(among, test, **limits, **options)
+        except InputError as error:
+            with pytest.raises(InputError, match=str(error)[:12]):
+                rm.evaluate(lists, test, catalogue=catalogue, **limits, **options)
+            continue
+        result = rm.evaluate(lists, test, catalogue=catalogue, **limits, **options)
+        same(result, expected)
+        np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
+
+
+def test_short_lists_among_candidates():
+    lists = rm.Lists({"ann": ["a", "x", "b", "c"], "bob": ["x", "y"], "cat": ["c"]})
+    test = {"ann": ["b"], "bob": ["b"], "cat": ["a"]}
+    result = rm.evaluate(lists, test, exclude=["x", "y"], metrics="rr@3 recall@1")
+    assert result["rr@3"].tolist() == [0.5, 0, 0]
+    assert result.n_candidates.tolist() == [-1, -1, -1]
+    # The lists of candidates tell how many there are; bob's list is a list, although empty now.
+    with pytest.warns(rm.DataWarning, match="beyond every list, the longest of which has 3 items"):
+        result = rm.evaluate(lists, test, candidates=list("abcde"), metrics="rr@3 recall@5")
+    assert result["rr@3"].tolist() == [0.5, 0, 0]
+    assert result.n_candidates.tolist() == [5, 5, 5]
+    assert np.isnan(result["recall@5"]).all()
+    assert result.counts == {"list_not_candidates": 3}
+    assert "entries of lists that are no candidates (the rest moves up): 3" in str(result)
+    sets = {"ann": ["a", "b", "x"], "bob": ["b", "z"], "cat": ["a", "c"]}
+    result = rm.evaluate(lists, test, candidates=sets, metrics="rr@3")
+    assert result["rr@3"].tolist() == [1 / 3, 0, 0]
+    assert result.n_candidates.tolist() == [3, 2, 2]
+    with pytest.raises(InputError, match=r"needs to know the items to draw from.*catalogue="):
+        rm.evaluate(lists, test, candidates=rm.SampledCandidates(1), metrics="rr@3")
+    with pytest.raises(InputError, match="needs the ranks of all candidates"):
+        rm.evaluate(lists, test, candidates=sets, correction="plug_in", metrics="rr@3")
+
+
 @pytest.fixture(scope="module")
 def case():
     """A larger problem, with ids in an order of their own."""

@@ -31,14 +31,14 @@ Float64 = npt.NDArray[np.float64]
 def precision(groups: Groups, cutoffs: Int64) -> Float64:
     """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
 
-    Without a cut-off, k is the number of candidates. Linear in hits, so tied items count
+    Without a cut-off, k is the number of places that are known. Linear in hits, so tied items count
     with their mean.
 
     References
     ----------
     Cleverdon & Keen 1966, Factors Determining the Performance of Indexing Systems.
     """
-    places = np.where(cutoffs == WHOLE, groups.n_candidates[:, np.newaxis], cutoffs)
+    places = np.where(cutoffs == WHOLE, groups.depth[:, np.newaxis], cutoffs)
     return ratio(columns(hits, groups, cutoffs), places)
 
 

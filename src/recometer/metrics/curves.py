@@ -21,6 +21,7 @@ Float64 = npt.NDArray[np.float64]
     formula="share of the pairs (relevant, not relevant) in the right order; tied pairs: half",
     source="Hanley & McNeil 1982",
     cutoff="none",
+    needs_whole_ranking=True,
 )
 def roc_auc(groups: Groups, cutoffs: Int64) -> Float64:
     """Share of the (relevant, non-relevant) pairs of items in the right order; in [0, 1].
@@ -47,6 +48,7 @@ def roc_auc(groups: Groups, cutoffs: Int64) -> Float64:
     formula="(1 / R) * sum over all j of (hits(j) / j) * rel(j)",
     source="Davis & Goadrich 2006 (step rule)",
     cutoff="none",
+    needs_whole_ranking=True,
 )
 def pr_auc(groups: Groups, cutoffs: Int64) -> Float64:
     """Area under the precision-recall curve by the step rule; in [0, 1].

@@ -50,6 +50,8 @@ class MetricDefinition:
         The property of an item that is read: its ``"relevance"`` or its ``"gain"``.
     defined_when_all_relevant
         Whether the metric still says something where every candidate is relevant.
+    needs_whole_ranking
+        Whether a list that ends before the last candidate cannot give the metric.
     """
 
     name: str
@@ -65,6 +67,7 @@ class MetricDefinition:
     cutoff: Literal["required", "optional", "none"]
     reads: Property
     defined_when_all_relevant: bool
+    needs_whole_ranking: bool
 
 
 METRICS: dict[str, MetricDefinition] = {}
@@ -84,6 +87,7 @@ def metric(
     order_free: bool = False,
     reads: Property = "relevance",
     defined_when_all_relevant: bool = False,
+    needs_whole_ranking: bool = False,
 ) -> Callable[[Function], Function]:
     """Register the function below as the metric of its name; see `MetricDefinition`."""
 
@@ -103,6 +107,7 @@ def metric(
             cutoff=cutoff,
             reads=reads,
             defined_when_all_relevant=defined_when_all_relevant,
+            needs_whole_ranking=needs_whole_ranking,
         )
         return function
 

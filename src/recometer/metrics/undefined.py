@@ -163,6 +163,7 @@ class _Rules:
         self.nothing_drawn = corrections.nothing_drawn(ranks) if corrected else None
         self.protocol = protocol
         self.known = self._flag(UserFlag.KNOWN)
+        self.counted = self.known & (ranks.n_candidates >= 0)  # their candidates, that is
         self.user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
 
     def reasons(self, metric: Metric) -> UInt8:
@@ -170,9 +171,8 @@ class _Rules:
         definition, cutoff = metric.definition, metric.cutoff
         result = self.for_all_metrics.copy()
         if definition.order_free:
-            shallow = self.known
-            if cutoff is not None:
-                shallow = shallow & (self.ranks.n_candidates <= cutoff)
+            n, depth = self.ranks.n_candidates, self.ranks.depth
+            shallow = self.counted & (n <= (depth if cutoff is None else cutoff))
             _mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
         if not definition.defined_when_all_relevant:
             _mark(result, self.all_relevant, Reason.ALL_RELEVANT)
@@ -193,7 +193,7 @@ class _Rules:
         if self.nothing_drawn is not None:
             _mark(result, self.known & self.nothing_drawn, Reason.NOTHING_DRAWN)
         # A user whom the source does not know has misses only: there is nothing to rank.
-        few = self.known & (ranks.n_candidates < protocol.min_candidates)
+        few = self.counted & (ranks.n_candidates < protocol.min_candidates)
         _mark(result, few, Reason.FEW_CANDIDATES)
         _mark(result, ranks.n_relevant < protocol.min_positives, Reason.FEW_RELEVANT)
         if not protocol.cold_start:
@@ -210,7 +210,7 @@ class _Rules:
         ranks = self.ranks
         ranked = self._count(ranks.relevant & (ranks.above >= 0))
         # Beyond `depth` relevant candidates may have been left out.
-        return self.known & (ranked >= ranks.depth) & (ranks.n_relevant >= ranks.n_candidates)
+        return self.counted & (ranked >= ranks.depth) & (ranks.n_relevant >= ranks.n_candidates)
 
     @functools.cached_property
     def gains(self) -> tuple[Bool, Bool]:

@@ -144,21 +144,32 @@ class Aligned:
         -------
         int64 [n]
             The item position, in the numbering of `judged`, -1 for what is no candidate of
-            its user. (An item of train may still be one.)
+            its user. Items of the user's train count as if they were candidates.
         """
         found = items.astype(np.int64)
         if self.numbers is not None:
             found = np.where(found >= 0, self.numbers[found], -1)
         if self.candidate_indptr is not None and self.candidates is not None:
-            who = ragged.users_of(self.candidate_indptr)
-            listed = ragged.pairs(who, self.candidates, self.n_items)
-            inside = ragged.among(ragged.pairs(users, found, self.n_items), listed)
+            inside = np.zeros(len(found), bool)
+            for indptr, known in (
+                (self.candidate_indptr, self.candidates),
+                (self.excluded_indptr, self.excluded),
+            ):
+                listed = ragged.pairs(ragged.users_of(indptr), known, self.n_items)
+                inside |= ragged.among(ragged.pairs(users, found, self.n_items), listed)
             found = np.where(inside & (found >= 0), found, -1)
         return found
 
 
-def align(index: SourceIndex, request: Request) -> Aligned:
+def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
     """Match the users and items of test and train with those of a source.
+
+    Parameters
+    ----------
+    index
+    request
+    catalogue : bool [n_items] or None
+        The items from which candidates may be drawn; None: all.
 
     Raises
     ------
@@ -217,7 +228,7 @@ def align(index: SourceIndex, request: Request) -> Aligned:
         counts={name: count for name, count in sorted(counts.items()) if count},
         item=judged,
     )
-    return _choose(aligned, index, sorted_ids, request)
+    return _choose(aligned, index, sorted_ids, request, catalogue)
 
 
 def assemble(
@@ -258,11 +269,17 @@ def assemble(
 
 
 def _choose(
-    aligned: Aligned, index: SourceIndex, sorted_ids: npt.NDArray[Any] | None, request: Request
+    aligned: Aligned,
+    index: SourceIndex,
+    sorted_ids: npt.NDArray[Any] | None,
+    request: Request,
+    catalogue: Bool | None,
 ) -> Aligned:
     """Leave only what `candidates` and `exclude` of the request allow."""
     test, train, wanted = request.test, request.train, request.candidates
     kept = np.ones(aligned.n_items, bool)
+    if catalogue is not None and isinstance(wanted, SampledCandidates):
+        kept = catalogue.copy()
     counts: dict[str, int] = {}
     if isinstance(wanted, Items):
         kept[:] = False

@@ -69,7 +69,7 @@ def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
     who = ragged.users_of(indptr)
     flags = aligned.flags[users]
     if work.check:
-        work.check_user_bias(aligned.rows[users], flags)
+        work.flag_user_bias(aligned.rows[users], flags)
         infinite = np.isinf(scores)
         flags[who[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
         # In the table -inf is no candidate; these users' counts are not read any more.

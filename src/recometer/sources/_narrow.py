@@ -7,6 +7,7 @@ ranks a smaller catalogue and knows no better. Sets per user become a ragged tab
 from __future__ import annotations
 
 import dataclasses
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from recometer.errors import InputError
 from recometer.ragged import among, offsets, pairs, users_of
 from recometer.sources._draw import draw_items
 from recometer.sources.candidates import SampledCandidates
+from recometer.tensors import is_tensor, to_numpy
 
 if TYPE_CHECKING:
     from recometer.sources._align import Aligned
@@ -152,7 +154,7 @@ def draw(
     return _counted(narrowed, candidates_short=short)
 
 
-def mask_scores(aligned: Aligned, users: Int64, scores: Array) -> Array:
+def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
     """Give what is no candidate of its user the score -inf: not a candidate.
 
     Parameters
@@ -160,7 +162,7 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Array) -> Array:
     aligned
     users : int64 [n_batch]
         Users of test.
-    scores : float [n_batch, n_columns]
+    scores : float array or tensor [n_batch, n_columns]
         A column per item row of the source.
     """
     if aligned.candidate_indptr is None or aligned.candidates is None:
@@ -169,6 +171,15 @@ def mask_scores(aligned: Aligned, users: Int64, scores: Array) -> Array:
     who, columns = users_of(indptr), _columns(aligned, aligned.candidates[at])
     if aligned.pool is not None:
         _drain(aligned, users, scores)
+    if is_tensor(scores):
+        torch = sys.modules["torch"]
+        cells = [
+            torch.as_tensor(index.astype(np.int64), device=scores.device)
+            for index in (who, columns)
+        ]
+        masked = torch.full_like(scores, -torch.inf)
+        masked[cells[0], cells[1]] = scores[cells[0], cells[1]]
+        return masked
     masked = np.full_like(scores, -np.inf)
     masked[who, columns] = scores[who, columns]
     return masked
@@ -230,13 +241,14 @@ def _counted(aligned: Aligned, **counts: int) -> Aligned:
     return dataclasses.replace(aligned, counts=aligned.counts | found)
 
 
-def _drain(aligned: Aligned, users: Int64, scores: Array) -> None:
+def _drain(aligned: Aligned, users: Int64, scores: Any) -> None:
     """Take items that the model itself does not rank (-inf) out of the pool."""
-    absent = np.isneginf(scores)
+    absent = scores == -np.inf
+    absent = to_numpy(absent) if is_tensor(absent) else absent
     if aligned.pool is None or not absent.any():
         return
     item = aligned.item if aligned.numbers is None else _renumbered(aligned.numbers, aligned.item)
-    in_pool = np.zeros(scores.shape, bool)
+    in_pool = np.zeros(absent.shape, bool)
     in_pool[:, _columns(aligned, np.arange(aligned.n_items, dtype=np.int32))] = True
     for indptr, items in (
         (aligned.excluded_indptr, aligned.excluded),

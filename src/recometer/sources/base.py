@@ -5,6 +5,9 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
 
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
@@ -23,7 +26,11 @@ class Request:
     test, train
         What should have been recommended, and what must not be recommended again.
     protocol
-        Sources read `relevant_from` and `nan_scores` of it.
+        Sources read `relevant_from`, `nan_scores` and, where the data have an order of their
+        own, whether `ties` is ``"input"``.
+    catalogue
+        The number of items that could be recommended, or their ids as `ids.as_ids` returns
+        them. Sources that score every item do not read it.
     depth
         Only the first so many places matter (None: the whole ranking). A source may then
         leave items beyond unranked.
@@ -39,6 +46,7 @@ class Request:
     test: Interactions
     train: Interactions | None = None
     protocol: Protocol = dataclasses.field(default_factory=Protocol)
+    catalogue: int | npt.NDArray[Any] | None = None
     depth: int | None = None
     threads: int = 1
     progress: bool | None = False
@@ -48,6 +56,9 @@ class Request:
 
 class Source(abc.ABC):
     """Model output that can be ranked."""
+
+    has_input_order: bool = False
+    """Whether items with equal scores stand in an order that was given (``ties="input"``)."""
 
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
