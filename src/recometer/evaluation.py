@@ -41,6 +41,7 @@ COUNTS = {
     "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
     "list_train_items": "entries of lists that are also in train (the rest moves up)",
     "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
+    "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
     "train_test_overlap": "rows of test that are also in train (left out of test)",
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
     "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
@@ -272,10 +273,10 @@ class Evaluation:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.values)}>"
 
     def __str__(self) -> str:
-        return rendering.to_text(self._table())
+        return rendering.to_text(self.table())
 
     def _repr_html_(self) -> str:
-        return rendering.to_html(self._table())
+        return rendering.to_html(self.table())
 
     def _known(self, metric: str | Metric) -> str:
         name = str(metric)
@@ -296,7 +297,8 @@ class Evaluation:
         self._intervals.update(zip(missing, found, strict=True))
         return [self._intervals[name] for name in names]
 
-    def _table(self) -> rendering.Table:
+    def table(self) -> rendering.Table:
+        """Return what ``print`` shows, for other ways to show it."""
         headers = ["metric", "mean", f"{self.protocol.confidence:.0%} interval", "counted"]
         headers += ["skipped", "why"]
         as_number = self.protocol.undefined != "nan"

@@ -6,7 +6,7 @@ import difflib
 import os
 import pathlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from recometer.errors import ColumnError, FileError, InputError
@@ -15,7 +15,15 @@ from recometer.frames import Columns, choose_columns
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXTENSIONS", "check_file", "column_names", "open_file", "read_file"]
+__all__ = [
+    "EXTENSIONS",
+    "check_file",
+    "column_names",
+    "integers",
+    "open_file",
+    "read_columns",
+    "read_file",
+]
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 EXTENSIONS = (".parquet", *SEPARATORS)
@@ -31,6 +39,18 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
         A file that is not there, is empty or damaged, or has an extension that is not read.
     """
     return _scan(pathlib.Path(path)).collect_schema().names()
+
+
+def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
+    """Read some columns of a file, or all; those of text files (CSV, TSV) stay texts.
+
+    Raises
+    ------
+    FileError
+        As `column_names` does.
+    """
+    path = pathlib.Path(path)
+    return _collect(_scan(path), column_names(path) if names is None else names, path)
 
 
 def read_file(
@@ -167,7 +187,7 @@ def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
     )
 
 
-def _collect(table: pl.LazyFrame, names: list[str], path: pathlib.Path) -> pl.DataFrame:
+def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
     import polars as pl
 
     try:
@@ -178,11 +198,11 @@ def _collect(table: pl.LazyFrame, names: list[str], path: pathlib.Path) -> pl.Da
 
 def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:
     if option in ("user", "item"):
-        return _integers(text)
+        return integers(text)
     return _times(text, path) if option == "time" else _floats(text, path)
 
 
-def _integers(text: pl.Series) -> pl.Series:
+def integers(text: pl.Series) -> pl.Series:
     """Return integers if every entry is written as one and nothing would be lost."""
     import polars as pl
 

@@ -16,6 +16,7 @@ __all__ = [
     "Columns",
     "Table",
     "choose_columns",
+    "common_names",
     "find_columns",
     "is_frame",
     "numbers",
@@ -267,10 +268,15 @@ def times(column: Any, what: str) -> npt.NDArray[Any]:
     return array
 
 
-def _guess(option: str, names: list[str]) -> str | None:
-    near = [
+def common_names(option: str, names: Iterable[str]) -> list[str]:
+    """Return which columns have a common name for ``"user"``, ``"item"``, ``"value"``, ..."""
+    return [
         name for name in names if "".join(filter(str.isalnum, name.lower())) in COMMON_NAMES[option]
     ]
+
+
+def _guess(option: str, names: list[str]) -> str | None:
+    near = common_names(option, names)
     if len(near) == 1:
         return near[0]
     optional = option not in REQUIRED
