@@ -10,12 +10,19 @@ import pytest
 import recometer as rm
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["recometer.evaluate", "recometer.sources.factors", "recometer.sources.scores"]
+MODULES = ["recometer.evaluate"]
+MODULES += [f"recometer.sources.{name}" for name in ("factors", "lists", "scores")]
 
 
 def test_the_readme():
     failures, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
     assert tried > 5
+    assert failures == 0
+
+
+def test_the_page_of_lists():
+    failures, tried = doctest.testfile(str(ROOT / "docs/lists.md"), module_relative=False)
+    assert tried > 3
     assert failures == 0
 
 
