@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +114,12 @@ class Inputs:
 
     @contextlib.contextmanager
     def stated(self, model: Model | None = None) -> Iterator[None]:
-        """Let errors speak of the model, of options and of standard input."""
+        """Let errors and warnings speak of the model, of options and of standard input."""
         try:
-            yield
+            with warnings.catch_warnings():
+                if model is not None:
+                    warnings.showwarning = _naming(model, warnings.showwarning)
+                yield
         except RecometerError as error:
             message = as_options(self.stdin.named(str(error)))
             if model is not None:
@@ -214,6 +218,15 @@ class Inputs:
         if not isinstance(found, str):
             found = ", ".join(f"{option} {name!r}" for option, name in found.items() if name)
         self.note(f"{what}: {self.stdin.named(str(file))} ({found})")
+
+
+def _naming(model: Model, show: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that shows warnings with the model's name in front."""
+
+    def show_named(message: Warning | str, *where: Any) -> None:
+        show(f"{model.name}: {message}", *where)
+
+    return show_named
 
 
 def _is_table(path: Path) -> bool:

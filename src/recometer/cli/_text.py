@@ -40,4 +40,5 @@ def as_options(message: str) -> str:
         lambda found: f"--{found[1]}{' none' if found[2] else ''}",
         message,
     )
-    return re.sub(rf"\b({'|'.join(CHOICES)})='(\w+)'", r"--rule \1=\2", message)
+    message = re.sub(rf"\b({'|'.join(CHOICES)})='(\w+)'", r"--rule \1=\2", message)
+    return message.replace("--rule ties=", "--ties ")
