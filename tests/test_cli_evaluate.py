@@ -8,8 +8,10 @@ import io
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import polars as pl
@@ -456,7 +458,7 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
     (folder / "test.csv").write_text(doubled + doubled.splitlines()[1] + "\n", encoding="utf-8")
     result = evaluate("--test", "test.csv", *MF, "--quiet")
     assert result.exit_code == 0
-    assert result.stderr.startswith("Warning: 1 of ")
+    assert result.stderr.startswith("Warning: test: 1 of ")
 
 
 @pytest.mark.parametrize(
@@ -511,6 +513,11 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         ),
         ((*BASIC, "--factors", "mf=users.npy,items.npy,,users.txt"), "mf: Factors has 30 items"),
         ((*BASIC, "--factors", "mf=users.npy,ids.parquet"), "expected factors beside the ids"),
+        ((*BASIC, "--factors", "mf=users.npy,ragged.parquet"), "row 1 (counted from 0) of column"),
+        ((*BASIC, "--factors", "mf=users.npy,empty.parquet"), "but items have 0"),
+        ((*BASIC, "--factors", "mf=users.npy,two.parquet"), "several columns hold lists: a, b"),
+        ((*BASIC, "--factors", "mf=users.npy,items.npy,,odd.parquet"), "no column could hold the"),
+        ((*BASIC, "--factors", "mf=users.npy,lists.parquet,,items.txt"), "has ids of its own"),
         ((*BASIC, *MF, "--user", "usr"), "--user usr: no file has such a column. Hint: Did you"),
         ((*BASIC, *MF, "--value", "score"), "There is no column 'score'"),
         (("--test", "two.csv", *MF), "Hint: pass --value with the name of one, or --value none"),
@@ -532,6 +539,15 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
 )
 def test_stated_failures(folder, arguments: tuple[str, ...], message: str) -> None:
     np.save("flat.npy", np.ones(3))
+    lists = {"lists": [[1.0], [2.0]], "ragged": [[1.0], [1.0, 2.0]], "empty": []}
+    for name, column in lists.items():
+        frame = pl.DataFrame(
+            {"id": range(len(column)), "factors": column},
+            {"id": pl.Int64, "factors": pl.List(pl.Float64)},
+        )
+        frame.write_parquet(f"{name}.parquet")
+    pl.DataFrame({"id": [1], "a": [[1.0]], "b": [[1.0]]}).write_parquet("two.parquet")
+    pl.DataFrame({"x": [1], "y": [2]}).write_parquet("odd.parquet")
     pl.DataFrame({"item_id": [1, 2]}).write_parquet("ids.parquet")
     np.save("narrow.npy", np.ones((30, 3), np.float32))
     for name, text in {
@@ -594,6 +610,32 @@ def test_a_reader_that_leaves_early_gets_no_traceback(folder) -> None:
         process.stdout.read(10)
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
+    # A parent that ignores Ctrl-C (a background job of a shell) hands that down.
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from recometer.cli import main; main()"
+    )
+    copies = folder / "copies"
+    copies.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", script, "evaluate", "--test", "-", *MF],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(copies)},
+    ) as process:
+        deadline = time.monotonic() + 20
+        while not list(copies.glob("*/stdin")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.read() == b"Interrupted.\n"
+        assert process.wait(timeout=20) == 130
+    assert list(copies.iterdir()) == []
 
 
 def test_completion_of_options(folder) -> None:

@@ -163,8 +163,11 @@ def _from_lists(path: Path, column: pl.Series) -> Array:
             f"{lengths[odd] or 'no'} factors, the first row {lengths[0] or 'none'}. "
             "Hint: every row needs equally many."
         )
+    width = int(lengths[0]) if len(lists) else 0
+    if not width:
+        return np.zeros((len(lists), 0))
     flat: Array = lists.explode().to_numpy()
-    return flat.reshape(len(lists), -1)
+    return flat.reshape(len(lists), width)
 
 
 def _from_text(path: Path, known: Array | None) -> pl.Series:

@@ -87,7 +87,7 @@ def _json(results: Results, per_user: bool) -> str:
     }
     # With values per user, an entry a line would be most of the output.
     indent = None if per_user else 2
-    return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+    return json.dumps(content, indent=indent, allow_nan=False)
 
 
 def _model(result: Evaluation, per_user: bool) -> dict[str, Any]:
