@@ -175,7 +175,8 @@ def _from_text(path: Path, known: Array | None) -> pl.Series:
 
     check_file(path)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines(): it also splits at characters that an id may hold.
+        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(
             f"{path} cannot be read as text: {error}. Hint: it must be UTF-8."
