@@ -15,6 +15,7 @@ from recometer.errors import (
     InputError,
     InputTypeError,
     InternalError,
+    ModelError,
     RecometerError,
     UnknownNameError,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "Interactions",
     "InternalError",
     "Lists",
+    "ModelError",
     "Protocol",
     "Ranks",
     "RecometerError",

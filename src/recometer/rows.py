@@ -17,6 +17,7 @@ from recometer.errors import FileError, InputError, InputTypeError
 from recometer.files import read_file
 from recometer.frames import is_frame, numbers, read_frame, times
 from recometer.ids import as_ids, encode, show
+from recometer.tensors import is_tensor, to_numpy
 
 __all__ = ["Options", "Rows", "as_positions", "ascending", "read_rows"]
 
@@ -136,8 +137,8 @@ def _read(data: Any, options: Options) -> Rows:
         return _from_sparse(data, options)
     if isinstance(data, Mapping):
         return _from_dict(data, options)
-    if _is_tensor(data):
-        data = _to_numpy(data)
+    if is_tensor(data):
+        data = to_numpy(data)
     if isinstance(data, np.ndarray):
         # A masked entry is one that is not there.
         return _from_array(np.asarray(np.ma.filled(data, 0)), options)
@@ -240,7 +241,7 @@ def _from_edges(index: npt.NDArray[Any], options: Options) -> Rows:
 
 
 def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    array = _to_numpy(entries) if _is_tensor(entries) else np.asarray(entries)
+    array = to_numpy(entries) if is_tensor(entries) else np.asarray(entries)
     if array.shape != shape:
         raise InputError(
             f"{name}= must be an array with an entry per edge, of shape {shape}, "
@@ -308,13 +309,3 @@ def _sorted_ids(ids: object, n: int, what: str) -> tuple[Int64, npt.NDArray[Any]
 
 def _is_sorted(codes: Int64) -> bool:
     return bool((codes[1:] > codes[:-1]).all())
-
-
-def _is_tensor(data: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(data, torch.Tensor)
-
-
-def _to_numpy(tensor: Any) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = tensor.detach().cpu().numpy()
-    return array
