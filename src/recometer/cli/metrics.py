@@ -87,12 +87,13 @@ def _explain(definition: MetricDefinition) -> None:
     for label, line in (
         ("Formula", definition.formula),
         ("Cut-off", CUTOFFS[definition.cutoff].format(definition.name)),
-        ("Reads", READS[definition.reads]),
+        ("Reads", READS.get(definition.reads, "")),
         ("Range", f"{_bound(definition.lower)} to {_bound(definition.upper)}; {direction}"),
         ("Order", f"within the first k places {order}"),
         ("Source", definition.source),
     ):
-        say(f"{label:<{LABEL}}", line)
+        if line:
+            say(f"{label:<{LABEL}}", line)
 
 
 def _bound(value: float) -> str:
