@@ -10,7 +10,12 @@ import pytest
 import recometer as rm
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["recometer.evaluate", "recometer.sources.factors", "recometer.sources.scores"]
+MODULES = [
+    "recometer.evaluate",
+    "recometer.sources.factors",
+    "recometer.sources.pairs",
+    "recometer.sources.scores",
+]
 
 
 def test_the_readme():

@@ -20,7 +20,7 @@ from recometer.interactions import Interactions
 from recometer.metrics import undefined
 from recometer.metrics.registry import METRICS, Metric, parse
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks, Ratings, UserFlag
 from recometer.sources.base import Request, Source
 from recometer.tasks import resolve_threads
 from recometer.version import __version__
@@ -33,7 +33,7 @@ PROTOCOLS = {"recometer": Protocol()}
 
 def evaluate(
     source: Source,
-    test: object,
+    test: object = None,
     *,
     train: object = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
@@ -55,7 +55,8 @@ def evaluate(
         What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``.
     test
         What should have been recommended: an `Interactions`, or what `Interactions.of`
-        takes (a SciPy sparse matrix, a data frame, a file, ...).
+        takes (a SciPy sparse matrix, a data frame, a file, ...). None where the truth comes
+        with the source: ``rm.Pairs(frame, ...)``.
     train
         What must not be recommended again, likewise; None: nothing.
     metrics
@@ -86,7 +87,8 @@ def evaluate(
     InputError
         Data that do not fit, an empty test, a cut-off below 1, users of test none of whom
         is known, scores none of which can be ranked because they are NaN or infinite, or
-        metrics that the source cannot give (of the whole ranking, where lists end early).
+        metrics that the source cannot give (of the whole ranking, where lists end early; of
+        ratings, where there are none).
     InputTypeError
         An object of a kind that is not understood, or ids that cannot be matched.
     UnknownNameError
@@ -120,7 +122,7 @@ def evaluate(
     known_items = _catalogue(catalogue)
     seed = _seed(seed)
     threads = resolve_threads(threads)
-    test = Interactions.of(test)
+    test = _test(source, test)
     train = None if train is None else Interactions.of(train)
     if test.n_users == 0 or len(test) == 0:
         raise InputError(
@@ -130,16 +132,19 @@ def evaluate(
     read = time.perf_counter()
 
     request = Request(test, train, settled, known_items, _depth(requested), threads, progress)
-    ranks = source.rank(request)
+    ratings = _ratings(source, request, requested)
+    ranks = source.rank(request) if ratings is None else ratings.ranks
     _check_ranks(ranks, source, test)
     _check_length(ranks, requested, test)
+    shorter = _check_cutoffs(ranks, source, requested)
     ranked = time.perf_counter()
 
     arrays = {"source": source.arrays(), "test": _arrays(test), "train": _arrays(train)}
     # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
     with Fingerprinting(arrays) as fingerprinting:
         keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
-        values, reasons = undefined.compute(ranks, requested, settled, seed, keys)
+        values, reasons = undefined.compute(ranks, requested, settled, seed, keys, ratings)
+        over_rows = undefined.compute_over_rows(ratings, requested, settled) if ratings else {}
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
     descriptions = {"source": source.describe(), "test": repr(test)}
@@ -156,7 +161,7 @@ def evaluate(
         metrics=requested,
         protocol=settled,
         seed=seed,
-        counts={**ranks.counts, **_duplicates(test=test, train=train)},
+        counts={**ranks.counts, **shorter, **_duplicates(test=test, train=train)},
         definitions=_definitions(requested),
         timings={
             "reading": read - begin,
@@ -169,6 +174,7 @@ def evaluate(
             name: {"description": description, "fingerprints": fingerprints[name]}
             for name, description in descriptions.items()
         },
+        over_rows=over_rows,
     )
 
 
@@ -180,10 +186,13 @@ def _check_source(source: object) -> None:
     elif isinstance(source, tuple | list):
         hint = (
             "rm.Factors(user_factors, item_factors) takes factor matrices, "
-            "rm.Lists(recommendations) lists."
+            "rm.Lists(recommendations) lists, rm.Pairs(predictions) Surprise's predictions."
         )
     elif isinstance(source, dict | str) or hasattr(source, "columns"):
-        hint = "rm.Lists(recommendations) takes lists of recommended items."
+        hint = (
+            "rm.Lists(recommendations) takes lists of recommended items, rm.Pairs(frame) scored "
+            "pairs with the truth beside them."
+        )
     elif isinstance(source, Callable):  # type: ignore[arg-type]
         hint = "rm.Scores(function, n_users=..., n_items=...) takes a function of user rows."
     elif getattr(source, "ndim", None) == 2:
@@ -192,10 +201,68 @@ def _check_source(source: object) -> None:
             "rm.Factors(user_factors, item_factors) factor matrices."
         )
     else:
-        hint = "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...)."
+        hint = (
+            "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...); "
+            "rm.Scores.from_model(model) knows fitted models of some libraries."
+        )
     raise InputTypeError(
         f"The source to evaluate is of type {type(source).__name__}, which is none. Hint: {hint}"
     )
+
+
+def _test(source: Source, test: object) -> Interactions:
+    """Return what should have been recommended, which stands in one place."""
+    beside = source.test()
+    if test is None:
+        if beside is None:
+            raise InputError(
+                f"There is no test, and the source ({source.describe()}) has no truth of its own. "
+                "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) brings its own."
+            )
+        return beside
+    if beside is not None:
+        raise InputError(
+            f"test was given, but the source ({source.describe()}) brings the truth itself. Hint: "
+            "leave test out, or give Pairs relevance=False, rating=False."
+        )
+    return Interactions.of(test)
+
+
+def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:
+    """Ask for ratings where a metric reads them."""
+    wanted = [metric for metric in metrics if metric.definition.record == "ratings"]
+    if not wanted:
+        return None
+    ratings = source.ratings(request)
+    if ratings is None:
+        raise InputError(
+            f"The metric {str(wanted[0])!r} reads predicted and true ratings, which the source "
+            f"({source.describe()}) does not give. Hint: rm.Pairs(frame, score=..., rating=...)."
+        )
+    for metric in wanted:
+        if metric.definition.reads == "relevance" and ratings.threshold is None:
+            raise InputError(
+                f"The metric {str(metric)!r} needs to know from which rating on an item is "
+                f"relevant, and the source ({source.describe()}) does not say. Hint: "
+                "rm.Pairs(..., threshold=3.5)."
+            )
+    return ratings
+
+
+def _check_cutoffs(ranks: Ranks, source: Source, metrics: Iterable[Metric]) -> dict[str, int]:
+    """Refuse cut-offs above the number of given rows; count users who have fewer."""
+    cutoffs = [metric.cutoff for metric in metrics if metric.cutoff is not None]
+    if not ranks.any_cutoff or not cutoffs:
+        return {}
+    deepest, most = max(cutoffs), int(ranks.n_candidates.max(initial=0))
+    if deepest > most:
+        name = next(str(metric) for metric in metrics if metric.cutoff == deepest)
+        raise InputError(
+            f"The cut-off of {name} is above the number of rows: no user of the source "
+            f"({source.describe()}) has more than {most:,}. Hint: ask for @{most} at most."
+        )
+    shorter = (ranks.n_candidates < deepest) & ((ranks.flags & UserFlag.KNOWN) != 0)
+    return {"users_below_cutoff": int(np.count_nonzero(shorter))} if shorter.any() else {}
 
 
 def _protocol(protocol: str | Protocol, rules: Mapping[str, Any]) -> Protocol:

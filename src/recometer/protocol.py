@@ -37,7 +37,7 @@ class Protocol:
     relevant_from
         An item of test is relevant from this value on; None: when its value is not 0.
     undefined
-        What an undefined value becomes: ``"nan"``, or a number. The reason is kept.
+        What an undefined value becomes: ``"nan"`` (or NaN), or a number. The reason is kept.
     constant_scores
         A user whose candidates all have the same score is ``"undefined"``, or one tie
         group (``"ties"``).
@@ -93,6 +93,8 @@ class Protocol:
             raise InputError(f"confidence={self.confidence!r} must lie between 0 and 1.")
         if self.relevant_from is not None and not _is_number(self.relevant_from):
             raise InputError(f"relevant_from={self.relevant_from!r} must be a number or None.")
+        if isinstance(self.undefined, float) and math.isnan(self.undefined):
+            object.__setattr__(self, "undefined", "nan")
         if self.undefined != "nan" and not _is_number(self.undefined):
             raise InputError(f"undefined={self.undefined!r} must be 'nan' or a number.")
 

@@ -28,6 +28,7 @@ READS = {
     "relevance": "whether an item is relevant: its value in test is not 0, or at least that of "
     "--relevant-from",
     "gain": "an item's gain: its value in test, 1 where test has none",
+    "ratings": "predicted beside true ratings, which rm.Pairs has (in Python)",
 }
 
 
@@ -82,14 +83,15 @@ def _explain(definition: MetricDefinition) -> None:
     for paragraph in text.replace("`", "").strip().split("\n\n"):
         say("", " ".join(paragraph.split()))
         typer.echo()
+    ranks = definition.record == "ranks"
     direction = "higher is better" if definition.higher_is_better else "lower is better"
     order = "it makes no difference" if definition.order_free else "it matters"
     for label, line in (
         ("Formula", definition.formula),
         ("Cut-off", CUTOFFS[definition.cutoff].format(definition.name)),
-        ("Reads", READS.get(definition.reads, "")),
+        ("Reads", READS.get(definition.reads if ranks else "ratings", "")),
         ("Range", f"{_bound(definition.lower)} to {_bound(definition.upper)}; {direction}"),
-        ("Order", f"within the first k places {order}"),
+        ("Order", f"within the first k places {order}" if ranks else ""),
         ("Source", definition.source),
     ):
         if line:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks
+from recometer.ranks import Ranks, Ratings
 
 __all__ = ["Request", "Source"]
 
@@ -57,6 +57,14 @@ class Source(abc.ABC):
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed."""
+
+    def test(self) -> Interactions | None:
+        """Return the truth where it comes with the output; None: `evaluate` is given it."""
+        return None
+
+    def ratings(self, request: Request) -> Ratings | None:
+        """Return predicted beside true ratings; None: the source has none."""
+        return None
 
     @abc.abstractmethod
     def describe(self) -> str:

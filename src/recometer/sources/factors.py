@@ -172,12 +172,11 @@ class Factors(Source):
 
         score = _torch.scorer(self._users, self._items, self._item_bias)
 
-        # The device does one thing after the other, whatever the number of threads here.
-        request = dataclasses.replace(request, threads=1)
         return rank_batches(
             aligned,
             lambda users: score(aligned.rows[users]),
-            request,
+            _torch.one_at_a_time(request),
+            n_columns=len(self._items),
             bytes_per_batch=_torch.BLOCK_BYTES,
             ahead=False,
         )
