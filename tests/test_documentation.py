@@ -12,6 +12,7 @@ import recometer as rm
 ROOT = Path(__file__).parents[1]
 MODULES = [
     "recometer.evaluate",
+    "recometer.sources.candidates",
     "recometer.sources.factors",
     "recometer.sources.pairs",
     "recometer.sources.scores",
@@ -20,6 +21,12 @@ MODULES = [
 
 def test_the_readme():
     failures, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert tried > 5
+    assert failures == 0
+
+
+def test_the_page_of_candidates():
+    failures, tried = doctest.testfile(str(ROOT / "docs/candidates.md"), module_relative=False)
     assert tried > 5
     assert failures == 0
 

@@ -24,6 +24,7 @@ from recometer.evaluation import Evaluation, load
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
+from recometer.sources.candidates import SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
@@ -46,6 +47,7 @@ __all__ = [
     "Protocol",
     "Ranks",
     "RecometerError",
+    "SampledCandidates",
     "Scores",
     "UnknownNameError",
     "UserFlag",

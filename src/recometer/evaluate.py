@@ -17,11 +17,18 @@ from recometer.errors import InputError, InputTypeError, UnknownNameError, did_y
 from recometer.evaluation import Evaluation
 from recometer.fingerprints import Fingerprinting
 from recometer.interactions import Interactions
-from recometer.metrics import undefined
+from recometer.metrics import corrections, undefined
 from recometer.metrics.registry import METRICS, Metric, parse
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, UserFlag
 from recometer.sources.base import Request, Source
+from recometer.sources.candidates import (
+    Candidates,
+    Items,
+    SampledCandidates,
+    read_candidates,
+    read_items,
+)
 from recometer.tasks import resolve_threads
 from recometer.version import __version__
 
@@ -36,6 +43,8 @@ def evaluate(
     test: object = None,
     *,
     train: object = None,
+    candidates: object = None,
+    exclude: object = None,
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
@@ -46,8 +55,9 @@ def evaluate(
 ) -> Evaluation:
     """Measure how well model output finds what users went on to choose.
 
-    The whole catalogue is ranked for each user, less the user's items in train; the
-    formulas are in `Evaluation.definitions` and in the documentation.
+    The whole catalogue is ranked for each user, less the user's items in train (and what
+    `candidates` and `exclude` leave out). The formulas are in `Evaluation.definitions` and in
+    the documentation.
 
     Parameters
     ----------
@@ -59,6 +69,15 @@ def evaluate(
         with the source: ``rm.Pairs(frame, ...)``.
     train
         What must not be recommended again, likewise; None: nothing.
+    candidates
+        What may be recommended; None: the whole catalogue. A list of items (ids, or positions
+        where the source has no ids) is for all users; an `Interactions`, or what
+        `Interactions.of` takes, holds a set for each user (values do not matter); and
+        `SampledCandidates` draws one. A relevant item that is no candidate is a miss, and
+        counted. Where sets per user are a sample, the values are not those of the whole
+        catalogue, which the result says; see the rule `correction`.
+    exclude
+        A list of items that must not be recommended to anybody.
     metrics
         Names with cut-offs, for instance ``"ndcg@10 recall@5,10,50 ap@1..10 roc_auc"``.
     protocol
@@ -124,6 +143,9 @@ def evaluate(
     threads = resolve_threads(threads)
     test = _test(source, test)
     train = None if train is None else Interactions.of(train)
+    chosen = read_candidates(candidates)
+    never = None if exclude is None else read_items(exclude, "exclude")
+    corrections.check(requested, settled, _is_uniform(chosen))
     if test.n_users == 0 or len(test) == 0:
         raise InputError(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
@@ -131,15 +153,23 @@ def evaluate(
         )
     read = time.perf_counter()
 
-    request = Request(test, train, settled, known_items, _depth(requested), threads, progress)
+    corrected = settled.correction != "none"
+    depth = None if corrected else _depth(requested)
+    request = Request(test, train, settled, known_items, depth, threads, progress, chosen, never)
     ratings = _ratings(source, request, requested)
     ranks = source.rank(request) if ratings is None else ratings.ranks
     _check_ranks(ranks, source, test)
     _check_length(ranks, requested, test)
     shorter = _check_cutoffs(ranks, source, requested)
+    if corrected and (ranks.ends_early.any() or (ranks.pool is not None and ranks.pool.min() < 0)):
+        raise InputError(
+            f"correction={settled.correction!r} needs the ranks of all candidates, and the number "
+            f"of items that they were drawn from: {source.describe()} gives lists alone."
+        )
     ranked = time.perf_counter()
 
     arrays = {"source": source.arrays(), "test": _arrays(test), "train": _arrays(train)}
+    arrays |= {"candidates": _arrays(chosen), "exclude": _arrays(never)}
     # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
     with Fingerprinting(arrays) as fingerprinting:
         keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
@@ -148,8 +178,15 @@ def evaluate(
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
     descriptions = {"source": source.describe(), "test": repr(test)}
-    if train is not None:
-        descriptions["train"] = repr(train)
+    for name, given in (("train", train), ("candidates", chosen), ("exclude", never)):
+        if given is not None:
+            descriptions[name] = repr(given)
+    inputs: dict[str, dict[str, Any]] = {
+        name: {"description": description, "fingerprints": fingerprints[name]}
+        for name, description in descriptions.items()
+    }
+    if ranks.pool is not None:
+        inputs["candidates"]["warning"] = _warning(chosen, settled)
     return Evaluation(
         values=values,
         reasons=reasons,
@@ -170,10 +207,7 @@ def evaluate(
             "total": time.perf_counter() - begin,
         },
         versions=_versions(),
-        inputs={
-            name: {"description": description, "fingerprints": fingerprints[name]}
-            for name, description in descriptions.items()
-        },
+        inputs=inputs,
         over_rows=over_rows,
     )
 
@@ -323,11 +357,36 @@ def _depth(metrics: Iterable[Metric]) -> int | None:
     return max(known) if len(known) == len(cutoffs) else None
 
 
-def _arrays(interactions: Interactions | None) -> dict[str, object]:
-    if interactions is None:
+def _is_uniform(candidates: Candidates | None) -> bool | None:
+    """Return whether users have uniformly drawn candidates; None: they have no sets at all."""
+    if isinstance(candidates, SampledCandidates):
+        return candidates.by == "uniform"
+    return True if isinstance(candidates, Interactions) else None
+
+
+def _warning(candidates: Candidates | None, protocol: Protocol) -> str:
+    """Say what values of candidate sets are worth."""
+    if protocol.correction != "none":
+        return (
+            "The values are estimates of those of the whole catalogue, from the ranks among "
+            f"sampled candidates (correction={protocol.correction!r}). Without candidates= they "
+            "would be exact."
+        )
+    sampled = "these are" if isinstance(candidates, SampledCandidates) else "if these are"
+    return (
+        f"Ranked among candidates of each user, not the whole catalogue: {sampled} a sample, the "
+        "values are too high, and may put systems in another order than the whole catalogue does "
+        "(Krichene & Rendle 2020). Leave candidates= out, or see correction=."
+    )
+
+
+def _arrays(data: Candidates | None) -> dict[str, object]:
+    if isinstance(data, Items):
+        return {"items": data.ids}
+    if not isinstance(data, Interactions):
         return {}
     names = ("indptr", "items", "values", "user_ids", "item_ids")
-    return {name: getattr(interactions, name) for name in names}
+    return {name: getattr(data, name) for name in names}
 
 
 def _check_ranks(ranks: Ranks, source: Source, test: Interactions) -> None:

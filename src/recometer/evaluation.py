@@ -37,13 +37,18 @@ COUNTS = {
     "users_unknown": "users of test that the source does not know",
     "items_unknown": "items of test that the source does not know (they rank last)",
     "relevant_unranked": "relevant rows of test with such items",
+    "relevant_not_candidates": "relevant rows of test that are no candidates (misses)",
+    "list_not_candidates": "entries of lists that are no candidates (the rest moves up)",
+    "candidates_unknown": "candidates that the source does not know (ignored)",
+    "exclude_unknown": "items to exclude that the source does not know (ignored)",
+    "candidates_short": "users for whom fewer candidates could be drawn than asked for",
+    "users_without_candidates": "users of test without a candidate",
     "list_users_ignored": "users with a list that are not in test (ignored)",
     "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
     "list_train_items": "entries of lists that are also in train (the rest moves up)",
     "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
     "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
     "train_test_overlap": "rows of test that are also in train (left out of test)",
-    "relevant_not_candidates": "relevant rows of test that are no candidates (they rank last)",
     "rows_without_truth": "rows of the source without a true rating or relevance (left out)",
     "users_below_cutoff": "users with fewer rows than a cut-off (the missing places are misses)",
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
@@ -114,7 +119,8 @@ class Evaluation:
     versions
         Of recometer, Python, NumPy, and the platform.
     inputs
-        Of source, test and train: a description, and the SHA-256 of their arrays.
+        Of source, test, train and candidates: a description, the SHA-256 of their arrays, and
+        perhaps a warning.
     over_rows
         Metrics of ratings over the rows of all users together: what most tables call the
         RMSE is ``result.over_rows["rmse"]``. (For fcp: over the pairs of all users.)
@@ -333,6 +339,11 @@ class Evaluation:
         if self.over_rows:
             values = " ".join(f"{name} {value:.4f}" for name, value in self.over_rows.items())
             notes.append(f"over the rows of all users: {values}")
+        notes += [
+            f"Warning: {described['warning']}"
+            for described in self.inputs.values()
+            if "warning" in described
+        ]
         notes += [
             f"{COUNTS.get(name, name)}: {count:,}" for name, count in self.counts.items() if count
         ]

@@ -66,6 +66,10 @@ class Ranks:
     any_cutoff : bool
         Cut-offs up to the number of candidates say something for every metric: the
         candidates were given one by one, not all that there are.
+    pool : int64 [n_users] or None
+        Where users have candidates of their own, which may be a sample: the items of the
+        catalogue that are neither in train nor in test of the user, from which the candidates
+        that are not judged were taken. None: the whole catalogue was ranked.
     """
 
     indptr: Int64
@@ -82,6 +86,7 @@ class Ranks:
     flags: npt.NDArray[np.uint32]
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     any_cutoff: bool = False
+    pool: Int64 | None = None
 
     def __post_init__(self) -> None:
         n_judged = int(self.indptr[-1])

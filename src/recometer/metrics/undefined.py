@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InternalError
+from recometer.metrics import corrections
 from recometer.metrics.ratings import Predictions, over_rows
 from recometer.metrics.registry import METRICS, Metric, MetricDefinition
 from recometer.protocol import Protocol
@@ -62,6 +63,7 @@ class Reason(enum.IntEnum):
     NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
     NO_VARIANCE = 22, "all true ratings are the same"
     NO_PAIRS = 23, "no two true ratings differ"
+    NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
 
 
 def compute(
@@ -135,6 +137,7 @@ def _compute_block(
     ratings: Ratings | None,
 ) -> None:
     """Fill in the values and reasons of a block of users."""
+    corrected = protocol.correction != "none"
     rules = _Rules(ranks, protocol)
     rating_rules = None if ratings is None else _RatingRules(ratings, protocol)
 
@@ -156,9 +159,14 @@ def _compute_block(
             reasons_of = rating_rules.reasons
             ranked = groups_by("relevance") if definition.reads == "relevance" else None
             record = rating_rules.predictions(definition, ranked)
-        table = definition.function(record, np.array(cutoffs, np.int64))
-        # Sums over tied groups may pass a bound by their rounding.
-        table = np.clip(table, definition.lower, definition.upper)
+        depths = np.array(cutoffs, np.int64)
+        if corrected:
+            groups = groups_by(definition.reads)
+            table = corrections.compute(name, ranks, groups, depths, protocol)
+        else:
+            table = definition.function(record, depths)
+            # Sums over tied groups may pass a bound by their rounding.
+            table = np.clip(table, definition.lower, definition.upper)
         for column, metric in enumerate(wanted):
             reason = reasons_of(metric)
             why[str(metric)][:] = reason
@@ -172,7 +180,9 @@ class _Rules:
     """The rules for undefined values, applied to some users."""
 
     def __init__(self, ranks: Ranks, protocol: Protocol) -> None:
-        self.ranks = ranks
+        corrected = protocol.correction != "none"
+        self.ranks = corrections.whole(ranks) if corrected else ranks
+        self.nothing_drawn = corrections.nothing_drawn(ranks) if corrected else None
         self.protocol = protocol
         self.known = self._flag(UserFlag.KNOWN)
         self.counted = self.known & (ranks.n_candidates >= 0)  # their candidates, that is
@@ -202,6 +212,8 @@ class _Rules:
         if protocol.users == "known":
             _mark(result, ~self.known, Reason.UNKNOWN_USER)
         _mark(result, ranks.n_relevant == 0, Reason.NO_RELEVANT)
+        if self.nothing_drawn is not None:
+            _mark(result, self.known & self.nothing_drawn, Reason.NOTHING_DRAWN)
         # A user whom the source does not know has misses only: there is nothing to rank.
         few = self.counted & (ranks.n_candidates < protocol.min_candidates)
         _mark(result, few, Reason.FEW_CANDIDATES)
@@ -351,6 +363,7 @@ def _users(ranks: Ranks, block: slice) -> Ranks:
         n_excluded=ranks.n_excluded[block],
         depth=ranks.depth[block],
         flags=ranks.flags[block],
+        pool=None if ranks.pool is None else ranks.pool[block],
     )
 
 

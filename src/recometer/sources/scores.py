@@ -15,7 +15,7 @@ from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError, InternalError, ModelError
 from recometer.ids import show
 from recometer.ranks import Ranks
-from recometer.sources import _torch
+from recometer.sources import _narrow, _torch
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
 from recometer.sources._prefetch import Prefetch
 from recometer.sources._torch import Counts, Pieces
@@ -357,6 +357,7 @@ class _Work:
     def count(self, users: Int64, scores: Any) -> None:
         """Rank all items for some users of test, whose scores these are."""
         aligned = self.aligned
+        scores = _narrow.mask_scores(aligned, users, scores)
         # The judged items of these users that the source has, as a table of their own.
         judged_indptr, at = ragged.take(aligned.judged_indptr, users)
         who = np.repeat(np.arange(len(users)), np.diff(judged_indptr))
