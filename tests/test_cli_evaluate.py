@@ -531,6 +531,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         ((*LISTS, "--run", "odd.csv", "--score", "pionts"), "--score pionts: no file has such"),
         ((*LISTS, "--run", "texts.csv"), "texts: The user ids of test are of type int"),
         ((*LISTS, "--run", "far.csv"), "does --user name the users' column"),
+        ((*LISTS[:4], *MF, "-m", "rmse"), "Hint: rm.Pairs(frame, score=..., rating=...)"),
         ((*LISTS, *MF, "--ties", "input"), "mf: --ties input keeps the order"),
         ((*LISTS, "--run", "als.parquet", "--catalogue", "no.txt"), "There is no file no.txt"),
         ((*BASIC, *MF, "--out", "test.csv"), "--out test.csv: the folder cannot be made"),

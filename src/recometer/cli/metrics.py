@@ -22,7 +22,7 @@ CUTOFFS = {
     "required": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10",
     "optional": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10; "
     "{0} alone the whole ranking",
-    "none": "none: {0} reads the whole ranking",
+    "none": "{0} takes none",
 }
 READS = {
     "relevance": "whether an item is relevant: its value in test is not 0, or at least that of "
