@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import dataclasses
 import gc
 import json
@@ -169,6 +170,8 @@ def _memory(case: Case, threads: int, repeats: int) -> None:
     evaluate(data.first_users(threads * 2), threads)()
     call = evaluate(data, threads)
     gc.collect()
+    # Memory that is free, but kept for the next allocation, would hide what is allocated.
+    ctypes.CDLL(None).malloc_trim(0)
     _say(ready=True)
     sys.stdin.readline()
     start = time.perf_counter()

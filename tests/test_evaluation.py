@@ -351,7 +351,7 @@ def test_a_saved_result_equals_itself(tmp_path, threads: int | None) -> None:
         (scipy.sparse.eye_array(2), "Hint: rm.Scores(matrix)"),
         (lambda users: None, "Hint: rm.Scores(function, n_users=..., n_items=...)"),
         (Sorting, "Hint: call it with your model's output: rm.Sorting(...)"),
-        (None, "of type NoneType"),
+        (None, "found NoneType"),
     ],
 )
 def test_no_source(source: object, hint: str) -> None:

@@ -128,47 +128,69 @@ def test_thousands_of_judged_and_excluded_items(instruction_set, judged, exclude
             np.testing.assert_array_equal(mine, other)
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
-def test_counts_beyond_what_the_planes_hold_between_two_flushes(instruction_set):
-    """One factorless user with a catalogue longer than a block of packed items."""
-    n_items = 150_000
-    bias = (np.arange(n_items) % 7).astype(np.float32)
-    empty, indptr = np.zeros(0, np.int32), np.array([0, 3])
-    judged = np.array([0, 6, n_items - 1], np.int32)
-    scores = np.ascontiguousarray(bias[judged])
-    counts = [np.zeros(3, np.int64) for _ in range(3)]
-    nothing = np.zeros((n_items, 0), np.float32)
-    _kernel.rank_factors(
-        instruction_set,
-        nothing[:1],
-        nothing,
-        bias,
-        None,
-        0,
-        n_items,
-        np.zeros(2, np.int64),
-        empty,
-        indptr,
-        judged,
-        scores,
-        *counts,
-        NO_LIMIT,
-        False,
-        0,
-        np.zeros(1, np.uint32),
-    )
-    np.testing.assert_array_equal(counts[0], [(bias > s).sum() for s in scores])
-    np.testing.assert_array_equal(counts[1], [(bias == s).sum() - 1 for s in scores])
-    np.testing.assert_array_equal(
-        counts[2], [(bias[:i] == s).sum() for i, s in zip(judged, scores, strict=True)]
-    )
+N_MANY = 150_000
+
+
+def many_scores(constant):
+    """Scores of a catalogue longer than what is counted between two flushes."""
+    scores = np.zeros(N_MANY) if constant else np.arange(N_MANY) % 7.0
+    judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
+    scores[judged[2:-1]] = -np.arange(1, 71)
+    return scores.astype(np.float32), judged
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-@given(seed=st.integers(0, 2**31), limit=st.integers(0, 30), how=st.integers(0, 29))
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("given_scores", [True, False])
+def test_counts_beyond_what_the_planes_hold(instruction_set, constant, given_scores):
+    scores, judged = many_scores(constant)
+    own = np.ascontiguousarray(scores[judged])
+    counts = [np.zeros(len(own), np.int64) for _ in range(3)]
+    tables = (np.zeros(2, np.int64), np.zeros(0, np.int32), np.array([0, len(own)]), judged)
+    flags, nothing = np.zeros(1, np.uint32), np.zeros((N_MANY, 0), np.float32)
+    if given_scores:
+        gone = np.zeros(1, np.int64)
+        rest = (NO_LIMIT, 0, flags, gone)
+        lost = _kernel.rank_scores(
+            instruction_set, scores[None], None, *tables, own, *counts, *rest
+        )
+    else:
+        factors, rest = (nothing[:1], nothing, scores, None), (NO_LIMIT, False, 0, flags)
+        lost = _kernel.rank_factors(
+            instruction_set, *factors, 0, N_MANY, *tables, own, *counts, *rest
+        )
+    assert lost == -1
+    np.testing.assert_array_equal(counts[0], [(scores > s).sum() for s in own])
+    np.testing.assert_array_equal(counts[1], [(scores == s).sum() - 1 for s in own])
+    expected = [(scores[:i] == s).sum() for i, s in zip(judged, own, strict=True)]
+    np.testing.assert_array_equal(counts[2], expected)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+def test_an_item_that_misses_its_own_score_is_reported(instruction_set):
+    scores, judged = many_scores(constant=False)
+    own = np.ascontiguousarray(scores[judged])
+    own[1] += 0.5
+    counts = [np.zeros(len(own), np.int64) for _ in range(3)]
+    tables = (np.zeros(2, np.int64), np.zeros(0, np.int32), np.array([0, len(own)]), judged)
+    nothing, flags = np.zeros((N_MANY, 0), np.float32), np.zeros(1, np.uint32)
+    factors, rest = (nothing[:1], nothing, scores, None), (NO_LIMIT, False, 0, flags)
+    lost = _kernel.rank_factors(instruction_set, *factors, 0, N_MANY, *tables, own, *counts, *rest)
+    assert lost == 1
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@given(
+    seed=st.integers(0, 2**31),
+    limit=st.integers(0, 30),
+    how=st.integers(0, 29),
+    # Many ties in one block of packed items; hardly any in several blocks.
+    shape=st.sampled_from([(2000, 3, 1), (2000, 3, 20), (1500, 200, 3)]),
+)
 @settings(max_examples=60, deadline=None)
-def test_a_limit_keeps_what_lies_within_it(instruction_set, seed, limit, how):
-    problem = Problem(seed, 9, 2000, 3, np.float32, 20, 12, 30, how)
+def test_a_limit_keeps_what_lies_within_it(instruction_set, seed, limit, how, shape):
+    n_items, n_factors, high = shape
+    problem = Problem(seed, 31, n_items, n_factors, np.float32, high, 12, 30, how)
     _, above, tied, before, _ = problem.twin()
     within = above < limit
     for cuts in ((), (700,)):

@@ -134,7 +134,7 @@ def evaluate(
     0.75
     """
     begin = time.perf_counter()
-    _check_source(source)
+    _check_source(source, test)
     requested = tuple(parse(metrics))
     settled = _protocol(protocol, rules)
     _check_input_order(source, settled)
@@ -212,9 +212,13 @@ def evaluate(
     )
 
 
-def _check_source(source: object) -> None:
+def _check_source(source: object, test: object) -> None:
     if isinstance(source, Source):
         return
+    if isinstance(test, Source):
+        raise InputTypeError(
+            "The second argument is a source, the first is not: rm.evaluate(source, test)."
+        )
     if isinstance(source, type) and issubclass(source, Source):
         hint = f"call it with your model's output: rm.{source.__name__}(...)."
     elif isinstance(source, tuple | list):
@@ -240,7 +244,7 @@ def _check_source(source: object) -> None:
             "rm.Scores.from_model(model) knows fitted models of some libraries."
         )
     raise InputTypeError(
-        f"The source to evaluate is of type {type(source).__name__}, which is none. Hint: {hint}"
+        f"What is evaluated must be a source, found {type(source).__name__}. Hint: {hint}"
     )
 
 
@@ -400,11 +404,20 @@ def _check_ranks(ranks: Ranks, source: Source, test: Interactions) -> None:
         )
     judged = known & (ranks.n_relevant > 0)
     unusable = (ranks.flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
-    if judged.any() and unusable[judged].all():
+    n_judged, n_unusable = np.count_nonzero(judged), np.count_nonzero(unusable & judged)
+    hint = (
+        "Hint: look for NaN and infinity in the source, and for factors whose products are too "
+        "large for their dtype; nan_scores='last' ranks NaN last."
+    )
+    if n_judged and n_unusable == n_judged:
         raise InputError(
-            f"All {np.count_nonzero(judged):,} users have a NaN or infinite score among their "
-            f"candidates ({source.describe()}), so there is nothing to measure. "
-            "Hint: look for NaN and infinity in the source; nan_scores='last' ranks NaN last."
+            f"All {n_judged:,} users have a NaN or infinite score among their "
+            f"candidates ({source.describe()}), so there is nothing to measure. {hint}"
+        )
+    if 2 * n_unusable > n_judged:
+        warn(
+            f"{n_unusable:,} of {n_judged:,} users have a NaN or infinite score among their "
+            f"candidates and are left out of the means. {hint}"
         )
 
 

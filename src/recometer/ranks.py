@@ -70,6 +70,8 @@ class Ranks:
         Where users have candidates of their own, which may be a sample: the items of the
         catalogue that are neither in train nor in test of the user, from which the candidates
         that are not judged were taken. None: the whole catalogue was ranked.
+    n_rankable : int64 [n_users] or None
+        Relevant items that are candidates, where `depth` hides how many there are.
     """
 
     indptr: Int64
@@ -87,6 +89,7 @@ class Ranks:
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     any_cutoff: bool = False
     pool: Int64 | None = None
+    n_rankable: Int64 | None = None
 
     def __post_init__(self) -> None:
         n_judged = int(self.indptr[-1])

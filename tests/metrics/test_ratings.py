@@ -274,6 +274,7 @@ def test_rules_about_rankings_do_not_hold():
     np.testing.assert_array_equal(table(result)[0], [0.5, 0.5])
 
 
+@pytest.mark.filterwarnings("ignore:Pairs knows none of the items")
 def test_users_without_training_items():
     result = rm.evaluate(
         rm.Pairs(rows((4, 4), (2, 4)), threshold=3.5),

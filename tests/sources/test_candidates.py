@@ -442,6 +442,7 @@ def test_uniform_draws_are_uniform(n):
     assert np.abs(both - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / n_users)
 
 
+@pytest.mark.filterwarnings("ignore:train has none of the")
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_draws_by_popularity_are_successive_draws(n):
     """Compared with the chance of every set, by the definition of drawing one after another."""

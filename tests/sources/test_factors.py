@@ -284,6 +284,50 @@ def test_exact_scores_agree_with_plain_sorting(seed, ties):
         assert result["rr"][user] == 1 / (first + 1)
 
 
+NAMED = {"user_ids": ["u"], "item_ids": list("abcd")}
+
+
+def test_an_unknown_item_in_train_and_test_leaves_test():
+    source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
+    with pytest.warns(DataWarning, match="Factors knows none of the items .* have in train"):
+        result = rm.evaluate(
+            source, {"u": ["b", "x"]}, train={"u": ["x"]}, metrics="recall@2 ap rprecision"
+        )
+    assert result.mean() == {"recall@2": 1, "ap": 0.5, "rprecision": 0}
+    assert result.counts == {"train_test_overlap": 1}
+
+
+def test_unknown_relevant_items_do_not_make_all_candidates_relevant():
+    source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
+    test = {"u": ["a", "b", "c", "x"]}
+    alone = rm.evaluate(source, test, metrics="precision@2")
+    beside = rm.evaluate(source, test, metrics="precision@2 rr")
+    assert alone["precision@2"].tolist() == beside["precision@2"].tolist() == [1]
+
+
+def test_a_train_or_test_that_matches_nothing_is_not_passed_over():
+    source = rm.Factors([[1.0]], [[3.0], [2.0], [1.0], [0.0]], **NAMED)
+    with pytest.warns(DataWarning, match="train has none of the 1 users of test.*'U'.*'u'"):
+        rm.evaluate(source, {"u": ["a"]}, train={"U": ["b"]}, metrics="rr")
+    with pytest.raises(InputError, match="Factors knows none of the 2 items of test, such as 'A'"):
+        rm.evaluate(source, {"u": ["A", "B"]}, metrics="rr")
+
+
+def test_unknown_users_do_not_depend_on_the_first_row():
+    users, items = np.array([[np.inf], [1.0]]), [[1.0], [2.0], [3.0]]
+    for order in ([0, 1], [1, 0]):
+        names = [["ann", "bob"][row] for row in order]
+        source = rm.Factors(users[order], items, user_ids=names, item_ids=[0, 1, 2])
+        result = rm.evaluate(source, {"bob": [1], "zoe": [0]}, metrics="rr")
+        assert result["rr"].tolist() == [0.5, 0.0]
+
+
+def test_factors_without_users_know_nobody():
+    source = rm.Factors(np.zeros((0, 2)), np.ones((3, 2)), user_ids=[], item_ids=[0, 1, 2])
+    with pytest.raises(InputError, match="none of the 1 users of test"):
+        rm.evaluate(source, {"bob": [1]}, metrics="rr")
+
+
 # ------------------------------------------------------------------ numbers that are not finite
 
 
@@ -304,7 +348,8 @@ def test_a_user_with_such_factors_is_undefined(data, value):
 def test_an_item_with_nan_spares_those_who_have_it_in_training(data):
     items = data.items.copy()
     items[7] = np.nan
-    result = data.evaluate(rm.Factors(data.users, items))
+    with pytest.warns(DataWarning, match="users have a NaN or infinite score"):
+        result = data.evaluate(rm.Factors(data.users, items))
     trained = data.train[:, [7]].toarray()[:, 0] > 0
     assert trained.any()
     defined = ~np.isnan(result["roc_auc"])
@@ -323,7 +368,8 @@ def test_a_user_whose_only_judged_item_has_nan():
 def test_a_user_bias_that_is_not_finite():
     bias = [np.nan, np.inf, 1.0]
     source = rm.Factors(np.ones((3, 1)), [[1.0], [2.0]], user_bias=bias)
-    result = rm.evaluate(source, np.array([[1, 0]] * 3), metrics="rr")
+    with pytest.warns(DataWarning, match="2 of 3 users have a NaN or infinite score"):
+        result = rm.evaluate(source, np.array([[1, 0]] * 3), metrics="rr")
     np.testing.assert_array_equal(result["rr"], [np.nan, np.nan, 0.5])
 
 
@@ -377,6 +423,8 @@ def test_messages_of_the_constructor(data):
         ((users, items), {"item_ids": [1, 2]}, InputError, "300 items, but 2 item_ids"),
         ((users, items), {"user_ids": [1] * 60}, InputError, "distinct, 1 is there twice"),
         ((np.array([["x"]]), items), {}, InputTypeError, "dtype <U1, expected float32"),
+        ((users, sp.csr_array(items)), {}, InputTypeError, r"are sparse.*\.toarray\(\)"),
+        ((np.ma.array(users), items), {}, InputTypeError, r"masked array.*\.filled"),
     ):
         with pytest.raises(error, match=message):
             rm.Factors(*arguments, **options)
@@ -399,6 +447,8 @@ def test_messages_of_shapes_and_ids_that_do_not_fit(data):
     for which, test, train, error, message in (
         (source, data.test[:, :9], None, InputError, "300 items, but test has 9"),
         (source, data.test[:9], None, InputError, "60 users, but test has 9"),
+        (source, data.test.T, None, InputError, "but test has 300. Is it transposed"),
+        (data.test, source, None, InputTypeError, r"rm\.evaluate\(source, test\)"),
         (source, data.test, data.train[:9], InputError, "train has 9 users, but test has 60"),
         (source, data.test, data.train[:, :9], InputError, "300 items, but train has 9"),
         (source, {1: [2]}, None, InputError, "test has user ids, but Factors has none.*Hint"),

@@ -532,8 +532,10 @@ def test_an_evaluation_of_lists_is_saved_and_loaded(tmp_path):
     assert loaded.protocol == result.protocol
 
 
+@pytest.mark.live
 def test_torch_tensors():
-    torch = pytest.importorskip("torch")
+    import torch
+
     assert rr(rm.Lists(torch.tensor(ARRAY)), ARRAY_TEST) == EXPECTED
 
 

@@ -216,8 +216,12 @@ def calc_reco_metrics(
         )
     )
     # A value of zero that is stored counts as relevant here, with a gain of zero.
+    n_relevant = np.diff(ranks.indptr)
     ranks = dataclasses.replace(
-        ranks, relevant=np.ones(len(ranks.item), dtype=bool), n_relevant=np.diff(ranks.indptr)
+        ranks,
+        relevant=np.ones(len(ranks.item), dtype=bool),
+        n_relevant=n_relevant,
+        n_rankable=None if ranks.n_rankable is None else n_relevant,
     )
     cutoffs = np.arange(1 if cumulative else k, k + 1, dtype=np.int64)
     values = _values(ranks, labels, cutoffs, protocol, drawn_seed)

@@ -235,8 +235,10 @@ class _Rules:
     def all_relevant(self) -> Bool:
         """Whether every candidate is relevant."""
         ranks = self.ranks
+        if ranks.n_rankable is not None:
+            return self.counted & (ranks.n_rankable >= ranks.n_candidates)
         ranked = self._count(ranks.relevant & (ranks.above >= 0))
-        # Beyond `depth` relevant candidates may have been left out.
+        # Beyond the end of a list relevant candidates may have been left out.
         return self.counted & (ranked >= ranks.depth) & (ranks.n_relevant >= ranks.n_candidates)
 
     @functools.cached_property
@@ -369,6 +371,7 @@ def _users(ranks: Ranks, block: slice) -> Ranks:
         depth=ranks.depth[block],
         flags=ranks.flags[block],
         pool=None if ranks.pool is None else ranks.pool[block],
+        n_rankable=None if ranks.n_rankable is None else ranks.n_rankable[block],
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ids, ragged
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, warn
 from recometer.interactions import Interactions
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources import _narrow
@@ -188,24 +188,32 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     judged = items if positions is None else positions[items].astype(np.int32)
     gain = np.ones(len(items)) if test.values is None else test.values
     relevant = _relevant(test, request.protocol.relevant_from)
-    if positions is not None:
-        unknown = judged < 0
-        counts["items_unknown"] = int(np.count_nonzero(positions[np.unique(items[unknown])] < 0))
-        counts["relevant_unranked"] = int(np.count_nonzero(unknown & relevant))
-
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
     if train is None:
         excluded_indptr = np.zeros(test.n_users + 1, np.int64)
         excluded = np.zeros(0, np.int32)
     else:
-        excluded_indptr, excluded, trained = _exclude(index, sorted_ids, test, train)
-        flags[trained] |= np.uint32(UserFlag.TRAINED)
-        overlap = _overlap(indptr, judged, excluded_indptr, excluded, index.n_items)
+        excluded_indptr, trained, known = _rows_of(index, sorted_ids, test, train, "train")
+        flags[np.diff(excluded_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
+        overlap = _overlap(indptr, _items_in(train, test), excluded_indptr, trained, train.n_items)
         counts["train_test_overlap"] = int(np.count_nonzero(overlap))
         if counts["train_test_overlap"]:
             keep = ~overlap
             indptr = ragged.offsets(keep, indptr)
             judged, gain, relevant = judged[keep], gain[keep], relevant[keep]
+            items = items[keep]
+        excluded_indptr, excluded = _known_rows(excluded_indptr, trained, known)
+        if len(trained) and not len(excluded):
+            warn(
+                f"{index.what} knows none of the items that users of test have in train: no item "
+                "is left out of a ranking. Hint: are the item ids of train written like those of "
+                f"{index.what}?"
+            )
+    if positions is not None:
+        unknown = judged < 0
+        counts["items_unknown"] = len(np.unique(items[unknown]))
+        counts["relevant_unranked"] = int(np.count_nonzero(unknown & relevant))
+        _check_items(index, sorted_ids, test, items, unknown)
 
     counts["users_unknown"] = int(np.count_nonzero(rows < 0))
     ranked, ranked_indptr, ranked_items = None, indptr, judged
@@ -265,7 +273,13 @@ def assemble(
         flags=flags,
         counts=aligned.counts,
         pool=aligned.pool,
+        n_rankable=None if limit is None else _n_rankable(aligned),
     )
+
+
+def _n_rankable(aligned: Aligned) -> Int64:
+    """Return the relevant items of each user that are candidates."""
+    return np.diff(ragged.offsets(aligned.relevant & (aligned.judged >= 0), aligned.judged_indptr))
 
 
 def _choose(
@@ -290,7 +304,10 @@ def _choose(
         aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
     aligned = _narrow.leave_out(aligned, kept)
     if isinstance(wanted, Interactions):
-        indptr, items, _ = _exclude(index, sorted_ids, test, wanted, "candidates", counts)
+        indptr, items, positions = _rows_of(index, sorted_ids, test, wanted, "candidates")
+        if positions is not None and (positions < 0).any():
+            counts["candidates_unknown"] = int(np.count_nonzero(positions < 0))
+        indptr, items = _known_rows(indptr, items, positions)
         if counts:
             aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
         return _narrow.restrict(aligned, indptr, items)
@@ -355,6 +372,22 @@ def _checked_ids(what: str, name: str, n: int, given: object) -> npt.NDArray[Any
     return array
 
 
+def _check_items(
+    index: SourceIndex,
+    sorted_ids: npt.NDArray[Any] | None,
+    test: Interactions,
+    items: Int32,
+    unknown: Bool,
+) -> None:
+    """Refuse a test without an item that the source knows."""
+    if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
+        raise InputError(
+            f"{index.what} knows none of the {len(np.unique(items)):,} items of test, such as "
+            f"{ids.show(test.item_ids, int(items[0]))}. Hint: its item ids are like "
+            f"{ids.show(sorted_ids, 0)}."
+        )
+
+
 def _relevant(test: Interactions, relevant_from: float | None) -> Bool:
     if test.values is None:
         return np.full(len(test), relevant_from is None or relevant_from <= 1)
@@ -365,9 +398,24 @@ def _sides(name: str, left: str, left_has: bool, right: str, right_has: bool) ->
     has, lacks = (left, right) if left_has else (right, left)
     return InputError(
         f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, and nothing says "
-        f"which is which. Hint: give both sides ids ({name}_ids=... for {lacks}), or make the "
-        f"{name}s of {has} positions (n_users=, n_items= of Interactions.of)."
+        f"which is which. Hint: {_give_ids(name, lacks)} gives it ids; or "
+        f"{_take_ids(name, has)}."
     )
+
+
+def _give_ids(name: str, side: str) -> str:
+    if side in ("test", "train", "candidates"):
+        return f"rm.Interactions.of({side}, {name}_ids=...)"
+    return f"rm.{side}(..., {name}_ids=...)"
+
+
+def _take_ids(name: str, side: str) -> str:
+    if side in ("test", "train", "candidates"):
+        return (
+            f"rm.Interactions.of({side}, n_users=..., n_items=...) reads the users and items of "
+            f"{side} as positions"
+        )
+    return f"leave {name}_ids= of {side} out, so that its {name}s are positions"
 
 
 def _match_users(index: SourceIndex, test: Interactions) -> Int64:
@@ -379,11 +427,16 @@ def _match_users(index: SourceIndex, test: Interactions) -> Int64:
         if index.n_users != test.n_users:
             raise InputError(
                 f"{index.what} has {index.n_users:,} users, but test has {test.n_users:,}. "
-                "Hint: without ids row u of both is the same user; give both sides user ids to "
-                "evaluate some of the users."
+                f"{_transposed(index, test)}Hint: without ids row u of both is the same user; "
+                "give both sides user ids to evaluate some of the users."
             )
         return np.arange(test.n_users)
     return ids.match(test.user_ids, index.user_ids, "user ids of test", f"user ids of {index.what}")
+
+
+def _transposed(index: SourceIndex, data: Interactions) -> str:
+    swapped = (index.n_items, index.n_users) == (data.n_users, data.n_items)
+    return "Is it transposed (rows are users, columns items)? " if swapped else ""
 
 
 def _sorted_items(index: SourceIndex) -> tuple[Int64 | None, npt.NDArray[Any] | None]:
@@ -418,45 +471,73 @@ def _match_items(
     return None if same else matched
 
 
-def _exclude(
+def _rows_of(
     index: SourceIndex,
     sorted_ids: npt.NDArray[Any] | None,
     test: Interactions,
-    train: Interactions,
-    what: str = "train",
-    counts: dict[str, int] | None = None,
-) -> tuple[Int64, Int32, Bool]:
-    """Return the training items of each user of test, and who has any.
+    data: Interactions,
+    what: str,
+) -> tuple[Int64, Int32, Int64 | None]:
+    """Return the rows that `data` has of each user of test, and where its items lie.
 
-    The same for the `candidates`, with a count of the items that the source does not know.
+    Returns
+    -------
+    indptr : int64 [n_users + 1]
+    items : int32
+        As `data` numbers them.
+    positions : int64 [data.n_items] or None
+        Their item positions, -1 for what the source does not know; None: the same.
     """
-    positions = _match_items(index, sorted_ids, train, what)
-    if (train.user_ids is None) != (test.user_ids is None):
-        raise _sides("user", what, train.user_ids is not None, "test", test.user_ids is not None)
-    indptr, items = train.indptr, train.items
-    if train.user_ids is None or test.user_ids is None:
-        if train.n_users != test.n_users:
+    positions = _match_items(index, sorted_ids, data, what)
+    if (data.user_ids is None) != (test.user_ids is None):
+        raise _sides("user", what, data.user_ids is not None, "test", test.user_ids is not None)
+    indptr, items = data.indptr, data.items
+    if data.user_ids is None or test.user_ids is None:
+        if data.n_users != test.n_users:
             raise InputError(
-                f"{what} has {train.n_users:,} users, but test has {test.n_users:,}. Hint: without "
+                f"{what} has {data.n_users:,} users, but test has {test.n_users:,}. Hint: without "
                 "ids row u of both is the same user."
             )
-    elif not np.array_equal(train.user_ids, test.user_ids):
-        users = ids.match(test.user_ids, train.user_ids, "user ids of test", f"user ids of {what}")
+    elif not np.array_equal(data.user_ids, test.user_ids):
+        users = ids.match(test.user_ids, data.user_ids, "user ids of test", f"user ids of {what}")
+        if len(data) and (users < 0).all():
+            warn(
+                f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "
+                f"such as {ids.show(data.user_ids, 0)}, written like those of test, such as "
+                f"{ids.show(test.user_ids, 0)}?"
+            )
         indptr, rows = ragged.take(indptr, users)
         items = items[rows]
-    trained = np.diff(indptr) > 0
-    if positions is not None:
-        if counts is not None and (positions < 0).any():
-            counts[f"{what}_unknown"] = int(np.count_nonzero(positions < 0))
-        items = positions[items].astype(np.int32)
-        keep = items >= 0
-        if not keep.all():
-            indptr, items = ragged.offsets(keep, indptr), items[keep]
-    return indptr, items, trained
+    return indptr, items, positions
 
 
-def _overlap(indptr: Int64, items: Int32, other_indptr: Int64, other: Int32, n_items: int) -> Bool:
-    """Return which items of a user are among the user's other items, both ascending."""
+def _known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[Int64, Int32]:
+    """Return the rows whose items the source knows, by their item positions."""
+    if positions is None:
+        return indptr, items
+    found = positions[items].astype(np.int32)
+    keep = found >= 0
+    return (indptr, found) if keep.all() else (ragged.offsets(keep, indptr), found[keep])
+
+
+def _items_in(data: Interactions, test: Interactions) -> npt.NDArray[np.integer]:
+    """Return the items of test as `data` numbers them, -1 for what is not there."""
+    if data.item_ids is None or test.item_ids is None:
+        return test.items
+    if np.array_equal(data.item_ids, test.item_ids):
+        return test.items
+    codes = ids.match(test.item_ids, data.item_ids, "item ids of test", "item ids of train")
+    return codes[test.items]
+
+
+def _overlap(
+    indptr: Int64,
+    items: npt.NDArray[np.integer],
+    other_indptr: Int64,
+    other: Int32,
+    n_items: int,
+) -> Bool:
+    """Return which items of a user are among the user's other items, which ascend."""
     if not len(items) or not len(other):
         return np.zeros(len(items), bool)
     users = np.repeat(np.arange(len(indptr) - 1) * n_items, np.diff(indptr))

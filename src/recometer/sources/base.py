@@ -76,6 +76,9 @@ class Source(abc.ABC):
     def describe(self) -> str:
         """Say in a line what is evaluated, for instance ``"Factors, 10 x 20, 4 factors"``."""
 
+    def __repr__(self) -> str:
+        return f"<{self.describe()}>"
+
     @abc.abstractmethod
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the scores depend on, by name, for their fingerprints."""

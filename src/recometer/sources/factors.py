@@ -121,7 +121,10 @@ class Factors(Source):
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         n_items, n_factors = self._items.shape
-        users = "everybody" if self._index.n_users is None else _count(self._index.n_users, "user")
+        if self._index.n_users is None:
+            items = _count(n_items, "item")
+            return f"Factors: item biases for everybody, {items}, {self._items.dtype.name}"
+        users = _count(self._index.n_users, "user")
         return (
             f"Factors: {users} x {_count(n_items, 'item')}, {_count(n_factors, 'factor')}, "
             f"{dtype_and_device(self._items)}{self._converted}"
@@ -171,8 +174,7 @@ class Factors(Source):
         """Rank where the factors live: all items for some users at a time."""
         from recometer.sources.scores import rank_batches
 
-        nan_rule = NAN_RULES[request.protocol.nan_scores]
-        _flag_user_bias(self._user_bias, np.maximum(aligned.rows, 0), aligned.flags, nan_rule)
+        _flag_user_bias(self._user_bias, np.maximum(aligned.rows, 0), aligned.flags)
 
         score = _torch.scorer(self._users, self._items, self._item_bias)
 
@@ -257,6 +259,8 @@ class FactorsWork:
             scores = self.scores[mine]
             infinity = np.inf if self.nan_rule == NAN_FIRST else -np.inf
             scores[np.isnan(scores)] = infinity
+        if not self.check and not np.isfinite(self.scores[mine]).all():
+            raise InternalError("A score is not finite though no factor is too large.")
         step = self._items_per_call(len(rows), mine.stop - mine.start)
         for first in range(0, aligned.n_items, step):
             last = min(first + step, aligned.n_items)
@@ -284,6 +288,9 @@ class FactorsWork:
                     "score among the candidates. Please report this, with the processor's name."
                 )
             ticker.advance(float((last - first) * len(rows)))
+        if self.check:
+            # Users without factors were given those of row 0.
+            flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
         if self.check and self.nan_rule == NAN_UNDEFINED:
             unranked = np.isnan(self.scores[mine])
             self.above[mine][unranked] = -1
@@ -310,15 +317,15 @@ class FactorsWork:
     def user_factors(self, rows: Int64) -> Array:
         """Return the factors of some rows, contiguous."""
         source = self.source
-        if source._index.n_users is None:
-            return np.zeros((len(rows), 0), source._items.dtype)
+        if not len(source._users):
+            return np.zeros((len(rows), source._items.shape[1]), source._items.dtype)
         if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
             return np.ascontiguousarray(source._users[rows[0] : rows[-1] + 1])
         return np.ascontiguousarray(source._users[rows])
 
     def flag_user_bias(self, rows: Int64, flags: npt.NDArray[np.uint32]) -> None:
         """Flag users whose bias is not finite."""
-        _flag_user_bias(self.source._user_bias, rows, flags, self.nan_rule)
+        _flag_user_bias(self.source._user_bias, rows, flags)
 
     def _items_per_call(self, n_users: int, n_judged: int) -> int:
         """How many items the kernel may do in SECONDS_PER_CALL, roughly."""
@@ -329,16 +336,14 @@ class FactorsWork:
         return max(2048, int(SECONDS_PER_CALL * 1e9 / (nanoseconds * n_users)))
 
 
-def _flag_user_bias(
-    user_bias: Array | None, rows: Int64, flags: npt.NDArray[np.uint32], nan_rule: int
-) -> None:
+def _flag_user_bias(user_bias: Array | None, rows: Int64, flags: npt.NDArray[np.uint32]) -> None:
     """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
     if user_bias is None:
         return
     bias = user_bias[rows]
     known = (flags & np.uint32(UserFlag.KNOWN)) != 0
-    if nan_rule == NAN_UNDEFINED:
-        flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
+    # All scores of such a user are NaN: no rule can rank them.
+    flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
     flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
 
 
@@ -387,7 +392,17 @@ def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
 
 
 def _numbers(given: Any, name: str) -> Array:
+    if hasattr(given, "toarray"):
+        raise InputTypeError(
+            f"{name} of Factors are sparse ({type(given).__name__}). Hint: .toarray() makes a "
+            "matrix of them."
+        )
     array = to_numpy(given) if is_tensor(given) else np.asanyarray(given)
+    if isinstance(array, np.ma.MaskedArray):
+        raise InputTypeError(
+            f"{name} of Factors are a masked array. Hint: .filled(value) says what masked "
+            "entries are."
+        )
     if array.dtype.kind not in "fiub":
         raise InputTypeError(
             f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64."
