@@ -28,37 +28,60 @@ def problems(draw):
     return scores, test, train
 
 
+def narrowed(draw_from, shape):
+    """Options of evaluate that leave some items out, for all users or for each."""
+    items = list(range(shape[1]))
+    kind = draw_from.choice(["all", "whitelist", "sets", "exclude"])
+    if kind == "whitelist":
+        return {"candidates": sorted(draw_from.sample(items, draw_from.randint(1, len(items))))}
+    if kind == "sets":
+        sets = {user: draw_from.sample(items, len(items) // 2) for user in range(shape[0])}
+        return {"candidates": sets | {0: items}}
+    if kind == "exclude":
+        return {"exclude": draw_from.sample(items[1:], draw_from.randint(0, len(items) - 2))}
+    return {}
+
+
 @pytest.mark.parametrize("ties", RULES)
-@given(problem=problems())
-def test_all_sources_agree(ties, problem):
+@given(problem=problems(), random=st.randoms(use_true_random=False))
+def test_all_sources_agree(ties, problem, random):
     scores, test, train = problem
     n_users, n_items = scores.shape
+    train[0, 0] = False  # the item that is never left out
+    options = narrowed(random, scores.shape)
+    if "candidates" in options and isinstance(options["candidates"], list):
+        options["candidates"] = sorted({0, *options["candidates"]})
     ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
     test, train = (rm.Interactions.of(data, **ids) for data in (test, train))
+    if options:  # sources tell equal scores by a judged candidate, where there is one
+        options["constant_scores"] = "ties"
     users, items = np.indices(scores.shape).reshape(2, -1)
     rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})
+
+    def evaluated(source, metrics, test=test, **more):
+        return rm.evaluate(source, test, train=train, metrics=metrics, ties=ties, **options, **more)
+
     # Of Pairs cut-offs may reach the number of candidates, but not exceed it.
-    most = n_items - np.diff(train.indptr).min()
+    most = evaluated(rm.Scores(scores, **ids), "rr").n_candidates.max()
     asked = []
     for name, each in reading("ranks").items():
         asked += [f"{name}@1..{most}"] if each.cutoff != "none" else []
         asked += [name] if each.cutoff != "required" else []
 
-    def evaluated(source, test=test, **more):
-        return rm.evaluate(source, test, train=train, metrics=asked, ties=ties, **more)
-
-    expected = evaluated(rm.Scores(scores, **ids))
-    same(evaluated(rm.Factors(scores, np.eye(n_items), **ids)), expected)
-    same(evaluated(rm.Lists(rows), catalogue=n_items), expected)
-    same(evaluated(rm.Pairs(rows)), expected, rule_5_off=True)
+    expected = evaluated(rm.Scores(scores, **ids), asked)
+    same(evaluated(rm.Factors(scores, np.eye(n_items), **ids), asked), expected)
+    same(evaluated(rm.Lists(rows), asked, catalogue=n_items), expected)
+    same(evaluated(rm.Pairs(rows), asked), expected, rule_5_off=True)
     if ties != "random":  # a draw reads which items were judged
         truth = test.to_csr().toarray()[users, items]
         beside = rm.Pairs(rows.with_columns(relevance=truth))
-        same(evaluated(beside, None), expected, rule_5_off=True)
+        same(evaluated(beside, asked, None), expected, rule_5_off=True)
 
 
 def same(result, expected, rule_5_off=False):
     """The same values; Pairs have some where the cut-off takes all candidates."""
+    for name in ("n_candidates", "n_excluded", "n_relevant"):
+        np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), name)
     for name, values in expected.values.items():
         there = np.ones(len(values), bool)
         if rule_5_off:

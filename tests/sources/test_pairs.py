@@ -453,13 +453,61 @@ def test_training_items_are_no_candidates():
 def test_what_is_no_candidate_is_a_miss():
     frame = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "score": [1, 2, 3]})
     result = rm.evaluate(rm.Pairs(frame), {1: [1, 7], 3: [1], 2: [2]}, metrics="recall@2 rr")
-    assert result.counts["relevant_not_candidates"] == 3
+    assert result.counts["relevant_not_candidates"] == 1  # of user 2
+    assert result.counts["relevant_unranked"] == 1  # the item 7
     assert result.counts["users_unknown"] == 1
     np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])  # one candidate is too few
     assert result["recall@2"][0] == 1 / 2
     twice = pl.concat([frame, frame])
     with pytest.raises(rm.InputError, match="3 of the 6 rows of Pairs repeat a pair"):
         rm.evaluate(rm.Pairs(twice), {1: [1]})
+
+
+def test_ratings_of_candidates():
+    """What is no candidate has no error, is not recommended, and stays relevant."""
+    frame = pl.DataFrame(EXAMPLE)
+    asked = "rated_precision@2 rated_recall@2 mae fcp rr"
+    for options in ({"exclude": ["5", "7"]}, {"candidates": ["10", "2", "2b", "1"]}):
+        result = rm.evaluate(rm.Pairs(frame, threshold=3.5), metrics=asked, **options)
+        assert result.mean() == {
+            "rated_precision@2": 1 / 2,
+            "rated_recall@2": pytest.approx(1 / 3),
+            "mae": pytest.approx((0.3 + 1.6 + 0.4 + 1.7) / 4),
+            "fcp": pytest.approx(2 / 5),
+            "rr": 1,
+        }
+        assert result.counts["relevant_not_candidates"] == 1
+        assert result.over_rows["mae"] == result.mean()["mae"]
+    with pytest.raises(rm.InputError, match=r"exclude= names items, but these Pairs have none"):
+        rm.evaluate(rm.Pairs(frame, item=False, threshold=3.5), metrics="rr", exclude=["5"])
+
+
+@pytest.mark.parametrize("correction", ["none", "plug_in", "unbiased", "cv"])
+def test_sampled_candidates(correction):
+    rng = np.random.default_rng(6)
+    shape = (20, 30)
+    scores = rng.random(shape)
+    test = {user: rng.choice(30, 3, replace=False).tolist() for user in range(20)}
+    train = {user: [item for item in range(5) if item not in test[user]] for user in range(20)}
+    users, items = np.indices(shape).reshape(2, -1)
+    ids = {"user_ids": range(20), "item_ids": range(30)}
+    pairs, matrix = (
+        rm.evaluate(
+            source,
+            test,
+            train=train,
+            candidates=rm.SampledCandidates(8, seed=3),
+            correction=correction,
+            metrics="recall@5 ap@5 ndcg@5",
+        )
+        for source in (
+            rm.Pairs(pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})),
+            rm.Scores(scores, **ids),
+        )
+    )
+    for name in matrix.values:
+        np.testing.assert_array_equal(pairs[name], matrix[name], err_msg=name)
+        assert not np.isnan(pairs[name]).any()
 
 
 # Sources without ratings.

@@ -65,14 +65,17 @@ class Predictions:
     def of(cls, ratings: Ratings, *, nan_first: bool) -> Predictions:
         """Count what is relevant and recommended; NaN is recommended where it ranks first."""
         ranks, predicted, threshold = ratings.ranks, ratings.predicted, ratings.threshold
-        user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+        user, actual = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr)), ranks.gain
+        ranked = ranks.above >= 0
+        if not ranked.all():  # the others are no candidates
+            user, predicted, actual = user[ranked], predicted[ranked], actual[ranked]
         if threshold is None:
-            return cls(user, predicted, ranks.gain, ranks.n_users)
+            return cls(user, predicted, actual, ranks.n_users)
         recommended = predicted >= threshold[user]
         if nan_first:
             recommended |= np.isnan(predicted)
         n_recommended = np.bincount(user[recommended], minlength=ranks.n_users)
-        return cls(user, predicted, ranks.gain, ranks.n_users, n_recommended, ranks.n_relevant)
+        return cls(user, predicted, actual, ranks.n_users, n_recommended, ranks.n_relevant)
 
     def together(self) -> Predictions:
         """Return the same rows as those of one user, in no order and without a threshold."""

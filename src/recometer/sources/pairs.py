@@ -6,7 +6,7 @@ import dataclasses
 import math
 import numbers
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -238,51 +238,59 @@ class Pairs(Source):
         self._check(request, own is not None)
         aligned = align(self._index, dataclasses.replace(request, test=own or request.test))
         indptr, rows = ragged.take(self._indptr, aligned.rows)
-        user = np.repeat(np.arange(aligned.n_users), np.diff(indptr))
-        keys = user * table.n_items + table.item[rows]
-        if len(aligned.excluded):
-            whose = np.repeat(np.arange(aligned.n_users), np.diff(aligned.excluded_indptr))
-            keep = ~np.isin(keys, whose * table.n_items + aligned.excluded)
-            rows, user, keys = rows[keep], user[keep], keys[keep]
+        entries = _Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
+        user = entries.user[entries.candidate]
         n_candidates = np.bincount(user, minlength=aligned.n_users)
-        n_excluded = np.diff(indptr) - n_candidates
+        score = table.score[rows[entries.candidate]]
+        places = _Places.of(user, score, n_candidates, request.protocol.nan_scores)
 
-        places = _Places.of(user, table.score[rows], n_candidates, request.protocol.nan_scores)
-        flags = aligned.flags | places.flags
-        counts = dict(aligned.counts)
-        if table.n_without_truth:
-            counts["rows_without_truth"] = table.n_without_truth
+        overlap = aligned.counts.get("train_test_overlap", 0)
         if own is None:
-            return self._of_test(aligned, keys, places, n_candidates, n_excluded, flags, counts)
-        if n_excluded.any():
-            counts["train_test_overlap"] = int(n_excluded.sum())
-        assert table.truth is not None
-        rows = rows[places.order]
-        gain = table.truth[rows]
-        threshold = self._thresholds(request.protocol)
-        relevant = gain >= (RELEVANT_FROM if threshold is None else threshold[user])
-        return Ranks(
-            indptr=_offsets(n_candidates),
-            item=table.item[rows],
-            above=places.above[places.order],
-            tied=places.tied[places.order],
-            before=places.before[places.order],
-            gain=gain,
-            relevant=relevant,
-            n_relevant=np.bincount(user[relevant], minlength=aligned.n_users),
+            judged = entries.in_test(aligned)
+        else:
+            overlap = len(rows) - int(np.count_nonzero(entries.judged))
+            threshold = self._thresholds(request.protocol)
+            judged, rows = entries.with_truth(rows, table, threshold, aligned.n_users)
+        found = judged.at >= 0
+        above, tied, before = (np.zeros(len(found), np.int64) for _ in range(3))
+        above[:] = -1
+        for column, values in ((above, places.above), (tied, places.tied), (before, places.before)):
+            column[found] = values[judged.at[found]]
+        order = np.empty(len(found), np.int64)
+        _kernel.best_first(judged.indptr, above, before, order)
+        whose = ragged.users_of(judged.indptr)
+        missed = judged.relevant & ~found & (judged.item >= 0) & (aligned.rows[whose] >= 0)
+        counts = aligned.counts | {
+            "train_test_overlap": overlap,
+            "relevant_not_candidates": int(np.count_nonzero(missed)),
+            "rows_without_truth": table.n_without_truth,
+        }
+        ranks = Ranks(
+            indptr=judged.indptr,
+            item=judged.item[order].astype(np.int64),
+            above=above[order],
+            tied=tied[order],
+            before=before[order],
+            gain=judged.gain[order],
+            relevant=judged.relevant[order],
+            n_relevant=np.bincount(whose[judged.relevant], minlength=aligned.n_users),
             n_candidates=n_candidates,
-            n_excluded=n_excluded,
+            n_excluded=np.bincount(entries.user[entries.excluded], minlength=aligned.n_users),
             depth=n_candidates,
-            flags=flags,
-            counts=counts,
+            flags=aligned.flags | places.flags,
+            counts={name: count for name, count in counts.items() if count},
             any_cutoff=True,
-        ), rows
+            pool=entries.pool(aligned),
+        )
+        return ranks, rows[order] if own is not None else order
 
     def _check(self, request: Request, own: bool) -> None:
-        if request.train is not None and self._rows.item_ids is None:
-            raise InputError(
-                "train= names items, but these Pairs have none. Hint: pass item= with their column."
-            )
+        for name in ("train", "candidates", "exclude"):
+            if getattr(request, name) is not None and self._rows.item_ids is None:
+                raise InputError(
+                    f"{name}= names items, but these Pairs have none. Hint: pass item= with their "
+                    "column."
+                )
         if not own and len(self._first) < len(self._rows.user):
             raise InputError(
                 f"{len(self._rows.user) - len(self._first):,} of the {len(self._rows.user):,} rows "
@@ -290,50 +298,92 @@ class Pairs(Source):
                 "keep one of each, or put the truth beside them (relevance= or rating=)."
             )
 
-    def _of_test(
-        self,
-        aligned: Aligned,
-        keys: Int64,
-        places: _Places,
-        n_candidates: Int64,
-        n_excluded: Int64,
-        flags: npt.NDArray[np.uint32],
-        counts: dict[str, int],
-    ) -> tuple[Ranks, Int64]:
-        """Find the judged items of a test of its own among the rows."""
-        indptr = aligned.judged_indptr
-        user = np.repeat(np.arange(aligned.n_users), np.diff(indptr))
-        wanted = user * self._rows.n_items + aligned.judged
-        at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-        found = np.zeros(len(at), bool)
-        if len(keys):
-            found = (keys[at] == wanted) & (aligned.judged >= 0)
-        above = np.full(len(at), -1, np.int64)
-        tied, before = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
-        for column, values in ((above, places.above), (tied, places.tied), (before, places.before)):
-            column[found] = values[at[found]]
-        no_candidates = int(np.count_nonzero(aligned.relevant & ~found))
-        if no_candidates:
-            counts["relevant_not_candidates"] = no_candidates
-        order = np.empty(len(above), np.int64)
-        _kernel.best_first(indptr, above, before, order)
-        relevant = aligned.relevant[order]
-        return Ranks(
-            indptr=indptr,
-            item=aligned.judged[order].astype(np.int64),
-            above=above[order],
-            tied=tied[order],
-            before=before[order],
-            gain=aligned.gain[order],
-            relevant=relevant,
-            n_relevant=np.bincount(user[relevant], minlength=aligned.n_users),
-            n_candidates=n_candidates,
-            n_excluded=n_excluded,
-            depth=n_candidates,
-            flags=flags,
-            counts=counts,
-            any_cutoff=True,
-        ), order
+
+class _Judged(NamedTuple):
+    """What is judged, user by user; `at` is the place among the candidate rows, or -1."""
+
+    indptr: Int64
+    item: npt.NDArray[np.integer[Any]]
+    gain: Float64
+    relevant: npt.NDArray[np.bool_]
+    at: Int64
+
+
+@dataclasses.dataclass(frozen=True)
+class _Entries:
+    """The rows of the users of test, in the order of users and items.
+
+    Attributes
+    ----------
+    user, item : int64 [n_rows]
+        Users of test, and positions in the order of the (sorted) item ids.
+    n_items : int
+    judged : bool [n_rows]
+        Whether test has the pair, and train has not.
+    excluded : bool [n_rows]
+        Whether it is in train.
+    candidate : bool [n_rows]
+    """
+
+    user: Int64
+    item: Int64
+    n_items: int
+    judged: npt.NDArray[np.bool_]
+    excluded: npt.NDArray[np.bool_]
+    candidate: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, aligned: Aligned, user: Int64, item: Int64, n_items: int) -> _Entries:
+        """Say of each row what it is."""
+        whose = ragged.users_of(aligned.judged_indptr)
+        known = aligned.item >= 0
+        in_test = ragged.pairs(whose[known], aligned.item[known], n_items)
+        # Items of train are numbered among those that anybody may be recommended.
+        number = item if aligned.numbers is None else aligned.numbers[item]
+        in_train = ragged.pairs(
+            ragged.users_of(aligned.excluded_indptr), aligned.excluded, aligned.n_items
+        )
+        excluded = ragged.among(ragged.pairs(user, number, aligned.n_items), in_train)
+        excluded &= number >= 0
+        return cls(
+            user,
+            item,
+            n_items,
+            judged=ragged.among(ragged.pairs(user, item, n_items), in_test),
+            excluded=excluded,
+            candidate=(aligned.locate(user, item) >= 0) & ~excluded,
+        )
+
+    def with_truth(
+        self, rows: Int64, table: PairRows, threshold: Float64 | None, n_users: int
+    ) -> tuple[_Judged, Int64]:
+        """Return the rows themselves, all judged unless they are in train; and which they are."""
+        assert table.truth is not None
+        stays = self.judged
+        at = np.where(self.candidate, np.cumsum(self.candidate) - 1, -1)[stays]
+        rows, user = rows[stays], self.user[stays]
+        gain = table.truth[rows]
+        relevant = gain >= (RELEVANT_FROM if threshold is None else threshold[user])
+        indptr = _offsets(np.bincount(user, minlength=n_users))
+        return _Judged(indptr, self.item[stays], gain, relevant, at), rows
+
+    def in_test(self, aligned: Aligned) -> _Judged:
+        """Return the judged items of a test of its own, found among the rows."""
+        indptr, item = aligned.judged_indptr, aligned.item
+        keys = ragged.pairs(self.user, self.item, self.n_items)[self.candidate]
+        wanted = ragged.pairs(ragged.users_of(indptr), item, self.n_items)
+        found = ragged.among(wanted, keys) & (item >= 0)
+        at = np.where(found, np.searchsorted(keys, wanted), -1)
+        return _Judged(indptr, item, aligned.gain, aligned.relevant, at)
+
+    def pool(self, aligned: Aligned) -> Int64 | None:
+        """Return `Ranks.pool`: a user's catalogue are its rows."""
+        if aligned.pool is None:
+            return None
+        free = ~self.judged & ~self.excluded
+        if aligned.numbers is not None:
+            free &= aligned.numbers[self.item] >= 0
+        return np.bincount(self.user[free], minlength=aligned.n_users)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -344,15 +394,12 @@ class _Places:
     ----------
     above, tied, before : int64 [n_rows]
         As in `Ranks`.
-    order : int64 [n_rows]
-        The rows, user by user, best first.
     flags : uint32 [n_users]
     """
 
     above: Int64
     tied: Int64
     before: Int64
-    order: Int64
     flags: npt.NDArray[np.uint32]
 
     @classmethod
@@ -377,7 +424,7 @@ class _Places:
         flags[user[np.isposinf(score)]] |= np.uint32(UserFlag.INFINITE_SCORE)
         constant = (tied > 0) & (tied == n_candidates[user] - 1)
         flags[user[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-        return cls(above, tied, before, order, flags)
+        return cls(above, tied, before, flags)
 
 
 def _per_user(rows: PairRows, threshold: Threshold) -> Float64:
