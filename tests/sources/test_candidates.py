@@ -136,6 +136,57 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
         np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
 
 
+@pytest.mark.parametrize("ties", ["expected", "pessimistic", "item", "item_desc"])
+@given(problem=problems())
+@settings(max_examples=25, deadline=None)
+def test_pairs_of_everything_agree_with_scores(ties, problem):
+    """Their truth beside the scores, or a test of its own."""
+    scores, test, train, chosen = problem
+    n_users, n_items = scores.shape
+    ids = {"user_ids": range(n_users), "item_ids": range(100, 100 + n_items)}
+    truth = test.toarray()
+    test, train, sets = (
+        rm.Interactions.of(data, **ids)
+        for data in (sp.csr_array(truth), train, sp.csr_array(chosen * 1.0))
+    )
+    users, items = np.divmod(np.arange(scores.size), n_items)
+    rows = {"user": users, "item": items + 100, "score": scores.ravel()}
+    beside = rm.Pairs(pl.DataFrame(rows | {"relevance": truth.ravel()}))
+    metrics = "ap rr roc_auc pr_auc ndcg"
+    # That all scores are equal is seen by Scores only where a judged item is among them.
+    options = {"train": train, "metrics": metrics, "ties": ties, "constant_scores": "ties"}
+    for limits in (
+        {"candidates": np.flatnonzero(chosen[0]) + 100},
+        {"exclude": [100, 101]},
+        {"candidates": sets},
+        {"candidates": sets, "exclude": [101]},
+    ):
+        try:
+            expected = rm.evaluate(rm.Scores(scores, **ids), test, **limits, **options)
+        except InputError:
+            continue
+        for result in (
+            rm.evaluate(rm.Pairs(pl.DataFrame(rows)), test, **limits, **options),
+            rm.evaluate(beside, **limits, **options),
+        ):
+            same(result, expected)
+            np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
+            lost = "relevant_not_candidates"
+            assert result.counts.get(lost) == expected.counts.get(lost)
+            assert ("Warning" in str(result)) == ("Warning" in str(expected))
+
+
+def test_pairs_have_no_other_items():
+    frame = {"user": [1, 1], "item": [3, 4], "score": [1.0, 2.0], "rating": [3.0, 4.0]}
+    pairs = rm.Pairs(pl.DataFrame(frame))
+    with pytest.raises(InputError, match="cannot be drawn for Pairs"):
+        rm.evaluate(pairs, candidates=rm.SampledCandidates(1), metrics="rr")
+    with pytest.raises(InputError, match="name items, but these Pairs have none"):
+        rm.evaluate(rm.Pairs.of([1, 0], [0.5, 0.2]), exclude=[0], metrics="rr")
+    with pytest.raises(InputError, match="Metrics of ratings read every row"):
+        rm.evaluate(pairs, exclude=[3], metrics="rmse")
+
+
 def test_short_lists_among_candidates():
     lists = rm.Lists({"ann": ["a", "x", "b", "c"], "bob": ["x", "y"], "cat": ["c"]})
     test = {"ann": ["b"], "bob": ["b"], "cat": ["a"]}
@@ -283,7 +334,7 @@ def test_a_relevant_item_that_is_no_candidate_is_a_miss(kind):
         assert result["rr"].tolist() == [0.5]
         assert result.n_relevant.tolist() == [2]
         assert result.counts == {"relevant_not_candidates": 1}
-        assert "relevant rows of test with items that are no candidates (misses): 1" in str(result)
+        assert "relevant rows of test that are no candidates (misses): 1" in str(result)
 
 
 @pytest.mark.parametrize("kind", KINDS)

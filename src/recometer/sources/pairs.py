@@ -25,6 +25,7 @@ from recometer.sources._pair_rows import (
     from_predictions,
 )
 from recometer.sources.base import Request, Source
+from recometer.sources.candidates import SampledCandidates
 
 __all__ = ["Pairs"]
 
@@ -32,6 +33,8 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
 
+# What is counted where candidates are chosen.
+FROM_CHOICE = ("candidates_unknown", "exclude_unknown", "users_without_candidates")
 RELEVANT_FROM = 1.0  # where nothing else is said
 PREDICTIONS_FROM = 3.5  # the same for Surprise's predictions
 
@@ -216,6 +219,11 @@ class Pairs(Source):
         """Return predicted beside true ratings; None: there are none."""
         if self._rows.kind != "rating":
             return None
+        if request.candidates is not None or request.exclude is not None:
+            raise InputError(
+                "Metrics of ratings read every row of Pairs: candidates=, exclude= do not apply. "
+                "Hint: leave rows out of the frame."
+            )
         ranks, rows = self._rank(request)
         return Ratings(ranks, self._rows.score[rows], self._thresholds(request.protocol))
 
@@ -236,7 +244,10 @@ class Pairs(Source):
         table = self._rows
         own = self.test()
         self._check(request, own is not None)
-        aligned = align(self._index, dataclasses.replace(request, test=own or request.test))
+        request = dataclasses.replace(request, test=own or request.test)
+        # The rows are counted in the numbering of all items, whatever is chosen of them.
+        everything = dataclasses.replace(request, candidates=None, exclude=None)
+        aligned = align(self._index, everything)
         indptr, rows = ragged.take(self._indptr, aligned.rows)
         user = np.repeat(np.arange(aligned.n_users), np.diff(indptr))
         keys = user * table.n_items + table.item[rows]
@@ -244,29 +255,52 @@ class Pairs(Source):
             whose = np.repeat(np.arange(aligned.n_users), np.diff(aligned.excluded_indptr))
             keep = ~np.isin(keys, whose * table.n_items + aligned.excluded)
             rows, user, keys = rows[keep], user[keep], keys[keep]
+        n_excluded = np.diff(indptr) - np.bincount(user, minlength=aligned.n_users)
+        counts, pool = dict(aligned.counts), None
+        inside = np.ones(len(rows), bool)
+        if request.candidates is not None or request.exclude is not None:
+            chosen = align(self._index, request)
+            inside = chosen.locate(user, table.item[rows]) >= 0
+            counts |= {name: n for name, n in chosen.counts.items() if name in FROM_CHOICE}
+            counts["rows_not_candidates"] = int(np.count_nonzero(~inside))
+            # The rows do not say how many other candidates there could have been.
+            pool = None if chosen.pool is None else np.full(aligned.n_users, -1)
+        others, of_others = rows[~inside], user[~inside]
+        rows, user, keys = rows[inside], user[inside], keys[inside]
         n_candidates = np.bincount(user, minlength=aligned.n_users)
-        n_excluded = np.diff(indptr) - n_candidates
 
         places = _Places.of(user, table.score[rows], n_candidates, request.protocol.nan_scores)
         flags = aligned.flags | places.flags
-        counts = dict(aligned.counts)
         if table.n_without_truth:
             counts["rows_without_truth"] = table.n_without_truth
         if own is None:
-            return self._of_test(aligned, keys, places, n_candidates, n_excluded, flags, counts)
+            ranks, order = self._of_test(
+                aligned, keys, places, n_candidates, n_excluded, flags, counts
+            )
+            return dataclasses.replace(ranks, pool=pool), order
         if n_excluded.any():
             counts["train_test_overlap"] = int(n_excluded.sum())
         assert table.truth is not None
-        rows = rows[places.order]
+        # Rows that are no candidates stay in the truth, as misses: last, and not ranked.
+        rows, user = np.append(rows[places.order], others), np.append(user, of_others)
+        last = np.argsort(user, kind="stable")
+        rows, user = rows[last], user[last]
+        above, tied, before = (
+            np.append(column[places.order], np.full(len(others), missing))[last]
+            for column, missing in ((places.above, -1), (places.tied, 0), (places.before, 0))
+        )
         gain = table.truth[rows]
         threshold = self._thresholds(request.protocol)
         relevant = gain >= (RELEVANT_FROM if threshold is None else threshold[user])
+        lost = int(np.count_nonzero(relevant & (above < 0)))
+        if lost:
+            counts["relevant_not_candidates"] = lost
         return Ranks(
-            indptr=_offsets(n_candidates),
+            indptr=_offsets(np.bincount(user, minlength=aligned.n_users)),
             item=table.item[rows],
-            above=places.above[places.order],
-            tied=places.tied[places.order],
-            before=places.before[places.order],
+            above=above,
+            tied=tied,
+            before=before,
             gain=gain,
             relevant=relevant,
             n_relevant=np.bincount(user[relevant], minlength=aligned.n_users),
@@ -275,6 +309,7 @@ class Pairs(Source):
             depth=n_candidates,
             flags=flags,
             counts=counts,
+            pool=pool,
             any_cutoff=True,
         ), rows
 
@@ -282,6 +317,17 @@ class Pairs(Source):
         if request.train is not None and self._rows.item_ids is None:
             raise InputError(
                 "train= names items, but these Pairs have none. Hint: pass item= with their column."
+            )
+        chosen = request.candidates is not None or request.exclude is not None
+        if chosen and self._rows.item_ids is None:
+            raise InputError(
+                "candidates= and exclude= name items, but these Pairs have none. Hint: pass item= "
+                "with their column."
+            )
+        if isinstance(request.candidates, SampledCandidates):
+            raise InputError(
+                f"{request.candidates} cannot be drawn for Pairs: nothing but their rows has a "
+                "score. Hint: score the drawn items and make rows of them."
             )
         if not own and len(self._first) < len(self._rows.user):
             raise InputError(
