@@ -45,7 +45,7 @@ TAIL = """
 With the default rule `ties="expected"` a value is its exact mean over all orders of the tied
 items (McSherry & Najork 2008), a finite sum for every metric. The other rules: `"optimistic"`,
 `"pessimistic"`, `"random"` (drawn per user from `seed` and the user's id), `"item"` (lower id
-first) and `"item_desc"`.
+first), `"item_desc"`, and for lists `"input"` (as given).
 
 ## When a value is undefined
 
@@ -63,6 +63,8 @@ It is NaN, with the reason kept per user, and the mean is over the other users:
 6. all candidates are relevant, for all metrics but ndcg;
 7. ndcg: no positive gain, or an infinite one. Negative gains count in dcg as they are, and are
    left out of the best order.
+
+For [lists](lists.md), rules 4 to 6 need to know how many items there were (`catalogue=`).
 
 `undefined=0` (or another number) counts such users with that value instead.
 
