@@ -164,7 +164,7 @@ def evaluate(
     if corrected and (ranks.ends_early.any() or (ranks.pool is not None and ranks.pool.min() < 0)):
         raise InputError(
             f"correction={settled.correction!r} needs the ranks of all candidates, and the number "
-            f"of items that they were drawn from: {source.describe()} gives lists alone."
+            f"of items that they were drawn from. The source ({source.describe()}) does not tell."
         )
     ranked = time.perf_counter()
 

@@ -38,6 +38,7 @@ COUNTS = {
     "items_unknown": "items of test that the source does not know (they rank last)",
     "relevant_unranked": "relevant rows of test with such items",
     "relevant_not_candidates": "relevant rows of test that are no candidates (misses)",
+    "rows_not_candidates": "rows of pairs that are no candidates (not ranked)",
     "list_not_candidates": "entries of lists that are no candidates (the rest moves up)",
     "candidates_unknown": "candidates that the source does not know (ignored)",
     "exclude_unknown": "items to exclude that the source does not know (ignored)",

@@ -1,5 +1,7 @@
 """Candidates: whitelists, sets per user, samples, and items that are never recommended."""
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,6 +12,10 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.errors import InputError, InputTypeError, UnknownNameError
+from recometer.protocol import Protocol
+from recometer.sources import _draw, _listed
+from recometer.sources._align import SourceIndex, align
+from recometer.sources.base import Request
 
 METRICS = "ndcg@3 recall@1..3 ap rr roc_auc hit@2"
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
@@ -51,7 +57,7 @@ def stored(values):
 
 @pytest.mark.parametrize("ties", RULES)
 @given(problem=problems())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_what_is_no_candidate_is_as_if_masked(ties, problem):
     """-inf in Scores is a road of its own: whitelists, sets and exclusion must all agree."""
     scores, test, train, chosen = problem
@@ -74,7 +80,7 @@ def test_what_is_no_candidate_is_as_if_masked(ties, problem):
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(problem=problems())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_all_items_are_no_restriction(kind, problem):
     scores, test, train, _ = problem
     n_users, n_items = scores.shape
@@ -94,7 +100,7 @@ def test_all_items_are_no_restriction(kind, problem):
 
 @pytest.mark.parametrize("ties", RULES)
 @given(problem=problems(), as_ids=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
     scores, test, train, chosen = problem
     n_users, n_items = scores.shape
@@ -134,6 +140,55 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
         result = rm.evaluate(lists, test, catalogue=catalogue, **limits, **options)
         same(result, expected)
         np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
+
+
+@pytest.mark.parametrize("ties", ["expected", "pessimistic", "item", "item_desc"])
+@given(problem=problems())
+@settings(max_examples=15, deadline=None)
+def test_pairs_of_everything_agree_with_scores(ties, problem):
+    """Their truth beside the scores, or a test of its own."""
+    scores, test, train, chosen = problem
+    n_users, n_items = scores.shape
+    ids = {"user_ids": range(n_users), "item_ids": range(100, 100 + n_items)}
+    truth = test.toarray()
+    test, train, sets = (
+        rm.Interactions.of(data, **ids)
+        for data in (sp.csr_array(truth), train, sp.csr_array(chosen * 1.0))
+    )
+    users, items = np.divmod(np.arange(scores.size), n_items)
+    rows = {"user": users, "item": items + 100, "score": scores.ravel()}
+    beside = rm.Pairs(pl.DataFrame(rows | {"relevance": truth.ravel()}))
+    metrics = "ap rr roc_auc pr_auc ndcg"
+    # That all scores are equal is seen by Scores only where a judged item is among them.
+    options = {"train": train, "metrics": metrics, "ties": ties, "constant_scores": "ties"}
+    for limits in (
+        {"candidates": np.flatnonzero(chosen[0]) + 100},
+        {"exclude": [100, 101]},
+        {"candidates": sets},
+        {"candidates": sets, "exclude": [101]},
+    ):
+        try:
+            expected = rm.evaluate(rm.Scores(scores, **ids), test, **limits, **options)
+        except InputError:
+            continue
+        for result in (
+            rm.evaluate(rm.Pairs(pl.DataFrame(rows)), test, **limits, **options),
+            rm.evaluate(beside, **limits, **options),
+        ):
+            same(result, expected)
+            np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
+            lost = "relevant_not_candidates"
+            assert result.counts.get(lost) == expected.counts.get(lost)
+            assert ("Warning" in str(result)) == ("Warning" in str(expected))
+
+
+def test_pairs_are_narrowed_by_their_items():
+    frame = {"user": [1, 1], "item": [3, 4], "score": [1.0, 2.0], "rating": [3.0, 4.0]}
+    pairs = rm.Pairs(pl.DataFrame(frame))
+    with pytest.raises(InputError, match="names items, but these Pairs have none"):
+        rm.evaluate(rm.Pairs.of([1, 0], [0.5, 0.2]), exclude=[0], metrics="rr")
+    # Predicted 1 and 2 for 3 and 4: the rows that are left are candidates.
+    assert rm.evaluate(pairs, exclude=[3], metrics="rmse").mean() == {"rmse": 2}
 
 
 def test_short_lists_among_candidates():
@@ -195,6 +250,29 @@ def test_order_and_duplicates_of_a_whitelist_change_nothing(case):
             rm.evaluate(factors, test, candidates=chosen, threads=threads, **options),
             expected,
         )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
+    """Sets of very different sizes; the scores alone are to the bit those of the catalogue."""
+    users, items, test, train = case
+    factors = rm.Factors(users.astype(dtype), items.astype(dtype), item_bias=np.arange(300) / 300)
+    rng = np.random.default_rng(2)
+    chosen = rng.random((60, 300)) < rng.random((60, 1)) ** 3
+    options = {"train": train, "metrics": METRICS}
+    expected = rm.evaluate(factors, test, candidates=chosen, **options)
+    monkeypatch.setattr(_listed, "CELLS_PER_BLOCK", 500)
+    monkeypatch.setattr(_listed, "USERS_PER_BLOCK", 7)
+    monkeypatch.setattr(_draw, "CELLS_AT_ONCE", 400)
+    for threads in (1, 3):
+        result = rm.evaluate(factors, test, candidates=chosen, threads=threads, **options)
+        same(result, expected)
+    sample = rm.SampledCandidates(200, "popularity")
+    blocked = rm.evaluate(factors, test, candidates=sample, **options)
+    monkeypatch.undo()
+    same(rm.evaluate(factors, test, candidates=sample, **options), blocked)
+    everything = rm.evaluate(factors, test, candidates=np.ones((60, 300)), **options)
+    same(everything, rm.evaluate(factors, test, **options))
 
 
 def test_candidates_and_exclude_together(case):
@@ -346,10 +424,6 @@ def test_users_whom_the_source_does_not_know():
 def drawn(n, by="uniform", seed=0, *, test, train, **options):
     """Which items are drawn for each user: those that a model that hides nothing ranks."""
     n_users, n_items = test.shape
-    from recometer.protocol import Protocol
-    from recometer.sources._align import SourceIndex, align
-    from recometer.sources.base import Request
-
     request = Request(
         rm.Interactions.of(test, user_ids=options.get("user_ids")),
         rm.Interactions.of(train, user_ids=options.get("user_ids")),
@@ -446,8 +520,6 @@ def test_uniform_draws_are_uniform(n):
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_draws_by_popularity_are_successive_draws(n):
     """Compared with the chance of every set, by the definition of drawing one after another."""
-    from itertools import permutations
-
     weights = np.array([0, 1, 2, 3, 4, 90])
     n_users = 20_000
     test = np.zeros((n_users, 6))
@@ -457,10 +529,6 @@ def test_draws_by_popularity_are_successive_draws(n):
         train[:weight, item] = 1
     # Those who trained are others than those who test: both have ids.
     train = rm.Interactions.of(train, user_ids=range(n_users, n_users + 100))
-    from recometer.protocol import Protocol
-    from recometer.sources._align import SourceIndex, align
-    from recometer.sources.base import Request
-
     request = Request(
         rm.Interactions.of(test, user_ids=range(n_users)),
         train,

@@ -58,12 +58,12 @@ class Reason(enum.IntEnum):
     ALL_RELEVANT = 10, "every candidate is relevant"
     NO_GAIN = 11, "no item has a positive gain"
     GAIN_NOT_FINITE = 12, "the gains are NaN or infinite, or too large to be added up"
+    NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
     # Of ratings.
     NO_RATINGS = 20, "the user has no row with a true rating"
     NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
     NO_VARIANCE = 22, "all true ratings are the same"
     NO_PAIRS = 23, "no two true ratings differ"
-    NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
 
 
 def compute(
