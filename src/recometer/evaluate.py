@@ -136,6 +136,7 @@ def evaluate(
     ranked = time.perf_counter()
 
     arrays = {"source": source.arrays(), "test": _arrays(test), "train": _arrays(train)}
+    arrays["catalogue"] = {} if known_items is None else {"items": np.asarray(known_items)}
     # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
     with Fingerprinting(arrays) as fingerprinting:
         keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
@@ -145,6 +146,9 @@ def evaluate(
     descriptions = {"source": source.describe(), "test": repr(test)}
     if train is not None:
         descriptions["train"] = repr(train)
+    if known_items is not None:
+        n_known = known_items if isinstance(known_items, int) else len(known_items)
+        descriptions["catalogue"] = f"{n_known:,} items"
     return Evaluation(
         values=values,
         reasons=reasons,

@@ -126,7 +126,10 @@ def read_lists(
         _refuse(given_ids, "a data frame, which has ids")
         names, fetch = open_frame(data)
         found = choose_columns(names, columns)
-        return _from_columns(found, lambda option: fetch([str(found[option])])[0])
+        # Together: a lazy frame that is collected twice may come in another order.
+        wanted = [option for option, name in found.items() if name is not None]
+        series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
+        return _from_columns(found, series.pop)
     raise InputTypeError(
         f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
     )
