@@ -11,17 +11,15 @@ import recometer as rm
 
 ROOT = Path(__file__).parents[1]
 MODULES = ["recometer.evaluate"]
-MODULES += [f"recometer.sources.{name}" for name in ("factors", "lists", "scores")]
+MODULES += [
+    f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
+]
+PAGES = ["README.md", "docs/candidates.md", "docs/lists.md"]
 
 
-def test_the_readme():
-    failures, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
-    assert tried > 5
-    assert failures == 0
-
-
-def test_the_page_of_lists():
-    failures, tried = doctest.testfile(str(ROOT / "docs/lists.md"), module_relative=False)
+@pytest.mark.parametrize("page", PAGES)
+def test_pages(page):
+    failures, tried = doctest.testfile(str(ROOT / page), module_relative=False)
     assert tried > 3
     assert failures == 0
 

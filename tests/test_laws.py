@@ -12,12 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recometer.metrics import METRICS, Metric, parse
+from recometer.metrics import Metric, parse, reading
 from recometer.metrics.undefined import compute
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
 from recometer.testing import cases, copies, rank
 from recometer.ties import WHOLE, resolve
+
+METRICS = reading("ranks")
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 # What is undefined would hide what the formulas do.

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import scipy.sparse as sp
 
@@ -119,3 +120,28 @@ def test_trec_eval(output):
     for topic, name, value in expected:
         found = result.mean()[name] if topic == "all" else result[name][user[topic]]
         assert found == pytest.approx(value, abs=5.001e-5), (topic, name)
+
+
+# Recall at 3 of object 4 and at 4 of all, precision at 4 of all, as published with the data.
+KNOWLEDGE_RECALL = {
+    "Random scores": (0.1538, 0.117027, 0.475),
+    "KNN scores": (0.2308, 0.226328, 0.875),
+}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("scores", KNOWLEDGE_RECALL)
+def test_knowledge_recall(scores):
+    frame = pl.read_parquet(SHARED / "data" / "knowledge_recall" / "example.parquet")
+    pairs = rm.Pairs(frame, user="object", item="item", score=scores, relevance="relevant")
+    result = rm.evaluate(pairs, metrics="recall@3,4 precision@4")
+    of_object_4, recall, precision = KNOWLEDGE_RECALL[scores]
+    assert result["recall@3"][4] == pytest.approx(of_object_4, abs=5e-5)
+    assert result.mean()["recall@4"] == pytest.approx(recall, abs=5e-7)
+    assert result.mean()["precision@4"] == precision
+    # Per object, in as many words.
+    for place, rows in enumerate(frame.partition_by("object", maintain_order=True)):
+        best = rows.sort(scores, descending=True)["relevant"].head(4).sum()
+        assert result.user_ids[place] == rows["object"][0]
+        assert result["recall@4"][place] == best / rows["relevant"].sum()
+        assert result["precision@4"][place] == best / 4

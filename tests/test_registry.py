@@ -17,6 +17,7 @@ def test_all_metrics_are_registered():
     assert set(METRICS) == {
         "precision", "tprecision", "recall", "hit", "rr", "ap", "tap", "ndcg", "rprecision",
         "roc_auc", "pr_auc",
+        "rmse", "mae", "mse", "r2", "explained_variance", "fcp", "rated_precision", "rated_recall",
     }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Measures how good recommendations are: exactly, comparably and fast.
 
 `evaluate` ranks the whole catalogue for every user of a test set and returns an
-`Evaluation`; `Factors`, `Scores` and `Lists` wrap the output of a model; `Interactions` reads who
-interacted with what; `recometer.baselines` are simple models to compare with.
+`Evaluation`; `Factors`, `Scores`, `Lists` and `Pairs` wrap the output of a model; `Interactions`
+reads who interacted with what; `recometer.baselines` are simple models to compare with.
 """
 
 import importlib
@@ -24,8 +24,10 @@ from recometer.evaluation import Evaluation, load
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
+from recometer.sources.candidates import SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
+from recometer.sources.pairs import Pairs
 from recometer.sources.scores import Scores
 from recometer.version import __version__
 
@@ -41,9 +43,11 @@ __all__ = [
     "InternalError",
     "Lists",
     "ModelError",
+    "Pairs",
     "Protocol",
     "Ranks",
     "RecometerError",
+    "SampledCandidates",
     "Scores",
     "UnknownNameError",
     "UserFlag",

@@ -30,19 +30,27 @@ UInt8 = npt.NDArray[np.uint8]
 KIND = "evaluation"  # what a saved file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "flags")
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
-SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs")
+SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 
 # What a count says, with the rule that settled it. Others are shown by their name.
 COUNTS = {
     "users_unknown": "users of test that the source does not know",
     "items_unknown": "items of test that the source does not know (they rank last)",
     "relevant_unranked": "relevant rows of test with such items",
+    "relevant_not_candidates": "relevant rows of test that are no candidates (misses)",
+    "list_not_candidates": "entries of lists that are no candidates (the rest moves up)",
+    "candidates_unknown": "candidates that the source does not know (ignored)",
+    "exclude_unknown": "items to exclude that the source does not know (ignored)",
+    "candidates_short": "users for whom fewer candidates could be drawn than asked for",
+    "users_without_candidates": "users of test without a candidate",
     "list_users_ignored": "users with a list that are not in test (ignored)",
     "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
     "list_train_items": "entries of lists that are also in train (the rest moves up)",
     "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
     "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
     "train_test_overlap": "rows of test that are also in train (left out of test)",
+    "rows_without_truth": "rows of the source without a true rating or relevance (left out)",
+    "users_below_cutoff": "users with fewer rows than a cut-off (the missing places are misses)",
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
     "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
 }
@@ -111,7 +119,11 @@ class Evaluation:
     versions
         Of recometer, Python, NumPy, and the platform.
     inputs
-        Of source, test and train: a description, and the SHA-256 of their arrays.
+        Of source, test, train and candidates: a description, the SHA-256 of their arrays, and
+        perhaps a warning.
+    over_rows
+        Metrics of ratings over the rows of all users together: what most tables call the
+        RMSE is ``result.over_rows["rmse"]``. (For fcp: over the pairs of all users.)
     """
 
     values: Mapping[str, Float64]
@@ -129,6 +141,7 @@ class Evaluation:
     timings: Mapping[str, float]
     versions: Mapping[str, str]
     inputs: Mapping[str, Mapping[str, Any]]
+    over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
     _intervals: dict[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
@@ -323,17 +336,19 @@ class Evaluation:
 
     def _notes(self) -> list[str]:
         notes = [f"{name}: {described['description']}" for name, described in self.inputs.items()]
+        if self.over_rows:
+            values = " ".join(f"{name} {value:.4f}" for name, value in self.over_rows.items())
+            notes.append(f"over the rows of all users: {values}")
+        notes += [
+            f"Warning: {described['warning']}"
+            for described in self.inputs.values()
+            if "warning" in described
+        ]
         notes += [
             f"{COUNTS.get(name, name)}: {count:,}" for name, count in self.counts.items() if count
         ]
-        default = Protocol().to_dict()
-        changed = [
-            f"{rule}={value!r}"
-            for rule, value in self.protocol.to_dict().items()
-            if value != default[rule] and rule != "name"
-        ]
-        if changed or self.protocol.name != default["name"]:
-            notes.append(f"protocol: {' '.join([self.protocol.name, *changed])}")
+        if self.protocol != Protocol():
+            notes.append(f"protocol: {self.protocol.describe()}")
         return notes
 
 
@@ -361,7 +376,7 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     metrics = tuple(Metric(name, cutoff) for name, cutoff in header["metrics"])
     names = [str(metric) for metric in metrics]
     saved: dict[str, Any] = {name: columns[name] for name in PER_USER}
-    saved |= {name: header[name] for name in SAVED}
+    saved |= {name: header[name] for name in SAVED if name in header}
     return Evaluation(
         values={name: columns[name] for name in names},
         reasons={name: columns[_reason_column(name)] for name in names},

@@ -17,6 +17,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "nan_scores": ("undefined", "first", "last"),
     "users": ("test", "known"),
     "interval": ("t", "bootstrap"),
+    "correction": ("none", "plug_in", "unbiased", "cv"),
 }
 
 
@@ -37,7 +38,7 @@ class Protocol:
     relevant_from
         An item of test is relevant from this value on; None: when its value is not 0.
     undefined
-        What an undefined value becomes: ``"nan"``, or a number. The reason is kept.
+        What an undefined value becomes: ``"nan"`` (or NaN), or a number. The reason is kept.
     constant_scores
         A user whose candidates all have the same score is ``"undefined"``, or one tie
         group (``"ties"``).
@@ -58,6 +59,14 @@ class Protocol:
         (percentiles over resampled users).
     confidence
         Coverage of that interval, in (0, 1).
+    correction
+        Of metrics of sampled candidates (Krichene & Rendle 2020), so that they estimate what
+        the whole catalogue would give: ``"none"``; ``"plug_in"``: the metric at the unbiased
+        estimate of each rank; ``"unbiased"``: the least bias, at any variance; ``"cv"``: bias
+        traded for variance, see `recometer.metrics.corrections`. It needs the ties "expected".
+    gamma
+        Weight of the variance in the correction ``"cv"``, in (0, 1]; the paper takes 0.1 and
+        0.01.
     """
 
     name: str = "recometer"
@@ -74,6 +83,8 @@ class Protocol:
     cold_start: bool = True
     interval: Literal["t", "bootstrap"] = "t"
     confidence: float = 0.95
+    correction: Literal["none", "plug_in", "unbiased", "cv"] = "none"
+    gamma: float = 0.01
 
     def __post_init__(self) -> None:
         for rule, choices in CHOICES.items():
@@ -93,6 +104,15 @@ class Protocol:
             raise InputError(f"confidence={self.confidence!r} must lie between 0 and 1.")
         if self.relevant_from is not None and not _is_number(self.relevant_from):
             raise InputError(f"relevant_from={self.relevant_from!r} must be a number or None.")
+        if isinstance(self.undefined, float) and math.isnan(self.undefined):
+            object.__setattr__(self, "undefined", "nan")
+        if not _is_number(self.gamma) or not 0 < self.gamma <= 1:
+            raise InputError(f"gamma={self.gamma!r} must lie between 0 (excluded) and 1.")
+        if self.correction != "none" and self.ties != "expected":
+            raise InputError(
+                f"correction={self.correction!r} is known for ties='expected' alone, found "
+                f"ties={self.ties!r}."
+            )
         if self.undefined != "nan" and not _is_number(self.undefined):
             raise InputError(f"undefined={self.undefined!r} must be 'nan' or a number.")
 
@@ -111,6 +131,17 @@ class Protocol:
             if rule not in known:
                 raise UnknownNameError(f"There is no rule {rule!r}. {did_you_mean(rule, known)}")
         return dataclasses.replace(self, **rules)
+
+    def describe(self) -> str:
+        """Return its name, and the rules that are not the default: ``"recometer ties='item'"``."""
+        default = Protocol()
+        rules = [field.name for field in dataclasses.fields(self) if field.name != "name"]
+        changed = [
+            f"{rule}={getattr(self, rule)!r}"
+            for rule in rules
+            if getattr(self, rule) != getattr(default, rule)
+        ]
+        return " ".join([self.name, *changed])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rules as plain values (for JSON)."""

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from recometer.metrics import METRICS, Metric
+from recometer.metrics import METRICS, Metric, reading
 from recometer.ranks import Ranks, UserFlag
 
 __all__ = [
@@ -183,8 +183,8 @@ def cases(
 
 @st.composite
 def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
-    """Draw a metric, with a cut-off where it takes one."""
-    definition = METRICS[draw(st.sampled_from(sorted(METRICS)))]
+    """Draw a metric of rankings, with a cut-off where it takes one."""
+    definition = METRICS[draw(st.sampled_from(sorted(reading("ranks"))))]
     cutoffs: st.SearchStrategy[int | None] = st.integers(1, max_cutoff)
     if definition.cutoff == "none":
         cutoffs = st.none()

@@ -88,6 +88,25 @@ def test_factors_on_a_device(torch, device, case, monkeypatch, ties, dtype):
     assert source._users.data_ptr() == left.data_ptr() or device.type != "cpu"
 
 
+def test_candidates_on_a_device(torch, device, case):
+    users, items, test, train = case
+    chosen = np.random.default_rng(2).random((N_USERS, N_ITEMS)) < 0.5
+    masked = np.where(np.arange(N_ITEMS) % 7, 0.0, -np.inf) + users @ items.T
+    left, right, scores = (torch.tensor(matrix).to(device) for matrix in (users, items, masked))
+    for options in (
+        {"candidates": torch.arange(0, N_ITEMS, 2), "exclude": [4]},
+        {"candidates": chosen},
+        {"candidates": rm.SampledCandidates(20)},
+        {"candidates": rm.SampledCandidates(20), "correction": "cv", "metrics": "rr ndcg@3"},
+    ):
+        options = {"train": train, "metrics": ALL} | options
+        for there, here in (
+            (rm.Factors(left, right), rm.Factors(users, items)),
+            (rm.Scores(scores), rm.Scores(masked)),
+        ):
+            same(rm.evaluate(there, test, **options), rm.evaluate(here, test, **options))
+
+
 def test_fingerprints_do_not_depend_on_the_device(torch, device, case, monkeypatch):
     users, items, test, _ = case
     monkeypatch.setattr(_torch, "PIECE", 100)

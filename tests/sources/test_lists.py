@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.metrics import METRICS
+from recometer.metrics import reading
 from recometer.metrics.undefined import Reason
 from recometer.testing import cases
+
+METRICS = reading("ranks")
 
 USERS = ["ann", "ann", "bob", "bob", "bob"]
 ITEMS = ["x", "y", "z", "x", "w"]

@@ -144,6 +144,28 @@ def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, thre
 
 
 @pytest.mark.parametrize("threads", [1, 3])
+def test_the_function_is_one_batch_ahead_and_no_further(monkeypatch, threads):
+    monkeypatch.setattr(module, "USERS_PER_BATCH", 2)
+    asked, counted, most, count = [], [], [], module._Work.count
+
+    def function(rows):
+        asked.append(rows)
+        return np.ones((len(rows), 20))
+
+    def slow(work, users, scores):
+        time.sleep(0.005)
+        most.append(len(asked) - len(counted))
+        count(work, users, scores)
+        counted.append(users)
+
+    monkeypatch.setattr(module._Work, "count", slow)
+    source = rm.Scores(function, n_users=40, n_items=20)
+    rm.evaluate(source, np.eye(40, 20), metrics="rr", threads=threads)
+    assert len(counted) == 20
+    assert 1 < max(most) <= threads + 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
 def test_a_function_may_use_one_buffer_for_all_batches(case, monkeypatch, threads):
     monkeypatch.setattr(module, "USERS_PER_BATCH", 7)
     users, items, test, options = case
@@ -237,6 +259,9 @@ def test_messages():
         rm.Scores(failing, n_users=3, n_items=-1)
     with pytest.raises(InputTypeError, match="matrix of numbers or a function, found dtype <U1"):
         rm.Scores([["a"]])
+    assert rm.Scores(np.ones((2, 3)), n_users=2).describe().endswith("2 users x 3 items, float64")
+    with pytest.raises(InputTypeError, match=r"found dtype object \(csr_array\). Hint: .toarray"):
+        rm.Scores(sp.csr_array(np.ones((2, 2))))
     with pytest.raises(InputError, match="expected \\[n_users, n_items\\]"):
         rm.Scores(np.ones(3))
     with pytest.raises(InputError, match="no items"):

@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 import operator
 from collections.abc import Callable, Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from recometer.ties import WHOLE, Groups, Property
+from recometer.ties import WHOLE, Property
 
-__all__ = ["MAX_CUTOFFS", "METRICS", "Metric", "MetricDefinition", "metric", "parse"]
+__all__ = ["MAX_CUTOFFS", "METRICS", "Metric", "MetricDefinition", "metric", "parse", "reading"]
 
-Function = Callable[[Groups, npt.NDArray[np.int64]], npt.NDArray[np.float64]]
+# The first argument depends on the record that is read: see `MetricDefinition`.
+Function = Callable[[Any, npt.NDArray[np.int64]], npt.NDArray[np.float64]]
+Record = Literal["ranks", "ratings"]
+Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]
 
 MAX_CUTOFFS = 10_000
 """The most cut-offs that one range may stand for."""
@@ -30,10 +33,11 @@ class MetricDefinition:
     name
         As in ``name@10``.
     function
-        ``function(groups, cutoffs)``: the formula for every user, as float64
-        [n_users, n_cutoffs]; a ratio without denominator is 0 there. The cut-offs are an
-        int64 array, in which `recometer.ties.WHOLE` means the whole ranking. Where the
-        metric is undefined is settled elsewhere (`recometer.metrics.undefined`).
+        ``function(groups, cutoffs)``, or ``function(predictions, cutoffs)`` of the record
+        ``"ratings"``: the formula for every user, as float64 [n_users, n_cutoffs]; a ratio
+        without denominator is 0 there. The cut-offs are an int64 array, in which
+        `recometer.ties.WHOLE` means the whole ranking. Where the metric is undefined is
+        settled elsewhere (`recometer.metrics.undefined`).
     title, formula, source
         For people: the metric's full name, its formula and literature.
     lower, upper
@@ -52,6 +56,15 @@ class MetricDefinition:
         Whether the metric still says something where every candidate is relevant.
     needs_whole_ranking
         Whether a list that ends before the last candidate cannot give the metric.
+    record
+        What is read: ``"ranks"`` (`recometer.ties.Groups`) or ``"ratings"``
+        (`recometer.metrics.ratings.Predictions`).
+    needs
+        What a metric of ratings is undefined without: ``"rows"``, ``"relevant"`` or
+        ``"recommended"`` ones, a ``"variance"`` of the true ratings, or ``"pairs"`` of rows
+        that differ in them.
+    over_rows
+        Whether there is a value over the rows of all users, too.
     """
 
     name: str
@@ -68,10 +81,18 @@ class MetricDefinition:
     reads: Property
     defined_when_all_relevant: bool
     needs_whole_ranking: bool
+    record: Record
+    needs: Needs
+    over_rows: bool
 
 
 METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
+
+
+def reading(record: Record) -> dict[str, MetricDefinition]:
+    """Return the metrics that read a record, by name."""
+    return {name: each for name, each in METRICS.items() if each.record == record}
 
 
 def metric(
@@ -88,6 +109,9 @@ def metric(
     reads: Property = "relevance",
     defined_when_all_relevant: bool = False,
     needs_whole_ranking: bool = False,
+    record: Record = "ranks",
+    needs: Needs = "rows",
+    over_rows: bool = False,
 ) -> Callable[[Function], Function]:
     """Register the function below as the metric of its name; see `MetricDefinition`."""
 
@@ -108,6 +132,9 @@ def metric(
             reads=reads,
             defined_when_all_relevant=defined_when_all_relevant,
             needs_whole_ranking=needs_whole_ranking,
+            record=record,
+            needs=needs,
+            over_rows=over_rows,
         )
         return function
 

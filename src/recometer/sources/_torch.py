@@ -6,6 +6,7 @@ from that block, so it always meets itself, whatever the device does with the la
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -16,9 +17,10 @@ import numpy.typing as npt
 from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError
 from recometer.ranks import UserFlag
+from recometer.sources.base import Request
 from recometer.tensors import elsewhere, is_tensor, to_numpy
 
-__all__ = ["Counts", "Pieces", "as_numbers", "factors", "rank_scores", "scorer"]
+__all__ = ["Counts", "Pieces", "as_numbers", "factors", "one_at_a_time", "rank_scores", "scorer"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -83,6 +85,11 @@ def factors(users: object, items: object) -> tuple[Tensor, Tensor]:
     return left.to(dtype), right.to(dtype)
 
 
+def one_at_a_time(request: Request) -> Request:
+    """Return the request for one thread: a device does one thing after the other anyway."""
+    return dataclasses.replace(request, threads=1)
+
+
 def scorer(
     users: Tensor, items: Tensor, item_bias: npt.NDArray[Any] | None
 ) -> Callable[[Int64], Tensor]:
@@ -115,7 +122,7 @@ def rank_scores(
 
     Parameters
     ----------
-    scores : float32 or float64 tensor [n_users, n_items]
+    scores : float32 or float64 tensor [n_users, n_columns]
         -inf is no candidate. Changed.
     columns : int64 [n_items] or None
         The column of each item position; None: they are the same.
@@ -135,13 +142,14 @@ def rank_scores(
         `above` is -1 where the item is no candidate, or its score NaN.
     """
     torch = sys.modules["torch"]
-    device, n_items = scores.device, scores.shape[1]
+    device = scores.device
 
     def there(array: npt.NDArray[Any]) -> Tensor:
         return torch.as_tensor(array.astype(np.int64, copy=False), device=device)
 
     if columns is not None:
         scores = scores[:, there(columns)]
+    n_items = scores.shape[1]
     candidate = torch.ones_like(scores, dtype=torch.bool)
     excluding = np.repeat(np.arange(len(scores)), np.diff(excluded_indptr))
     candidate[there(excluding), there(excluded)] = False

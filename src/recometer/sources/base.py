@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks
+from recometer.ranks import Ranks, Ratings
+from recometer.sources.candidates import Candidates, Items
 
 __all__ = ["Request", "Source"]
 
@@ -37,6 +38,9 @@ class Request:
         How many threads to use, at least 1.
     progress
         True, False, or None: only where standard error is a terminal.
+    candidates, exclude
+        What may be recommended, as `candidates.read_candidates` returns it, and what may not;
+        `_align.align` settles both.
     """
 
     test: Interactions
@@ -46,6 +50,8 @@ class Request:
     depth: int | None = None
     threads: int = 1
     progress: bool | None = False
+    candidates: Candidates | None = None
+    exclude: Items | None = None
 
 
 class Source(abc.ABC):
@@ -57,6 +63,14 @@ class Source(abc.ABC):
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed."""
+
+    def test(self) -> Interactions | None:
+        """Return the truth where it comes with the output; None: `evaluate` is given it."""
+        return None
+
+    def ratings(self, request: Request) -> Ratings | None:
+        """Return predicted beside true ratings; None: the source has none."""
+        return None
 
     @abc.abstractmethod
     def describe(self) -> str:

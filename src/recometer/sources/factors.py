@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from recometer import _kernel
 from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError, InternalError, warn
 from recometer.ranks import Ranks, UserFlag
-from recometer.sources import _torch
+from recometer.sources import _listed, _torch
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
 from recometer.sources._torch import Pieces
 from recometer.sources.base import Request, Source
@@ -150,17 +151,20 @@ class Factors(Source):
         aligned = align(self._index, request)
         if is_tensor(self._items):
             return self._rank_on_device(aligned, request)
-        work = _Work.of(self, aligned, request)
+        work = FactorsWork.of(self, aligned, request)
+        settings: dict[str, Any] = {
+            "threads": request.threads,
+            "progress": request.progress,
+            "label": "Ranking",
+        }
+        if aligned.candidates is not None:
+            run_tasks(
+                functools.partial(_listed.rank_block, work), _listed.blocks(aligned), **settings
+            )
+            return work.ranks()
         tasks = work.blocks(request.threads)
         weights = [float(block.stop - block.start) * aligned.n_items for block in tasks]
-        run_tasks(
-            work.run,
-            tasks,
-            weights=weights,
-            threads=request.threads,
-            progress=request.progress,
-            label="Ranking",
-        )
+        run_tasks(work.run, tasks, weights=weights, **settings)
         return work.ranks()
 
     def _rank_on_device(self, aligned: Aligned, request: Request) -> Ranks:
@@ -172,19 +176,18 @@ class Factors(Source):
 
         score = _torch.scorer(self._users, self._items, self._item_bias)
 
-        # The device does one thing after the other, whatever the number of threads here.
-        request = dataclasses.replace(request, threads=1)
         return rank_batches(
             aligned,
             lambda users: score(aligned.rows[users]),
-            request,
+            _torch.one_at_a_time(request),
+            n_columns=len(self._items),
             bytes_per_batch=_torch.BLOCK_BYTES,
             ahead=False,
         )
 
 
 @dataclasses.dataclass
-class _Work:
+class FactorsWork:
     """What the tasks of one call share; each writes the part of its users."""
 
     source: Factors
@@ -200,14 +203,14 @@ class _Work:
     instruction_set: str
 
     @classmethod
-    def of(cls, source: Factors, aligned: Aligned, request: Request) -> _Work:
+    def of(cls, source: Factors, aligned: Aligned, request: Request) -> FactorsWork:
         check = not source._finite_for_sure()
         n = len(aligned.ranked_items)
         return cls(
             source,
             aligned,
             # To know that all scores are finite, all must be looked at.
-            None if check else request.depth,
+            None if check or aligned.candidates is not None else request.depth,
             check,
             NAN_RULES[request.protocol.nan_scores],
             np.empty(n, source._items.dtype),
@@ -240,15 +243,10 @@ class _Work:
         indptr = aligned.ranked_indptr[block.start : block.stop + 1]
         excluded_indptr = aligned.excluded_indptr[block.start : block.stop + 1]
         rows = np.maximum(aligned.rows[block], 0)
-        if source._index.n_users is None:
-            users = np.zeros((len(rows), 0), source._items.dtype)
-        elif len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
-            users = np.ascontiguousarray(source._users[rows[0] : rows[-1] + 1])
-        else:
-            users = np.ascontiguousarray(source._users[rows])
+        users = self.user_factors(rows)
         flags = aligned.flags[block]
         if self.check:
-            _flag_user_bias(source._user_bias, rows, flags, self.nan_rule)
+            self.flag_user_bias(rows, flags)
 
         factors = (users, source._items, source._item_bias, aligned.item_rows)
         mine = slice(int(indptr[0]), int(indptr[-1]))
@@ -307,8 +305,20 @@ class _Work:
             tied[aligned.ranked] = self.tied
             before[aligned.ranked] = self.before
             _kernel.best_first(aligned.judged_indptr, above, before, self.order)
-        nowhere = np.zeros(aligned.n_users, np.int64)
-        return assemble(aligned, above, tied, before, self.order, nowhere, self.limit)
+        return assemble(aligned, above, tied, before, self.order, aligned.outside, self.limit)
+
+    def user_factors(self, rows: Int64) -> Array:
+        """Return the factors of some rows, contiguous."""
+        source = self.source
+        if source._index.n_users is None:
+            return np.zeros((len(rows), 0), source._items.dtype)
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+            return np.ascontiguousarray(source._users[rows[0] : rows[-1] + 1])
+        return np.ascontiguousarray(source._users[rows])
+
+    def flag_user_bias(self, rows: Int64, flags: npt.NDArray[np.uint32]) -> None:
+        """Flag users whose bias is not finite."""
+        _flag_user_bias(self.source._user_bias, rows, flags, self.nan_rule)
 
     def _items_per_call(self, n_users: int, n_judged: int) -> int:
         """How many items the kernel may do in SECONDS_PER_CALL, roughly."""

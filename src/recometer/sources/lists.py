@@ -15,8 +15,10 @@ from recometer.errors import InputError, warn
 from recometer.interactions import Interactions
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
+from recometer.sources._list_candidates import catalogue_size, has_list, only_candidates
 from recometer.sources._list_table import ListTable, read_lists
 from recometer.sources.base import Request, Source
+from recometer.sources.candidates import Items, SampledCandidates
 from recometer.tasks import Ticker, run_tasks
 
 __all__ = ["Lists"]
@@ -132,8 +134,17 @@ class Lists(Source):
         table, request = _with_all_items(self._table, request)
         catalogue = _catalogue(table, request)
         index = SourceIndex("Lists", table.n_lists, table.n_items, table.user_ids, table.item_ids)
-        aligned = align(index, request)
+        aligned = align(index, request, catalogue.inside)
         work = _Work.of(table, aligned, request)
+        if request.candidates is not None or request.exclude is not None:
+            work = work.among_candidates()
+            n_items = catalogue_size(catalogue.n_items, aligned, request)
+            inside = catalogue.inside
+            if inside is not None and aligned.numbers is not None:
+                inside = inside[aligned.numbers >= 0]
+            if isinstance(request.candidates, Items):
+                inside = None
+            catalogue = catalogue._replace(n_items=n_items, inside=inside)
         starts = range(0, aligned.n_users, USERS_PER_TASK)
         run_tasks(
             work.run,
@@ -161,12 +172,14 @@ class _Work:
     flags: npt.NDArray[np.uint32]
     users: dict[str, Int64]
     user_ids: Array | None
+    whole: ListTable  # before candidates were chosen
+    dropped: int = 0  # entries that are no candidates
 
     @classmethod
     def of(cls, table: ListTable, aligned: Aligned, request: Request) -> _Work:
         rows = np.where(aligned.rows < 0, 0, aligned.rows)
         begin, end = table.indptr[rows], table.indptr[rows + 1]
-        n = len(aligned.judged)
+        n = len(aligned.ranked_items)
         return cls(
             table,
             aligned,
@@ -181,7 +194,16 @@ class _Work:
                 for name in ("given", "listed", "removed", "repeated")
             },
             request.test.user_ids,
+            table,
         )
+
+    def among_candidates(self) -> _Work:
+        """Leave only candidates in the lists."""
+        table, dropped = only_candidates(self.table, self.aligned)
+        rows = np.maximum(self.aligned.rows, 0)
+        begin = table.indptr[rows]
+        end = np.where(self.aligned.rows < 0, begin, table.indptr[rows + 1])
+        return dataclasses.replace(self, table=table, begin=begin, end=end, dropped=dropped)
 
     def run(self, users: slice, ticker: Ticker) -> None:
         """Find the judged items of some users in their lists."""
@@ -196,8 +218,8 @@ class _Work:
             table.n_items,
             aligned.excluded_indptr[offsets],
             aligned.excluded,
-            aligned.judged_indptr[offsets],
-            aligned.judged,
+            aligned.ranked_indptr[offsets],
+            aligned.ranked_items,
             self.input_order,
             self.nan_rule,
             self.judged["above"],
@@ -225,18 +247,27 @@ class _Work:
         """Put the users together."""
         aligned = self.aligned
         known = self.users["given"] > 0
+        if self.whole is not self.table:
+            known = has_list(self.whole, aligned)
         aligned.flags[:] |= self.flags
         aligned.flags[~known] &= ~np.uint32(UserFlag.KNOWN)
         n_excluded = np.diff(aligned.excluded_indptr)
         if catalogue.inside is not None:
             inside = _offsets(catalogue.inside[aligned.excluded])
             n_excluded = np.diff(inside[aligned.excluded_indptr])
-        if catalogue.n_items is None:
+        if aligned.candidate_indptr is not None:
+            n_candidates = np.diff(aligned.candidate_indptr)
+        elif catalogue.n_items is None:
             n_candidates = np.full(aligned.n_users, -1)
         else:
             n_candidates = catalogue.n_items - n_excluded
             self._check(n_candidates)
         above, tied, before = self.judged.values()
+        if aligned.ranked is not None:
+            above, tied, before = (np.zeros(len(aligned.judged), np.int64) for _ in range(3))
+            above[:] = -1
+            for column, found in zip((above, tied, before), self.judged.values(), strict=True):
+                column[aligned.ranked] = found
         order = np.empty(len(above), np.int64)
         _kernel.best_first(aligned.judged_indptr, above, before, order)
         no_candidates = aligned.n_items - np.diff(aligned.excluded_indptr) - n_candidates
@@ -246,6 +277,8 @@ class _Work:
             depth=self.users["listed"],
             n_excluded=n_excluded,
             counts=self._counts(known, catalogue),
+            # The lists do not say how many others there are that could have been drawn.
+            pool=None if aligned.pool is None else np.full(aligned.n_users, -1),
         )
 
     def _check(self, n_candidates: Int64) -> None:
@@ -261,7 +294,7 @@ class _Work:
 
     def _counts(self, known: Bool, catalogue: _Catalogue) -> dict[str, int]:
         """Count what the rules settled, and warn of items that are repeated."""
-        table, aligned = self.table, self.aligned
+        table, aligned = self.whole, self.aligned
         ignored = np.ones(table.n_lists, bool)
         ignored[aligned.rows[aligned.rows >= 0]] = False
         counts = {
@@ -271,9 +304,10 @@ class _Work:
             "list_train_items": int(self.users["removed"].sum()),
             "list_duplicates": int(self.users["repeated"].sum()),
             "list_items_uncatalogued": catalogue.n_added,
+            "list_not_candidates": self.dropped,
         }
         if catalogue.inside is not None:
-            strange = ~catalogue.inside[aligned.judged]
+            strange = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
             counts["items_unknown"] = len(np.unique(aligned.judged[strange]))
             counts["relevant_unranked"] = int(np.count_nonzero(strange & aligned.relevant))
         if counts["list_duplicates"]:
@@ -325,11 +359,36 @@ def _catalogue(table: ListTable, request: Request) -> _Catalogue:
 def _with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:
     """Give lists, test and train the same items, whoever names them."""
     test, train, catalogue = request.test, request.train, request.catalogue
+    sets = request.candidates if isinstance(request.candidates, Interactions) else None
+    chosen = sets.item_ids if sets is not None else None
+    if isinstance(request.candidates, Items):
+        chosen = request.candidates.ids
+    never = request.exclude
+    if isinstance(request.candidates, SampledCandidates) and (
+        catalogue is None or (isinstance(catalogue, int) and table.item_ids is not None)
+    ):
+        raise InputError(
+            f"{request.candidates} needs to know the items to draw from, and lists do not name "
+            "those that nobody was recommended. Hint: catalogue= takes the ids of all items."
+        )
     if table.item_ids is not None:
         given = {"test": test.item_ids, "train": None if train is None else train.item_ids}
         given["the catalogue"] = None if isinstance(catalogue, int) else catalogue
+        given |= {"candidates": chosen, "exclude": None if never is None else never.ids}
         return table.with_items({w: more for w, more in given.items() if more is not None}), request
-    n_items = max(table.n_items, test.n_items, 0 if train is None else train.n_items)
+    n_items = max(
+        table.n_items,
+        test.n_items,
+        0 if train is None else train.n_items,
+        0 if sets is None else sets.n_items,
+        *(
+            int(items.ids.max(initial=-1)) + 1
+            for items in (request.candidates, never)
+            if isinstance(items, Items) and items.ids.dtype == np.int64
+        ),
+    )
+    if isinstance(request.candidates, SampledCandidates) and isinstance(catalogue, int):
+        n_items = max(n_items, catalogue)
     if catalogue is not None and not isinstance(catalogue, int):
         if catalogue.dtype != np.int64 or catalogue.min(initial=0) < 0:
             raise InputError(
@@ -343,6 +402,7 @@ def _with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Requ
             request,
             test=_widened(test, n_items),
             train=None if train is None else _widened(train, n_items),
+            candidates=request.candidates if sets is None else _widened(sets, n_items),
         ),
     )
 

@@ -15,7 +15,7 @@ from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError, InternalError, ModelError
 from recometer.ids import show
 from recometer.ranks import Ranks
-from recometer.sources import _torch
+from recometer.sources import _narrow, _torch
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
 from recometer.sources._prefetch import Prefetch
 from recometer.sources._torch import Counts, Pieces
@@ -96,14 +96,14 @@ class Scores(Source):
             if not _are_numbers(matrix):
                 raise InputTypeError(
                     f"Scores takes a matrix of numbers or a function, found dtype {matrix.dtype} "
-                    f"({type(matrix_or_function).__name__})."
+                    f"({type(matrix_or_function).__name__}).{_dense_hint(matrix_or_function)}"
                 )
             shape = tuple(matrix.shape)
             if len(shape) != 2:
                 raise InputError(
                     f"The matrix of Scores has shape {shape}, expected [n_users, n_items]."
                 )
-            if (n_users, n_items) != (None, None) and shape != (n_users, n_items):
+            if n_users not in (None, shape[0]) or n_items not in (None, shape[1]):
                 raise InputError(
                     f"The matrix of Scores has shape {shape}, but n_users={n_users} and "
                     f"n_items={n_items} were given. Hint: leave them out."
@@ -241,6 +241,7 @@ class Scores(Source):
             raise InputError(
                 f"The function of Scores returned dtype {scores.dtype} "
                 f"({type(returned).__name__}) for {self._whom(rows)}, expected numbers."
+                f"{_dense_hint(returned)}"
             )
         expected = (len(rows), self._index.n_items)
         if tuple(scores.shape) != expected:
@@ -256,13 +257,16 @@ class Scores(Source):
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         aligned = align(self._index, request)
-        ahead = self._matrix is None
+        bytes_per_batch = FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES
+        if is_tensor(self._matrix):
+            bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)
         return rank_batches(
             aligned,
             lambda users: self.batch(aligned.rows[users]),
             request,
-            bytes_per_batch=FUNCTION_BYTES if ahead else MATRIX_BYTES,
-            ahead=ahead,
+            n_columns=self._index.n_items,
+            bytes_per_batch=bytes_per_batch,
+            ahead=self._matrix is None,
         )
 
     def _whom(self, rows: Int64) -> str:
@@ -284,6 +288,7 @@ def rank_batches(
     ask: Callable[[Int64], Any],
     request: Request,
     *,
+    n_columns: int,
     bytes_per_batch: int,
     ahead: bool,
 ) -> Ranks:
@@ -294,14 +299,17 @@ def rank_batches(
     aligned, request
     ask
         Takes users of test (int64), of whom all are known, and returns their scores as
-        float32 or float64 [len(users), n_items]: a contiguous array, or a tensor on a device.
+        float32 or float64 [len(users), n_columns]: a contiguous array, or a tensor on a
+        device.
+    n_columns
+        The items of the source.
     bytes_per_batch
         What the scores of a batch may take.
     ahead
         Ask on a thread of its own, one batch ahead.
     """
     work = _Work.of(aligned, request)
-    size = max(1, min(USERS_PER_BATCH, bytes_per_batch // (8 * aligned.n_items)))
+    size = max(1, min(USERS_PER_BATCH, bytes_per_batch // (8 * n_columns)))
     known = np.flatnonzero(aligned.rows >= 0)
     batches = [known[start : start + size] for start in range(0, len(known), size)]
     with Prefetch(ask, batches) if ahead else nullcontext() as prefetch:
@@ -349,6 +357,7 @@ class _Work:
     def count(self, users: Int64, scores: Any) -> None:
         """Rank all items for some users of test, whose scores these are."""
         aligned = self.aligned
+        scores = _narrow.mask_scores(aligned, users, scores)
         # The judged items of these users that the source has, as a table of their own.
         judged_indptr, at = ragged.take(aligned.judged_indptr, users)
         who = np.repeat(np.arange(len(users)), np.diff(judged_indptr))
@@ -453,6 +462,10 @@ def _dense(given: object) -> Any:
 def _are_numbers(scores: Any) -> bool:
     """Tell whether these are real numbers."""
     return not scores.is_complex() if is_tensor(scores) else scores.dtype.kind in "fiub"
+
+
+def _dense_hint(given: object) -> str:
+    return " Hint: .toarray() makes it dense." if hasattr(given, "toarray") else ""
 
 
 def _precision(scores: Array) -> type[np.float32 | np.float64]:
