@@ -170,6 +170,7 @@ def evaluate(
 
     arrays = {"source": source.arrays(), "test": _arrays(test), "train": _arrays(train)}
     arrays |= {"candidates": _arrays(chosen), "exclude": _arrays(never)}
+    arrays["catalogue"] = {} if known_items is None else {"items": np.asarray(known_items)}
     # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
     with Fingerprinting(arrays) as fingerprinting:
         keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
@@ -181,6 +182,9 @@ def evaluate(
     for name, given in (("train", train), ("candidates", chosen), ("exclude", never)):
         if given is not None:
             descriptions[name] = repr(given)
+    if known_items is not None:
+        n_known = known_items if isinstance(known_items, int) else len(known_items)
+        descriptions["catalogue"] = f"{n_known:,} items"
     inputs: dict[str, dict[str, Any]] = {
         name: {"description": description, "fingerprints": fingerprints[name]}
         for name, description in descriptions.items()

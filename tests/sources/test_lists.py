@@ -87,6 +87,18 @@ def test_the_order_of_rows_is_the_ranking_without_rank_and_score():
     assert rr(rm.Lists(with_score, score=False)) == [1.0, 1.0, 0.0]
 
 
+def test_a_lazy_frame_is_collected_once():
+    times = []
+
+    def shuffled(frame):
+        times.append(1)
+        return frame.sample(fraction=1, shuffle=True, seed=len(times))
+
+    lazy = pl.LazyFrame(columns()).map_batches(shuffled)
+    assert rr(rm.Lists(lazy)) == EXPECTED
+    assert len(times) == 1
+
+
 def test_rank_or_score():
     frame = pl.DataFrame({**columns(), "rank": [2, 1, 3, 2, 1]})
     assert rr(rm.Lists(frame)) == [1.0, 1.0, 0.0]
@@ -397,6 +409,13 @@ def test_a_catalogue_brings_the_rules_that_need_it(catalogue):
     assert reason(["a", "b"], ["a", "b", "c"], "rr") == Reason.ALL_RELEVANT
     assert reason({"a": 1, "b": 1, "c": 1}, ["a"], "rr") == Reason.CONSTANT_SCORES
     assert reason({"a": 1, "b": 1}, ["a"], "rr") == Reason.DEFINED
+
+
+def test_a_result_says_which_catalogue_it_depends_on():
+    for catalogue in (2000, [f"item {number}" for number in range(2000)]):
+        result = rm.evaluate(rm.Lists({1: ["a"]}), {1: ["a"]}, metrics="rr", catalogue=catalogue)
+        assert "catalogue: 2,000 items" in str(result)
+        assert set(result.inputs["catalogue"]["fingerprints"]) == {"items"}
 
 
 def test_training_items_are_no_candidates():

@@ -25,6 +25,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 PROBE = 4096  # rows
+MAX_POSITION = 2**31 - 2
 
 UNDERSTOOD = (
     "a data frame (user, item, and a rank or a score), a dict {user: [items]} or {user: {item: "
@@ -125,7 +126,10 @@ def read_lists(
         _refuse(given_ids, "a data frame, which has ids")
         names, fetch = open_frame(data)
         found = choose_columns(names, columns)
-        return _from_columns(found, lambda option: fetch([str(found[option])])[0])
+        # Together: a lazy frame that is collected twice may come in another order.
+        wanted = [option for option, name in found.items() if name is not None]
+        series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
+        return _from_columns(found, series.pop)
     raise InputTypeError(
         f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
     )
@@ -245,12 +249,14 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
         Left to be written where `lists` is not None.
     user_ids : [n_lists]
     """
+    positions = _positions(column)
+    rows = column if positions is None else positions[0]
     # Rows in no order show it soon; only then is the whole column looked at twice.
-    if _grouped(column[:PROBE], what) is not None:
-        grouped = _grouped(column, what)
+    if _grouped(rows[:PROBE], what) is not None:
+        grouped = _grouped(rows, what)
         if grouped is not None:
             return None, *grouped
-    codes, names = _encode(column, what)
+    codes, names = _encode(column, what) if positions is None else positions
     return codes, np.zeros(len(names) + 1, np.int64), names
 
 
@@ -309,17 +315,38 @@ def _items_of(column: Any, what: str) -> tuple[Int32, int, Array]:
 
 def _encode(column: Any, what: str) -> tuple[Int32, Array]:
     """Replace ids by places among sorted distinct ones, perhaps more than there are."""
-    polars = sys.modules.get("polars")
-    is_series = polars is not None and isinstance(column, polars.Series)
-    if not is_series or column.dtype.is_integer():
+    if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
-        if column.dtype == np.int64 and len(column):
-            low, high = int(column.min()), int(column.max())
-            # Ids that are nearly positions are taken as such: nothing to look up.
-            if low >= 0 and high < 4 * len(column) + 1024:
-                return column.astype(np.int32), np.arange(high + 1)
+    positions = _positions(column)
+    if positions is not None:
+        return positions
     codes, names = ids.encode(column, what)
     return codes.astype(np.int32), names
+
+
+def _positions(column: Any) -> tuple[Int32, Array] | None:
+    """Take integer ids that are nearly positions as such: then there is nothing to look up."""
+    if not len(column):
+        return None
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(column, polars.Series):
+        if not column.dtype.is_integer() or column.null_count():
+            return None
+        # Chunk by chunk: in one piece, a column from a file would be there twice.
+        chunks = [chunk.to_numpy() for chunk in column.get_chunks()]
+    elif isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        chunks = [column]
+    else:
+        return None
+    low, high = int(column.min()), int(column.max())
+    if low < 0 or high >= min(4 * len(column) + 1024, MAX_POSITION):
+        return None
+    codes = np.empty(len(column), np.int32)
+    start = 0
+    for chunk in chunks:
+        codes[start : start + len(chunk)] = chunk
+        start += len(chunk)
+    return codes, np.arange(high + 1)
 
 
 def _scores(column: Any, what: str) -> Float64:
