@@ -13,13 +13,14 @@ from typer.testing import CliRunner, Result
 
 import recometer as rm
 from recometer.cli._app import app
+from recometer.metrics.registry import METRICS
 
 SHARED = pathlib.Path(
     os.environ.get("RECOMETER_SHARED", pathlib.Path(__file__).parents[2] / "shared")
 )
 TREC = SHARED / "data" / "trec_eval"
 
-# Ours by trec_eval's name, with {} for the cut-off.
+# Ours by trec_eval's name, with {} for the cut-off. Those that the registry lacks are left out.
 NAMES = {
     "map": "ap",
     "map_cut_{}": "ap@{}",
@@ -34,6 +35,9 @@ NAMES = {
     "ndcg_cut_{}": "ndcg@{}",
     "set_P": "precision",
     "set_recall": "recall",
+    "set_F": "f",
+    "bpref": "bpref",
+    "rbp": "rbp(p=0.9,graded)",
 }
 
 QRELS = """\
@@ -82,7 +86,7 @@ def ours(name: str) -> str | None:
     """Return our name of a metric of trec_eval; None where there is none."""
     for theirs, own in NAMES.items():
         found = re.fullmatch(re.escape(theirs).replace(r"\{\}", r"(\d+)"), name)
-        if found:
+        if found and re.split(r"[@(]", own)[0] in METRICS:
             return own.format(*found.groups())
     return None
 

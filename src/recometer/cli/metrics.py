@@ -94,8 +94,7 @@ def _explain(definition: MetricDefinition) -> None:
         ("Order", f"within the first k places {order}" if ranks else ""),
         ("Source", definition.source),
     ):
-        if line:
-            say(f"{label:<{LABEL}}", line)
+        say(f"{label:<{LABEL}}", line)
 
 
 def _bound(value: float) -> str:
