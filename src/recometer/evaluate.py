@@ -18,7 +18,7 @@ from recometer.evaluation import Evaluation
 from recometer.fingerprints import Fingerprinting
 from recometer.interactions import Interactions
 from recometer.metrics import undefined
-from recometer.metrics.registry import METRICS, Metric, parse
+from recometer.metrics.registry import METRICS, Metric, parse, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Request, Source
@@ -119,6 +119,7 @@ def evaluate(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+    requested = tuple(with_largest_gain(requested, _largest_gain(test)))
     read = time.perf_counter()
 
     request = Request(test, train, settled, _depth(requested), threads, progress)
@@ -214,9 +215,17 @@ def _seed(seed: int) -> int:
 
 
 def _depth(metrics: Iterable[Metric]) -> int | None:
-    cutoffs = [metric.cutoff for metric in metrics]
-    known = [cutoff for cutoff in cutoffs if cutoff is not None]
-    return max(known) if len(known) == len(cutoffs) else None
+    depths = [metric.depth for metric in metrics]
+    known = [depth for depth in depths if depth is not None]
+    return max(known) if len(known) == len(depths) else None
+
+
+def _largest_gain(test: Interactions) -> float:
+    """Return the largest value of test; 1 where there is none above 0."""
+    if test.values is None:
+        return 1.0
+    usable = test.values[np.isfinite(test.values) & (test.values > 0)]
+    return float(usable.max(initial=0)) or 1.0
 
 
 def _arrays(interactions: Interactions | None) -> dict[str, object]:
@@ -255,10 +264,15 @@ def _duplicates(**data: Interactions | None) -> dict[str, int]:
 
 def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
     parts = ("title", "formula", "source")
-    return {
-        name: {part: getattr(METRICS[name], part) for part in parts}
-        for name in dict.fromkeys(metric.name for metric in metrics)
-    }
+    found = {}
+    for metric in metrics:
+        definition = METRICS[metric.name]
+        found[metric.variant] = {part: getattr(definition, part) for part in parts}
+        for name, value in metric.parameters:
+            parameter = definition.parameters[name]
+            meaning = parameter.choices.get(str(value), parameter.sentence)
+            found[metric.variant][parameter.write(value)] = meaning
+    return found
 
 
 def _versions() -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from recometer.cli._text import WIDTH, count, say
 from recometer.evaluation import Evaluation, SummaryRow
-from recometer.metrics.registry import METRICS
+from recometer.metrics.registry import parse
 from recometer.rendering import Table, to_text
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _scope(where: Sequence[tuple[str, str]], models: Sequence[str], metrics: Seq
 
 def _best_first(entries: Sequence[Entry], metric: str) -> list[Entry]:
     """Sort by a metric's mean; undefined ones come last."""
-    sign = -1 if METRICS[metric.partition("@")[0]].higher_is_better else 1
+    sign = -1 if parse(metric)[0].definition.higher_is_better else 1
 
     def place(entry: Entry) -> tuple[bool, float]:
         mean = entry.rows[metric].mean

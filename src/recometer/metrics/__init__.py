@@ -1,9 +1,35 @@
 """Metrics: pure functions of the ranking, their names, and when they are undefined.
 
-Importing this package fills the registry: a new module of metrics is imported here.
+Importing this package fills the registry: a new module of metrics is imported here. The
+decorator `metric` registers a metric of your own, see docs/own_metric.md.
 """
 
-from recometer.metrics import binary, curves, graded
+from recometer.metrics import (
+    binary,
+    confusion,
+    curves,
+    graded,
+    mean_precision,
+    positions,
+    stopping,
+)
+from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import METRICS, Metric, MetricDefinition, metric, parse
+from recometer.ties import Groups
 
-__all__ = ["METRICS", "Metric", "MetricDefinition", "binary", "curves", "graded", "metric", "parse"]
+__all__ = [
+    "METRICS",
+    "Groups",
+    "Metric",
+    "MetricDefinition",
+    "Parameter",
+    "binary",
+    "confusion",
+    "curves",
+    "graded",
+    "mean_precision",
+    "metric",
+    "parse",
+    "positions",
+    "stopping",
+]

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from recometer.metrics.registry import METRICS, Metric
+from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
-from recometer.ties import WHOLE, Groups, Property, resolve
+from recometer.ties import WHOLE, Groups, Property, resolve, worth_of
 
 __all__ = ["Reason", "compute", "reasons"]
 
@@ -55,6 +55,7 @@ class Reason(enum.IntEnum):
     ALL_RELEVANT = 10, "every candidate is relevant"
     NO_GAIN = 11, "no item has a positive gain"
     GAIN_NOT_FINITE = 12, "the gains are NaN or infinite, or too large to be added up"
+    NO_CANDIDATES = 13, "the number of candidates is unknown, or there is none"
 
 
 def compute(
@@ -127,14 +128,14 @@ def _compute_block(
 
     @functools.cache
     def groups_by(reads: Property) -> Groups:
-        return resolve(ranks, protocol.ties, reads, seed, user_keys)
+        return resolve(ranks, protocol.ties, reads, seed, user_keys, protocol.relevant_from)
 
     replacement = np.nan if protocol.undefined == "nan" else protocol.undefined
-    for name in dict.fromkeys(metric.name for metric in metrics):
-        definition = METRICS[name]
-        wanted = [metric for metric in metrics if metric.name == name]
+    for variant in dict.fromkeys(metric.variant for metric in metrics):
+        wanted = [metric for metric in metrics if metric.variant == variant]
+        definition = wanted[0].definition
         cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in wanted]
-        table = definition.function(groups_by(definition.reads), np.array(cutoffs, np.int64))
+        table = wanted[0].compute(groups_by(definition.reads), np.array(cutoffs, np.int64))
         # Sums over tied groups may pass a bound by their rounding.
         table = np.clip(table, definition.lower, definition.upper)
         for column, metric in enumerate(wanted):
@@ -154,11 +155,14 @@ class _Rules:
         self.protocol = protocol
         self.known = self._flag(UserFlag.KNOWN)
         self.user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+        self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
     def reasons(self, metric: Metric) -> UInt8:
         """Return the first rule that holds for each user, 0 where none does."""
         definition, cutoff = metric.definition, metric.cutoff
         result = self.for_all_metrics.copy()
+        if definition.needs_candidates:
+            _mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
         if definition.order_free:
             shallow = self.known
             if cutoff is not None:
@@ -166,8 +170,8 @@ class _Rules:
             _mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
         if not definition.defined_when_all_relevant:
             _mark(result, self.all_relevant, Reason.ALL_RELEVANT)
-        if definition.reads == "gain":
-            without_gain, not_finite = self.gains
+        if definition.reads not in ("relevance", "judgement"):
+            without_gain, not_finite = self.gains(definition.reads)
             _mark(result, not_finite, Reason.GAIN_NOT_FINITE)
             _mark(result, without_gain, Reason.NO_GAIN)
         return result
@@ -200,12 +204,13 @@ class _Rules:
         # Beyond `depth` relevant candidates may have been left out.
         return self.known & (ranked >= ranks.depth) & (ranks.n_relevant >= ranks.n_candidates)
 
-    @functools.cached_property
-    def gains(self) -> tuple[Bool, Bool]:
+    def gains(self, reads: Property) -> tuple[Bool, Bool]:
         """Whether no gain is positive; whether the gains do not have a finite sum."""
-        gain = self.ranks.gain
-        size = np.bincount(self.user, weights=np.abs(gain), minlength=self.ranks.n_users)
-        return self._count(gain > 0) == 0, ~np.isfinite(size)
+        if reads not in self.gains_found:
+            _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
+            size = np.bincount(self.user, weights=np.abs(gain), minlength=self.ranks.n_users)
+            self.gains_found[reads] = self._count(gain > 0) == 0, ~np.isfinite(size)
+        return self.gains_found[reads]
 
     def _flag(self, flag: UserFlag) -> Bool:
         raised: Bool = (self.ranks.flags & np.uint32(flag)) != 0
