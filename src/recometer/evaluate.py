@@ -131,7 +131,7 @@ def evaluate(
     # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
     with Fingerprinting(arrays) as fingerprinting:
         keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
-        values, reasons = undefined.compute(ranks, requested, settled, seed, keys)
+        values, reasons = undefined.compute(ranks, requested, settled, seed, keys, threads)
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
     descriptions = {"source": source.describe(), "test": repr(test)}

@@ -63,7 +63,7 @@ class Groups:
     ranks : Ranks
         What is known of each user: the depth of the ranking, for instance.
     cache : dict
-        What metrics share, see `remember`.
+        What metrics share.
     """
 
     indptr: Int64
@@ -107,9 +107,16 @@ class Groups:
         places : int64 [n_rows]
             How many places of each are within the cut-off, at least 1.
         """
-        if isinstance(cutoff, int) and cutoff == WHOLE:
+        if not isinstance(cutoff, int):
+            return self._within(cutoff[self.user])
+        if cutoff == WHOLE:
             return slice(None), self.size
-        limit = cutoff if isinstance(cutoff, int) else cutoff[self.user]
+        found: tuple[Int64, Int64]
+        found = self.cache[cutoff] if cutoff in self.cache else self._within(cutoff)
+        self.cache[cutoff] = found
+        return found
+
+    def _within(self, limit: int | Int64) -> tuple[Int64, Int64]:
         room = limit - self.start
         rows = np.flatnonzero(room > 0)
         return rows, np.minimum(self.size[rows], room[rows])

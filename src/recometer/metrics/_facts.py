@@ -5,9 +5,18 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from recometer.metrics._sums import shared
 from recometer.ties import Groups, sum_by_user
 
-__all__ = ["all_gains", "judged_others", "listed_relevant", "relevant_candidates", "whole_sum"]
+__all__ = [
+    "all_gains",
+    "ideal_members",
+    "judged_others",
+    "listed_relevant",
+    "members",
+    "relevant_candidates",
+    "whole_sum",
+]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -15,16 +24,30 @@ Float64 = npt.NDArray[np.float64]
 
 def all_gains(groups: Groups) -> Float64:
     """Add up the positive gains of a user's judged items, ranked or not: float64 [n_users]."""
-    user = np.repeat(np.arange(groups.n_users), np.diff(groups.ideal_indptr))
+    user, _ = ideal_members(groups)
     return sum_by_user(user, groups.ideal_gain, groups.n_users)
 
 
+@shared
+def ideal_members(groups: Groups) -> tuple[Int64, Int64]:
+    """Return the user and the place, from 0 on, of each item of the best order."""
+    return members(groups.ideal_indptr)
+
+
+def members(indptr: Int64) -> tuple[Int64, Int64]:
+    """Return the user and the number within the user of each row of a ragged table."""
+    user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return user, np.arange(len(user)) - indptr[user]
+
+
+@shared
 def listed_relevant(groups: Groups) -> Int64:
     """Count the relevant items that were ranked: int64 [n_users]."""
     ranks = groups.ranks
     return _count(groups, ranks.relevant & (ranks.above >= 0))
 
 
+@shared
 def relevant_candidates(groups: Groups) -> Int64:
     """Count the relevant candidates: int64 [n_users].
 

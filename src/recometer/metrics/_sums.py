@@ -35,30 +35,29 @@ __all__ = [
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 PerUser = Callable[[Groups, int], Float64]
-PerUserAndMore = TypeVar("PerUserAndMore", bound=Callable[..., Float64])
+Shared = TypeVar("Shared", bound=Callable[..., Any])
 
 # Up to here harmonic numbers come from a table; beyond, two terms of their expansion
 # leave a relative error below 1e-20.
 HARMONIC_TABLE = 2**16
 
 
-def shared(function: PerUserAndMore) -> PerUserAndMore:
+def shared(function: Shared) -> Shared:
     """Compute ``function(groups, cutoff, ...)`` once for all metrics that need it."""
 
     @functools.wraps(function)
-    def remembered(groups: Groups, *options: Any) -> Float64:
+    def remembered(groups: Groups, *options: Any) -> Any:
         key = (function, *options)
         if key not in groups.cache:
             groups.cache[key] = function(groups, *options)
-        value: Float64 = groups.cache[key]
-        return value
+        return groups.cache[key]
 
-    return cast(PerUserAndMore, remembered)
+    return cast(Shared, remembered)
 
 
 def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
     """Put ``function(groups, cutoff)`` side by side: float64 [n_users, n_cutoffs]."""
-    values = np.empty((groups.n_users, len(cutoffs)))
+    values = np.empty((len(cutoffs), groups.n_users)).T  # a column lies together
     for column, cutoff in enumerate(cutoffs.tolist()):
         values[:, column] = function(groups, cutoff)
     return values

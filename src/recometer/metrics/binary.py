@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics import _first_hit
-from recometer.metrics._facts import all_gains, listed_relevant
+from recometer.metrics._facts import all_gains, ideal_members, listed_relevant
 from recometer.metrics._hits import expand
 from recometer.metrics._sums import columns, gains_within, harmonic, hits_within, ratio, shared
 from recometer.metrics.parameters import Parameter
@@ -328,8 +328,8 @@ def _places(groups: Groups, cutoffs: Int64) -> Int64:
 
 def _best_gains(groups: Groups, cutoff: int) -> Float64:
     """Return the sum of the `cutoff` largest gains."""
-    user = np.repeat(np.arange(groups.n_users), np.diff(groups.ideal_indptr))
-    rows = np.arange(len(user)) - groups.ideal_indptr[user] < cutoff
+    user, place = ideal_members(groups)
+    rows = place < cutoff
     return sum_by_user(user[rows], groups.ideal_gain[rows], groups.n_users)
 
 
@@ -403,6 +403,7 @@ def _mean_precision_of_hits(groups: Groups, cutoff: int) -> Float64:
     return value
 
 
+@shared
 def _first_groups(groups: Groups, cutoff: int) -> tuple[Int64, Int64, Int64]:
     """Find each user's first group where it begins within the cut-off.
 

@@ -139,10 +139,12 @@ def partial_auc(groups: Groups, cutoffs: Int64) -> Float64:
     for column, cutoff in enumerate(cutoffs.tolist()):
         # Where their number is unknown, there are enough.
         first = np.where(groups.n_candidates < 0, cutoff, np.minimum(others, cutoff))
-        behind = np.maximum(first[groups.user] - above, 0)
-        steps = np.minimum(behind, tied + 1)
-        right = (2 * behind - steps + 1) * steps * groups.relevant
-        found = groups.total(slice(None), right / (2 * (tied + 1)))
+        rows = np.flatnonzero(above < cutoff)
+        behind = np.maximum(first[groups.user[rows]] - above[rows], 0)
+        orders = tied[rows] + 1
+        steps = np.minimum(behind, orders)
+        right = (2 * behind - steps + 1) * steps * groups.relevant[rows]
+        found = groups.total(rows, right / (2 * orders))
         values[:, column] = ratio(found, groups.n_relevant * first)
     return values
 

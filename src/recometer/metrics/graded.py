@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recometer.metrics._facts import ideal_members, members
 from recometer.metrics._sums import discounts, log2_of, ratio, shared
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
@@ -143,13 +144,21 @@ def _ideal_dcg(groups: Groups, cutoff: int, discount: str, ideal: str) -> Float6
         none, all_places = np.zeros(1, np.int64), np.array([cutoff])
         value[some] = gain[indptr[some]] * _sum_of_discounts(none, all_places, discount)
         return value
+    user, place, terms = _ideal_terms(groups, discount, ideal)
+    rows = slice(None) if cutoff == WHOLE else np.flatnonzero(place < cutoff)
+    return sum_by_user(user[rows], terms[rows], groups.n_users)
+
+
+@shared
+def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int64, Float64]:
+    """Return the user, the place from 0 on, and the discounted gain of what is best."""
     if ideal == "list":
         indptr, gain = groups.listed_ideal()
-    user = np.repeat(np.arange(groups.n_users), np.diff(indptr))
-    place = np.arange(len(user)) - indptr[user]
-    rows = slice(None) if cutoff == WHOLE else np.flatnonzero(place < cutoff)
-    value = gain[rows] / _divisor(place[rows], discount)
-    return sum_by_user(user[rows], value, groups.n_users)
+        user, place = members(indptr)
+    else:
+        gain = groups.ideal_gain
+        user, place = ideal_members(groups)
+    return user, place, gain / _divisor(place, discount)
 
 
 def _divisor(start: Int64, discount: str) -> Float64:

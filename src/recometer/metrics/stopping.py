@@ -133,14 +133,18 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
         )
     with np.errstate(invalid="ignore"):  # such gains are undefined later
         gain = np.clip(groups.member_gain, 0, max_gain)
-        content = (two_to(gain) - 1) / 2**max_gain
+        # (2^gain - 1) / 2^max_gain without an overflow on the way.
+        content = two_to(gain - max_gain) - math.pow(2.0, -max_gain)
     group = np.repeat(np.arange(len(groups.size)), groups.relevant)
     first = np.cumsum(groups.relevant) - groups.relevant
     index = np.arange(len(group)) - first[group]
     # The chance that no item of a group satisfies, and that none before it did.
     none = np.ones(len(groups.size))
-    for rows in _by_index(index):
-        none[group[rows]] *= 1 - content[rows]
+    if groups.single:
+        none = 1 - content
+    else:
+        for rows in _by_index(index):
+            none[group[rows]] *= 1 - content[rows]
     before = np.ones(len(groups.size))
     number = np.arange(len(none)) - groups.indptr[groups.user]
     for rows in _by_index(number)[1:]:
@@ -152,10 +156,11 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
     tied = np.flatnonzero(groups.size > 1)
     inside = _of_tied_groups(groups, tied, first, content, cutoffs)
     terms = np.zeros(len(none))
+    terms[single] = alone
     for column, cutoff in enumerate(cutoffs.tolist()):
-        terms[single] = np.where(groups.start[single] < cutoff, alone, 0)
         terms[tied] = before[tied] * inside[:, column]
-        values[:, column] = groups.total(slice(None), terms)
+        within, _ = groups.within(cutoff)
+        values[:, column] = groups.total(within, terms[within])
     return values
 
 

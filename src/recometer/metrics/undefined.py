@@ -8,14 +8,15 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.metrics.registry import Metric
+from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
+from recometer.tasks import Ticker, run_tasks
 from recometer.ties import WHOLE, Groups, Property, resolve, worth_of
 
 __all__ = ["Reason", "compute", "reasons"]
@@ -64,6 +65,7 @@ def compute(
     protocol: Protocol,
     seed: int = 0,
     user_keys: UInt64 | None = None,
+    threads: int = 1,
 ) -> tuple[dict[str, Float64], dict[str, UInt8]]:
     """Compute metrics for every user.
 
@@ -77,6 +79,8 @@ def compute(
         `ties`, `undefined` and the rules for undefined values are read.
     seed, user_keys
         See `recometer.ties.resolve`.
+    threads
+        How many threads to use; the values do not depend on it.
 
     Returns
     -------
@@ -88,18 +92,31 @@ def compute(
     names = [str(metric) for metric in metrics]
     values = {name: np.empty(ranks.n_users) for name in names}
     why = {name: np.empty(ranks.n_users, np.uint8) for name in names}
-    if user_keys is None:
-        user_keys = np.arange(ranks.n_users, dtype=np.uint64)
-    for block in _blocks(ranks):
+    variants: dict[str, list[tuple[str, Metric]]] = {}
+    for name, metric in zip(names, metrics, strict=True):
+        variants.setdefault(metric.variant, []).append((name, metric))
+
+    def one_block(block: slice, ticker: Ticker | None = None) -> None:
         _compute_block(
             _users(ranks, block),
-            metrics,
+            variants.values(),
             protocol,
             seed,
-            user_keys[block],
+            None if user_keys is None else user_keys[block],
             {name: column[block] for name, column in values.items()},
             {name: column[block] for name, column in why.items()},
         )
+        if ticker is not None:
+            ticker.advance()
+
+    if user_keys is None and protocol.ties == "random":
+        user_keys = np.arange(ranks.n_users, dtype=np.uint64)
+    blocks = list(_blocks(ranks))
+    if min(threads, len(blocks)) > 1:
+        run_tasks(one_block, blocks, threads=threads, progress=False)
+    else:
+        for block in blocks:
+            one_block(block)
     return values, why
 
 
@@ -116,10 +133,10 @@ def reasons(ranks: Ranks, metric: Metric, protocol: Protocol) -> UInt8:
 
 def _compute_block(
     ranks: Ranks,
-    metrics: Sequence[Metric],
+    variants: Iterable[list[tuple[str, Metric]]],
     protocol: Protocol,
     seed: int,
-    user_keys: UInt64,
+    user_keys: UInt64 | None,
     values: dict[str, Float64],
     why: dict[str, UInt8],
 ) -> None:
@@ -131,20 +148,22 @@ def _compute_block(
         return resolve(ranks, protocol.ties, reads, seed, user_keys, protocol.relevant_from)
 
     replacement = np.nan if protocol.undefined == "nan" else protocol.undefined
-    for variant in dict.fromkeys(metric.variant for metric in metrics):
-        wanted = [metric for metric in metrics if metric.variant == variant]
-        definition = wanted[0].definition
-        cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in wanted]
-        table = wanted[0].compute(groups_by(definition.reads), np.array(cutoffs, np.int64))
+    for wanted in variants:
+        _, first = wanted[0]
+        definition = first.definition
+        cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for _, metric in wanted]
+        table = first.compute(groups_by(definition.reads), np.array(cutoffs, np.int64))
         # Sums over tied groups may pass a bound by their rounding.
         table = np.clip(table, definition.lower, definition.upper)
-        for column, metric in enumerate(wanted):
+        for column, (name, metric) in enumerate(wanted):
             reason = rules.reasons(metric)
-            why[str(metric)][:] = reason
-            column_values = np.where(reason == 0, table[:, column], replacement)
-            # Those who do not count at all do not count as a number either.
-            column_values[reason == Reason.UNKNOWN_USER] = np.nan
-            values[str(metric)][:] = column_values
+            why[name][:] = reason
+            column_values = values[name]
+            column_values[:] = table[:, column]
+            if reason.any():
+                column_values[reason != 0] = replacement
+                # Those who do not count at all do not count as a number either.
+                column_values[reason == Reason.UNKNOWN_USER] = np.nan
 
 
 class _Rules:
@@ -155,11 +174,24 @@ class _Rules:
         self.protocol = protocol
         self.known = self._flag(UserFlag.KNOWN)
         self.user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+        self.found: dict[tuple[object, ...], UInt8] = {}
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
     def reasons(self, metric: Metric) -> UInt8:
         """Return the first rule that holds for each user, 0 where none does."""
         definition, cutoff = metric.definition, metric.cutoff
+        key = (
+            definition.order_free,
+            cutoff if definition.order_free else None,
+            definition.needs_candidates,
+            definition.defined_when_all_relevant,
+            definition.reads,
+        )
+        if key not in self.found:
+            self.found[key] = self._reasons(definition, cutoff)
+        return self.found[key]
+
+    def _reasons(self, definition: MetricDefinition, cutoff: int | None) -> UInt8:
         result = self.for_all_metrics.copy()
         if definition.needs_candidates:
             _mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
