@@ -13,6 +13,7 @@ from recometer.metrics import (
     positions,
     stopping,
 )
+from recometer.metrics._sums import place_sums
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import METRICS, Metric, MetricDefinition, metric, parse
 from recometer.ties import Groups
@@ -30,6 +31,7 @@ __all__ = [
     "mean_precision",
     "metric",
     "parse",
+    "place_sums",
     "positions",
     "stopping",
 ]

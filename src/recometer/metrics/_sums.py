@@ -26,6 +26,7 @@ __all__ = [
     "log1p_of",
     "log2_of",
     "means_of_members",
+    "place_sums",
     "ratio",
     "running_sums",
     "shared",
@@ -102,6 +103,35 @@ def discounts(start: Int64, places: Int64) -> Float64:
     """Sum 1/log2(j + 1) over the places j = start + 1 .. start + places."""
     stop = start + places
     return sums_between(_discount_table(_table_size(stop)), start, stop)
+
+
+def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float64]) -> Float64:
+    """Add the gains of the first k places up, each times a weight of its rank.
+
+    ``sum over j <= k of gain(j) weight(j)``, the exact mean over all orders where items are
+    tied: each place of a tied group has its mean gain. Where relevance is read, the gain of a
+    relevant item is 1.
+
+    Parameters
+    ----------
+    groups, cutoffs
+        As a metric's function gets them.
+    weight
+        Takes ranks, a float64 array from 1 on, and returns as many weights.
+
+    Returns
+    -------
+    float64 [n_users, n_cutoffs]
+    """
+    last = int((groups.start + groups.size).max(initial=0))
+    table = running_sums(np.asarray(weight(np.arange(1, last + 1, dtype=np.float64)), np.float64))
+
+    def until(groups: Groups, cutoff: int) -> Float64:
+        rows, places = groups.within(cutoff)
+        start = groups.start[rows]
+        return groups.total(rows, groups.gain[rows] * sums_between(table, start, start + places))
+
+    return columns(until, groups, cutoffs)
 
 
 def means_of_members(groups: Groups, values: Float64) -> Float64:
