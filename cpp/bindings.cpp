@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lists.hpp"
 #include "ranking.hpp"
 
 namespace nb = nanobind;
@@ -220,6 +221,76 @@ NB_MODULE(_native, m) {
         },
         nb::arg("indptr").noconvert(), nb::arg("above").noconvert(), nb::arg("before").noconvert(),
         nb::arg("order").noconvert());
+    m.def(
+        "rank_lists",
+        [](In1<std::int32_t> items, std::optional<In1<double>> scores, In1<std::int64_t> begin,
+           In1<std::int64_t> end, std::int64_t n_items, In1<std::int64_t> excluded_indptr,
+           In1<std::int32_t> excluded, In1<std::int64_t> judged_indptr,
+           In1<std::int32_t> judged_items, bool input_order, int nan_rule, Out1<std::int64_t> above,
+           Out1<std::int64_t> tied, Out1<std::int64_t> before, Out1<std::uint32_t> flags,
+           Out1<std::int64_t> given, Out1<std::int64_t> listed, Out1<std::int64_t> removed,
+           Out1<std::int64_t> repeated) {
+            const std::size_t n_users = begin.shape(0), n_judged = judged_items.shape(0);
+            require(!scores || scores->shape(0) == items.shape(0), "one score per entry");
+            require(end.shape(0) == n_users && flags.shape(0) == n_users &&
+                        given.shape(0) == n_users && listed.shape(0) == n_users &&
+                        removed.shape(0) == n_users && repeated.shape(0) == n_users,
+                    "one entry per user");
+            require(above.shape(0) == n_judged && tied.shape(0) == n_judged &&
+                        before.shape(0) == n_judged,
+                    "one entry per judged item");
+            for (std::size_t user = 0; user < n_users; ++user) {
+                require(0 <= begin.data()[user] && begin.data()[user] <= end.data()[user] &&
+                            static_cast<std::size_t>(end.data()[user]) <= items.shape(0),
+                        "no such entries");
+            }
+            const RankLists problem{
+                {items.data(), scores ? scores->data() : nullptr, begin.data(), end.data()},
+                n_users,
+                static_cast<std::size_t>(n_items),
+                ragged(excluded_indptr, excluded, n_users),
+                ragged(judged_indptr, judged_items, n_users),
+                input_order,
+                static_cast<NanRule>(nan_rule),
+                above.data(),
+                tied.data(),
+                before.data(),
+                flags.data(),
+                given.data(),
+                listed.data(),
+                removed.data(),
+                repeated.data()};
+            nb::gil_scoped_release release;
+            rank_lists(problem);
+        },
+        nb::arg("items").noconvert(), nb::arg("scores").noconvert().none(),
+        nb::arg("begin").noconvert(), nb::arg("end").noconvert(), nb::arg("n_items"),
+        nb::arg("excluded_indptr").noconvert(), nb::arg("excluded").noconvert(),
+        nb::arg("judged_indptr").noconvert(), nb::arg("judged").noconvert(), nb::arg("input_order"),
+        nb::arg("nan_rule"), nb::arg("above").noconvert(), nb::arg("tied").noconvert(),
+        nb::arg("before").noconvert(), nb::arg("flags").noconvert(), nb::arg("given").noconvert(),
+        nb::arg("listed").noconvert(), nb::arg("removed").noconvert(),
+        nb::arg("repeated").noconvert());
+    m.def(
+        "group_lists",
+        [](In1<std::int32_t> list, In1<std::int32_t> items, std::optional<In1<double>> scores,
+           Out1<std::int64_t> indptr, Out1<std::int32_t> sorted_items,
+           std::optional<Out1<double>> sorted_scores) {
+            const std::size_t n = list.shape(0);
+            require(items.shape(0) == n && sorted_items.shape(0) == n &&
+                        (!scores || scores->shape(0) == n) && (!scores == !sorted_scores) &&
+                        (!sorted_scores || sorted_scores->shape(0) == n),
+                    "one entry per row");
+            require(indptr.shape(0) >= 1, "indptr must not be empty");
+            nb::gil_scoped_release release;
+            return group_lists(list.data(), n, indptr.shape(0) - 1, items.data(),
+                               scores ? scores->data() : nullptr, indptr.data(),
+                               sorted_items.data(),
+                               sorted_scores ? sorted_scores->data() : nullptr);
+        },
+        nb::arg("list").noconvert(), nb::arg("items").noconvert(),
+        nb::arg("scores").noconvert().none(), nb::arg("indptr").noconvert(),
+        nb::arg("sorted_items").noconvert(), nb::arg("sorted_scores").noconvert().none());
     bind<float>(m);
     bind<double>(m);
 }

@@ -145,13 +145,13 @@ std::int64_t rank_scores(const RankScores<typename S::Real>& p) {
         // Scores are looked at even where nothing is left to count: flags and candidates.
         for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
             const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
-            for (std::int64_t i = from; i < to; ++i) {
-                scores[static_cast<std::size_t>(i - from)] =
-                    in[p.columns == nullptr ? i : p.columns[i]];
+            Real* const out = scores.get();
+            if (p.columns == nullptr) {
+                std::memcpy(out, in + from, static_cast<std::size_t>(to - from) * sizeof(Real));
+            } else {
+                for (std::int64_t i = from; i < to; ++i) out[i - from] = in[p.columns[i]];
             }
-            for (std::int64_t i = to; i < from + kChunk; ++i) {
-                scores[static_cast<std::size_t>(i - from)] = not_a_number<Real>();
-            }
+            for (std::int64_t i = to; i < from + kChunk; ++i) out[i - from] = not_a_number<Real>();
             finish_chunk(board, u, scores.get(), from, to, true, p.nan_rule, true, p.flags, absent);
             board.count(u, scores.get(), from, planes.get(), kPlanes);
             if (++pending == kMaxChunks) {

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from recometer.metrics import METRICS, MetricDefinition
+from recometer.metrics import METRICS, MetricDefinition, reading
 
 HEAD = """# Metrics
 
@@ -30,6 +30,26 @@ The first name is the default.
 
 """
 
+RATINGS = """
+## Predicted ratings
+
+Of `rm.Pairs(frame, score=..., rating=...)`, and of Surprise's predictions: one value per user, from
+the user's rows. With a threshold a row is relevant if its true rating reaches it, and recommended
+if its predicted rating does; the first k are the best predicted ones.
+
+| name | metric | formula | cut-off | range | better | source |
+|---|---|---|---|---|---|---|
+"""
+
+RATINGS_TAIL = """
+`result.over_rows["rmse"]` is the value over the rows of all users together (all but the last two;
+of fcp, over the pairs of all users), which most tables show.
+
+A value is undefined where a prediction is NaN or infinite, where all true ratings are the same (r2,
+explained_variance, fcp), where nothing is recommended (rated_precision) or nothing relevant
+(rated_recall). Other rules below do not hold for them. Cut-offs reach up to the number of rows.
+"""
+
 TAIL = """
 ## Equal scores
 
@@ -50,7 +70,8 @@ It is NaN, with the reason kept per user, and the mean is over the other users:
 4. all candidates have the same score (`constant_scores="ties"` takes them as one tie group);
 5. there are no more candidates than `k`, for metrics that the order within the first `k` places
    does not change ({order_free}): every ranking
-   would give the same value;
+   would give the same value. Not so for `rm.Pairs`, whose candidates were given: there a `k` above
+   the number of rows is an error;
 6. all candidates are relevant, for all metrics but ndcg;
 7. metrics of gains (ndcg, dcg, err, graded and weighted ones): no positive gain, or an infinite
    one. Negative gains count in dcg as they are, and are left out of the best order; elsewhere
@@ -73,14 +94,18 @@ counted in the result.
 
 def page() -> str:
     """Return the page."""
-    rows = [
-        f"| `{name}` | {d.title} | {d.formula} | {d.cutoff} | {d.lower:g} to {d.upper:g} "
-        f"| {'up' if d.higher_is_better else 'down'} | {d.source} |\n"
-        for name, d in METRICS.items()
-    ]
+    ranks, ratings = (
+        "".join(
+            f"| `{name}` | {d.title} | {d.formula} | {d.cutoff} | {d.lower:g} to {d.upper:g} "
+            f"| {'up' if d.higher_is_better else 'down'} | {d.source} |\n"
+            for name, d in reading(record).items()
+        )
+        for record in ("ranks", "ratings")
+    )
+    each = "".join(map(parameters, METRICS.values()))
     tail = TAIL.replace("{order_free}", names("order_free"))
     tail = tail.replace("{needs_candidates}", names("needs_candidates"))
-    return HEAD + "".join(rows) + PARAMETERS + "".join(map(parameters, METRICS.values())) + tail
+    return HEAD + ranks + PARAMETERS + each + RATINGS + ratings + RATINGS_TAIL + tail
 
 
 def names(attribute: str) -> str:

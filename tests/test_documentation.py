@@ -11,7 +11,13 @@ import recometer as rm
 from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["recometer.evaluate", "recometer.sources.factors", "recometer.sources.scores"]
+MODULES = [
+    "recometer.evaluate",
+    "recometer.sources.candidates",
+    "recometer.sources.factors",
+    "recometer.sources.pairs",
+    "recometer.sources.scores",
+]
 
 
 def test_the_readme():
@@ -26,6 +32,12 @@ def test_a_metric_of_ones_own():
         failures, tried = doctest.testfile(page, module_relative=False)
     finally:
         METRICS.pop("fused", None)
+    assert tried > 5
+    assert failures == 0
+
+
+def test_the_page_of_candidates():
+    failures, tried = doctest.testfile(str(ROOT / "docs/candidates.md"), module_relative=False)
     assert tried > 5
     assert failures == 0
 

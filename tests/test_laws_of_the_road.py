@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.metrics import METRICS, parse
+from recometer.metrics import parse, reading
+
+METRICS = reading("ranks")
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 WITHOUT_ITEM_ORDER = ("expected", "optimistic", "pessimistic")

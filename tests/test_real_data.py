@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import scipy.sparse as sp
 
@@ -39,3 +40,108 @@ def test_movielens_1m():
     for name, value in ML1M_ALS.items():
         assert result.mean()[name] == pytest.approx(value, abs=5e-9)
         assert not np.isnan(result[name]).any()
+
+
+# Microsoft recommenders' quick start, SAR on MovieLens 100K, k = 10; as published.
+ML100K_SAR = {
+    "ap@10": 0.106959,  # divided by the number of relevant items
+    "ndcg@10": 0.379533,
+    "precision@10": 0.331071,
+    "recall@10": 0.176837,
+    "tap@10": 0.244722,  # MAP divided by min(k, R)
+}
+
+
+@pytest.mark.shared
+def test_movielens_100k_lists():
+    folder = SHARED / "data" / "ml100k_sar"
+    test = rm.Interactions.of(folder / "test.parquet", value=False)
+    result = rm.evaluate(
+        rm.Lists(folder / "sar_top100.parquet"),
+        test,
+        train=folder / "train.parquet",
+        metrics=list(ML100K_SAR),
+    )
+    for name, value in ML100K_SAR.items():
+        assert result.mean()[name] == pytest.approx(value, abs=5e-7)
+
+
+# What trec_eval prints and what it is called here; those with a number are cut-offs.
+TREC_EVAL = {
+    "map": "ap",
+    "ndcg": "ndcg",
+    "Rprec": "rprecision",
+    "recip_rank": "rr",
+    "set_P": "precision",
+    "set_recall": "recall",
+    "P_": "precision@",
+    "recall_": "recall@",
+    "ndcg_cut_": "ndcg@",
+    "map_cut_": "ap@",
+    "success_": "hit@",
+    "relative_P_": "tprecision@",
+}
+TREC_EVAL_RUNS = {
+    "out.test.aq": ("results.test", "qrels.test", None, {"users": "known"}),
+    "out.test.aqc": ("results.trunc", "qrels.test", None, {}),
+    "out.test.aqcM": ("results.trunc", "qrels.test", 100, {}),
+    "out.test.aql": ("results.test", "qrels.rel_level", None, {"relevant_from": 2}),
+}
+
+
+def name_of(measure):
+    """Our name of one of trec_eval's measures, None where we have none."""
+    stem = measure.rstrip("0123456789")
+    return TREC_EVAL[stem] + measure[len(stem) :] if stem in TREC_EVAL else None
+
+
+@pytest.mark.shared
+@pytest.mark.filterwarnings("ignore:.*beyond every list")
+@pytest.mark.parametrize("output", TREC_EVAL_RUNS)
+def test_trec_eval(output):
+    folder = SHARED / "data" / "trec_eval"
+    run, qrels, depth, rules = TREC_EVAL_RUNS[output]
+    lines = [line.split(None, 2) for line in (folder / output).read_text().splitlines()]
+    expected = [
+        (topic, name_of(measure), float(value))
+        for measure, topic, value in lines
+        if name_of(measure)
+    ]
+    result = rm.evaluate(
+        rm.Lists(folder / run, depth=depth),
+        folder / qrels,
+        metrics=list(dict.fromkeys(name for _, name, _ in expected)),
+        ties="item_desc",
+        undefined=0,
+        **rules,
+    )
+    user = {topic: position for position, topic in enumerate(result.user_ids)}
+    assert len(expected) == 4 * 54
+    for topic, name, value in expected:
+        found = result.mean()[name] if topic == "all" else result[name][user[topic]]
+        assert found == pytest.approx(value, abs=5.001e-5), (topic, name)
+
+
+# Recall at 3 of object 4 and at 4 of all, precision at 4 of all, as published with the data.
+KNOWLEDGE_RECALL = {
+    "Random scores": (0.1538, 0.117027, 0.475),
+    "KNN scores": (0.2308, 0.226328, 0.875),
+}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("scores", KNOWLEDGE_RECALL)
+def test_knowledge_recall(scores):
+    frame = pl.read_parquet(SHARED / "data" / "knowledge_recall" / "example.parquet")
+    pairs = rm.Pairs(frame, user="object", item="item", score=scores, relevance="relevant")
+    result = rm.evaluate(pairs, metrics="recall@3,4 precision@4")
+    of_object_4, recall, precision = KNOWLEDGE_RECALL[scores]
+    assert result["recall@3"][4] == pytest.approx(of_object_4, abs=5e-5)
+    assert result.mean()["recall@4"] == pytest.approx(recall, abs=5e-7)
+    assert result.mean()["precision@4"] == precision
+    # Per object, in as many words.
+    for place, rows in enumerate(frame.partition_by("object", maintain_order=True)):
+        best = rows.sort(scores, descending=True)["relevant"].head(4).sum()
+        assert result.user_ids[place] == rows["object"][0]
+        assert result["recall@4"][place] == best / rows["relevant"].sum()
+        assert result["precision@4"][place] == best / 4

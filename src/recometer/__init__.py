@@ -1,8 +1,8 @@
 """Measures how good recommendations are: exactly, comparably and fast.
 
 `evaluate` ranks the whole catalogue for every user of a test set and returns an
-`Evaluation`; `Factors` and `Scores` wrap the output of a model; `Interactions` reads who
-interacted with what; `recometer.baselines` are simple models to compare with.
+`Evaluation`; `Factors`, `Scores`, `Lists` and `Pairs` wrap the output of a model; `Interactions`
+reads who interacted with what; `recometer.baselines` are simple models to compare with.
 """
 
 import importlib
@@ -15,6 +15,7 @@ from recometer.errors import (
     InputError,
     InputTypeError,
     InternalError,
+    ModelError,
     RecometerError,
     UnknownNameError,
 )
@@ -23,7 +24,10 @@ from recometer.evaluation import Evaluation, load
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
+from recometer.sources.candidates import SampledCandidates
 from recometer.sources.factors import Factors
+from recometer.sources.lists import Lists
+from recometer.sources.pairs import Pairs
 from recometer.sources.scores import Scores
 from recometer.version import __version__
 
@@ -37,9 +41,13 @@ __all__ = [
     "InputTypeError",
     "Interactions",
     "InternalError",
+    "Lists",
+    "ModelError",
+    "Pairs",
     "Protocol",
     "Ranks",
     "RecometerError",
+    "SampledCandidates",
     "Scores",
     "UnknownNameError",
     "UserFlag",

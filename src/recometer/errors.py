@@ -8,6 +8,7 @@
     ├── ColumnError      (KeyError)    a column that a table does not have
     ├── UnknownNameError (ValueError)  a metric, rule or convention that does not exist
     ├── FileError        (OSError)     a file that cannot be read or is not what it should be
+    ├── ModelError       (RuntimeError) a function or model of the user raised an exception
     └── InternalError    (RuntimeError) recometer caught itself computing nonsense: a bug
 
 A warning about the data is a `DataWarning`.
@@ -28,6 +29,7 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "InternalError",
+    "ModelError",
     "RecometerError",
     "UnknownNameError",
 ]
@@ -59,6 +61,10 @@ class UnknownNameError(RecometerError, ValueError):
 
 class FileError(RecometerError, OSError):
     """A file that cannot be read or is not what it should be."""
+
+
+class ModelError(RecometerError, RuntimeError):
+    """A function or model of the user raised an exception, which is the cause of this one."""
 
 
 class InternalError(RecometerError, RuntimeError):

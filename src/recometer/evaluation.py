@@ -30,14 +30,27 @@ UInt8 = npt.NDArray[np.uint8]
 KIND = "evaluation"  # what a saved file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "flags")
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
-SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs")
+SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 
 # What a count says, with the rule that settled it. Others are shown by their name.
 COUNTS = {
     "users_unknown": "users of test that the source does not know",
     "items_unknown": "items of test that the source does not know (they rank last)",
     "relevant_unranked": "relevant rows of test with such items",
+    "relevant_not_candidates": "relevant rows of test that are no candidates (misses)",
+    "list_not_candidates": "entries of lists that are no candidates (the rest moves up)",
+    "candidates_unknown": "candidates that the source does not know (ignored)",
+    "exclude_unknown": "items to exclude that the source does not know (ignored)",
+    "candidates_short": "users for whom fewer candidates could be drawn than asked for",
+    "users_without_candidates": "users of test without a candidate",
+    "list_users_ignored": "users with a list that are not in test (ignored)",
+    "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
+    "list_train_items": "entries of lists that are also in train (the rest moves up)",
+    "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
+    "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
     "train_test_overlap": "rows of test that are also in train (left out of test)",
+    "rows_without_truth": "rows of the source without a true rating or relevance (left out)",
+    "users_below_cutoff": "users with fewer rows than a cut-off (the missing places are misses)",
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
     "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
 }
@@ -87,7 +100,8 @@ class Evaluation:
     user_ids : [n_users] or None
         In the order of all other arrays; None: users are positions.
     n_relevant, n_candidates, n_excluded : int64 [n_users]
-        Relevant items; items that were ranked; items that were not, being in train.
+        Relevant items; items that were ranked, -1 where unknown; items that
+        were not, being in train.
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
@@ -106,7 +120,11 @@ class Evaluation:
     versions
         Of recometer, Python, NumPy, and the platform.
     inputs
-        Of source, test and train: a description, and the SHA-256 of their arrays.
+        Of source, test, train and candidates: a description, the SHA-256 of their arrays, and
+        perhaps a warning.
+    over_rows
+        Metrics of ratings over the rows of all users together: what most tables call the
+        RMSE is ``result.over_rows["rmse"]``. (For fcp: over the pairs of all users.)
     """
 
     values: Mapping[str, Float64]
@@ -124,6 +142,7 @@ class Evaluation:
     timings: Mapping[str, float]
     versions: Mapping[str, str]
     inputs: Mapping[str, Mapping[str, Any]]
+    over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
     _intervals: dict[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
@@ -268,10 +287,10 @@ class Evaluation:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.values)}>"
 
     def __str__(self) -> str:
-        return rendering.to_text(self._table())
+        return rendering.to_text(self.table())
 
     def _repr_html_(self) -> str:
-        return rendering.to_html(self._table())
+        return rendering.to_html(self.table())
 
     def _known(self, metric: str | Metric) -> str:
         name = str(metric)
@@ -292,7 +311,8 @@ class Evaluation:
         self._intervals.update(zip(missing, found, strict=True))
         return [self._intervals[name] for name in names]
 
-    def _table(self) -> rendering.Table:
+    def table(self) -> rendering.Table:
+        """Return what ``print`` shows, for other ways to show it."""
         headers = ["metric", "mean", f"{self.protocol.confidence:.0%} interval", "counted"]
         headers += ["skipped", "why"]
         as_number = self.protocol.undefined != "nan"
@@ -317,6 +337,14 @@ class Evaluation:
 
     def _notes(self) -> list[str]:
         notes = [f"{name}: {described['description']}" for name, described in self.inputs.items()]
+        if self.over_rows:
+            values = " ".join(f"{name} {value:.4f}" for name, value in self.over_rows.items())
+            notes.append(f"over the rows of all users: {values}")
+        notes += [
+            f"Warning: {described['warning']}"
+            for described in self.inputs.values()
+            if "warning" in described
+        ]
         notes += [
             f"{COUNTS.get(name, name)}: {count:,}" for name, count in self.counts.items() if count
         ]
@@ -355,7 +383,7 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     metrics = tuple(Metric(*entry) for entry in header["metrics"])
     names = [str(metric) for metric in metrics]
     saved: dict[str, Any] = {name: columns[name] for name in PER_USER}
-    saved |= {name: header[name] for name in SAVED}
+    saved |= {name: header[name] for name in SAVED if name in header}
     return Evaluation(
         values={name: columns[name] for name in names},
         reasons={name: columns[_reason_column(name)] for name in names},

@@ -6,15 +6,24 @@ import difflib
 import os
 import pathlib
 import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from recometer.errors import ColumnError, FileError, InputError
-from recometer.frames import Columns, find_columns
+from recometer.frames import Columns, choose_columns
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["EXTENSIONS", "column_names", "read_file"]
+__all__ = [
+    "EXTENSIONS",
+    "check_file",
+    "column_names",
+    "integers",
+    "open_file",
+    "read_columns",
+    "read_file",
+]
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 EXTENSIONS = (".parquet", *SEPARATORS)
@@ -30,6 +39,18 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
         A file that is not there, is empty or damaged, or has an extension that is not read.
     """
     return _scan(pathlib.Path(path)).collect_schema().names()
+
+
+def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
+    """Read some columns of a file, or all; those of text files (CSV, TSV) stay texts.
+
+    Raises
+    ------
+    FileError
+        As `column_names` does.
+    """
+    path = pathlib.Path(path)
+    return _collect(_scan(path), column_names(path) if names is None else names, path)
 
 
 def read_file(
@@ -64,11 +85,38 @@ def read_file(
     """
     import polars as pl
 
+    wanted = {"user": user, "item": item, "value": value, "time": time}
+    found, fetch = open_file(path, wanted)
+    assert found["user"] is not None
+    assert found["item"] is not None
+    columns = Columns(found["user"], found["item"], found["value"], found["time"])
+    return columns, pl.DataFrame([fetch(option) for option, name in found.items() if name])
+
+
+def open_file(
+    path: str | os.PathLike[str], wanted: Mapping[str, object]
+) -> tuple[dict[str, str | None], Callable[[str], pl.Series]]:
+    """Find columns in a file, to be read one by one.
+
+    Parameters
+    ----------
+    path
+        As in `read_file`.
+    wanted
+        As in `recometer.frames.choose_columns`.
+
+    Returns
+    -------
+    found
+        The name of the column, or None, for every key of `wanted`.
+    fetch
+        A function that reads the column of a key.
+    """
     path = pathlib.Path(path)
     table = _scan(path)
     names = table.collect_schema().names()
     try:
-        columns = find_columns(names, user=user, item=item, value=value, time=time)
+        found = choose_columns(names, wanted)
     except ColumnError as error:
         if _extension(path) in SEPARATORS and any(map(NUMBER.fullmatch, names)):
             raise FileError(
@@ -76,13 +124,11 @@ def read_file(
                 "the first line must name the columns, for instance: user_id, item_id, rating."
             ) from None
         raise ColumnError(f"{path}: {error}") from None
-    try:
-        frame = table.select([name for name in columns if name is not None]).collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _unreadable(path, error) from error
     if _extension(path) in SEPARATORS:
-        frame = _typed(frame, columns, path)
-    return columns, frame
+        # All at once: a single column would be read without looking at the others.
+        text = _collect(table, [name for name in found.values() if name is not None], path)
+        return found, lambda option: _typed(text[str(found[option])], option, path)
+    return found, lambda option: _collect(table, [str(found[option])], path).to_series()
 
 
 def _extension(path: pathlib.Path) -> str:
@@ -90,26 +136,32 @@ def _extension(path: pathlib.Path) -> str:
     return next((extension for extension in EXTENSIONS if name.endswith(extension)), "")
 
 
+def check_file(path: pathlib.Path) -> None:
+    """Raise if there is no such file."""
+    if path.is_file():
+        return
+    if path.exists():
+        raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
+    folder = path.parent
+    others = [other.name for other in folder.iterdir()] if folder.is_dir() else []
+    near = difflib.get_close_matches(path.name, others, n=3)
+    hint = (
+        f"Did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else f"Relative paths start at {pathlib.Path.cwd()}."
+    )
+    raise FileError(f"There is no file {path}. Hint: {hint}")
+
+
 def _scan(path: pathlib.Path) -> pl.LazyFrame:
     import polars as pl
 
-    if not path.is_file():
-        if path.exists():
-            raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
-        folder = path.parent
-        others = [other.name for other in folder.iterdir()] if folder.is_dir() else []
-        near = difflib.get_close_matches(path.name, others, n=3)
-        hint = (
-            f"Did you mean {' or '.join(map(repr, near))}?"
-            if near
-            else f"Relative paths start at {pathlib.Path.cwd()}."
-        )
-        raise FileError(f"There is no file {path}. Hint: {hint}")
+    check_file(path)
     extension = _extension(path)
     if not extension:
         raise FileError(
-            f"{path} has an extension that is not read. Hint: known are {', '.join(EXTENSIONS)}; "
-            "load other formats into a data frame and pass that."
+            f"{path} has an extension that is not read. Hint: known are {', '.join(EXTENSIONS)}, "
+            "and TREC runs and qrels of any name; load others into a data frame and pass that."
         )
     try:
         if extension == ".parquet":
@@ -135,16 +187,22 @@ def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
     )
 
 
-def _typed(frame: pl.DataFrame, columns: Columns, path: pathlib.Path) -> pl.DataFrame:
-    typed = [_integers(frame[columns.user]), _integers(frame[columns.item])]
-    if columns.value is not None:
-        typed.append(_floats(frame[columns.value], path))
-    if columns.time is not None:
-        typed.append(_times(frame[columns.time], path))
-    return frame.with_columns(typed)
+def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        return table.select(names).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(path, error) from error
 
 
-def _integers(text: pl.Series) -> pl.Series:
+def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:
+    if option in ("user", "item"):
+        return integers(text)
+    return _times(text, path) if option == "time" else _floats(text, path)
+
+
+def integers(text: pl.Series) -> pl.Series:
     """Return integers if every entry is written as one and nothing would be lost."""
     import polars as pl
 

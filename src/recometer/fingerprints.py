@@ -6,11 +6,12 @@ import hashlib
 import threading
 from collections.abc import Iterator, Mapping
 from types import TracebackType
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Fingerprinting", "fingerprint"]
+__all__ = ["Fingerprinting", "Piecewise", "fingerprint"]
 
 PIECE = 2**25  # bytes hashed at once: how late (20 ms) a cancellation may be noticed
 COPY = 2**20  # bytes copied at once, of an array that cannot be hashed as it lies
@@ -18,7 +19,18 @@ OBJECTS_AT_ONCE = 2**16
 TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the longest text
 
 
-def fingerprint(array: npt.ArrayLike, cancelled: threading.Event | None = None) -> str:
+@runtime_checkable
+class Piecewise(Protocol):
+    """Numbers that are no array, and are brought here in C order, piece by piece."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def pieces(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield contiguous arrays."""
+
+
+def fingerprint(array: npt.ArrayLike | Piecewise, cancelled: threading.Event | None = None) -> str:
     """Return the SHA-256 of an array: of its kind, its shape and its values in C order.
 
     Strides and byte order make no difference. Memory stays bounded, whatever the array:
@@ -27,7 +39,8 @@ def fingerprint(array: npt.ArrayLike, cancelled: threading.Event | None = None) 
     Parameters
     ----------
     array
-        An array of any dtype. Texts and objects are hashed by their `repr`.
+        An array of any dtype, or numbers that come piece by piece. Texts and objects are
+        hashed by their `repr`.
     cancelled
         Once set, the rest of the array is left out (the fingerprint is then worthless).
 
@@ -36,14 +49,17 @@ def fingerprint(array: npt.ArrayLike, cancelled: threading.Event | None = None) 
     str
         64 hexadecimal digits.
     """
-    array = np.asarray(array)
+    if not isinstance(array, Piecewise):
+        array = np.asarray(array)
     text = array.dtype.kind in TEXT_KINDS
     kind = "objects" if text else array.dtype.newbyteorder("<").str
     digest = hashlib.sha256(f"{kind} {array.shape} ".encode())
-    for piece in _texts(array) if text else _pieces(array):
-        if cancelled is not None and cancelled.is_set():
-            break
-        digest.update(piece)
+    parts = [array] if isinstance(array, np.ndarray) else array.pieces()
+    for part in parts:
+        for piece in _texts(part) if text else _pieces(part):
+            if cancelled is not None and cancelled.is_set():
+                return digest.hexdigest()
+            digest.update(piece)
     return digest.hexdigest()
 
 

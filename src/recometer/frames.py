@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +12,18 @@ import numpy.typing as npt
 from recometer.errors import ColumnError, InputTypeError, did_you_mean
 from recometer.ids import missing
 
-__all__ = ["Columns", "Table", "find_columns", "is_frame", "numbers", "read_frame", "times"]
+__all__ = [
+    "Columns",
+    "Table",
+    "choose_columns",
+    "common_names",
+    "find_columns",
+    "is_frame",
+    "numbers",
+    "open_frame",
+    "read_frame",
+    "times",
+]
 
 # Compared in lower case and without punctuation: "user_id", "userId" and "USER ID" are one.
 COMMON_NAMES: dict[str, tuple[str, ...]] = {
@@ -35,8 +46,21 @@ COMMON_NAMES: dict[str, tuple[str, ...]] = {
         *("time", "timestamp", "date", "datetime", "ts", "t"),
         *("unixtime", "unixreviewtime", "createdat", "eventtime"),
     ),
+    "rank": ("rank", "ranks", "ranking", "position", "place", "pos"),
+    "score": (
+        *("score", "scores", "prediction", "predictions", "predicted", "pred", "est"),
+        *("similarity", "sim", "relevance", "rating", "weight", "value", "probability", "prob"),
+    ),
 }
-WHAT = {"user": "users", "item": "items", "value": "values", "time": "times"}
+WHAT = {
+    "user": "users",
+    "item": "items",
+    "value": "values",
+    "time": "times",
+    "rank": "ranks",
+    "score": "scores",
+}
+REQUIRED = ("user", "item")
 
 
 class Columns(NamedTuple):
@@ -90,10 +114,27 @@ def find_columns(
     InputTypeError
         An option that is not a name.
     """
+    found = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
+    assert found["user"] is not None
+    assert found["item"] is not None
+    return Columns(found["user"], found["item"], found["value"], found["time"])
+
+
+def choose_columns(names: Iterable[str], wanted: Mapping[str, object]) -> dict[str, str | None]:
+    """Find columns by what they hold, as `find_columns` does.
+
+    Parameters
+    ----------
+    names
+        The columns that exist.
+    wanted
+        What each column holds (one of `COMMON_NAMES`) and, as there, what was asked for:
+        a name, None, or False for none.
+    """
     names = [str(name) for name in names]
-    found = {"user": user, "item": item, "value": value, "time": time}
+    found = dict(wanted)
     for option, name in found.items():
-        if name is None or (name is False and option in ("value", "time")):
+        if name is None or (name is False and option not in REQUIRED):
             continue
         if not isinstance(name, str):
             raise InputTypeError(
@@ -112,10 +153,7 @@ def find_columns(
         if chosen.count(name) > 1:
             uses = [f"{option}=" for option, other in found.items() if other == name]
             raise ColumnError(f"The column {name!r} is named by {' and '.join(uses)} at once.")
-    user, item, value, time = (name if isinstance(name, str) else None for name in found.values())
-    assert user is not None  # _guess found it or raised
-    assert item is not None
-    return Columns(user, item, value, time)
+    return {option: name if isinstance(name, str) else None for option, name in found.items()}
 
 
 def is_frame(data: object) -> bool:
@@ -156,7 +194,7 @@ def read_frame(
     InputError
         A missing time.
     """
-    names, fetch = _open(data)
+    names, fetch = open_frame(data)
     columns = find_columns(names, user=user, item=item, value=value, time=time)
     wanted = [name for name in columns if name is not None]
     series = dict(zip(wanted, fetch(wanted), strict=True))
@@ -230,13 +268,18 @@ def times(column: Any, what: str) -> npt.NDArray[Any]:
     return array
 
 
-def _guess(option: str, names: list[str]) -> str | None:
-    near = [
+def common_names(option: str, names: Iterable[str]) -> list[str]:
+    """Return which columns have a common name for ``"user"``, ``"item"``, ``"value"``, ..."""
+    return [
         name for name in names if "".join(filter(str.isalnum, name.lower())) in COMMON_NAMES[option]
     ]
+
+
+def _guess(option: str, names: list[str]) -> str | None:
+    near = common_names(option, names)
     if len(near) == 1:
         return near[0]
-    optional = option in ("value", "time")
+    optional = option not in REQUIRED
     if near:
         raise ColumnError(
             f"Several columns could hold the {WHAT[option]}: {', '.join(map(repr, near))}. "
@@ -256,7 +299,7 @@ def _is_arrow_table(data: object) -> bool:
     return arrow is not None and isinstance(data, arrow.Table | arrow.RecordBatch)
 
 
-def _open(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
+def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     """Return the names of the columns, and a function that reads the wanted ones."""
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(data, pandas.DataFrame):

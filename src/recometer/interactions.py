@@ -139,7 +139,10 @@ class Interactions:
               are kept;
             * a data frame: Polars (also lazy), pandas, pyarrow, whatever exports an Arrow
               stream or has columns;
-            * the path of a file: .parquet, .csv, .tsv, .csv.gz or .tsv.gz.
+            * the path of a file: .parquet, .csv, .tsv, .csv.gz or .tsv.gz; or of TREC qrels
+              (also .gz), whose topics and documents are strings, and whose documents with a
+              negative number were not judged. That number being whole, "not 0" means "at
+              least 1".
         user, item, value, time
             Columns of a frame or file; by default those with common names (see
             `find_columns`). ``value=False``, ``time=False``: none. For an edge_index, `value`

@@ -12,11 +12,12 @@ __all__ = ["Protocol"]
 
 # Every rule with a fixed set of values; the others are checked in __post_init__.
 CHOICES: dict[str, tuple[str, ...]] = {
-    "ties": ("expected", "optimistic", "pessimistic", "random", "item", "item_desc"),
+    "ties": ("expected", "optimistic", "pessimistic", "random", "item", "item_desc", "input"),
     "constant_scores": ("undefined", "ties"),
     "nan_scores": ("undefined", "first", "last"),
     "users": ("test", "known"),
     "interval": ("t", "bootstrap"),
+    "correction": ("none", "plug_in", "unbiased", "cv"),
 }
 
 
@@ -32,11 +33,12 @@ class Protocol:
         Order of items with exactly the same score. ``"expected"``: the exact mean over
         all orders (McSherry & Najork 2008); ``"optimistic"``, ``"pessimistic"``: the
         relevant items first, last; ``"random"``: one order, drawn from the seed and the
-        user's id; ``"item"``, ``"item_desc"``: the lower, the higher item id first.
+        user's id; ``"item"``, ``"item_desc"``: the lower, the higher item id first;
+        ``"input"``: as given, for lists.
     relevant_from
         An item of test is relevant from this value on; None: when its value is not 0.
     undefined
-        What an undefined value becomes: ``"nan"``, or a number. The reason is kept.
+        What an undefined value becomes: ``"nan"`` (or NaN), or a number. The reason is kept.
     constant_scores
         A user whose candidates all have the same score is ``"undefined"``, or one tie
         group (``"ties"``).
@@ -57,12 +59,20 @@ class Protocol:
         (percentiles over resampled users).
     confidence
         Coverage of that interval, in (0, 1).
+    correction
+        Of metrics of sampled candidates (Krichene & Rendle 2020), so that they estimate what
+        the whole catalogue would give: ``"none"``; ``"plug_in"``: the metric at the unbiased
+        estimate of each rank; ``"unbiased"``: the least bias, at any variance; ``"cv"``: bias
+        traded for variance, see `recometer.metrics.corrections`. It needs the ties "expected".
+    gamma
+        Weight of the variance in the correction ``"cv"``, in (0, 1]; the paper takes 0.1 and
+        0.01.
     """
 
     name: str = "recometer"
-    ties: Literal["expected", "optimistic", "pessimistic", "random", "item", "item_desc"] = (
-        "expected"
-    )
+    ties: Literal[
+        "expected", "optimistic", "pessimistic", "random", "item", "item_desc", "input"
+    ] = "expected"
     relevant_from: float | None = None
     undefined: Literal["nan"] | float = "nan"
     constant_scores: Literal["undefined", "ties"] = "undefined"
@@ -73,6 +83,8 @@ class Protocol:
     cold_start: bool = True
     interval: Literal["t", "bootstrap"] = "t"
     confidence: float = 0.95
+    correction: Literal["none", "plug_in", "unbiased", "cv"] = "none"
+    gamma: float = 0.01
 
     def __post_init__(self) -> None:
         for rule, choices in CHOICES.items():
@@ -92,6 +104,15 @@ class Protocol:
             raise InputError(f"confidence={self.confidence!r} must lie between 0 and 1.")
         if self.relevant_from is not None and not _is_number(self.relevant_from):
             raise InputError(f"relevant_from={self.relevant_from!r} must be a number or None.")
+        if isinstance(self.undefined, float) and math.isnan(self.undefined):
+            object.__setattr__(self, "undefined", "nan")
+        if not _is_number(self.gamma) or not 0 < self.gamma <= 1:
+            raise InputError(f"gamma={self.gamma!r} must lie between 0 (excluded) and 1.")
+        if self.correction != "none" and self.ties != "expected":
+            raise InputError(
+                f"correction={self.correction!r} is known for ties='expected' alone, found "
+                f"ties={self.ties!r}."
+            )
         if self.undefined != "nan" and not _is_number(self.undefined):
             raise InputError(f"undefined={self.undefined!r} must be 'nan' or a number.")
 

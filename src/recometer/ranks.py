@@ -1,4 +1,4 @@
-"""Ranks: where each judged item landed, the one hand-over from sources to metrics."""
+"""Ranks and Ratings: the hand-over from sources to metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from recometer.errors import InternalError
 
-__all__ = ["Ranks", "UserFlag"]
+__all__ = ["Ranks", "Ratings", "UserFlag"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -43,24 +43,33 @@ class Ranks:
         Candidates with a strictly higher score; 0 is the top of the list, -1 not ranked:
         the source does not know the item, or it lies beyond `depth`.
     tied, before : int64 [n_judged]
-        Other candidates with exactly the same score; those of them with a lower item id.
+        Other candidates with exactly the same score; those of them that come first: the
+        lower item ids, under the rule ``ties="input"`` those given before.
     gain : float64 [n_judged]
         The value in test, 1 where test has none.
     relevant : bool [n_judged]
     n_relevant : int64 [n_users]
         Relevant items of the user, those that could not be ranked included.
     n_candidates : int64 [n_users]
-        Items that were ranked, after exclusion.
+        Items that were ranked, after exclusion; -1 where nobody said how many there are
+        (lists without a catalogue).
     n_excluded : int64 [n_users]
     depth : int64 [n_users]
         Places that are known for certain: `n_candidates`, or less where only the top of
-        the list was asked for.
+        the list was asked for or given.
     flags : uint32 [n_users]
         `UserFlag` bits.
     counts : mapping of str to int
         What was settled by a rule, over all users: ``users_unknown``, ``items_unknown``
         (distinct items of test), ``relevant_unranked`` (relevant rows of unknown items),
         ``train_test_overlap`` (rows).
+    any_cutoff : bool
+        Cut-offs up to the number of candidates say something for every metric: the
+        candidates were given one by one, not all that there are.
+    pool : int64 [n_users] or None
+        Where users have candidates of their own, which may be a sample: the items of the
+        catalogue that are neither in train nor in test of the user, from which the candidates
+        that are not judged were taken. None: the whole catalogue was ranked.
     """
 
     indptr: Int64
@@ -76,6 +85,8 @@ class Ranks:
     depth: Int64
     flags: npt.NDArray[np.uint32]
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    any_cutoff: bool = False
+    pool: Int64 | None = None
 
     def __post_init__(self) -> None:
         n_judged = int(self.indptr[-1])
@@ -90,3 +101,38 @@ class Ranks:
     def n_users(self) -> int:
         """Number of users."""
         return len(self.indptr) - 1
+
+    @property
+    def ends_early(self) -> npt.NDArray[np.bool_]:
+        """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
+        known = (self.flags & np.uint32(UserFlag.KNOWN)) != 0
+        early: npt.NDArray[np.bool_] = known & (
+            (self.n_candidates < 0) | (self.depth < self.n_candidates)
+        )
+        return early
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ratings:
+    """Predicted beside true ratings.
+
+    Attributes
+    ----------
+    ranks : Ranks
+        Where each row landed, best predicted first; its `gain` is the true rating.
+    predicted : float64 [n_judged]
+        In the same order. What the rule ``nan_scores`` ranks first or last is NaN still.
+    threshold : float64 [n_users] or None
+        A row is relevant from this true rating on, and recommended from this predicted
+        one on; None: nobody said.
+    """
+
+    ranks: Ranks
+    predicted: Float64
+    threshold: Float64 | None = None
+
+    def __post_init__(self) -> None:
+        if self.predicted.shape != self.ranks.gain.shape:
+            raise InternalError("Ratings.predicted must have one entry per judged item.")
+        if self.threshold is not None and self.threshold.shape != (self.ranks.n_users,):
+            raise InternalError("Ratings.threshold must have one entry per user.")

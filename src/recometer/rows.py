@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, InputTypeError
+from recometer import trec
+from recometer.errors import FileError, InputError, InputTypeError
 from recometer.files import read_file
 from recometer.frames import is_frame, numbers, read_frame, times
 from recometer.ids import as_ids, encode, show
+from recometer.tensors import is_tensor, to_numpy
 
 __all__ = ["Options", "Rows", "as_positions", "ascending", "read_rows"]
 
@@ -25,7 +27,7 @@ Float64 = npt.NDArray[np.float64]
 UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
     "pandas, Arrow), a dict {user: {item: value}} or {user: [items]}, an edge_index of shape "
-    "[2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV or TSV file"
+    "[2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV, TSV or TREC qrels file"
 )
 
 
@@ -111,6 +113,15 @@ def read_rows(data: object, options: Options) -> Rows:
 
 def _read(data: Any, options: Options) -> Rows:
     if isinstance(data, str | os.PathLike):
+        trec_kind = trec.kind_of(data)
+        if trec_kind == "run":
+            raise FileError(
+                f"{os.fspath(data)} is a TREC run, which says what was recommended. "
+                "Hint: rm.Lists(path) evaluates it; interactions are qrels, with four fields."
+            )
+        if trec_kind == "qrels":
+            options.refuse("qrels", "user", "item", "value", "time")
+            return _from_frame(trec.read_qrels(data), options)
         columns, frame = read_file(
             data, user=options.user, item=options.item, value=options.value, time=options.time
         )
@@ -126,8 +137,8 @@ def _read(data: Any, options: Options) -> Rows:
         return _from_sparse(data, options)
     if isinstance(data, Mapping):
         return _from_dict(data, options)
-    if _is_tensor(data):
-        data = _to_numpy(data)
+    if is_tensor(data):
+        data = to_numpy(data)
     if isinstance(data, np.ndarray):
         # A masked entry is one that is not there.
         return _from_array(np.asarray(np.ma.filled(data, 0)), options)
@@ -230,7 +241,7 @@ def _from_edges(index: npt.NDArray[Any], options: Options) -> Rows:
 
 
 def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    array = _to_numpy(entries) if _is_tensor(entries) else np.asarray(entries)
+    array = to_numpy(entries) if is_tensor(entries) else np.asarray(entries)
     if array.shape != shape:
         raise InputError(
             f"{name}= must be an array with an entry per edge, of shape {shape}, "
@@ -298,13 +309,3 @@ def _sorted_ids(ids: object, n: int, what: str) -> tuple[Int64, npt.NDArray[Any]
 
 def _is_sorted(codes: Int64) -> bool:
     return bool((codes[1:] > codes[:-1]).all())
-
-
-def _is_tensor(data: object) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(data, torch.Tensor)
-
-
-def _to_numpy(tensor: Any) -> npt.NDArray[Any]:
-    array: npt.NDArray[Any] = tensor.detach().cpu().numpy()
-    return array

@@ -24,7 +24,7 @@ __all__ = ["WHOLE", "Groups", "Property", "resolve", "sum_by_user", "two_to", "w
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Float64 = npt.NDArray[np.float64]
-TieRule = Literal["expected", "optimistic", "pessimistic", "random", "item", "item_desc"]
+TieRule = Literal["expected", "optimistic", "pessimistic", "random", "item", "item_desc", "input"]
 Property = Literal["relevance", "gain", "exponential", "shifted", "relevant_gain", "judgement"]
 
 WHOLE = int(np.iinfo(np.int64).max)
@@ -54,8 +54,10 @@ class Groups:
         Mean gain per place; where relevance is read, a relevant item's gain is 1.
     member_gain : float64 [relevant.sum()]
         The gains of the items with the property, group by group.
-    n_relevant, n_candidates : int64 [n_users]
+    n_relevant, depth : int64 [n_users]
         As in `Ranks`.
+    n_candidates : int64 [n_users]
+        The same; unknown (-1) only for metrics that do not read it.
     ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
         The positive gains of each user's judged items, ranked or not, best first.
     listed_ideal : callable
@@ -76,6 +78,7 @@ class Groups:
     member_gain: Float64
     n_relevant: Int64
     n_candidates: Int64
+    depth: Int64
     ideal_indptr: Int64
     ideal_gain: Float64
     listed_ideal: Callable[[], tuple[Int64, Float64]]
@@ -157,7 +160,8 @@ def resolve(
         put the best of them first and last: relevant before other items, or higher before
         lower gains (unjudged items have none, negative ones come after them). ``"random"``
         draws one order per user. ``"item"`` and ``"item_desc"`` put the lower and the
-        higher item id first.
+        higher item id first; ``"input"`` keeps the order given, for which `Ranks.before`
+        must have been counted by it.
     by
         What is read of an item, see `worth_of`.
     seed
@@ -198,7 +202,7 @@ def resolve(
     else:
         if ties == "random":
             place = _drawn_places(ranks, user, seed, user_keys)[rows]
-        elif ties == "item":
+        elif ties == "item" or ties == "input":  # two tests: mypy narrows no tuple
             place = above + ranks.before[rows]
         elif ties == "item_desc":
             place = above + tied - ranks.before[rows]
@@ -221,6 +225,7 @@ def resolve(
         member_gain=members,
         n_relevant=ranks.n_relevant,
         n_candidates=ranks.n_candidates,
+        depth=ranks.depth,
         ideal_indptr=ideal_indptr,
         ideal_gain=ideal_gain,
         listed_ideal=listed_ideal,

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recometer.metrics import METRICS, Metric
+from recometer.metrics import Metric, reading
 from recometer.metrics.undefined import compute
 from recometer.protocol import Protocol
 from recometer.testing import Case, by_definition, cases, mean_over_orders, metrics, variants
+
+METRICS = reading("ranks")
 
 # With one tie group of all candidates the mean over its orders is asked for, too.
 AS_TIES = Protocol(constant_scores="ties")

@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recometer.metrics import METRICS, Metric, parse, undefined
+from recometer.metrics import Metric, parse, reading, undefined
 from recometer.metrics.undefined import Reason, compute, reasons
 from recometer.protocol import Protocol
 from recometer.ranks import UserFlag
 from recometer.testing import cases, metrics, rank, variants
+
+METRICS = reading("ranks")
 
 NAN = math.nan
 ORDER_FREE = (
@@ -69,6 +71,10 @@ def test_reasons_that_hold_for_all_metrics(ranks, rules, reason):
 def test_training_items_make_no_cold_start():
     ranks = rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, NAN], excluded=[True, *[False] * 4])
     assert why(ranks, cold_start=False) is Reason.DEFINED
+
+
+def test_undefined_may_be_given_as_nan():
+    assert Protocol(undefined=math.nan) == Protocol(undefined="nan") == Protocol()
 
 
 def test_constant_scores_can_be_ties():

@@ -1,13 +1,16 @@
 """Scores: a matrix or a function gives what the same model gives as Factors."""
 
+import re
 import threading
+import time
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import recometer as rm
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, ModelError
+from recometer.sources import scores as module
 
 ALL = "precision@3 recall@3 ap@3 ndcg@3 rr roc_auc pr_auc rprecision"
 
@@ -90,21 +93,147 @@ def test_plus_infinity_is_undefined():
     np.testing.assert_array_equal(result["rr"], [np.nan, 0.5])
 
 
-def test_the_function_is_never_called_twice_at_once(monkeypatch):
-    from recometer.sources import scores as module
-
+@pytest.mark.parametrize("threads", [1, 4])
+def test_one_thread_calls_the_function_in_the_order_of_the_users(monkeypatch, threads):
     monkeypatch.setattr(module, "USERS_PER_BATCH", 3)
-    busy, asked = threading.Lock(), []
+    busy, asked, callers = threading.Lock(), [], set()
 
     def function(rows):
         assert busy.acquire(blocking=False)
         asked.extend(rows.tolist())
+        callers.add(threading.get_ident())
         busy.release()
         return np.random.default_rng(0).random((len(rows), 20))
 
-    test = np.eye(30, 20)
-    rm.evaluate(rm.Scores(function, n_users=30, n_items=20), test, metrics="rr", threads=4)
-    assert sorted(asked) == list(range(30))
+    source = rm.Scores(function, n_users=30, n_items=20)
+    rm.evaluate(source, np.eye(30, 20), metrics="rr", threads=threads)
+    assert asked == list(range(30))
+    assert len(callers) == 1
+    assert threading.get_ident() not in callers
+
+
+def test_batches_are_bounded_in_memory(monkeypatch):
+    monkeypatch.setattr(module, "FUNCTION_BYTES", 8 * 20 * 7)
+    sizes = []
+
+    def function(rows):
+        sizes.append(len(rows))
+        return np.ones((len(rows), 20))
+
+    rm.evaluate(rm.Scores(function, n_users=30, n_items=20), np.eye(30, 20), metrics="rr")
+    assert sizes == [7, 7, 7, 7, 2]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, threads):
+    monkeypatch.setattr(module, "USERS_PER_BATCH", 5)
+    called, count = threading.Event(), module._Work.count
+
+    def function(rows):
+        if rows[0] == 5:
+            called.set()
+        return np.ones((len(rows), 20))
+
+    def wait_for_the_next(work, users, scores):
+        assert called.wait(10)
+        count(work, users, scores)
+
+    monkeypatch.setattr(module._Work, "count", wait_for_the_next)
+    source = rm.Scores(function, n_users=10, n_items=20)
+    rm.evaluate(source, np.eye(10, 20), metrics="rr", threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_function_is_one_batch_ahead_and_no_further(monkeypatch, threads):
+    monkeypatch.setattr(module, "USERS_PER_BATCH", 2)
+    asked, counted, most, count = [], [], [], module._Work.count
+
+    def function(rows):
+        asked.append(rows)
+        return np.ones((len(rows), 20))
+
+    def slow(work, users, scores):
+        time.sleep(0.005)
+        most.append(len(asked) - len(counted))
+        count(work, users, scores)
+        counted.append(users)
+
+    monkeypatch.setattr(module._Work, "count", slow)
+    source = rm.Scores(function, n_users=40, n_items=20)
+    rm.evaluate(source, np.eye(40, 20), metrics="rr", threads=threads)
+    assert len(counted) == 20
+    assert 1 < max(most) <= threads + 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_function_may_use_one_buffer_for_all_batches(case, monkeypatch, threads):
+    monkeypatch.setattr(module, "USERS_PER_BATCH", 7)
+    users, items, test, options = case
+    scores = users @ items.T
+    buffer = np.empty((7, 400), np.float32)
+
+    def function(rows):
+        buffer[: len(rows)] = scores[rows]
+        rows[:] = 0  # its own copy
+        return buffer[: len(rows)]
+
+    source = rm.Scores(function, n_users=50, n_items=400)
+    same(
+        rm.evaluate(source, test, threads=threads, **options),
+        rm.evaluate(rm.Scores(scores), test, **options),
+    )
+
+
+def test_no_thread_outlives_a_failure(monkeypatch):
+    monkeypatch.setattr(module, "USERS_PER_BATCH", 1)
+
+    def function(rows):
+        time.sleep(0.001)
+        return np.ones((len(rows), 4 if rows[0] < 20 else 5))
+
+    before = threading.active_count()
+    with pytest.raises(InputError, match="the user row 20, expected"):
+        rm.evaluate(rm.Scores(function, n_users=900, n_items=4), np.eye(900, 4), threads=2)
+    assert threading.active_count() == before
+
+
+def test_an_interrupt_in_the_function_passes():
+    def function(rows):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rm.evaluate(rm.Scores(function, n_users=3, n_items=4), np.eye(3, 4))
+
+
+def test_memory_mapped_matrix(case, tmp_path):
+    users, items, test, options = case
+    scores = users @ items.T
+    np.save(tmp_path / "scores.npy", scores)
+    mapped = np.load(tmp_path / "scores.npy", mmap_mode="r")
+    source = rm.Scores(mapped)
+    assert np.shares_memory(source.arrays()["matrix"], mapped)
+    same(rm.evaluate(source, test, **options), rm.evaluate(rm.Scores(scores), test, **options))
+
+
+def test_masked_entries_are_no_candidates(case):
+    users, items, test, options = case
+    scores = users @ items.T
+    masked = np.ma.masked_array(scores, options["train"].toarray() > 0)
+    untrained = {**options, "train": None}
+    expected = rm.evaluate(rm.Scores(scores), test, **options)
+    same(rm.evaluate(rm.Scores(masked), test, **untrained), expected)
+    function = rm.Scores(lambda rows: masked[rows], n_users=50, n_items=400)
+    same(rm.evaluate(function, test, **untrained), expected)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "i1", "u4", "?", ">f4"])
+def test_every_dtype_of_numbers(dtype):
+    scores = np.random.default_rng(3).integers(0, 2, (20, 30)).astype(dtype)
+    test = np.random.default_rng(4).random((20, 30)) < 0.1
+    expected = rm.evaluate(rm.Scores(scores.astype(np.float64)), test, metrics=ALL)
+    same(rm.evaluate(rm.Scores(scores), test, metrics=ALL), expected)
+    function = rm.Scores(scores.__getitem__, n_users=20, n_items=30)
+    same(rm.evaluate(function, test, metrics=ALL), expected)
 
 
 def test_messages():
@@ -120,8 +249,8 @@ def test_messages():
     ):
         with pytest.raises(InputError, match=message):
             rm.evaluate(rm.Scores(source, n_users=3, n_items=4), test, metrics="rr")
-    with pytest.raises(ZeroDivisionError, match="my model"):
-        rm.evaluate(rm.Scores(failing, n_users=3, n_items=4), test, metrics="rr")
+    with pytest.raises(InputError, match=r"that is no array: .*inhomogeneous"):
+        rm.evaluate(rm.Scores(lambda rows: [[1], [1, 2], []], n_users=3, n_items=4), test)
     with pytest.raises(InputError, match=r"needs n_users=\.\.\."):
         rm.Scores(failing)
     with pytest.raises(InputError, match=r"shape \(2, 2\), but n_users=3"):
@@ -130,7 +259,47 @@ def test_messages():
         rm.Scores(failing, n_users=3, n_items=-1)
     with pytest.raises(InputTypeError, match="matrix of numbers or a function, found dtype <U1"):
         rm.Scores([["a"]])
+    assert rm.Scores(np.ones((2, 3)), n_users=2).describe().endswith("2 users x 3 items, float64")
+    with pytest.raises(InputTypeError, match=r"found dtype object \(csr_array\). Hint: .toarray"):
+        rm.Scores(sp.csr_array(np.ones((2, 2))))
     with pytest.raises(InputError, match="expected \\[n_users, n_items\\]"):
         rm.Scores(np.ones(3))
     with pytest.raises(InputError, match="no items"):
         rm.Scores(np.ones((3, 0)))
+
+
+@pytest.mark.parametrize(
+    ("ids", "chosen", "whom"),
+    [
+        (None, [0, 1, 2, 3, 4], "the user rows 0 to 4"),
+        (
+            list("edcba"),
+            "abcde",
+            "the users 'a', 'b', 'c' and 2 more (user rows 4, 3, 2 and 2 more)",
+        ),
+        ([10, 20, 30, 40, 50], [30, 40], "the users 30, 40 (user rows 2 to 3)"),
+        ([10, 20, 30, 40, 50], [30], "the user 30 (user row 2)"),
+    ],
+)
+def test_mistakes_of_the_function_name_the_users(ids, chosen, whom):
+    def failing(rows):
+        return {"my": "model"}["other"]
+
+    def wrong(rows):
+        return np.ones(3)
+
+    if ids is None:
+        test = np.eye(5, 4)
+    else:
+        test = rm.Interactions.of({user: ["x", "y"] for user in chosen})
+    items = None if ids is None else list("wxyz")
+    options = {"n_users": 5, "n_items": 4, "user_ids": ids, "item_ids": items}
+    with pytest.raises(
+        ModelError, match=re.escape(f"raised KeyError for {whom}: 'other'")
+    ) as error:
+        rm.evaluate(rm.Scores(failing, **options), test, metrics="rr")
+    assert isinstance(error.value, RuntimeError)
+    assert isinstance(error.value.__cause__, KeyError)
+    assert error.value.__cause__.__traceback__.tb_next.tb_frame.f_code.co_name == "failing"
+    with pytest.raises(InputError, match=re.escape(f"shape (3,) for {whom}, expected")):
+        rm.evaluate(rm.Scores(wrong, **options), test, metrics="rr")

@@ -17,14 +17,18 @@ except ImportError as error:
 
 __all__ = [
     "best_first",
+    "group_lists",
     "instruction_set",
     "instruction_sets",
     "rank_factors",
+    "rank_lists",
     "rank_scores",
     "score_items",
 ]
 
 best_first = _native.best_first
+group_lists = _native.group_lists
+rank_lists = _native.rank_lists
 score_items = _native.score_items
 rank_factors = _native.rank_factors
 rank_scores = _native.rank_scores

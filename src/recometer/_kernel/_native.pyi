@@ -57,3 +57,32 @@ def rank_scores(
     flags: npt.NDArray[np.uint32],
     no_candidates: Int64,
 ) -> int: ...
+def rank_lists(
+    items: Int32,
+    scores: npt.NDArray[np.float64] | None,
+    begin: Int64,
+    end: Int64,
+    n_items: int,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    judged_indptr: Int64,
+    judged: Int32,
+    input_order: bool,
+    nan_rule: int,
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+    flags: npt.NDArray[np.uint32],
+    given: Int64,
+    listed: Int64,
+    removed: Int64,
+    repeated: Int64,
+) -> None: ...
+def group_lists(
+    list: Int32,
+    items: Int32,
+    scores: npt.NDArray[np.float64] | None,
+    indptr: Int64,
+    sorted_items: Int32,
+    sorted_scores: npt.NDArray[np.float64] | None,
+) -> bool: ...

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "best_first"]
-__all__ += ["rank_factors", "rank_scores", "score_items"]
+__all__ += ["group_lists", "rank_factors", "rank_lists", "rank_scores", "score_items"]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -109,6 +109,86 @@ def rank_scores(
         part = slice(judged_indptr[user], judged_indptr[user + 1])
         _count(scores[user], candidate, judged, judged_scores, part, above, tied, before)
     return -1
+
+
+def rank_lists(
+    items: Int32,
+    scores: npt.NDArray[np.float64] | None,
+    begin: Int64,
+    end: Int64,
+    n_items: int,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    judged_indptr: Int64,
+    judged: Int32,
+    input_order: bool,
+    nan_rule: int,
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+    flags: npt.NDArray[np.uint32],
+    given: Int64,
+    listed: Int64,
+    removed: Int64,
+    repeated: Int64,
+) -> None:
+    """Find the judged items in given lists; see `cpp/lists.hpp`."""
+    for user in range(len(begin)):
+        train = set(excluded[excluded_indptr[user] : excluded_indptr[user + 1]].tolist())
+        # Per item: its best score, and the entry that has it.
+        kept: dict[int, tuple[float, int]] = {}
+        given[user] = removed[user] = repeated[user] = 0
+        for entry in range(begin[user], end[user]):
+            item = int(items[entry])
+            if item < 0:
+                continue
+            given[user] += 1
+            if item in train:
+                removed[user] += 1
+                continue
+            score = -float(entry) if scores is None else float(scores[entry])
+            if score == -np.inf:
+                continue
+            if score == np.inf:
+                flags[user] |= INFINITE_SCORE
+            if np.isnan(score):
+                if nan_rule == NAN_UNDEFINED:
+                    flags[user] |= NAN_SCORE
+                    continue
+                score = np.inf if nan_rule == NAN_FIRST else -np.inf
+            repeated[user] += item in kept
+            if item not in kept or score > kept[item][0]:
+                kept[item] = (score, entry)
+        listed[user] = len(kept)
+        for j in range(judged_indptr[user], judged_indptr[user + 1]):
+            above[j], tied[j], before[j] = -1, 0, 0
+            item = int(judged[j])
+            if item in kept:
+                score, entry = kept[item]
+                above[j] = sum(other > score for other, _ in kept.values())
+                equal = {i: at for i, (other, at) in kept.items() if other == score and i != item}
+                tied[j] = len(equal)
+                before[j] = sum(at < entry if input_order else i < item for i, at in equal.items())
+
+
+def group_lists(
+    list: Int32,
+    items: Int32,
+    scores: npt.NDArray[np.float64] | None,
+    indptr: Int64,
+    sorted_items: Int32,
+    sorted_scores: npt.NDArray[np.float64] | None,
+) -> bool:
+    """Sort rows by their list, stably; False where there is no such list."""
+    n_lists = len(indptr) - 1
+    if len(list) and not 0 <= list.min() <= list.max() < n_lists:
+        return False
+    order = np.argsort(list, kind="stable")
+    indptr[:] = np.searchsorted(list[order], np.arange(n_lists + 1))
+    sorted_items[:] = items[order]
+    if scores is not None and sorted_scores is not None:
+        sorted_scores[:] = scores[order]
+    return True
 
 
 def best_first(indptr: Int64, above: Int64, before: Int64, order: Int64) -> None:

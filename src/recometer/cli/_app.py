@@ -9,6 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from recometer.cli.demo import demo
+from recometer.cli.evaluate import evaluate
+from recometer.cli.metrics import metrics
 from recometer.errors import DataWarning, RecometerError
 from recometer.version import __version__
 
@@ -37,10 +39,11 @@ app = typer.Typer(
     cls=Commands,
     help="Measures how good recommendations are: exactly, comparably and fast.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
+app.command()(evaluate)
+app.command()(metrics)
 app.command()(demo)
 
 

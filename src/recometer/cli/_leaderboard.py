@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from recometer.cli._tables import GAP, rich_table
 from recometer.cli._text import WIDTH, count, say
 from recometer.evaluation import Evaluation, SummaryRow
 from recometer.metrics.registry import parse
@@ -16,24 +17,27 @@ from recometer.rendering import Table, to_text
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-__all__ = ["Entry", "print_leaderboard"]
-
-GAP = 2  # between two columns
+__all__ = ["Entry", "leaderboard", "print_leaderboard"]
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A model, its evaluation, and how long both took."""
+    """A model, its evaluation, and the seconds that each step took."""
 
     model: str
     result: Evaluation
-    fit_seconds: float
-    evaluate_seconds: float
+    seconds: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def rows(self) -> dict[str, SummaryRow]:
         """The summary, by the metric's name."""
         return {row.metric: row for row in self.result.summary()}
+
+
+def leaderboard(entries: Sequence[Entry]) -> Table:
+    """Return all models and metrics in one table, best first by the first metric."""
+    metrics = list(entries[0].rows)
+    return _table(_best_first(entries, metrics[0]), metrics)
 
 
 def print_leaderboard(entries: Sequence[Entry]) -> None:
@@ -60,7 +64,7 @@ def print_leaderboard(entries: Sequence[Entry]) -> None:
 
 
 def _table(entries: Sequence[Entry], metrics: Sequence[str]) -> Table:
-    headers = ["model", *metrics, "counted", "skipped", "fit", "evaluate"]
+    headers = ["model", *metrics, "counted", "skipped", *entries[0].seconds]
     lines = []
     for entry in entries:
         rows = [entry.rows[metric] for metric in metrics]
@@ -70,8 +74,7 @@ def _table(entries: Sequence[Entry], metrics: Sequence[str]) -> Table:
                 *map(_cell, rows),
                 _range([row.counted for row in rows]),
                 _range([row.skipped for row in rows]),
-                f"{entry.fit_seconds:.2f} s",
-                f"{entry.evaluate_seconds:.2f} s",
+                *(f"{seconds:.2f} s" for seconds in entry.seconds.values()),
             ]
         )
     return Table(headers, lines, numbers=headers[1:])
@@ -91,24 +94,12 @@ def _fitting(entries: Sequence[Entry], metrics: Sequence[str], width: int) -> li
 
 def _styled(table: Table, entries: Sequence[Entry], metrics: Sequence[str]) -> RichTable:
     """Return the table with its best means highlighted."""
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    best = {metric: _best_first(entries, metric)[0] for metric in metrics}
-    styled = RichTable(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0)
-    )
-    for header in table.headers:
-        right = header in table.numbers
-        styled.add_column(header, justify="right" if right else "left", no_wrap=True)
-    for entry, line in zip(entries, table.rows, strict=True):
-        cells = [Text(cell) for cell in line]
-        for cell, metric in zip(cells[1:], metrics, strict=False):
-            if best[metric] is entry and not math.isnan(entry.rows[metric].mean):
-                cell.stylize("bold green")
-        styled.add_row(*cells)
-    return styled
+    best = set()
+    for column, metric in enumerate(metrics, start=1):
+        winner = _best_first(entries, metric)[0]
+        if not math.isnan(winner.rows[metric].mean):
+            best.add((entries.index(winner), column))
+    return rich_table(table, best=best)
 
 
 def _notes(entries: Sequence[Entry]) -> list[str]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import textwrap
+from collections.abc import Callable
 
 import typer
 
-__all__ = ["WIDTH", "count", "say"]
+from recometer.protocol import CHOICES
+
+__all__ = ["WIDTH", "Note", "as_options", "count", "say"]
 
 WIDTH = 100  # where the output is no terminal
+
+Note = Callable[[str], None]
+"""Says something beside the result, on standard error."""
 
 
 def say(label: str, text: str) -> None:
@@ -24,3 +31,13 @@ def say(label: str, text: str) -> None:
 def count(number: int, what: str) -> str:
     """Return ``"1 user"`` or ``"2,000 users"``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def as_options(message: str) -> str:
+    """Turn the arguments that a message speaks of into options of the command line."""
+    message = re.sub(
+        r"\b(user|item|value|score|rank|time|catalogue)=(False\b)?",
+        lambda found: f"--{found[1]}{' none' if found[2] else ''}",
+        message,
+    )
+    return re.sub(rf"\b({'|'.join(CHOICES)})='(\w+)'", r"--rule \1=\2", message)

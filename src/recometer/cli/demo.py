@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ import typer
 
 from recometer.cli._leaderboard import Entry, print_leaderboard
 from recometer.cli._split import split
-from recometer.cli._text import count, say
+from recometer.cli._text import as_options, count, say
 from recometer.errors import ColumnError, InputError
 from recometer.evaluate import evaluate
 from recometer.interactions import Interactions
@@ -110,7 +109,8 @@ def demo(
             left_out.append(f"Left out: {model}. {reason}")
             continue
         result = evaluate(source, test, train=train, metrics=metrics, seed=seed, threads=threads)
-        entries.append(Entry(model, result, fitted - begin, time.perf_counter() - fitted))
+        seconds = {"fit": fitted - begin, "evaluate": time.perf_counter() - fitted}
+        entries.append(Entry(model, result, seconds))
     typer.echo()
     print_leaderboard(entries)
     for line in left_out:
@@ -147,7 +147,7 @@ def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
             time=found.time or False,
         )
     except (ColumnError, InputError) as error:
-        raise type(error)(_as_options(str(error))) from error
+        raise type(error)(as_options(str(error))) from error
     names = ", ".join(f"{option} {name!r}" for option, name in found._asdict().items() if name)
     _describe(f"{path} (columns: {names})", interactions)
     if not len(interactions):
@@ -160,15 +160,6 @@ def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
             "Hint: --value names another column, and --value none counts every row."
         )
     return interactions
-
-
-def _as_options(message: str) -> str:
-    """Turn the arguments that a message speaks of into options of the command line."""
-    return re.sub(
-        r"\b(user|item|value|time)=(False\b)?",
-        lambda found: f"--{found[1]}{' none' if found[2] else ''}",
-        message,
-    )
 
 
 def _describe(what: str, interactions: Interactions) -> None:

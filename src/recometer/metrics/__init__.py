@@ -11,11 +11,19 @@ from recometer.metrics import (
     graded,
     mean_precision,
     positions,
+    ratings,
     stopping,
 )
 from recometer.metrics._sums import place_sums
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.registry import METRICS, Metric, MetricDefinition, metric, parse
+from recometer.metrics.registry import (
+    METRICS,
+    Metric,
+    MetricDefinition,
+    metric,
+    parse,
+    reading,
+)
 from recometer.ties import Groups
 
 __all__ = [
@@ -33,5 +41,7 @@ __all__ = [
     "parse",
     "place_sums",
     "positions",
+    "ratings",
+    "reading",
     "stopping",
 ]

@@ -51,7 +51,7 @@ Float64 = npt.NDArray[np.float64]
 def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Float64:
     """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
 
-    Without a cut-off, k is the length of the ranking. Linear in hits, so tied items count
+    Without a cut-off, k is the number of places that are known. Linear in hits, so tied items count
     with their mean.
 
     References
@@ -61,7 +61,7 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
     if denominator == "min":
         places = _possible(groups, cutoffs)
     elif denominator == "list":
-        places = np.minimum(cutoffs, groups.ranks.depth[:, np.newaxis])
+        places = np.minimum(cutoffs, groups.depth[:, np.newaxis])
     else:
         places = _places(groups, cutoffs)
     return ratio(columns(hits_within, groups, cutoffs), places)
@@ -269,7 +269,7 @@ def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Floa
     elif denominator == "k":
         possible = _places(groups, cutoffs)
     elif denominator == "list":
-        possible = np.minimum(_possible(groups, cutoffs), groups.ranks.depth[:, np.newaxis])
+        possible = np.minimum(_possible(groups, cutoffs), groups.depth[:, np.newaxis])
     elif denominator == "listed":
         possible = listed_relevant(groups)[:, np.newaxis]
     return ratio(columns(_precision_sum, groups, cutoffs), possible)
@@ -323,7 +323,7 @@ def _possible(groups: Groups, cutoffs: Int64) -> Int64:
 
 def _places(groups: Groups, cutoffs: Int64) -> Int64:
     """Return k, the length of the ranking where there is none: int64 [n_users, n_cutoffs]."""
-    return np.where(cutoffs == WHOLE, groups.ranks.depth[:, np.newaxis], cutoffs)
+    return np.where(cutoffs == WHOLE, groups.depth[:, np.newaxis], cutoffs)
 
 
 def _best_gains(groups: Groups, cutoff: int) -> Float64:

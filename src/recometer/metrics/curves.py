@@ -24,6 +24,7 @@ Float64 = npt.NDArray[np.float64]
     formula="share of the pairs (relevant, not relevant) in the right order; tied pairs: half",
     source="Hanley & McNeil 1982",
     cutoff="none",
+    needs_whole_ranking=True,
     parameters={
         "domain": Parameter(
             "Which items are paired.",
@@ -41,7 +42,9 @@ Float64 = npt.NDArray[np.float64]
             },
         ),
     },
-    when={"domain": {"list": {"cutoff": "optional", "monotone": False}}},
+    when={
+        "domain": {"list": {"cutoff": "optional", "monotone": False, "needs_whole_ranking": False}}
+    },
 )
 def roc_auc(
     groups: Groups, cutoffs: Int64, *, domain: str = "all", negatives: str = "candidates"
@@ -75,6 +78,7 @@ def roc_auc(
     formula="(1 / R) * sum over all j of (hits(j) / j) * rel(j)",
     source="Davis & Goadrich 2006 (step rule)",
     cutoff="none",
+    needs_whole_ranking=True,
     parameters={
         "rule": Parameter(
             "How the area is computed.",
@@ -150,7 +154,7 @@ def partial_auc(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 def _auc_of_list(groups: Groups, cutoff: int) -> Float64:
-    length = np.minimum(groups.ranks.depth, cutoff)
+    length = np.minimum(groups.depth, cutoff)
     start, before = groups.start, groups.hits_before
     # Pairs of a relevant item and an other one before it: of the groups that are within.
     pairs = groups.relevant * (start - before + (groups.size - groups.relevant) / 2)

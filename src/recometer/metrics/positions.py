@@ -48,6 +48,7 @@ def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     upper=np.inf,
     higher_is_better=False,
     needs_candidates=True,
+    needs_whole_ranking=True,
 )
 def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
     """Mean rank of the relevant items, from 1 on; tied items count with their mean.
@@ -71,6 +72,7 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
     source="Hu, Koren & Volinsky 2008",
     cutoff="none",
     higher_is_better=False,
+    needs_whole_ranking=True,
     parameters={"weighted": Parameter("Every item counts with its gain, if that is positive.")},
     when={"weighted": {True: {"reads": "relevant_gain"}}},
 )

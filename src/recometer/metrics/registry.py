@@ -19,7 +19,7 @@ from recometer.errors import (
     did_you_mean,
 )
 from recometer.metrics.parameters import Parameter, Value
-from recometer.ties import WHOLE, Groups, Property
+from recometer.ties import WHOLE, Property
 
 __all__ = [
     "MAX_CUTOFFS",
@@ -28,11 +28,15 @@ __all__ = [
     "MetricDefinition",
     "metric",
     "parse",
+    "reading",
     "with_largest_gain",
 ]
 
-# function(groups, cutoffs, **parameters)
+# function(groups, cutoffs, **parameters); the first argument depends on the record that is
+# read: see `MetricDefinition`.
 Function = Callable[..., npt.NDArray[np.float64]]
+Record = Literal["ranks", "ratings"]
+Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]
 AnyFunction = TypeVar("AnyFunction", bound=Function)
 
 # Spaces separate names, but not within the brackets of parameters.
@@ -51,10 +55,11 @@ class MetricDefinition:
     name
         As in ``name@10``.
     function
-        ``function(groups, cutoffs, **parameters)``: the formula for every user, as float64
-        [n_users, n_cutoffs]; a ratio without denominator is 0 there. The cut-offs are an
-        int64 array, in which `recometer.ties.WHOLE` means the whole ranking. Where the
-        metric is undefined is settled elsewhere (`recometer.metrics.undefined`).
+        ``function(groups, cutoffs, **parameters)``, or ``function(predictions, cutoffs)`` of
+        the record ``"ratings"``: the formula for every user, as float64 [n_users, n_cutoffs];
+        a ratio without denominator is 0 there. The cut-offs are an int64 array, in which
+        `recometer.ties.WHOLE` means the whole ranking. Where the metric is undefined is
+        settled elsewhere (`recometer.metrics.undefined`).
     parameters
         By name; the function takes each by keyword.
     when
@@ -83,6 +88,17 @@ class MetricDefinition:
     averages_ties
         With the tie rule ``"expected"`` it is the mean over all orders; otherwise a tie
         group is one step.
+    needs_whole_ranking
+        Whether a list that ends before the last candidate cannot give the metric.
+    record
+        What is read: ``"ranks"`` (`recometer.ties.Groups`) or ``"ratings"``
+        (`recometer.metrics.ratings.Predictions`).
+    needs
+        What a metric of ratings is undefined without: ``"rows"``, ``"relevant"`` or
+        ``"recommended"`` ones, a ``"variance"`` of the true ratings, or ``"pairs"`` of rows
+        that differ in them.
+    over_rows
+        Whether there is a value over the rows of all users, too.
     """
 
     name: str
@@ -103,6 +119,10 @@ class MetricDefinition:
     beyond_cutoff: bool
     needs_candidates: bool
     averages_ties: bool
+    needs_whole_ranking: bool
+    record: Record
+    needs: Needs
+    over_rows: bool
 
     def given(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
         """Return the definition with these parameters."""
@@ -114,6 +134,11 @@ class MetricDefinition:
 
 METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
+
+
+def reading(record: Record) -> dict[str, MetricDefinition]:
+    """Return the metrics that read a record, by name."""
+    return {name: each for name, each in METRICS.items() if each.record == record}
 
 
 def metric(
@@ -134,6 +159,10 @@ def metric(
     beyond_cutoff: bool = False,
     needs_candidates: bool = False,
     averages_ties: bool = True,
+    needs_whole_ranking: bool = False,
+    record: Record = "ranks",
+    needs: Needs = "rows",
+    over_rows: bool = False,
 ) -> Callable[[AnyFunction], AnyFunction]:
     """Register the function below as the metric of its name; see `MetricDefinition`.
 
@@ -173,6 +202,10 @@ def metric(
             beyond_cutoff=beyond_cutoff,
             needs_candidates=needs_candidates,
             averages_ties=averages_ties,
+            needs_whole_ranking=needs_whole_ranking,
+            record=record,
+            needs=needs,
+            over_rows=over_rows,
         )
         return function
 
@@ -277,9 +310,9 @@ class Metric:
         """How many of the first places are read in all; None: the whole ranking."""
         return None if self.definition.beyond_cutoff else self.cutoff
 
-    def compute(self, groups: Groups, cutoffs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def compute(self, record: Any, cutoffs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Compute it at some cut-offs, instead of its own: float64 [n_users, n_cutoffs]."""
-        return METRICS[self.name].function(groups, cutoffs, **dict(self.parameters))
+        return METRICS[self.name].function(record, cutoffs, **dict(self.parameters))
 
 
 def _settled(name: str, parameters: object) -> tuple[tuple[str, Value], ...]:

@@ -13,13 +13,16 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from recometer.errors import InternalError
+from recometer.metrics import corrections
+from recometer.metrics.ratings import Predictions, over_rows
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks, Ratings, UserFlag
 from recometer.tasks import Ticker, run_tasks
 from recometer.ties import WHOLE, Groups, Property, resolve, worth_of
 
-__all__ = ["Reason", "compute", "reasons"]
+__all__ = ["Reason", "compute", "compute_over_rows", "reasons"]
 
 Float64 = npt.NDArray[np.float64]
 UInt8 = npt.NDArray[np.uint8]
@@ -57,6 +60,12 @@ class Reason(enum.IntEnum):
     NO_GAIN = 11, "no item has a positive gain"
     GAIN_NOT_FINITE = 12, "the gains are NaN or infinite, or too large to be added up"
     NO_CANDIDATES = 13, "the number of candidates is unknown, or there is none"
+    # Of ratings.
+    NO_RATINGS = 20, "the user has no row with a true rating"
+    NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
+    NO_VARIANCE = 22, "all true ratings are the same"
+    NO_PAIRS = 23, "no two true ratings differ"
+    NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
 
 
 def compute(
@@ -65,6 +74,7 @@ def compute(
     protocol: Protocol,
     seed: int = 0,
     user_keys: UInt64 | None = None,
+    ratings: Ratings | None = None,
     threads: int = 1,
 ) -> tuple[dict[str, Float64], dict[str, UInt8]]:
     """Compute metrics for every user.
@@ -79,6 +89,8 @@ def compute(
         `ties`, `undefined` and the rules for undefined values are read.
     seed, user_keys
         See `recometer.ties.resolve`.
+    ratings
+        Needed by metrics that read them; its `ranks` are `ranks`.
     threads
         How many threads to use; the values do not depend on it.
 
@@ -105,6 +117,7 @@ def compute(
             None if user_keys is None else user_keys[block],
             {name: column[block] for name, column in values.items()},
             {name: column[block] for name, column in why.items()},
+            None if ratings is None else _users_of_ratings(ratings, block),
         )
         if ticker is not None:
             ticker.advance()
@@ -139,9 +152,12 @@ def _compute_block(
     user_keys: UInt64 | None,
     values: dict[str, Float64],
     why: dict[str, UInt8],
+    ratings: Ratings | None,
 ) -> None:
     """Fill in the values and reasons of a block of users."""
+    corrected = protocol.correction != "none"
     rules = _Rules(ranks, protocol)
+    rating_rules = None if ratings is None else _RatingRules(ratings, protocol)
 
     @functools.cache
     def groups_by(reads: Property) -> Groups:
@@ -152,11 +168,25 @@ def _compute_block(
         _, first = wanted[0]
         definition = first.definition
         cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for _, metric in wanted]
-        table = first.compute(groups_by(definition.reads), np.array(cutoffs, np.int64))
-        # Sums over tied groups may pass a bound by their rounding.
-        table = np.clip(table, definition.lower, definition.upper)
+        reasons_of = rules.reasons
+        if definition.record == "ranks":
+            record: Groups | Predictions = groups_by(definition.reads)
+        else:
+            if rating_rules is None:
+                raise InternalError(f"The metric {first.name!r} was asked for without ratings.")
+            reasons_of = rating_rules.reasons
+            ranked = groups_by("relevance") if definition.reads == "relevance" else None
+            record = rating_rules.predictions(definition, ranked)
+        depths = np.array(cutoffs, np.int64)
+        if corrected:
+            groups = groups_by(definition.reads)
+            table = corrections.compute(first.name, ranks, groups, depths, protocol)
+        else:
+            table = first.compute(record, depths)
+            # Sums over tied groups may pass a bound by their rounding.
+            table = np.clip(table, definition.lower, definition.upper)
         for column, (name, metric) in enumerate(wanted):
-            reason = rules.reasons(metric)
+            reason = reasons_of(metric)
             why[name][:] = reason
             column_values = values[name]
             column_values[:] = table[:, column]
@@ -170,9 +200,12 @@ class _Rules:
     """The rules for undefined values, applied to some users."""
 
     def __init__(self, ranks: Ranks, protocol: Protocol) -> None:
-        self.ranks = ranks
+        corrected = protocol.correction != "none"
+        self.ranks = corrections.whole(ranks) if corrected else ranks
+        self.nothing_drawn = corrections.nothing_drawn(ranks) if corrected else None
         self.protocol = protocol
         self.known = self._flag(UserFlag.KNOWN)
+        self.counted = self.known & (ranks.n_candidates >= 0)  # their candidates, that is
         self.user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
         self.found: dict[tuple[object, ...], UInt8] = {}
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
@@ -195,10 +228,9 @@ class _Rules:
         result = self.for_all_metrics.copy()
         if definition.needs_candidates:
             _mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
-        if definition.order_free:
-            shallow = self.known
-            if cutoff is not None:
-                shallow = shallow & (self.ranks.n_candidates <= cutoff)
+        if definition.order_free and not self.ranks.any_cutoff:
+            n, depth = self.ranks.n_candidates, self.ranks.depth
+            shallow = self.counted & (n <= (depth if cutoff is None else cutoff))
             _mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
         if not definition.defined_when_all_relevant:
             _mark(result, self.all_relevant, Reason.ALL_RELEVANT)
@@ -216,8 +248,10 @@ class _Rules:
         if protocol.users == "known":
             _mark(result, ~self.known, Reason.UNKNOWN_USER)
         _mark(result, ranks.n_relevant == 0, Reason.NO_RELEVANT)
+        if self.nothing_drawn is not None:
+            _mark(result, self.known & self.nothing_drawn, Reason.NOTHING_DRAWN)
         # A user whom the source does not know has misses only: there is nothing to rank.
-        few = self.known & (ranks.n_candidates < protocol.min_candidates)
+        few = self.counted & (ranks.n_candidates < protocol.min_candidates)
         _mark(result, few, Reason.FEW_CANDIDATES)
         _mark(result, ranks.n_relevant < protocol.min_positives, Reason.FEW_RELEVANT)
         if not protocol.cold_start:
@@ -234,7 +268,7 @@ class _Rules:
         ranks = self.ranks
         ranked = self._count(ranks.relevant & (ranks.above >= 0))
         # Beyond `depth` relevant candidates may have been left out.
-        return self.known & (ranked >= ranks.depth) & (ranks.n_relevant >= ranks.n_candidates)
+        return self.counted & (ranked >= ranks.depth) & (ranks.n_relevant >= ranks.n_candidates)
 
     def gains(self, reads: Property) -> tuple[Bool, Bool]:
         """Whether no gain is positive; whether the gains do not have a finite sum."""
@@ -250,6 +284,88 @@ class _Rules:
 
     def _count(self, rows: Bool) -> npt.NDArray[np.int64]:
         return np.bincount(self.user[rows], minlength=self.ranks.n_users)
+
+
+class _RatingRules:
+    """The rules for undefined values of metrics that read ratings, applied to some users.
+
+    Those about rankings do not hold here: one row is enough.
+    """
+
+    def __init__(self, ratings: Ratings, protocol: Protocol) -> None:
+        self.ranks = ratings.ranks
+        self.protocol = protocol
+        self.all_rows = Predictions.of(ratings, nan_first=protocol.nan_scores == "first")
+
+    def predictions(self, definition: MetricDefinition, ranked: Groups | None) -> Predictions:
+        """Return what a metric reads, with the tie groups of the relevant rows."""
+        if definition.reads == "gain":
+            return self.finite
+        return dataclasses.replace(self.all_rows, ranked=ranked)
+
+    def reasons(self, metric: Metric) -> UInt8:
+        """Return the first rule that holds for each user, 0 where none does."""
+        definition, flags = metric.definition, self.ranks.flags
+        result = np.zeros(self.ranks.n_users, np.uint8)
+        if self.protocol.users == "known":
+            _mark(result, (flags & UserFlag.KNOWN) == 0, Reason.UNKNOWN_USER)
+        _mark(result, self.all_rows.n_rows == 0, Reason.NO_RATINGS)
+        if not self.protocol.cold_start:
+            _mark(result, (flags & UserFlag.TRAINED) == 0, Reason.COLD_START)
+        if definition.reads == "gain":
+            nan, infinite, too_large = self.not_finite
+            _mark(result, nan, Reason.NAN_SCORE)
+            _mark(result, infinite, Reason.INFINITE_SCORE)
+            _mark(result, too_large, Reason.GAIN_NOT_FINITE)
+        _mark(result, (flags & UserFlag.NAN_SCORE) != 0, Reason.NAN_SCORE)
+        _mark(result, (flags & UserFlag.INFINITE_SCORE) != 0, Reason.INFINITE_SCORE)
+        has = self.predictions(definition, None).has(definition.needs)
+        _mark(result, ~has, WITHOUT[definition.needs])
+        return result
+
+    @functools.cached_property
+    def finite(self) -> Predictions:
+        """The rows of the users whose numbers are all finite."""
+        return self.all_rows.of_users(~np.any(self.not_finite, axis=0))
+
+    @functools.cached_property
+    def not_finite(self) -> tuple[Bool, Bool, Bool]:
+        """Who has NaN predictions, infinite ones, or numbers without a finite sum of squares."""
+        rows = self.all_rows
+        nan, infinite = np.isnan(rows.predicted), np.isinf(rows.predicted)
+        with np.errstate(over="ignore"):
+            size = rows.total(4 * (np.where(nan, 0, rows.predicted) ** 2 + rows.actual**2))
+        return (
+            rows.total(nan.astype(np.float64)) > 0,
+            rows.total(infinite.astype(np.float64)) > 0,
+            ~np.isfinite(size),
+        )
+
+
+WITHOUT = {
+    "rows": Reason.NO_RATINGS,
+    "relevant": Reason.NO_RELEVANT,
+    "recommended": Reason.NOTHING_RECOMMENDED,
+    "variance": Reason.NO_VARIANCE,
+    "pairs": Reason.NO_PAIRS,
+}
+
+
+def compute_over_rows(
+    ratings: Ratings, metrics: Sequence[Metric], protocol: Protocol
+) -> dict[str, float]:
+    """Compute metrics of ratings over the rows of all users, where they have such a value.
+
+    Users with predictions or true ratings that are NaN or infinite are left out.
+
+    Returns
+    -------
+    dict of str to float
+        By the metric's name; NaN where it is undefined.
+    """
+    rules = _RatingRules(ratings, protocol)
+    wanted = [metric for metric in metrics if metric.definition.over_rows]
+    return {str(metric): over_rows(metric.name, rules.finite) for metric in wanted}
 
 
 def _mark(result: UInt8, where: Bool, reason: Reason) -> None:
@@ -284,4 +400,16 @@ def _users(ranks: Ranks, block: slice) -> Ranks:
         n_excluded=ranks.n_excluded[block],
         depth=ranks.depth[block],
         flags=ranks.flags[block],
+        pool=None if ranks.pool is None else ranks.pool[block],
+    )
+
+
+def _users_of_ratings(ratings: Ratings, block: slice) -> Ratings:
+    """Take a block of users out of Ratings, without copying the rows."""
+    indptr, threshold = ratings.ranks.indptr, ratings.threshold
+    rows = slice(int(indptr[block.start]), int(indptr[block.stop]))
+    return Ratings(
+        _users(ratings.ranks, block),
+        ratings.predicted[rows],
+        None if threshold is None else threshold[block],
     )

@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ids, ragged
-from recometer.errors import InputError
+from recometer.errors import InputError, InputTypeError
 from recometer.interactions import Interactions
 from recometer.ranks import Ranks, UserFlag
+from recometer.sources import _narrow
 from recometer.sources.base import Request
+from recometer.sources.candidates import Items, SampledCandidates
 
 __all__ = ["Aligned", "SourceIndex", "align", "assemble"]
 
@@ -72,8 +74,8 @@ class Aligned:
         The source's row of each item position; None: they are the same.
     judged_indptr : int64 [n_users + 1]
     judged : int32 [n_judged]
-        Item positions, ascending within a user, -1 where the source has no such item. Items
-        of train are gone.
+        Item positions, ascending within a user, -1 where the source has no such item or it is
+        no candidate. Items of train are gone.
     ranked : int64 [n_ranked] or None
         Which of the judged rows can be ranked (known user, known item); None: all.
     ranked_indptr, ranked_items
@@ -82,6 +84,17 @@ class Aligned:
     relevant : bool [n_judged]
     excluded_indptr : int64 [n_users + 1]
     excluded : int32 [n_excluded]
+    item : int32 [n_judged]
+        What `judged` was before candidates were chosen: positions in the whole catalogue.
+    numbers : int32 [n_positions] or None
+        The item position of each position of the whole catalogue, which `n_items`, `item_rows`,
+        `judged` and all else here count by, -1 where it is no candidate of anybody; None: all
+        are candidates.
+    candidate_indptr, candidates : int64 [n_users + 1], int32 [n_listed], or None
+        The candidates of each user, ascending, without items of train; None: all items.
+    pool : int64 [n_users] or None
+        Where users have candidates of their own: the items of the catalogue that are neither
+        in train nor in test.
     """
 
     rows: Int64
@@ -98,15 +111,65 @@ class Aligned:
     excluded: Int32
     flags: npt.NDArray[np.uint32]
     counts: dict[str, int]
+    item: Int32
+    numbers: Int32 | None = None
+    candidate_indptr: Int64 | None = None
+    candidates: Int32 | None = None
+    pool: Int64 | None = None
 
     @property
     def n_users(self) -> int:
         """Number of users of test."""
         return len(self.rows)
 
+    @property
+    def outside(self) -> Int64:
+        """How many items are neither candidates of a user nor excluded: int64 [n_users]."""
+        if self.candidate_indptr is None:
+            return np.zeros(self.n_users, np.int64)
+        listed = np.diff(self.candidate_indptr)
+        return self.n_items - np.diff(self.excluded_indptr) - listed
 
-def align(index: SourceIndex, request: Request) -> Aligned:
+    def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
+        """Find candidates among items of the whole catalogue.
+
+        Parameters
+        ----------
+        users : int64 [n]
+            Users of test.
+        items : [n]
+            Positions in the order of the (sorted) item ids, -1 for none.
+
+        Returns
+        -------
+        int64 [n]
+            The item position, in the numbering of `judged`, -1 for what is no candidate of
+            its user. Items of the user's train count as if they were candidates.
+        """
+        found = items.astype(np.int64)
+        if self.numbers is not None:
+            found = np.where(found >= 0, self.numbers[found], -1)
+        if self.candidate_indptr is not None and self.candidates is not None:
+            inside = np.zeros(len(found), bool)
+            for indptr, known in (
+                (self.candidate_indptr, self.candidates),
+                (self.excluded_indptr, self.excluded),
+            ):
+                listed = ragged.pairs(ragged.users_of(indptr), known, self.n_items)
+                inside |= ragged.among(ragged.pairs(users, found, self.n_items), listed)
+            found = np.where(inside & (found >= 0), found, -1)
+        return found
+
+
+def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
     """Match the users and items of test and train with those of a source.
+
+    Parameters
+    ----------
+    index
+    request
+    catalogue : bool [n_items] or None
+        The items from which candidates may be drawn; None: all.
 
     Raises
     ------
@@ -141,16 +204,14 @@ def align(index: SourceIndex, request: Request) -> Aligned:
         counts["train_test_overlap"] = int(np.count_nonzero(overlap))
         if counts["train_test_overlap"]:
             keep = ~overlap
-            indptr = _offsets(keep, indptr)
+            indptr = ragged.offsets(keep, indptr)
             judged, gain, relevant = judged[keep], gain[keep], relevant[keep]
 
     counts["users_unknown"] = int(np.count_nonzero(rows < 0))
     ranked, ranked_indptr, ranked_items = None, indptr, judged
     if counts["users_unknown"] or counts.get("items_unknown"):
-        can = (judged >= 0) & np.repeat(rows >= 0, np.diff(indptr))
-        ranked = np.flatnonzero(can)
-        ranked_indptr, ranked_items = _offsets(can, indptr), judged[ranked]
-    return Aligned(
+        ranked, ranked_indptr, ranked_items = _narrow.ranked_rows(rows, indptr, judged)
+    aligned = Aligned(
         rows=rows,
         n_items=index.n_items,
         item_rows=item_rows,
@@ -165,7 +226,9 @@ def align(index: SourceIndex, request: Request) -> Aligned:
         excluded=excluded,
         flags=flags,
         counts={name: count for name, count in sorted(counts.items()) if count},
+        item=judged,
     )
+    return _choose(aligned, index, sorted_ids, request, catalogue)
 
 
 def assemble(
@@ -189,19 +252,91 @@ def assemble(
     relevant = aligned.relevant[order]
     return Ranks(
         indptr=aligned.judged_indptr,
-        item=aligned.judged[order].astype(np.int64),
+        item=aligned.item[order].astype(np.int64),
         above=above,
         tied=tied,
         before=before[order],
         gain=aligned.gain[order],
         relevant=relevant,
-        n_relevant=np.diff(_offsets(relevant, aligned.judged_indptr)),
+        n_relevant=np.diff(ragged.offsets(relevant, aligned.judged_indptr)),
         n_candidates=n_candidates,
         n_excluded=n_excluded,
         depth=n_candidates if limit is None else np.minimum(n_candidates, limit),
         flags=flags,
         counts=aligned.counts,
+        pool=aligned.pool,
     )
+
+
+def _choose(
+    aligned: Aligned,
+    index: SourceIndex,
+    sorted_ids: npt.NDArray[Any] | None,
+    request: Request,
+    catalogue: Bool | None,
+) -> Aligned:
+    """Leave only what `candidates` and `exclude` of the request allow."""
+    test, train, wanted = request.test, request.train, request.candidates
+    kept = np.ones(aligned.n_items, bool)
+    if catalogue is not None and isinstance(wanted, SampledCandidates):
+        kept = catalogue.copy()
+    counts: dict[str, int] = {}
+    if isinstance(wanted, Items):
+        kept[:] = False
+        kept[_positions(index, sorted_ids, wanted, counts)] = True
+    if request.exclude is not None:
+        kept[_positions(index, sorted_ids, request.exclude, counts)] = False
+    if counts:
+        aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
+    aligned = _narrow.leave_out(aligned, kept)
+    if isinstance(wanted, Interactions):
+        indptr, items, _ = _exclude(index, sorted_ids, test, wanted, "candidates", counts)
+        if counts:
+            aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
+        return _narrow.restrict(aligned, indptr, items)
+    if isinstance(wanted, SampledCandidates):
+        keys = ids.user_keys(test.user_ids, test.n_users)
+        popularity = None
+        if wanted.by == "popularity":
+            if train is None:
+                raise InputError(f"{wanted} needs train=, whose interactions it counts.")
+            positions = _match_items(index, sorted_ids, train, "train")
+            bought = train.items.astype(np.int64) if positions is None else positions[train.items]
+            popularity = np.bincount(bought[bought >= 0], minlength=index.n_items)
+        return _narrow.draw(aligned, wanted, keys, popularity, request.threads, request.progress)
+    return aligned
+
+
+def _positions(
+    index: SourceIndex, sorted_ids: npt.NDArray[Any] | None, items: Items, counts: dict[str, int]
+) -> Int64:
+    """Return where the items lie that the source has; count the others."""
+    what = f"items of {items.what}"
+    if sorted_ids is None:
+        if items.ids.dtype.kind not in "iu":
+            raise InputTypeError(
+                f"The {what} are of type {ids.kind(items.ids)} (for instance "
+                f"{ids.show(items.ids, 0)}), but {index.what} has no item ids: its items are "
+                f"positions. Hint: {index.what}(..., item_ids=...)."
+            )
+        wrong = (items.ids < 0) | (items.ids >= index.n_items)
+        if wrong.any():
+            raise InputError(
+                f"{items.what} has the item {items.ids[wrong][0]}, but the items of {index.what} "
+                f"are the positions 0 to {index.n_items - 1:,}."
+            )
+        return items.ids.astype(np.int64)
+    positions = ids.match(items.ids, sorted_ids, what, f"item ids of {index.what}")
+    unknown = positions < 0
+    if unknown.all() and items.what == "candidates":
+        raise InputError(
+            f"{index.what} knows none of the {len(unknown):,} {what}, such as "
+            f"{ids.show(items.ids, 0)}. Hint: they must be ids like those of {index.what}, such "
+            f"as {ids.show(sorted_ids, 0)}."
+        )
+    if unknown.any():
+        counts[f"{items.what}_unknown"] = len(set(items.ids[unknown].tolist()))
+    return positions[~unknown]
 
 
 def _checked_ids(what: str, name: str, n: int, given: object) -> npt.NDArray[Any] | None:
@@ -224,13 +359,6 @@ def _relevant(test: Interactions, relevant_from: float | None) -> Bool:
     if test.values is None:
         return np.full(len(test), relevant_from is None or relevant_from <= 1)
     return test.values != 0 if relevant_from is None else test.values >= relevant_from
-
-
-def _offsets(keep: Bool, indptr: Int64) -> Int64:
-    """Return the indptr of the rows that are kept."""
-    kept = np.zeros(len(keep) + 1, np.int64)
-    np.cumsum(keep, out=kept[1:])
-    return kept[indptr]
 
 
 def _sides(name: str, left: str, left_has: bool, right: str, right_has: bool) -> InputError:
@@ -295,28 +423,35 @@ def _exclude(
     sorted_ids: npt.NDArray[Any] | None,
     test: Interactions,
     train: Interactions,
+    what: str = "train",
+    counts: dict[str, int] | None = None,
 ) -> tuple[Int64, Int32, Bool]:
-    """Return the training items of each user of test, and who has any."""
-    positions = _match_items(index, sorted_ids, train, "train")
+    """Return the training items of each user of test, and who has any.
+
+    The same for the `candidates`, with a count of the items that the source does not know.
+    """
+    positions = _match_items(index, sorted_ids, train, what)
     if (train.user_ids is None) != (test.user_ids is None):
-        raise _sides("user", "train", train.user_ids is not None, "test", test.user_ids is not None)
+        raise _sides("user", what, train.user_ids is not None, "test", test.user_ids is not None)
     indptr, items = train.indptr, train.items
     if train.user_ids is None or test.user_ids is None:
         if train.n_users != test.n_users:
             raise InputError(
-                f"train has {train.n_users:,} users, but test has {test.n_users:,}. Hint: without "
+                f"{what} has {train.n_users:,} users, but test has {test.n_users:,}. Hint: without "
                 "ids row u of both is the same user."
             )
     elif not np.array_equal(train.user_ids, test.user_ids):
-        users = ids.match(test.user_ids, train.user_ids, "user ids of test", "user ids of train")
+        users = ids.match(test.user_ids, train.user_ids, "user ids of test", f"user ids of {what}")
         indptr, rows = ragged.take(indptr, users)
         items = items[rows]
     trained = np.diff(indptr) > 0
     if positions is not None:
+        if counts is not None and (positions < 0).any():
+            counts[f"{what}_unknown"] = int(np.count_nonzero(positions < 0))
         items = positions[items].astype(np.int32)
         keep = items >= 0
         if not keep.all():
-            indptr, items = _offsets(keep, indptr), items[keep]
+            indptr, items = ragged.offsets(keep, indptr), items[keep]
     return indptr, items, trained
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
 
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks
+from recometer.ranks import Ranks, Ratings
+from recometer.sources.candidates import Candidates, Items
 
 __all__ = ["Request", "Source"]
 
@@ -22,7 +26,11 @@ class Request:
     test, train
         What should have been recommended, and what must not be recommended again.
     protocol
-        Sources read `relevant_from` and `nan_scores` of it.
+        Sources read `relevant_from`, `nan_scores` and, where the data have an order of their
+        own, whether `ties` is ``"input"``.
+    catalogue
+        The number of items that could be recommended, or their ids as `ids.as_ids` returns
+        them. Sources that score every item do not read it.
     depth
         Only the first so many places matter (None: the whole ranking). A source may then
         leave items beyond unranked.
@@ -30,22 +38,39 @@ class Request:
         How many threads to use, at least 1.
     progress
         True, False, or None: only where standard error is a terminal.
+    candidates, exclude
+        What may be recommended, as `candidates.read_candidates` returns it, and what may not;
+        `_align.align` settles both.
     """
 
     test: Interactions
     train: Interactions | None = None
     protocol: Protocol = dataclasses.field(default_factory=Protocol)
+    catalogue: int | npt.NDArray[Any] | None = None
     depth: int | None = None
     threads: int = 1
     progress: bool | None = False
+    candidates: Candidates | None = None
+    exclude: Items | None = None
 
 
 class Source(abc.ABC):
     """Model output that can be ranked."""
 
+    has_input_order: bool = False
+    """Whether items with equal scores stand in an order that was given (``ties="input"``)."""
+
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed."""
+
+    def test(self) -> Interactions | None:
+        """Return the truth where it comes with the output; None: `evaluate` is given it."""
+        return None
+
+    def ratings(self, request: Request) -> Ratings | None:
+        """Return predicted beside true ratings; None: the source has none."""
+        return None
 
     @abc.abstractmethod
     def describe(self) -> str:

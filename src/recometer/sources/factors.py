@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +14,12 @@ from recometer import _kernel
 from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError, InternalError, warn
 from recometer.ranks import Ranks, UserFlag
+from recometer.sources import _listed, _torch
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
+from recometer.sources._torch import Pieces
 from recometer.sources.base import Request, Source
 from recometer.tasks import Ticker, run_tasks
+from recometer.tensors import dtype_and_device, dtype_name, elsewhere, is_tensor, to_numpy
 
 __all__ = ["Factors"]
 
@@ -48,6 +52,10 @@ class Factors(Source):
         one ranking by `item_bias` for everybody.
     items : float32 or float64 [n_items, n_factors]
         Item factors, of the same dtype (otherwise both are taken as float64, with a warning).
+
+        Both may be torch tensors. Those on the CPU are read where they lie. Those on another
+        device stay there: the candidates are scored and counted on the device, in the
+        precision that torch is set to (its default is that of the factors).
     user_bias : [n_users], optional
     item_bias : [n_items], optional
     user_ids, item_ids : sequences of n_users and n_items ids, optional
@@ -95,14 +103,15 @@ class Factors(Source):
                     "of each item in a ranking for everybody."
                 )
             bias = _vector(item_bias, "item_bias")
-            dtype = np.float32 if bias.dtype == np.float32 else np.float64
-            self._users = np.zeros((0, 0), dtype)
-            self._items = np.zeros((len(bias), 0), dtype)
+            dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
+            # Arrays, or tensors on a device.
+            self._users: Any = np.zeros((0, 0), dtype)
+            self._items: Any = np.zeros((len(bias), 0), dtype)
             n_users, self._converted = None, ""
         else:
             self._users, self._items, self._converted = _matrices(users, items)
             n_users = len(self._users)
-        dtype = self._items.dtype.type
+            dtype = np.dtype(dtype_name(self._items))
         self._item_bias = _bias(item_bias, "item", len(self._items), dtype)
         self._user_bias = None if n_users is None else _bias(user_bias, "user", n_users, dtype)
         if not len(self._items):
@@ -115,14 +124,14 @@ class Factors(Source):
         users = "everybody" if self._index.n_users is None else _count(self._index.n_users, "user")
         return (
             f"Factors: {users} x {_count(n_items, 'item')}, {_count(n_factors, 'factor')}, "
-            f"{self._items.dtype.name}{self._converted}"
+            f"{dtype_and_device(self._items)}{self._converted}"
         )
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the scores depend on, by name."""
         return {
-            "users": self._users,
-            "items": self._items,
+            "users": Pieces.of(self._users),
+            "items": Pieces.of(self._items),
             "user_bias": self._user_bias,
             "item_bias": self._item_bias,
             "user_ids": self._index.user_ids,
@@ -140,22 +149,45 @@ class Factors(Source):
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         aligned = align(self._index, request)
-        work = _Work.of(self, aligned, request)
+        if is_tensor(self._items):
+            return self._rank_on_device(aligned, request)
+        work = FactorsWork.of(self, aligned, request)
+        settings: dict[str, Any] = {
+            "threads": request.threads,
+            "progress": request.progress,
+            "label": "Ranking",
+        }
+        if aligned.candidates is not None:
+            run_tasks(
+                functools.partial(_listed.rank_block, work), _listed.blocks(aligned), **settings
+            )
+            return work.ranks()
         tasks = work.blocks(request.threads)
         weights = [float(block.stop - block.start) * aligned.n_items for block in tasks]
-        run_tasks(
-            work.run,
-            tasks,
-            weights=weights,
-            threads=request.threads,
-            progress=request.progress,
-            label="Ranking",
-        )
+        run_tasks(work.run, tasks, weights=weights, **settings)
         return work.ranks()
+
+    def _rank_on_device(self, aligned: Aligned, request: Request) -> Ranks:
+        """Rank where the factors live: all items for some users at a time."""
+        from recometer.sources.scores import rank_batches
+
+        nan_rule = NAN_RULES[request.protocol.nan_scores]
+        _flag_user_bias(self._user_bias, np.maximum(aligned.rows, 0), aligned.flags, nan_rule)
+
+        score = _torch.scorer(self._users, self._items, self._item_bias)
+
+        return rank_batches(
+            aligned,
+            lambda users: score(aligned.rows[users]),
+            _torch.one_at_a_time(request),
+            n_columns=len(self._items),
+            bytes_per_batch=_torch.BLOCK_BYTES,
+            ahead=False,
+        )
 
 
 @dataclasses.dataclass
-class _Work:
+class FactorsWork:
     """What the tasks of one call share; each writes the part of its users."""
 
     source: Factors
@@ -171,14 +203,14 @@ class _Work:
     instruction_set: str
 
     @classmethod
-    def of(cls, source: Factors, aligned: Aligned, request: Request) -> _Work:
+    def of(cls, source: Factors, aligned: Aligned, request: Request) -> FactorsWork:
         check = not source._finite_for_sure()
         n = len(aligned.ranked_items)
         return cls(
             source,
             aligned,
             # To know that all scores are finite, all must be looked at.
-            None if check else request.depth,
+            None if check or aligned.candidates is not None else request.depth,
             check,
             NAN_RULES[request.protocol.nan_scores],
             np.empty(n, source._items.dtype),
@@ -211,15 +243,10 @@ class _Work:
         indptr = aligned.ranked_indptr[block.start : block.stop + 1]
         excluded_indptr = aligned.excluded_indptr[block.start : block.stop + 1]
         rows = np.maximum(aligned.rows[block], 0)
-        if source._index.n_users is None:
-            users = np.zeros((len(rows), 0), source._items.dtype)
-        elif len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
-            users = np.ascontiguousarray(source._users[rows[0] : rows[-1] + 1])
-        else:
-            users = np.ascontiguousarray(source._users[rows])
+        users = self.user_factors(rows)
         flags = aligned.flags[block]
         if self.check:
-            self._check_user_bias(rows, flags)
+            self.flag_user_bias(rows, flags)
 
         factors = (users, source._items, source._item_bias, aligned.item_rows)
         mine = slice(int(indptr[0]), int(indptr[-1]))
@@ -278,18 +305,20 @@ class _Work:
             tied[aligned.ranked] = self.tied
             before[aligned.ranked] = self.before
             _kernel.best_first(aligned.judged_indptr, above, before, self.order)
-        nowhere = np.zeros(aligned.n_users, np.int64)
-        return assemble(aligned, above, tied, before, self.order, nowhere, self.limit)
+        return assemble(aligned, above, tied, before, self.order, aligned.outside, self.limit)
 
-    def _check_user_bias(self, rows: Int64, flags: npt.NDArray[np.uint32]) -> None:
-        """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
-        if self.source._user_bias is None:
-            return
-        bias = self.source._user_bias[rows]
-        known = (flags & np.uint32(UserFlag.KNOWN)) != 0
-        if self.nan_rule == NAN_UNDEFINED:
-            flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
-        flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
+    def user_factors(self, rows: Int64) -> Array:
+        """Return the factors of some rows, contiguous."""
+        source = self.source
+        if source._index.n_users is None:
+            return np.zeros((len(rows), 0), source._items.dtype)
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+            return np.ascontiguousarray(source._users[rows[0] : rows[-1] + 1])
+        return np.ascontiguousarray(source._users[rows])
+
+    def flag_user_bias(self, rows: Int64, flags: npt.NDArray[np.uint32]) -> None:
+        """Flag users whose bias is not finite."""
+        _flag_user_bias(self.source._user_bias, rows, flags, self.nan_rule)
 
     def _items_per_call(self, n_users: int, n_judged: int) -> int:
         """How many items the kernel may do in SECONDS_PER_CALL, roughly."""
@@ -300,42 +329,70 @@ class _Work:
         return max(2048, int(SECONDS_PER_CALL * 1e9 / (nanoseconds * n_users)))
 
 
-def _matrices(users: npt.ArrayLike, items: npt.ArrayLike) -> tuple[Array, Array, str]:
-    """Return both as arrays of one dtype that the kernel reads as they lie, and what it took."""
-    matrices = []
-    for name, given in (("users", users), ("items", items)):
-        array = given if isinstance(given, np.ndarray) else np.asarray(given)
-        if array.dtype.kind not in "fiub":
-            raise InputTypeError(
-                f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64."
-            )
-        if array.ndim != 2:
+def _flag_user_bias(
+    user_bias: Array | None, rows: Int64, flags: npt.NDArray[np.uint32], nan_rule: int
+) -> None:
+    """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
+    if user_bias is None:
+        return
+    bias = user_bias[rows]
+    known = (flags & np.uint32(UserFlag.KNOWN)) != 0
+    if nan_rule == NAN_UNDEFINED:
+        flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
+    flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
+
+
+def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
+    """Return both in one dtype, and what it took.
+
+    Arrays come as the kernel reads them; if one of the two is a tensor on a device, both come
+    as tensors there.
+    """
+    on_device = elsewhere(users) or elsewhere(items)
+    if on_device:
+        left, right = _torch.factors(users, items)
+    else:
+        left, right = _numbers(users, "users"), _numbers(items, "items")
+    for name, matrix in (("users", left), ("items", right)):
+        if matrix.ndim != 2:
             raise InputError(
-                f"{name} of Factors have shape {array.shape}, expected two dimensions: "
+                f"{name} of Factors have shape {tuple(matrix.shape)}, expected two dimensions: "
                 f"[n_{name}, n_factors]."
             )
-        matrices.append(array)
-    left, right = matrices
     if left.shape[1] != right.shape[1]:
         hint = ""
         if left.shape[0] == right.shape[0] or left.shape[1] == right.shape[0]:
             hint = " Hint: is one of them transposed? Rows are users and items."
         raise InputError(
             f"users have {_count(left.shape[1], 'factor')}, but items have {right.shape[1]:,} "
-            f"(shapes {left.shape} and {right.shape}).{hint}"
+            f"(shapes {tuple(left.shape)} and {tuple(right.shape)}).{hint}"
         )
-    small = all(m.dtype.kind == "f" and m.dtype.itemsize <= 4 for m in matrices)
-    dtype = np.dtype(np.float32 if small else np.float64)
+    if not on_device:
+        small = all(m.dtype.kind == "f" and m.dtype.itemsize <= 4 for m in (left, right))
+        dtype = np.float32 if small else np.float64
+        left = left.astype(dtype, copy=False)
+        right = _readable(right.astype(dtype, copy=False))
     converted = ""
-    for name, given, matrix in zip(("users", "items"), (users, items), matrices, strict=True):
+    for name, given in (("users", users), ("items", items)):
         # A list has no dtype that its owner would miss.
-        if matrix.dtype != dtype and isinstance(given, np.ndarray):
-            warn(
-                f"{name} of Factors were converted from {matrix.dtype} to {dtype}: the kernel "
-                "takes both factors as float32, or both as float64."
-            )
-            converted += f", {name} converted from {matrix.dtype}"
-    return left.astype(dtype, copy=False), _readable(right.astype(dtype, copy=False)), converted
+        if isinstance(given, np.ndarray) or is_tensor(given):
+            before, after = dtype_name(given), dtype_name(left)
+            if before != after:
+                warn(
+                    f"{name} of Factors were converted from {before} to {after}: both factors are "
+                    "taken as float32, or both as float64."
+                )
+                converted += f", {name} converted from {before}"
+    return left, right, converted
+
+
+def _numbers(given: Any, name: str) -> Array:
+    array = to_numpy(given) if is_tensor(given) else np.asanyarray(given)
+    if array.dtype.kind not in "fiub":
+        raise InputTypeError(
+            f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64."
+        )
+    return array
 
 
 def _readable(array: Array) -> Array:
@@ -345,7 +402,7 @@ def _readable(array: Array) -> Array:
 
 
 def _vector(values: npt.ArrayLike, name: str) -> Array:
-    array = np.asarray(values)
+    array = to_numpy(values) if is_tensor(values) else np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise InputTypeError(f"{name} of Factors is of dtype {array.dtype}, expected numbers.")
     if array.ndim != 1:
@@ -360,7 +417,7 @@ def _largest(array: Array | None) -> float:
     return float(np.maximum(array.max(), -array.min(), dtype=np.float64))
 
 
-def _bias(values: npt.ArrayLike | None, of: str, n: int, dtype: type) -> Array | None:
+def _bias(values: npt.ArrayLike | None, of: str, n: int, dtype: np.dtype[Any]) -> Array | None:
     if values is None:
         return None
     array = _vector(values, f"{of}_bias")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,20 +12,30 @@ import numpy.typing as npt
 
 from recometer import _kernel, ragged
 from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
-from recometer.errors import InputError, InputTypeError, InternalError
+from recometer.errors import InputError, InputTypeError, InternalError, ModelError
+from recometer.ids import show
 from recometer.ranks import Ranks
+from recometer.sources import _narrow, _torch
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
+from recometer.sources._prefetch import Prefetch
+from recometer.sources._torch import Counts, Pieces
 from recometer.sources.base import Request, Source
 from recometer.sources.factors import NAN_RULES, NO_LIMIT
 from recometer.tasks import Ticker, run_tasks
+from recometer.tensors import dtype_and_device, elsewhere, is_tensor, to_numpy
 
-__all__ = ["Scores"]
+__all__ = ["Scores", "rank_batches"]
 
 Array = npt.NDArray[Any]
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-BATCH_BYTES = 8 * 2**20
+# Memory of a batch's scores: of a matrix, little, so that Ctrl-C and the progress bar live; of
+# a function, more, because models are faster on many users at once.
+MATRIX_BYTES = 8 * 2**20
+FUNCTION_BYTES = 64 * 2**20
 USERS_PER_BATCH = 1024
+NAMED = 3  # users that a message names
 
 
 class Scores(Source):
@@ -34,10 +44,14 @@ class Scores(Source):
     Parameters
     ----------
     matrix_or_function
-        A float array [n_users, n_items] (memory-mapped if need be), or a function that takes
-        an int64 array of user rows and returns their scores, [len(rows), n_items]. The
-        function is never called by two threads at once; the next batch is asked for while
-        the last one is counted. -inf marks an item that is no candidate of a user.
+        Scores [n_users, n_items], an array (memory-mapped if need be) or a torch tensor; or
+        a function that takes an int64 array of user rows and returns their scores,
+        [len(rows), n_items]. float32 and float64 are taken as they are, float16 as float32,
+        integers as float64. -inf (and what a masked array masks) is no candidate of a user.
+
+        The function is called by one thread, never twice at once, for as many users as fit
+        into 64 MiB of scores (at most 1,024); the next batch is asked for while the last one
+        is counted. It may use one buffer for all its results, which are copied.
     n_users, n_items
         Needed for a function, unless the ids tell.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
@@ -46,9 +60,13 @@ class Scores(Source):
     Raises
     ------
     InputError
-        Shapes that do not fit, ids that are not distinct.
+        Shapes that do not fit, ids that are not distinct; while ranking, a function that
+        returns another shape, or no numbers, for some users, which are named.
     InputTypeError
         Neither a matrix of numbers nor a function.
+    ModelError
+        While ranking: the function raised an exception, which is its cause, for some users,
+        which are named.
 
     Examples
     --------
@@ -67,168 +85,298 @@ class Scores(Source):
         user_ids: object = None,
         item_ids: object = None,
     ) -> None:
-        self._matrix: Array | None = None
+        self._matrix: Any = None  # an array, or a tensor on a device
+        self._function: Callable[[Int64], Any] | None = None
         if callable(matrix_or_function):
-            self._function: Callable[[Int64], Any] = matrix_or_function
+            self._function = matrix_or_function
             n_users = _size(n_users, user_ids, "user")
             n_items = _size(n_items, item_ids, "item")
         else:
-            matrix = self._matrix = np.asarray(matrix_or_function)
-            if matrix.dtype.kind not in "fiub":
+            matrix = self._matrix = _dense(matrix_or_function)
+            if not _are_numbers(matrix):
                 raise InputTypeError(
                     f"Scores takes a matrix of numbers or a function, found dtype {matrix.dtype} "
-                    f"({type(matrix_or_function).__name__})."
+                    f"({type(matrix_or_function).__name__}).{_dense_hint(matrix_or_function)}"
                 )
-            if matrix.ndim != 2:
+            shape = tuple(matrix.shape)
+            if len(shape) != 2:
                 raise InputError(
-                    f"The matrix of Scores has shape {matrix.shape}, expected [n_users, n_items]."
+                    f"The matrix of Scores has shape {shape}, expected [n_users, n_items]."
                 )
-            if (n_users, n_items) != (None, None) and matrix.shape != (n_users, n_items):
+            if n_users not in (None, shape[0]) or n_items not in (None, shape[1]):
                 raise InputError(
-                    f"The matrix of Scores has shape {matrix.shape}, but n_users={n_users} and "
+                    f"The matrix of Scores has shape {shape}, but n_users={n_users} and "
                     f"n_items={n_items} were given. Hint: leave them out."
                 )
-            n_users, n_items = matrix.shape
-            self._function = matrix.__getitem__
+            n_users, n_items = shape
         if not n_items:
             raise InputError("Scores has no items to rank.")
         self._index = SourceIndex.of("Scores", n_users, n_items, user_ids, item_ids)
+
+    @staticmethod
+    def from_model(
+        model: object,
+        *,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        user_ids: object = None,
+        item_ids: object = None,
+        user_features: object = None,
+        item_features: object = None,
+        edge_index: object = None,
+        edge_weight: object = None,
+    ) -> Source:
+        """Wrap a fitted model of another library, which is recognised without importing it.
+
+        Parameters
+        ----------
+        model
+            * of implicit (ALS, BPR, logistic; of the CPU or the GPU), or LightFM: `Factors` of
+              its factors (representations) and biases. Give the ids of its rows, if test has
+              ids.
+            * an algorithm of Surprise: `Scores` of its estimates for all items of its trainset,
+              before they are clipped to the rating scale (clipping makes ties); the raw ids of
+              the trainset are the ids. Where a prediction is impossible, its default
+              prediction is the score, as in `predict`.
+            * LightGCN of PyTorch Geometric, with `edge_index` and `n_users`: `Factors` of its
+              embeddings; the first `n_users` nodes are the users, then the items follow.
+            * a torch module with a method ``score_users(users)`` that takes an int64 tensor of
+              user rows, on the device of the module, and returns their scores
+              [len(users), n_items]: `Scores` of that method, in evaluation mode and without
+              gradients. `n_users` and `n_items` are needed, unless the ids tell.
+        n_users, n_items
+            For a torch module and LightGCN only (n_items of it: by default the other nodes).
+        user_ids, item_ids : sequences of n_users and n_items ids, optional
+            Whose row and column it is.
+        user_features, item_features
+            What LightFM was fitted with, if it was.
+        edge_index, edge_weight
+            What LightGCN was trained on, as its forward takes it.
+
+        Returns
+        -------
+        Source
+            Factors or Scores.
+
+        Raises
+        ------
+        InputError
+            A model that is not fitted, or options that do not apply to it or are missing.
+        InputTypeError
+            A model that is not recognised: the message lists those that are.
+        """
+        from recometer.sources import models
+
+        options = models.Options(
+            n_users,
+            n_items,
+            user_ids,
+            item_ids,
+            user_features,
+            item_features,
+            edge_index,
+            edge_weight,
+        )
+        return models.from_model(model, options)
 
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         shape = f"{self._index.n_users:,} users x {self._index.n_items:,} items"
         if self._matrix is not None:
-            return f"Scores: a matrix, {shape}, {self._matrix.dtype.name}"
+            return f"Scores: a matrix, {shape}, {dtype_and_device(self._matrix)}"
         return f"Scores: {getattr(self._function, '__qualname__', repr(self._function))}, {shape}"
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the scores depend on, by name (none of a function's own)."""
         return {
-            "matrix": self._matrix,
+            "matrix": Pieces.of(self._matrix),
             "user_ids": self._index.user_ids,
             "item_ids": self._index.item_ids,
         }
 
-    def batch(self, rows: Int64) -> Array:
-        """Return the scores of some user rows, checked.
+    def batch(self, rows: Int64) -> Any:
+        """Return the scores of some user rows, checked, as they are counted.
+
+        Parameters
+        ----------
+        rows : int64 [n_rows]
+            Ascending where the source has no ids.
+
+        Returns
+        -------
+        float32 or float64 [n_rows, n_items]
+            A contiguous array, or a tensor if the scores live on a device.
 
         Raises
         ------
         InputError
             The function returned another shape, or no numbers.
+        ModelError
+            The function raised an exception, which is the cause.
         """
-        scores = np.asarray(self._function(rows))
-        whom = f"the user rows {rows[0]} to {rows[-1]}"
+        if self._matrix is not None:
+            # Rows that lie together need no copy.
+            together = bool((np.diff(rows) == 1).all())
+            chosen = slice(rows[0], rows[-1] + 1) if together else rows
+            if is_tensor(self._matrix):
+                return _torch.as_numbers(self._matrix[chosen], "The matrix of Scores").clone()
+            scores = self._matrix[chosen]
+            return np.ascontiguousarray(scores, dtype=_precision(scores))
+        assert self._function is not None
+        try:
+            returned = self._function(rows.copy())
+        except Exception as error:
+            raise ModelError(
+                f"The function of Scores raised {type(error).__name__} for {self._whom(rows)}: "
+                f"{error}"
+            ) from error
+        try:
+            scores = _dense(returned)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"The function of Scores returned a {type(returned).__name__} for "
+                f"{self._whom(rows)} that is no array: {error}"
+            ) from error
+        if not _are_numbers(scores):
+            raise InputError(
+                f"The function of Scores returned dtype {scores.dtype} "
+                f"({type(returned).__name__}) for {self._whom(rows)}, expected numbers."
+                f"{_dense_hint(returned)}"
+            )
         expected = (len(rows), self._index.n_items)
-        if scores.shape != expected:
+        if tuple(scores.shape) != expected:
             raise InputError(
-                f"The function of Scores returned shape {scores.shape} for {whom}, expected "
-                f"{expected}: a row per user, a column per item."
+                f"The function of Scores returned shape {tuple(scores.shape)} for "
+                f"{self._whom(rows)}, expected {expected}: a row per user, a column per item."
             )
-        if scores.dtype.kind not in "fiub":
-            raise InputError(
-                f"The function of Scores returned dtype {scores.dtype} for {whom}, "
-                "expected numbers."
-            )
-        dtype = np.float32 if scores.dtype in (np.float32, np.float16) else np.float64
-        return np.ascontiguousarray(scores, dtype=dtype)
+        # A copy: the function may write its next result into the same memory.
+        if is_tensor(scores):
+            return _torch.as_numbers(scores, "The result of the function of Scores").clone()
+        return np.array(scores, dtype=_precision(scores), order="C")
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         aligned = align(self._index, request)
-        work = _Work.of(self, aligned, request)
-        size = max(1, min(USERS_PER_BATCH, BATCH_BYTES // (8 * aligned.n_items)))
-        known = np.flatnonzero(aligned.rows >= 0)
-        batches = [known[start : start + size] for start in range(0, len(known), size)]
+        bytes_per_batch = FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES
+        if is_tensor(self._matrix):
+            bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)
+        return rank_batches(
+            aligned,
+            lambda users: self.batch(aligned.rows[users]),
+            request,
+            n_columns=self._index.n_items,
+            bytes_per_batch=bytes_per_batch,
+            ahead=self._matrix is None,
+        )
+
+    def _whom(self, rows: Int64) -> str:
+        """Name users for a message: by their ids where they have some."""
+        if (np.diff(rows) == 1).all():
+            numbers = f"{rows[0]} to {rows[-1]}" if len(rows) > 1 else f"{rows[0]}"
+        else:
+            numbers = _some([str(row) for row in rows[:NAMED]], len(rows))
+        where = f"user row{'s' if len(rows) > 1 else ''} {numbers}"
+        user_ids = self._index.user_ids
+        if user_ids is None:
+            return f"the {where}"
+        names = _some([show(user_ids, row) for row in rows[:NAMED]], len(rows))
+        return f"the user{'s' if len(rows) > 1 else ''} {names} ({where})"
+
+
+def rank_batches(
+    aligned: Aligned,
+    ask: Callable[[Int64], Any],
+    request: Request,
+    *,
+    n_columns: int,
+    bytes_per_batch: int,
+    ahead: bool,
+) -> Ranks:
+    """Rank users from their scores of all items, some users at a time.
+
+    Parameters
+    ----------
+    aligned, request
+    ask
+        Takes users of test (int64), of whom all are known, and returns their scores as
+        float32 or float64 [len(users), n_columns]: a contiguous array, or a tensor on a
+        device.
+    n_columns
+        The items of the source.
+    bytes_per_batch
+        What the scores of a batch may take.
+    ahead
+        Ask on a thread of its own, one batch ahead.
+    """
+    work = _Work.of(aligned, request)
+    size = max(1, min(USERS_PER_BATCH, bytes_per_batch // (8 * n_columns)))
+    known = np.flatnonzero(aligned.rows >= 0)
+    batches = [known[start : start + size] for start in range(0, len(known), size)]
+    with Prefetch(ask, batches) if ahead else nullcontext() as prefetch:
+
+        def run(users: Int64, ticker: Ticker) -> None:
+            if prefetch is None:
+                work.count(users, ask(users))
+            else:
+                work.count(*prefetch.take(ticker))
+
         run_tasks(
-            work.run,
+            run,
             batches,
             weights=[float(len(batch)) for batch in batches],
             threads=request.threads,
             progress=request.progress,
             label="Ranking",
         )
-        return work.ranks()
+    return work.ranks()
 
 
 @dataclasses.dataclass
 class _Work:
     """What the tasks of one call share; each writes the part of its users."""
 
-    source: Scores
     aligned: Aligned
     nan_rule: int
     above: Int64
     tied: Int64
     before: Int64
     no_candidates: Int64
-    instruction_set: str
-    asking: threading.Lock
 
     @classmethod
-    def of(cls, source: Scores, aligned: Aligned, request: Request) -> _Work:
+    def of(cls, aligned: Aligned, request: Request) -> _Work:
         n = len(aligned.judged)
         return cls(
-            source,
             aligned,
             NAN_RULES[request.protocol.nan_scores],
             np.full(n, -1, np.int64),
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
             np.zeros(aligned.n_users, np.int64),
-            _kernel.instruction_set(),
-            threading.Lock(),
         )
 
-    def run(self, users: Int64, ticker: Ticker) -> None:
-        """Rank all items for some users of test."""
+    def count(self, users: Int64, scores: Any) -> None:
+        """Rank all items for some users of test, whose scores these are."""
         aligned = self.aligned
-        with self.asking:
-            ticker.advance()
-            scores = self.source.batch(aligned.rows[users])
-        # The judged items of these users that have a score, as a table of their own.
+        scores = _narrow.mask_scores(aligned, users, scores)
+        # The judged items of these users that the source has, as a table of their own.
         judged_indptr, at = ragged.take(aligned.judged_indptr, users)
         who = np.repeat(np.arange(len(users)), np.diff(judged_indptr))
-        items = aligned.judged[at]
-        columns = items if aligned.item_rows is None else aligned.item_rows[items]
-        judged_scores = scores[who, columns]
-        if self.nan_rule != NAN_UNDEFINED:
-            infinity = np.inf if self.nan_rule == NAN_FIRST else -np.inf
-            not_candidate = np.isneginf(judged_scores)
-            judged_scores[np.isnan(judged_scores)] = infinity
-        else:
-            not_candidate = np.isneginf(judged_scores) | np.isnan(judged_scores)
-        can = (items >= 0) & ~not_candidate
-        who, at, items = who[can], at[can], items[can]
-        judged_indptr = np.searchsorted(who, np.arange(len(users) + 1))
-        excluded_indptr, excluded = ragged.take(aligned.excluded_indptr, users)
-        above, tied, before = (np.zeros(len(at), np.int64) for _ in range(3))
-        flags, no_candidates = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
-        lost = _kernel.rank_scores(
-            self.instruction_set,
+        has = aligned.judged[at] >= 0
+        who, at = who[has], at[has]
+        excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
+        excluded = aligned.excluded[rows]
+        counts = (_torch.rank_scores if is_tensor(scores) else _rank_scores)(
             scores,
             aligned.item_rows,
             excluded_indptr,
-            aligned.excluded[excluded],
-            judged_indptr,
-            items,
-            judged_scores[can],
-            above,
-            tied,
-            before,
-            NO_LIMIT,
+            excluded,
+            who,
+            aligned.judged[at],
             self.nan_rule,
-            flags,
-            no_candidates,
         )
-        if lost >= 0:
-            raise InternalError(
-                f"The item at position {items[lost]} did not find its own score among the "
-                "candidates. Please report this, with the processor's name."
-            )
-        self.above[at], self.tied[at], self.before[at] = above, tied, before
-        aligned.flags[users] |= flags
-        self.no_candidates[users] = no_candidates
+        self.above[at], self.tied[at], self.before[at] = counts[:3]
+        aligned.flags[users] |= counts.flags
+        self.no_candidates[users] = counts.no_candidates
 
     def ranks(self) -> Ranks:
         """Put the batches together."""
@@ -237,6 +385,54 @@ class _Work:
         return assemble(
             self.aligned, self.above, self.tied, self.before, order, self.no_candidates, None
         )
+
+
+def _rank_scores(
+    scores: Array,
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    who: Int64,
+    judged: Int32,
+    nan_rule: int,
+) -> Counts:
+    """Count with the kernel; see `_torch.rank_scores`, which counts on a device."""
+    n_users = len(scores)
+    own = scores[who, judged if columns is None else columns[judged]]
+    candidate = ~np.isneginf(own)
+    if nan_rule == NAN_UNDEFINED:
+        candidate &= ~np.isnan(own)
+    else:
+        own[np.isnan(own)] = np.inf if nan_rule == NAN_FIRST else -np.inf
+    above, tied, before = (np.zeros(np.count_nonzero(candidate), np.int64) for _ in range(3))
+    flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
+    lost = _kernel.rank_scores(
+        _kernel.instruction_set(),
+        scores,
+        columns,
+        excluded_indptr,
+        excluded,
+        np.searchsorted(who[candidate], np.arange(n_users + 1)),
+        judged[candidate],
+        own[candidate],
+        above,
+        tied,
+        before,
+        NO_LIMIT,
+        nan_rule,
+        flags,
+        no_candidates,
+    )
+    if lost >= 0:
+        raise InternalError(
+            f"The item at position {judged[candidate][lost]} did not find its own score among the "
+            "candidates. Please report this, with the processor's name."
+        )
+    # Those that are no candidates lie nowhere.
+    places = [np.full(len(judged), nowhere, np.int64) for nowhere in (-1, 0, 0)]
+    for place, counts in zip(places, (above, tied, before), strict=True):
+        place[candidate] = counts
+    return Counts(places[0], places[1], places[2], flags, no_candidates)
 
 
 def _size(n: int | None, ids: object, what: str) -> int:
@@ -249,3 +445,33 @@ def _size(n: int | None, ids: object, what: str) -> int:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise InputError(f"n_{what}s={n!r} must be a whole number, 0 or more.")
     return int(n)
+
+
+def _dense(given: object) -> Any:
+    """Return what was given as an array, or as a tensor where it lives on a device.
+
+    What is masked in it is no candidate.
+    """
+    if is_tensor(given):
+        return given if elsewhere(given) else to_numpy(given)
+    if isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "fiub":
+        return np.ma.filled(given.astype(_precision(given)), -np.inf)
+    return np.asarray(given)
+
+
+def _are_numbers(scores: Any) -> bool:
+    """Tell whether these are real numbers."""
+    return not scores.is_complex() if is_tensor(scores) else scores.dtype.kind in "fiub"
+
+
+def _dense_hint(given: object) -> str:
+    return " Hint: .toarray() makes it dense." if hasattr(given, "toarray") else ""
+
+
+def _precision(scores: Array) -> type[np.float32 | np.float64]:
+    """Return the dtype that the kernel takes and that holds such scores."""
+    return np.float32 if scores.dtype in (np.float32, np.float16) else np.float64
+
+
+def _some(names: list[str], n: int) -> str:
+    return ", ".join(names) + (f" and {n - len(names):,} more" if n > len(names) else "")

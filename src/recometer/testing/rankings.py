@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
-from recometer.metrics import METRICS, Metric
+from recometer.metrics import METRICS, Metric, reading
 from recometer.metrics.parameters import Value
 from recometer.ranks import Ranks, UserFlag
 
@@ -198,8 +198,8 @@ def variants(name: str) -> list[dict[str, Value]]:
 
 @st.composite
 def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
-    """Draw a metric with some parameters, and with a cut-off where it takes one."""
-    name = draw(st.sampled_from(sorted(METRICS)))
+    """Draw a metric of rankings with some parameters, and with a cut-off where it takes one."""
+    name = draw(st.sampled_from(sorted(reading("ranks"))))
     parameters: dict[str, Value] = {}
     for some in draw(st.lists(st.sampled_from(variants(name)), min_size=1, max_size=3)):
         parameters |= some

@@ -1,0 +1,54 @@
+"""Where and with what was measured."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.metadata
+import platform
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_info
+
+from recometer import _kernel
+from recometer.tasks import resolve_threads
+
+PACKAGES = ("numpy", "scipy", "recometrics", "implicit", "faiss-cpu")
+
+
+def describe() -> dict[str, Any]:
+    """Return processor, memory, instruction sets and versions."""
+    return {
+        "date": datetime.date.today().isoformat(),
+        "processor": _first_line("/proc/cpuinfo", "model name") or platform.processor(),
+        "processors": resolve_threads(None),
+        "memory": _first_line("/proc/meminfo", "MemTotal"),
+        "system": platform.platform(),
+        "instruction_set": _kernel.instruction_set(),
+        "blas": sorted(
+            {
+                f"{library['prefix']} {library['version']} {library.get('architecture')}"
+                for library in threadpool_info()
+                if library["user_api"] == "blas"
+            }
+        ),
+        "versions": {"python": platform.python_version(), **_versions()},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "missing"
+    return found
+
+
+def _first_line(path: str, name: str) -> str:
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(name)), "")

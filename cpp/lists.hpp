@@ -1,0 +1,56 @@
+// Where judged items stand in lists that somebody else ranked.
+//
+// One pass over a user's list drops padding, training items and repeated items; a mark per item
+// then tells each judged item its place. Only lists with scores are compared, and only with the
+// scores of the judged items in them: nothing is sorted but these.
+//
+// This header knows neither Python nor an instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ranking.hpp"
+
+namespace recometer {
+
+/// Lists of a block of users.
+struct Lists {
+    const std::int32_t* items;  ///< all lists; negative entries are padding
+    const double* scores;       ///< per entry, or null: the order given is the order. -inf marks
+                                ///< an item that is not recommended
+    const std::int64_t* begin;  ///< [n_users]: where the user's list begins
+    const std::int64_t* end;    ///< [n_users]: and ends
+};
+
+/// Find the judged items of a block of users in their lists.
+struct RankLists {
+    Lists lists;
+    std::size_t n_users;
+    std::size_t n_items;  ///< more than any item
+    Ragged excluded;
+    Ragged judged;           ///< negative items are in no list
+    bool input_order;        ///< whether `before` counts by the order given, not by item
+    NanRule nan_rule;        ///< NaN under kUndefined is left out and flagged
+    std::int64_t* above;     ///< per judged item: listed items with a higher score, -1 not listed
+    std::int64_t* tied;      ///< other listed items with the same score
+    std::int64_t* before;    ///< those of them that come first
+    std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added
+    std::int64_t* given;     ///< [n_users]: entries of the list that are no padding
+    std::int64_t* listed;    ///< [n_users]: distinct items that remain
+    std::int64_t* removed;   ///< [n_users]: entries that were training items
+    std::int64_t* repeated;  ///< [n_users]: entries that repeated an item; the best one counts
+};
+
+void rank_lists(const RankLists& problem);
+
+/// Bring rows that belong to lists, in any order, together: a stable sort by list.
+/// @param list [n]: to which list each row belongs
+/// @param scores, sorted_scores [n], or both null
+/// @param indptr [n_lists + 1], written
+/// @returns whether every row belongs to one of the lists; otherwise nothing is sorted
+bool group_lists(const std::int32_t* list, std::size_t n, std::size_t n_lists,
+                 const std::int32_t* items, const double* scores, std::int64_t* indptr,
+                 std::int32_t* sorted_items, double* sorted_scores);
+
+}  // namespace recometer

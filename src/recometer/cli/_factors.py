@@ -1,0 +1,212 @@
+"""Factor models in files: NumPy arrays beside files of ids, or Parquet files that hold both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ids
+from recometer.cli._text import Note
+from recometer.errors import ColumnError, FileError, InputError
+from recometer.files import check_file, column_names, integers, read_columns
+from recometer.frames import common_names
+from recometer.interactions import Interactions
+from recometer.sources.factors import Factors
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["USAGE", "read_factors", "read_ids"]
+
+USAGE = "USERS,ITEMS or USERS,ITEMS,USER_IDS,ITEM_IDS"
+Array = npt.NDArray[Any]
+
+
+def read_factors(
+    paths: Sequence[str],
+    test: Interactions,
+    note: Note,
+    columns: Mapping[str, str | None],
+) -> Factors:
+    """Read a factor model.
+
+    Parameters
+    ----------
+    paths
+        Files of the users, of the items, and of the ids of both; the last two may be
+        missing or empty. Factors are a NumPy array (.npy, memory-mapped), or a Parquet file
+        with a column of ids and the factors in one column of lists or in columns of numbers.
+        Ids are text with one per line, a NumPy array, or a column of a table. Without ids
+        the rows count from 0.
+    test
+        Its ids say whether ids in text are numbers.
+    note
+        Called with what the user should know.
+    columns
+        The columns of ids that were asked for, by ``"user"`` and ``"item"``.
+
+    Raises
+    ------
+    FileError, ColumnError, InputError
+        A file that is not there or that cannot be understood.
+    """
+    given = [*paths, "", ""][:4]
+    matrices, names = [], []
+    for what, path, ids_path, known in (
+        ("user", given[0], given[2], test.user_ids),
+        ("item", given[1], given[3], test.item_ids),
+    ):
+        matrix, own = _matrix(Path(path), what, columns[what])
+        if ids_path:
+            if own is not None:
+                raise InputError(f"{path} has ids of its own. Hint: leave out {ids_path}.")
+            own = read_ids(Path(ids_path), what, columns[what], known)
+        elif own is None:
+            own = np.arange(len(matrix))
+            _check_positions(path, what, known)
+            note(f"{path}: no ids, so its rows are the {what}s 0 to {len(matrix) - 1:,}")
+        matrices.append(matrix)
+        names.append(own)
+    return Factors(matrices[0], matrices[1], user_ids=names[0], item_ids=names[1])
+
+
+def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:
+    """Read ids of users or items: text with one per line, a NumPy array, or a table's column.
+
+    Parameters
+    ----------
+    path
+    what
+        ``"user"`` or ``"item"``.
+    column
+        The column that was asked for; otherwise one with a common name, or the only one.
+    known
+        Ids of test: where they are texts, ids in text stay texts, even if written as numbers.
+    """
+    name = path.name.lower()
+    if name.endswith(".npy"):
+        return ids.as_ids(_load(path), f"{what} ids of {path}")
+    if name.endswith(".txt"):
+        return _from_text(path, known)
+    own = _id_column(path, column_names(path), what, column)
+    series = read_columns(path, [own])[own]
+    return series if name.endswith(".parquet") else _like(series, known)
+
+
+def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
+    """Return factors, and their ids where the file has them."""
+    if path.name.lower().endswith(".npy"):
+        array = _load(path)
+        if array.ndim != 2:
+            raise InputError(
+                f"{path} holds an array of shape {array.shape}. Hint: factors have the shape "
+                f"[n_{what}s, n_factors]."
+            )
+        return array, None
+    if path.name.lower().endswith(".parquet"):
+        return _from_parquet(path, what, column)
+    check_file(path)
+    raise FileError(
+        f"{path} has an extension that is not read as factors. Hint: known are .npy and .parquet."
+    )
+
+
+def _load(path: Path) -> Array:
+    check_file(path)
+    try:
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise FileError(
+            f"{path} cannot be read as a NumPy array: {error}. Hint: numpy.save(path, array) "
+            "writes one; arrays of objects are not read."
+        ) from error
+    return array
+
+
+def _from_parquet(path: Path, what: str, column: str | None) -> tuple[Array, object]:
+    import polars as pl
+
+    frame = read_columns(path)
+    own = _id_column(path, frame.columns, what, column)
+    rest = frame.drop(own)
+    nested = [name for name in rest.columns if isinstance(rest[name].dtype, pl.List | pl.Array)]
+    if nested:
+        if len(nested) > 1:
+            raise ColumnError(
+                f"{path}: several columns hold lists: {', '.join(nested)}. Hint: keep the one "
+                "with the factors."
+            )
+        return _from_lists(path, rest[nested[0]]), frame[own]
+    wrong = [name for name in rest.columns if not rest[name].dtype.is_numeric()]
+    if wrong or not rest.width:
+        found = f"the column {wrong[0]!r} of {rest[wrong[0]].dtype}" if wrong else "ids alone"
+        raise ColumnError(
+            f"{path}: expected factors beside the ids (column {own!r}), found {found}. "
+            "Hint: one column of lists, or a column of numbers for each factor."
+        )
+    return rest.to_numpy(), frame[own]
+
+
+def _from_lists(path: Path, column: pl.Series) -> Array:
+    import polars as pl
+
+    lists = column.cast(pl.List(column.dtype.inner))  # type: ignore[attr-defined]
+    lengths = lists.list.len()
+    if lists.null_count() or lengths.n_unique() > 1:
+        odd = int((lengths != lengths[0]).fill_null(True).arg_true()[0]) if len(lists) else 0
+        raise InputError(
+            f"{path}: row {odd} (counted from 0) of column {column.name!r} holds "
+            f"{lengths[odd] or 'no'} factors, the first row {lengths[0] or 'none'}. "
+            "Hint: every row needs equally many."
+        )
+    flat: Array = lists.explode().to_numpy()
+    return flat.reshape(len(lists), -1)
+
+
+def _from_text(path: Path, known: Array | None) -> pl.Series:
+    import polars as pl
+
+    check_file(path)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(
+            f"{path} cannot be read as text: {error}. Hint: it must be UTF-8."
+        ) from None
+    return _like(pl.Series("id", lines, dtype=pl.String), known)
+
+
+def _like(text: pl.Series, known: Array | None) -> pl.Series:
+    """Return ids as numbers if they all are, unless test has texts."""
+    texts = known is not None and len(known) and ids.kind(known) == "str"
+    return text if texts else integers(text)
+
+
+def _id_column(path: Path, names: list[str], what: str, column: str | None) -> str:
+    """Find the column of ids: asked for, with a common name or called id, or the only one."""
+    if column in names:
+        return str(column)
+    near = common_names(what, names) or [name for name in names if name.lower() == "id"]
+    if len(near) == 1:
+        return near[0]
+    if len(names) == 1:
+        return names[0]
+    found = "several columns" if near else "no column"
+    raise ColumnError(
+        f"{path}: {found} could hold the {what} ids. Hint: --{what} names it. Columns: "
+        f"{', '.join(names)}."
+    )
+
+
+def _check_positions(path: str, what: str, known: Array | None) -> None:
+    if known is None or not len(known) or ids.kind(known) == "int":
+        return
+    raise InputError(
+        f"{path} has no ids, so its rows are the {what}s 0, 1, 2, ..., but the {what}s of test are "
+        f"of type {ids.kind(known)}, such as {ids.show(known, 0)}. Hint: add files of ids: "
+        "--factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
+    )

@@ -1,0 +1,220 @@
+"""What the options of the command line name: models, and interactions in files."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from recometer import trec
+from recometer.cli._factors import USAGE, read_factors, read_ids
+from recometer.cli._stdin import STDIN, StandardInput
+from recometer.cli._text import Note, as_options
+from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
+from recometer.files import EXTENSIONS, column_names, read_file
+from recometer.frames import choose_columns
+from recometer.interactions import Interactions
+from recometer.sources.base import Source
+from recometer.sources.cut import Cut
+from recometer.sources.lists import Lists
+
+__all__ = ["Inputs", "Model", "models"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A model that the command line names, and its files: one of lists, or those of factors."""
+
+    name: str
+    paths: Sequence[str]
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it is a file of lists."""
+        return len(self.paths) == 1
+
+
+def models(runs: Sequence[str], factors: Sequence[str]) -> list[Model]:
+    """Read the options that name models.
+
+    Raises
+    ------
+    typer.BadParameter
+        No model, two of one name, or a wrong number of files.
+    """
+    found = []
+    for text in runs:
+        name, path = _named(text, "--run")
+        if not path:
+            raise typer.BadParameter(f"{text!r} names no file.", param_hint="--run")
+        found.append(Model(name or _stem(path), [path]))
+    for text in factors:
+        name, files = _named(text, "--factors")
+        paths = files.split(",")
+        if len(paths) not in (2, 4) or not (paths[0] and paths[1]):
+            raise typer.BadParameter(f"{text!r} is not [NAME=]{USAGE}.", param_hint="--factors")
+        found.append(Model(name or "factors", paths))
+    if not found:
+        raise typer.BadParameter("there is no model to evaluate. Hint: --run or --factors.")
+    names = [model.name for model in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise typer.BadParameter(f"two models are called {twice!r}. Hint: write NAME=FILE.")
+    return found
+
+
+def _named(text: str, option: str) -> tuple[str, str]:
+    """Split ``NAME=FILES``; the name is empty where there is none."""
+    name, equals, files = text.partition("=")
+    if not equals or "/" in name or os.sep in name:
+        return "", text
+    if not name:
+        raise typer.BadParameter(f"{text!r} has no name before '='.", param_hint=option)
+    return name, files
+
+
+def _stem(path: str) -> str:
+    """Return the name of a file without its extension."""
+    name = "stdin" if path == STDIN else Path(path).name
+    extension = next((e for e in EXTENSIONS if name.lower().endswith(e)), "")
+    return name[: len(name) - len(extension)] or name
+
+
+# A hint of `evaluate` that speaks of an argument, and what it means on the command line.
+NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
+RUN_HINT = "does --user name the users' column, and are users written alike in both files?"
+FACTORS_HINT = "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """Reads files, by the columns that were asked for or have common names.
+
+    Attributes
+    ----------
+    stdin
+        Where the path ``-`` leads.
+    columns
+        The column that was asked for, or None, by ``"user"``, ``"item"``, ``"value"``,
+        ``"score"`` and ``"rank"``. A file without the column that was asked for is read by its
+        common names (not for ``"value"``): test, train and models may call them differently.
+    note
+        Called with what was found.
+    """
+
+    stdin: StandardInput
+    columns: Mapping[str, str | None]
+    note: Note
+
+    @contextlib.contextmanager
+    def stated(self, model: Model | None = None) -> Iterator[None]:
+        """Let errors speak of the model, of options and of standard input."""
+        try:
+            yield
+        except RecometerError as error:
+            message = as_options(self.stdin.named(str(error)))
+            if model is not None:
+                message = message.replace(NAMED_BY_IDS, RUN_HINT if model.is_run else FACTORS_HINT)
+            raise type(error)(f"{model.name}: {message}" if model else message) from error
+
+    def check_columns(self, paths: Iterable[str]) -> None:
+        """Raise if a column that was asked for is in none of the files."""
+        asked = {option: name for option, name in self.columns.items() if option != "value"}
+        if not any(asked.values()):
+            return
+        with self.stated():
+            tables = [path for path in map(self.stdin.path, paths) if _is_table(path)]
+            names = {name: None for path in tables for name in column_names(path)}
+            for option, name in asked.items():
+                if name is not None and name not in names:
+                    raise ColumnError(
+                        f"--{option} {name}: no file has such a column. {did_you_mean(name, names)}"
+                    )
+
+    def interactions(self, what: str, path: str, *, value: bool) -> Interactions:
+        """Read interactions, with their values or without."""
+        file = self.stdin.path(path)
+        with self.stated():
+            kind = trec.kind_of(file)
+            if kind == "run":
+                raise FileError(
+                    f"{file} is a TREC run, which says what was recommended. Hint: --run "
+                    f"evaluates it; --{what} takes qrels, with four fields."
+                )
+            if kind == "qrels":
+                self._say(what, file, "TREC qrels")
+                data = Interactions.of(file)
+            else:
+                asked_value = self.columns["value"] if value else "none"
+                found, frame = read_file(
+                    file,
+                    **self._present(file, "user", "item"),
+                    value=False if asked_value == "none" else asked_value,
+                    time=False,
+                )
+                self._say(what, file, found._asdict())
+                data = Interactions.of(
+                    frame, user=found.user, item=found.item, value=found.value or False, time=False
+                )
+            if not len(data):
+                raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
+        return data
+
+    def source(self, model: Model, test: Interactions, depth: int | None) -> Source:
+        """Read a model, and cut its lists if that was asked for."""
+        with self.stated(model):
+            source = (
+                self._lists(model)
+                if model.is_run
+                else read_factors(model.paths, test, self.note, self.columns)
+            )
+        return source if depth is None else Cut(source, depth)
+
+    def is_trec(self, model: Model) -> bool:
+        """Tell whether a model is a TREC run."""
+        with self.stated(model):
+            return model.is_run and trec.kind_of(self.stdin.path(model.paths[0])) == "run"
+
+    def catalogue(self, text: str | None, test: Interactions) -> object:
+        """Read the number of items, or a file with their ids."""
+        if text is None or text.isdecimal():
+            return None if text is None else int(text)
+        with self.stated():
+            return read_ids(Path(text), "item", self.columns["item"], test.item_ids)
+
+    def _lists(self, model: Model) -> Lists:
+        file = self.stdin.path(model.paths[0])
+        if trec.kind_of(file) is not None:
+            lists = Lists(file)
+            self._say(model.name, file, "TREC run")
+            return lists
+        wanted: dict[str, Any] = self._present(file, "user", "item", "rank", "score")
+        for option, other in (("rank", "score"), ("score", "rank")):
+            if wanted[option] is not None:
+                wanted[other] = False
+        lists = Lists(file, **wanted)
+        found = choose_columns(column_names(file), wanted)
+        if found["rank"] is not None:
+            found["score"] = None
+        self._say(model.name, file, found)
+        return lists
+
+    def _present(self, file: Path, *options: str) -> dict[str, str | None]:
+        """Return the columns that were asked for, as far as the file has them."""
+        names = column_names(file)
+        asked = {option: self.columns[option] for option in options}
+        return {option: name if name in names else None for option, name in asked.items()}
+
+    def _say(self, what: str, file: Path, found: str | Mapping[str, str | None]) -> None:
+        if not isinstance(found, str):
+            found = ", ".join(f"{option} {name!r}" for option, name in found.items() if name)
+        self.note(f"{what}: {self.stdin.named(str(file))} ({found})")
+
+
+def _is_table(path: Path) -> bool:
+    return path.name.lower().endswith(EXTENSIONS)

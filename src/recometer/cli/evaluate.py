@@ -1,0 +1,336 @@
+"""``recometer evaluate``: models in files, against interactions in files."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from recometer.cli._formats import Format, print_results, summary_csv
+from recometer.cli._inputs import Inputs, models
+from recometer.cli._stdin import STDIN, InputFormat, StandardInput
+from recometer.cli.metrics import complete_metrics
+from recometer.errors import FileError, RecometerError, did_you_mean
+from recometer.evaluate import DEFAULT_METRICS, PROTOCOLS
+from recometer.evaluate import evaluate as run_evaluation
+from recometer.evaluation import Evaluation, load
+from recometer.metrics.registry import parse
+from recometer.protocol import CHOICES, Protocol
+from recometer.tasks import resolve_threads
+
+__all__ = ["evaluate"]
+
+DATA, MODELS, RULES, OUTPUT = "Data", "Models", "Rules", "Output"  # panels of the help
+
+
+def evaluate(
+    test: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE",
+            help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is "
+            "standard input.",
+            rich_help_panel=DATA,
+        ),
+    ],
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="What must not be recommended again, likewise.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]FILE",
+            help="Recommended lists: Parquet, CSV, TSV or a TREC run. May be repeated.",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
+    factors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]",
+            help="A factor model: arrays in .npy files (ids: a text file with one per line, "
+            ".npy, or a table; without ids, rows count from 0), or Parquet files with ids and "
+            "factors. May be repeated.",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
+    metrics: Annotated[
+        str,
+        typer.Option(
+            "--metrics",
+            "-m",
+            metavar="METRICS",
+            help="For instance: 'ndcg@10 recall@5,10,50 ap@1..10'. See: recometer metrics.",
+            autocompletion=complete_metrics,
+        ),
+    ] = DEFAULT_METRICS,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of the users, where it exists.", rich_help_panel=DATA
+        ),
+    ] = None,
+    item: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Column of the items, where it exists.", rich_help_panel=DATA
+        ),
+    ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of ratings or counts in test; 'none': there is none.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the scores in runs: the highest is best.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    rank: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of the ranks in runs: the lowest is best.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    catalogue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|FILE",
+            help="For runs: how many items could have been recommended, or a file of their ids.",
+            show_default="unknown",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    format_in: Annotated[
+        InputFormat | None,
+        typer.Option(
+            help="Format of standard input.", show_default="recognised", rich_help_panel=DATA
+        ),
+    ] = None,
+    relevant_from: Annotated[
+        float | None,
+        typer.Option(
+            metavar="VALUE",
+            help="An item of test is relevant from this value on.",
+            show_default="any but 0",
+            rich_help_panel=RULES,
+        ),
+    ] = None,
+    depth: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M",
+            min=1,
+            help="Cut every list after its first M items (trec_eval's -M).",
+            show_default="whole lists",
+            rich_help_panel=RULES,
+        ),
+    ] = None,
+    complete: Annotated[
+        bool | None,
+        typer.Option(
+            "--complete/--no-complete",
+            help="Users of test without a list count as misses (trec_eval's -c), or are left out.",
+            show_default="complete; for TREC runs not",
+            rich_help_panel=RULES,
+        ),
+    ] = None,
+    ties: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help=f"Order of equal scores: {', '.join(CHOICES['ties'])}.",
+            autocompletion=lambda: list(CHOICES["ties"]),
+            show_default="expected",
+            rich_help_panel=RULES,
+        ),
+    ] = None,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="A set of rules: its name, or a saved evaluation (.parquet) to repeat.",
+            autocompletion=lambda: list(PROTOCOLS),
+            rich_help_panel=RULES,
+        ),
+    ] = "recometer",
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE=VALUE",
+            help="Any other rule of the protocol, such as undefined=0. May be repeated.",
+            rich_help_panel=RULES,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of what is random.", rich_help_panel=RULES)] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Write NAME.parquet for each model and summary.csv into this folder.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    form: Annotated[
+        Format, typer.Option("--format", help="Of standard output.", rich_help_panel=OUTPUT)
+    ] = Format.table,
+    per_user: Annotated[
+        bool,
+        typer.Option(
+            "--per-user",
+            help="Also print the values of every user (with --format csv: these alone).",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most so many.", show_default="all processors"),
+    ] = None,
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", "-q", help="Only warnings and errors on standard error, no progress."
+        ),
+    ] = False,
+) -> None:
+    """Evaluate models in files against interactions in files.
+
+    Columns are found by their common names (user_id, movieId, rating, ...) unless they are
+    given; what was found is said on standard error. Items that a user has in train are not
+    ranked for that user.
+
+    Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage.
+    """
+    named = models(run or [], factors or [])
+    parse(metrics)  # a wrong name should not wait for the files
+    users = None if complete is None else "test" if complete else "known"
+    rules = _rules(rule or [], ties=ties, relevant_from=relevant_from, users=users)
+    settled = _protocol(protocol, rules)
+    threads = resolve_threads(threads)
+    data = [test] if train is None else [test, train]
+    files = [path for model in named for path in model.paths if path]
+    _check_stdin([*data, *files], format_in)
+    if rank is not None and score is not None:
+        raise typer.BadParameter("--rank and --score: name the one to rank by.")
+    if out is not None:
+        _make_folder(out)
+
+    def note(text: str) -> None:
+        if not quiet:
+            typer.echo(text, err=True)
+
+    columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
+    results: dict[str, Evaluation] = {}
+    with StandardInput(format_in) as stdin:
+        inputs = Inputs(stdin, columns, note)
+        inputs.check_columns([*data, *files])
+        test_data = inputs.interactions("test", test, value=True)
+        train_data = None if train is None else inputs.interactions("train", train, value=False)
+        items = inputs.catalogue(catalogue, test_data)
+        for model in named:
+            source = inputs.source(model, test_data, depth)
+            as_trec_eval = protocol in PROTOCOLS and "users" not in rules and inputs.is_trec(model)
+            with inputs.stated(model):
+                results[model.name] = run_evaluation(
+                    source,
+                    test_data,
+                    train=train_data,
+                    metrics=metrics,
+                    protocol=settled.replace(users="known") if as_trec_eval else settled,
+                    catalogue=items,
+                    seed=seed,
+                    threads=threads,
+                    progress=False if quiet else None,
+                )
+            if out is not None:
+                results[model.name].save(out / f"{model.name}.parquet")
+    if out is not None:
+        _write(out / "summary.csv", summary_csv(results))
+        note(f"written: {out}: {', '.join(f'{name}.parquet' for name in results)}, summary.csv")
+    print_results(results, form, per_user)
+
+
+def _rules(texts: list[str], **options: object) -> dict[str, Any]:
+    """Return the rules that options give, by name."""
+    rules: dict[str, Any] = {name: rule for name, rule in options.items() if rule is not None}
+    for text in texts:
+        name, equals, rule = text.partition("=")
+        if not equals:
+            raise typer.BadParameter(f"{text!r} is not RULE=VALUE.", param_hint="--rule")
+        if name in rules:
+            raise typer.BadParameter(f"the rule {name!r} is given twice.", param_hint="--rule")
+        rules[name] = _value(rule)
+    return rules
+
+
+def _value(text: str) -> object:
+    words = {"none": None, "true": True, "false": False}
+    if text.lower() in words:
+        return words[text.lower()]
+    for number in (int, float):
+        try:
+            parsed = number(text)
+        except ValueError:
+            continue
+        if math.isfinite(parsed):
+            return parsed
+    return text
+
+
+def _protocol(name: str, rules: dict[str, Any]) -> Protocol:
+    if name in PROTOCOLS:
+        found = PROTOCOLS[name]
+    elif name.endswith(".parquet"):
+        found = load(name).protocol
+    else:
+        raise typer.BadParameter(
+            f"there is no protocol {name!r}. {did_you_mean(name, PROTOCOLS)} Or name a saved "
+            "evaluation (.parquet).",
+            param_hint="--protocol",
+        )
+    try:
+        return found.replace(**rules)
+    except RecometerError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _check_stdin(paths: list[str], form: InputFormat | None) -> None:
+    if paths.count(STDIN) > 1:
+        raise typer.BadParameter("standard input (-) can be read only once.")
+    if form is not None and STDIN not in paths:
+        raise typer.BadParameter(
+            "only goes with standard input (-): the format of a file is told by its name.",
+            param_hint="--format-in",
+        )
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(
+            f"--out {folder}: the folder cannot be made ({error.strerror}). "
+            "Hint: name a folder, new or not."
+        ) from error
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror}.") from error

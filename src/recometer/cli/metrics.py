@@ -1,0 +1,106 @@
+"""``recometer metrics``: every metric with its formula, or one explained."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from typing import Annotated
+
+import typer
+
+from recometer.cli._tables import print_table
+from recometer.cli._text import say
+from recometer.errors import UnknownNameError, did_you_mean
+from recometer.metrics.registry import METRICS, MetricDefinition
+from recometer.rendering import Table
+
+__all__ = ["complete_metrics", "metrics"]
+
+LABEL = 12  # width of the labels in front of an explanation
+CUTOFFS = {
+    "required": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10",
+    "optional": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10; "
+    "{0} alone the whole ranking",
+    "none": "none: {0} reads the whole ranking",
+}
+READS = {
+    "relevance": "whether an item is relevant: its value in test is not 0, or at least that of "
+    "--relevant-from",
+    "gain": "an item's gain: its value in test, 1 where test has none",
+    "judgement": "whether an item was judged, and whether it is relevant",
+    "ratings": "predicted beside true ratings, which rm.Pairs has (in Python)",
+}
+
+
+def complete_metrics(incomplete: str) -> list[str]:
+    """Return the names that the last name of a list of metrics may become."""
+    done, space, last = incomplete.rpartition(" ")
+    return [done + space + name for name in METRICS if name.startswith(last)]
+
+
+def metrics(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Explain this one, for instance: ndcg.",
+            autocompletion=complete_metrics,
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """List every metric with its formula, or explain one."""
+    if name is None:
+        print_table(_overview(), wrapped=("metric", "formula"))
+        return
+    alone = re.split(r"[@(]", name)[0]
+    if alone not in METRICS:
+        raise UnknownNameError(f"There is no metric {alone!r}. {did_you_mean(alone, METRICS)}")
+    _explain(METRICS[alone])
+
+
+def _overview() -> Table:
+    rows = [
+        (_pattern(definition), definition.title, definition.formula)
+        for definition in METRICS.values()
+    ]
+    notes = [
+        "h(k), hits(k): relevant items in the first k places; R: the user's relevant items; "
+        "rel(j): 1 if the item at rank j is relevant, else 0.",
+        "[@k]: the cut-off may be left out, then the whole ranking is read.",
+        "recometer metrics NAME explains one.",
+    ]
+    return Table(("name", "metric", "formula"), rows, notes=notes)
+
+
+def _pattern(definition: MetricDefinition) -> str:
+    return definition.name + {"required": "@k", "optional": "[@k]", "none": ""}[definition.cutoff]
+
+
+def _explain(definition: MetricDefinition) -> None:
+    typer.echo(f"{_pattern(definition)}: {definition.title}\n")
+    text = (inspect.getdoc(definition.function) or "").partition("\nReferences\n")[0]
+    for paragraph in text.replace("`", "").strip().split("\n\n"):
+        say("", " ".join(paragraph.split()))
+        typer.echo()
+    direction = "higher is better" if definition.higher_is_better else "lower is better"
+    order = "it makes no difference" if definition.order_free else "it matters"
+    for label, line in (
+        ("Formula", definition.formula),
+        ("Cut-off", CUTOFFS[definition.cutoff].format(definition.name)),
+        ("Reads", READS[definition.reads if definition.record == "ranks" else "ratings"]),
+        ("Range", f"{_bound(definition.lower)} to {_bound(definition.upper)}; {direction}"),
+        ("Order", f"within the first k places {order}"),
+        ("Source", definition.source),
+    ):
+        say(f"{label:<{LABEL}}", line)
+    for number, parameter in enumerate(definition.parameters.values()):
+        label = "" if number else "Parameters"
+        say(f"{label:<{LABEL}}", f"{parameter.describe()}: {parameter.sentence}")
+        for choice, meaning in parameter.choices.items():
+            say(" " * LABEL, f"  {choice}: {meaning}")
+
+
+def _bound(value: float) -> str:
+    return f"{value:g}" if math.isfinite(value) else f"{'-' if value < 0 else ''}infinity"

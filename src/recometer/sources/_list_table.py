@@ -1,0 +1,340 @@
+"""Lists of recommendations from every kind of data, as one table."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import sys
+from collections.abc import Callable, Mapping, Sized
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import _kernel, ids, ragged, trec
+from recometer.errors import FileError, InputError, InputTypeError
+from recometer.files import open_file
+from recometer.frames import choose_columns, is_frame, numbers, open_frame
+
+__all__ = ["ListTable", "read_lists"]
+
+Array = npt.NDArray[Any]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+UNDERSTOOD = (
+    "a data frame (user, item, and a rank or a score), a dict {user: [items]} or {user: {item: "
+    "score}}, an array of item indices padded with -1, a row per user, or the path of a Parquet, "
+    "CSV, TSV or TREC run file"
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ListTable:
+    """All lists, one after the other.
+
+    Attributes
+    ----------
+    indptr : int64 [n_lists + 1]
+        The entries ``indptr[l]:indptr[l + 1]`` are list l; some may be empty.
+    items : int32 [n_entries]
+        Positions among `item_ids`; -1 is padding.
+    n_items : int
+        More than any item.
+    scores : float64 [n_entries] or None
+        None: each list is given best first.
+    user_ids : [n_lists] or None
+        Distinct, in any order; None: list l is that of user l.
+    item_ids : [n_items] or None
+        Sorted and distinct, perhaps with items that are in no list; None: positions.
+    padded : bool
+        Whether -1 may stand among `items`.
+    """
+
+    indptr: Int64
+    items: Int32
+    n_items: int
+    scores: Float64 | None
+    user_ids: Array | None
+    item_ids: Array | None
+    padded: bool = False
+
+    @property
+    def n_lists(self) -> int:
+        """Number of lists, empty ones included."""
+        return len(self.indptr) - 1
+
+    def with_items(self, others: Mapping[str, Array]) -> ListTable:
+        """Return the same lists with more items in `item_ids`; `others` says whose they are."""
+        assert self.item_ids is not None
+        known = self.item_ids
+        for what, more in others.items():
+            places = ids.match(more, known, f"item ids of {what}", "item ids of Lists")
+            known = _union(known, more[places < 0])
+        if known is self.item_ids:
+            return self
+        places = ids.match(self.item_ids, known, "item ids of Lists")
+        items = self.items
+        if not (places == np.arange(len(places))).all():
+            items = np.append(places, -1).astype(np.int32)[items]  # -1 stays -1
+        return dataclasses.replace(self, items=items, n_items=len(known), item_ids=known)
+
+    def not_empty(self, lists: Int64) -> int:
+        """Count the lists, of those given, that hold an item."""
+        if not self.padded:
+            return int(np.count_nonzero(self.indptr[lists + 1] > self.indptr[lists]))
+        indptr, entries = ragged.take(self.indptr, lists)
+        who = np.repeat(np.arange(len(lists)), np.diff(indptr))
+        return len(np.unique(who[self.items[entries] >= 0]))
+
+
+def read_lists(
+    data: Any,
+    *,
+    user: object,
+    item: object,
+    rank: object,
+    score: object,
+    user_ids: object,
+    item_ids: object,
+) -> ListTable:
+    """Read lists of any kind; see `recometer.Lists`."""
+    columns = {"user": user, "item": item, "rank": rank, "score": score}
+    given_ids = {"user_ids": user_ids, "item_ids": item_ids}
+    if rank not in (None, False) and score not in (None, False):
+        raise InputError("rank= and score= were both given. Hint: name the one to rank by.")
+    if isinstance(score, str):
+        columns["rank"] = False
+    if isinstance(data, str | os.PathLike):
+        _refuse(given_ids, "a file, which has ids")
+        return _from_path(data, columns)
+    if isinstance(data, Mapping):
+        _refuse({**columns, **given_ids}, "a dict, which has ids")
+        return _from_dict(data)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(data, torch.Tensor):
+        data = data.detach().cpu().numpy()
+    if isinstance(data, np.ndarray):
+        _refuse(columns, "an array")
+        return _from_array(np.ma.filled(data, -1), user_ids, item_ids)
+    if is_frame(data):
+        _refuse(given_ids, "a data frame, which has ids")
+        names, fetch = open_frame(data)
+        found = choose_columns(names, columns)
+        return _from_columns(found, lambda option: fetch([str(found[option])])[0])
+    raise InputTypeError(
+        f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
+    )
+
+
+def _refuse(options: Mapping[str, object], what: str) -> None:
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
+
+
+def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> ListTable:
+    kind = trec.kind_of(path)
+    if kind == "qrels":
+        raise FileError(
+            f"{os.fspath(path)} looks like TREC qrels, which say what was judged. Hint: pass it "
+            "as test; a run has six fields: topic Q0 document rank score run."
+        )
+    if kind == "run":
+        _refuse(columns, "a TREC run")
+        frame = trec.read_run(path)
+        found: dict[str, str | None] = {"user": "user", "item": "item", "rank": None}
+        return _from_columns({**found, "score": "score"}, frame.get_column)
+    found, fetch = open_file(path, columns)
+    return _from_columns(found, fetch)
+
+
+def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> ListTable:
+    """Read the columns one after the other, so that few are in memory at a time."""
+    what = {option: f"{option}s (column {name!r})" for option, name in found.items()}
+    lists, indptr, user_ids = _lists_of(fetch("user"), f"user ids (column {found['user']!r})")
+    items, n_items, item_ids = _items_of(fetch("item"), f"item ids (column {found['item']!r})")
+    scores = None
+    if found["rank"] is not None:
+        scores = _ranks(fetch("rank"), what["rank"])
+    elif found["score"] is not None:
+        scores = _scores(fetch("score"), what["score"])
+    if lists is not None:
+        given, values = items, scores
+        items = np.empty_like(given)
+        scores = None if values is None else np.empty_like(values)
+        _kernel.group_lists(lists, given, values, indptr, items, scores)
+    return ListTable(indptr, items, n_items, _unless_ordered(scores, indptr), user_ids, item_ids)
+
+
+def _from_dict(data: Mapping[Any, Any]) -> ListTable:
+    keys, rows = list(data), list(data.values())
+    mappings = [isinstance(row, Mapping) for row in rows]
+    for key, row, mapping in zip(keys, rows, mappings, strict=True):
+        if (
+            isinstance(row, str | bytes | set | frozenset)
+            or not isinstance(row, Sized)
+            or (mapping != mappings[0])
+        ):
+            raise InputTypeError(
+                f"The list of user {key!r} is of type {type(row).__name__}. Hint: expected a list "
+                "or array of items, best first, for every user, or a dict {item: score} for every "
+                "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
+            )
+    indptr = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=indptr[1:])
+    scores = None
+    if any(mappings):
+        entries = itertools.chain.from_iterable(row.values() for row in rows)
+        scores = _scores(list(entries), "scores")
+    flat = list(itertools.chain.from_iterable(rows))
+    items, n_items, item_ids = _items_of(flat, "item ids")
+    user_ids = ids.as_ids(keys, "user ids")
+    return ListTable(indptr, items, n_items, _unless_ordered(scores, indptr), user_ids, item_ids)
+
+
+def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
+    if array.ndim != 2 or array.dtype.kind not in "iu":
+        raise InputTypeError(
+            f"An array of lists must hold item indices, as integers [n_users, k], found "
+            f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, -1 "
+            "where a list is shorter; ids of items go into item_ids=."
+        )
+    low, high = int(array.min(initial=-1)), int(array.max(initial=-1))
+    names = None if item_ids is None else ids.as_ids(item_ids, "item ids of the lists")
+    if low < -1 or (names is not None and high >= len(names)):
+        row, column = np.argwhere((array < -1) | (array == high if low >= -1 else False))[0]
+        bound = "or more" if names is None else f"to {len(names) - 1}, as there are item_ids"
+        raise InputError(
+            f"Row {row} of the lists holds the item index {array[row, column]}. Hint: indices go "
+            f"from 0 {bound}; -1 stands for no item."
+        )
+    items = array.astype(np.int32, order="C", copy=False).reshape(-1)
+    n_items = high + 1
+    if names is not None:
+        places, names = ids.encode(names, "item ids of the lists")
+        if len(names) < len(places):
+            raise InputError("The item_ids of the lists must be distinct.")
+        n_items = len(names)
+        if not (places[1:] > places[:-1]).all():
+            items = np.append(places, -1).astype(np.int32)[items]
+    users = None
+    if user_ids is not None:
+        users = ids.as_ids(user_ids, "user ids of the lists")
+        if len(users) != len(array):
+            raise InputError(
+                f"There are {len(array):,} lists, but {len(users):,} user_ids. Hint: user_ids "
+                "names the user of each row."
+            )
+    indptr = np.arange(len(array) + 1, dtype=np.int64) * array.shape[1]
+    return ListTable(indptr, items, n_items, None, users, names, padded=True)
+
+
+def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
+    """Find the list that each row belongs to.
+
+    Returns
+    -------
+    lists : int32 [n] or None
+        None: the rows of every user lie together already, as `indptr` says.
+    indptr : int64 [n_lists + 1]
+        Left to be written where `lists` is not None.
+    user_ids : [n_lists]
+    """
+    starts, heads = _runs(column)
+    if starts is not None:
+        names = ids.as_ids(heads, what)
+        if _distinct(names):
+            return None, np.append(starts, len(column)).astype(np.int64), names
+    codes, names = _encode(column, what)
+    return codes, np.zeros(len(names) + 1, np.int64), names
+
+
+def _runs(column: Any) -> tuple[Int64 | None, Any]:
+    """Return where each run of equal ids begins, and its id; None where one is missing."""
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(column, polars.Series):
+        if column.null_count() or column.dtype.is_float() or column.dtype == polars.Object:
+            return None, None
+        if not column.dtype.is_integer():
+            new = (column != column.shift(1)).fill_null(True).to_numpy()
+            starts = np.flatnonzero(new)
+            return starts, column.gather(starts)
+        column = ids.as_ids(column, "user ids")
+    array = column if isinstance(column, np.ndarray) else np.asarray(column)
+    if array.dtype.kind not in "iu":
+        return None, None
+    new = np.ones(len(array), bool)
+    np.not_equal(array[1:], array[:-1], out=new[1:])
+    starts = np.flatnonzero(new)
+    return starts, array[starts]
+
+
+def _distinct(names: Array) -> bool:
+    if names.dtype == object:
+        return len(set(names.tolist())) == len(names)
+    return bool((names[1:] > names[:-1]).all()) or len(np.unique(names)) == len(names)
+
+
+def _union(known: Array, more: Array) -> Array:
+    """Return ids of the same kind together, sorted; `more` has none that is known."""
+    if not len(more):
+        return known
+    if not len(known):
+        return more
+    if known.dtype == more.dtype != object:
+        return np.sort(np.concatenate([known, more]))
+    return ids.encode([*known.tolist(), *more.tolist()], "item ids")[1]
+
+
+def _items_of(column: Any, what: str) -> tuple[Int32, int, Array]:
+    codes, names = _encode(column, what)
+    return codes, len(names), names
+
+
+def _encode(column: Any, what: str) -> tuple[Int32, Array]:
+    """Replace ids by places among sorted distinct ones, perhaps more than there are."""
+    polars = sys.modules.get("polars")
+    is_series = polars is not None and isinstance(column, polars.Series)
+    if not is_series or column.dtype.is_integer():
+        column = ids.as_ids(column, what)
+        if column.dtype == np.int64 and len(column):
+            low, high = int(column.min()), int(column.max())
+            # Ids that are nearly positions are taken as such: nothing to look up.
+            if low >= 0 and high < 4 * len(column) + 1024:
+                return column.astype(np.int32), np.arange(high + 1)
+    codes, names = ids.encode(column, what)
+    return codes.astype(np.int32), names
+
+
+def _scores(column: Any, what: str) -> Float64:
+    found = numbers(_plain(column), what)
+    return np.ones(len(column)) if found is None else found
+
+
+def _ranks(column: Any, what: str) -> Float64:
+    ranks = _scores(column, what)
+    if np.isnan(ranks).any():
+        ids.missing(what, int(np.isnan(ranks).argmax()), "every row needs a rank")
+    return -ranks
+
+
+def _plain(column: Any) -> Array:
+    polars = sys.modules.get("polars")
+    is_series = polars is not None and isinstance(column, polars.Series)
+    return column.to_numpy() if is_series else np.asarray(column)
+
+
+def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
+    """Leave scores out that say nothing beyond the order in which the entries stand."""
+    if scores is None or not len(scores):
+        return None
+    falls = np.ones(len(scores) + 1, bool)
+    np.less(scores[1:], scores[:-1], out=falls[1:-1])
+    falls[indptr] = True
+    lists = np.flatnonzero(np.diff(indptr))
+    ends = scores[indptr[lists]], scores[indptr[lists + 1] - 1]
+    ordered = falls.all() and np.isfinite(ends).all()
+    return None if ordered else np.ascontiguousarray(scores)

@@ -1,0 +1,244 @@
+"""Rows of scored pairs, from frames, Surprise's predictions and arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ids
+from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
+from recometer.frames import COMMON_NAMES, is_frame, numbers, open_frame
+
+__all__ = ["PairRows", "are_predictions", "from_arrays", "from_frame", "from_predictions"]
+
+Ids = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Truth = Literal["relevance", "rating"]
+
+# As in `recometer.frames.COMMON_NAMES`.
+NAMES: dict[str, tuple[str, ...]] = {
+    "user": (*COMMON_NAMES["user"], "query", "queryid", "qid"),
+    "item": (*COMMON_NAMES["item"], "doc", "docid", "document", "documentid"),
+    "score": (
+        *("score", "scores", "est", "estimate", "estimated", "pred", "predicted"),
+        *("prediction", "predictions", "predictedrating", "predictedscore", "yhat", "ypred"),
+    ),
+    "relevance": ("relevance", "relevant", "rel", "label", "labels", "target", "ytrue"),
+    "rating": ("rating", "ratings", "stars", "rui", "truerating", "actual", "actualrating"),
+}
+OPTIONAL = ("item", "relevance", "rating")
+FIELDS = ("uid", "iid", "r_ui", "est")  # of Surprise's Prediction
+
+
+@dataclasses.dataclass(frozen=True)
+class PairRows:
+    """Scored pairs, by user, then item, then truth, then score.
+
+    Attributes
+    ----------
+    user, item : int64 [n_rows]
+        Positions among the ids, or among all.
+    score : float64 [n_rows]
+        NaN where it is missing.
+    truth : float64 [n_rows] or None
+        Relevance, or true rating.
+    kind
+        What `truth` is; None: there is none.
+    user_ids, item_ids
+        Sorted and distinct; None: positions.
+    n_users, n_items : int
+    n_without_truth : int
+        Rows that were left out.
+    """
+
+    user: Int64
+    item: Int64
+    score: Float64
+    truth: Float64 | None
+    kind: Truth | None
+    user_ids: Ids | None
+    item_ids: Ids | None
+    n_users: int
+    n_items: int
+    n_without_truth: int
+
+
+def are_predictions(data: object) -> bool:
+    """Tell whether these are Surprise's predictions, by the attributes of the first."""
+    return (
+        isinstance(data, Sequence)
+        and len(data) > 0
+        and all(hasattr(data[0], field) for field in FIELDS)
+    )
+
+
+def from_predictions(data: Sequence[Any]) -> PairRows:
+    """Read Surprise's predictions."""
+    try:
+        users, items, truth, score = zip(
+            *((row.uid, row.iid, row.r_ui, row.est) for row in data), strict=True
+        )
+    except AttributeError as error:
+        raise InputTypeError(
+            f"Not all of the {len(data):,} rows are predictions: {error}. Hint: expected what "
+            "Surprise's algorithms return, with uid, iid, r_ui and est."
+        ) from None
+    return _sorted(
+        ids.encode(list(users), "user ids (uid)"),
+        ids.encode(list(items), "item ids (iid)"),
+        _numbers(_objects(score), "predicted ratings (est)"),
+        _numbers(_objects(truth), "true ratings (r_ui)"),
+        "rating",
+    )
+
+
+def from_frame(data: Any, **given: object) -> PairRows:
+    """Read a data frame; `given` are the options of `recometer.Pairs`, by name."""
+    if not is_frame(data):
+        raise InputTypeError(
+            f"Pairs cannot be read from {type(data).__name__}. Hint: pass a data frame (Polars, "
+            "pandas, Arrow) or Surprise's list of predictions; Pairs.of(relevance, scores) takes "
+            "arrays."
+        )
+    names, fetch = open_frame(data)
+    chosen = _choose(names, given)
+    wanted = list(chosen.values())
+    columns = dict(zip(wanted, fetch(wanted), strict=True))
+    kind: Truth | None = None
+    truth = None
+    for option in ("relevance", "rating"):
+        if option in chosen:
+            kind = "relevance" if option == "relevance" else "rating"
+            truth = _numbers(columns[chosen[option]], f"{option}s (column {chosen[option]!r})")
+    items = None
+    if "item" in chosen:
+        items = ids.encode(columns[chosen["item"]], f"item ids (column {chosen['item']!r})")
+    return _sorted(
+        ids.encode(columns[chosen["user"]], f"user ids (column {chosen['user']!r})"),
+        items,
+        _numbers(columns[chosen["score"]], f"scores (column {chosen['score']!r})"),
+        truth,
+        kind,
+    )
+
+
+def from_arrays(relevance: object, scores: object, groups: object) -> PairRows:
+    """Read arrays, each with an entry per row."""
+    truth = _numbers(relevance, "relevance")
+    score = _numbers(scores, "scores")
+    users = None if groups is None else ids.encode(groups, "groups")
+    lengths = {"relevance": len(truth), "scores": len(score)}
+    if users is not None:
+        lengths["groups"] = len(users[0])
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
+        raise InputError(f"Pairs.of takes arrays of one length, found {found}.")
+    return _sorted(users, None, score, truth, "relevance")
+
+
+def _sorted(
+    users: tuple[Int64, Ids] | None,
+    items: tuple[Int64, Ids] | None,
+    score: Float64,
+    truth: Float64 | None,
+    kind: Truth | None,
+) -> PairRows:
+    """Leave out rows without truth, and sort: the order of the rows makes no difference."""
+    n = len(score)
+    if not n:
+        raise InputError("Pairs has no rows.")
+    user, user_ids = users if users is not None else (np.zeros(n, np.int64), None)
+    # Without items each row is one, in the order given.
+    item, item_ids = items if items is not None else (np.arange(n), None)
+    keep = np.ones(n, bool) if truth is None else ~np.isnan(truth)
+    if not keep.any():
+        raise InputError(
+            f"None of the {n:,} rows of Pairs has a true rating or relevance. Hint: is it the "
+            "right column? The predictions of a test set have them, those for new items do not."
+        )
+    n_items = n if item_ids is None else len(item_ids)
+    key = user * n_items + item
+    order = np.argsort(key, kind="stable")
+    if (np.diff(key[order]) == 0).any():
+        order = np.lexsort((score, key) if truth is None else (score, truth, key))
+    if not keep.all():
+        order = order[keep[order]]
+    return PairRows(
+        user=user[order],
+        item=item[order],
+        score=score[order],
+        truth=None if truth is None else truth[order],
+        kind=kind,
+        user_ids=user_ids,
+        item_ids=item_ids,
+        n_users=1 if user_ids is None else len(user_ids),
+        n_items=n_items,
+        n_without_truth=int(np.count_nonzero(~keep)),
+    )
+
+
+def _choose(names: list[str], given: dict[str, object]) -> dict[str, str]:
+    """Return the columns to read, by option."""
+    for option, name in given.items():
+        if name is None or (name is False and option in OPTIONAL):
+            continue
+        if not isinstance(name, str):
+            raise InputTypeError(
+                f"{option}= must be the name of a column, found {type(name).__name__}."
+            )
+        if name not in names:
+            raise ColumnError(f"There is no column {name!r}. {did_you_mean(name, names)}")
+    chosen = {option: name for option, name in given.items() if isinstance(name, str)}
+    named_truth = "relevance" in chosen or "rating" in chosen
+    for option in NAMES:
+        if given[option] is not None or (named_truth and option in ("relevance", "rating")):
+            continue
+        guess = _guess(option, [name for name in names if name not in chosen.values()])
+        if guess is not None:
+            chosen[option] = guess
+    used = list(chosen.values())
+    for option, name in chosen.items():
+        if used.count(name) > 1:
+            raise ColumnError(f"The column {name!r} is named by {option}= and another option.")
+        if names.count(name) > 1:
+            raise ColumnError(f"There are {names.count(name)} columns {name!r}. Hint: rename one.")
+    if "relevance" in chosen and "rating" in chosen:
+        raise InputError(
+            f"relevance={chosen['relevance']!r} and rating={chosen['rating']!r} are two truths. "
+            "Hint: name the one that counts."
+        )
+    return {option: chosen[option] for option in NAMES if option in chosen}
+
+
+def _guess(option: str, names: list[str]) -> str | None:
+    near = [name for name in names if "".join(filter(str.isalnum, name.lower())) in NAMES[option]]
+    if len(near) == 1:
+        return near[0]
+    if near:
+        raise ColumnError(
+            f"Several columns could hold the {option}s: {', '.join(map(repr, near))}. "
+            f"Hint: pass {option}= with the name of one."
+        )
+    if option in OPTIONAL:
+        return None
+    raise ColumnError(
+        f"No column has a common name for {option}s. Hint: pass {option}= with its name. "
+        f"Columns: {', '.join(names) or 'none'}."
+    )
+
+
+def _numbers(column: Any, what: str) -> Float64:
+    array = np.asarray(column)
+    if array.ndim != 1:
+        raise InputError(f"The {what} must have one dimension, found shape {array.shape}.")
+    found = numbers(array, what)
+    return np.ones(len(array)) if found is None else found
+
+
+def _objects(values: Sequence[Any]) -> Ids:
+    return np.fromiter(values, object, len(values))

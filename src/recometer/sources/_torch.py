@@ -1,0 +1,214 @@
+"""The same counts with torch, on the device where the tensors live; torch is never imported.
+
+Here a block of users is ranked from their scores of all items. Each judged item's score is read
+from that block, so it always meets itself, whatever the device does with the last bits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
+from recometer.errors import InputError, InputTypeError
+from recometer.ranks import UserFlag
+from recometer.sources.base import Request
+from recometer.tensors import elsewhere, is_tensor, to_numpy
+
+__all__ = ["Counts", "Pieces", "as_numbers", "factors", "one_at_a_time", "rank_scores", "scorer"]
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Tensor = Any
+
+# Memory on the device: of a block's scores, and of the pairs of users and judged items that are
+# compared at once.
+BLOCK_BYTES = 128 * 2**20
+PIECE = 2**25  # bytes that a fingerprint brings over at once
+
+
+class Counts(NamedTuple):
+    """What `rank_scores` counts: the first three per judged item, the others per user."""
+
+    above: Int64
+    tied: Int64
+    before: Int64
+    flags: npt.NDArray[np.uint32]
+    no_candidates: Int64
+
+
+def as_numbers(tensor: Tensor, what: str) -> Tensor:
+    """Return a tensor as float32 or float64, on its device; the same memory where it is.
+
+    Raises
+    ------
+    InputTypeError
+        Complex numbers, or a tensor that is not dense.
+    """
+    torch = sys.modules["torch"]
+    if tensor.layout != torch.strided or tensor.is_complex() or tensor.is_quantized:
+        raise InputTypeError(
+            f"{what} is a tensor of {tensor.dtype} with layout {tensor.layout}, expected a dense "
+            "one of float32 or float64."
+        )
+    small = tensor.is_floating_point() and tensor.dtype != torch.float64
+    return tensor.detach().to(torch.float32 if small else torch.float64)
+
+
+def factors(users: object, items: object) -> tuple[Tensor, Tensor]:
+    """Return factors, of which one at least lives on a device, as tensors there, of one dtype.
+
+    Raises
+    ------
+    InputError
+        They live on different devices.
+    InputTypeError
+        See `as_numbers`.
+    """
+    torch = sys.modules["torch"]
+    devices = [given.device for given in (users, items) if elsewhere(given)]  # type: ignore[attr-defined]
+    if devices[0] != devices[-1]:
+        raise InputError(
+            f"users of Factors live on {devices[0]}, but items on {devices[-1]}. "
+            "Hint: move one of them, for instance items.to(users.device)."
+        )
+    left, right = (
+        as_numbers(torch.as_tensor(given, device=devices[0]), f"{name} of Factors")
+        for name, given in (("users", users), ("items", items))
+    )
+    dtype = torch.promote_types(left.dtype, right.dtype)
+    return left.to(dtype), right.to(dtype)
+
+
+def one_at_a_time(request: Request) -> Request:
+    """Return the request for one thread: a device does one thing after the other anyway."""
+    return dataclasses.replace(request, threads=1)
+
+
+def scorer(
+    users: Tensor, items: Tensor, item_bias: npt.NDArray[Any] | None
+) -> Callable[[Int64], Tensor]:
+    """Return the function of user rows that gives their scores, [len(rows), n_items].
+
+    Both infinities come as +inf: either makes a user undefined, and to `rank_scores` -inf would
+    be no candidate.
+    """
+    torch = sys.modules["torch"]
+    bias = None if item_bias is None else torch.as_tensor(item_bias, device=items.device)
+
+    def score(rows: Int64) -> Tensor:
+        chosen = users[torch.as_tensor(rows, device=users.device)]
+        scores = chosen @ items.T if bias is None else torch.addmm(bias, chosen, items.T)
+        return scores.masked_fill_(scores == -torch.inf, torch.inf)
+
+    return score
+
+
+def rank_scores(
+    scores: Tensor,
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    who: Int64,
+    judged: Int32,
+    nan_rule: int,
+) -> Counts:
+    """Count, for each judged item, the candidates above it, tied with it, and tied before it.
+
+    Parameters
+    ----------
+    scores : float32 or float64 tensor [n_users, n_columns]
+        -inf is no candidate. Changed.
+    columns : int64 [n_items] or None
+        The column of each item position; None: they are the same.
+    excluded_indptr : int64 [n_users + 1]
+    excluded : int32 [n_excluded]
+        Positions of items that are no candidates.
+    who : int64 [n_judged]
+        The row of scores of each judged item.
+    judged : int32 [n_judged]
+        Positions of the items that are looked for.
+    nan_rule
+        As the kernel takes it.
+
+    Returns
+    -------
+    Counts
+        `above` is -1 where the item is no candidate, or its score NaN.
+    """
+    torch = sys.modules["torch"]
+    device = scores.device
+
+    def there(array: npt.NDArray[Any]) -> Tensor:
+        return torch.as_tensor(array.astype(np.int64, copy=False), device=device)
+
+    if columns is not None:
+        scores = scores[:, there(columns)]
+    n_items = scores.shape[1]
+    candidate = torch.ones_like(scores, dtype=torch.bool)
+    excluding = np.repeat(np.arange(len(scores)), np.diff(excluded_indptr))
+    candidate[there(excluding), there(excluded)] = False
+    absent = candidate & (scores == -torch.inf)
+    candidate &= ~absent
+    nan = candidate & scores.isnan()
+    infinite = (candidate & scores.isinf()).any(1)
+    flags = infinite * int(UserFlag.INFINITE_SCORE)
+    if nan_rule == NAN_UNDEFINED:
+        flags = flags + nan.any(1) * int(UserFlag.NAN_SCORE)
+    else:
+        scores.masked_fill_(nan, torch.inf if nan_rule == NAN_FIRST else -torch.inf)
+    # NaN compares as neither above nor tied.
+    scores.masked_fill_(~candidate, torch.nan)
+
+    users, items = there(who), there(judged)
+    own = scores[users, items]
+    above, tied, before = (torch.zeros_like(items) for _ in range(3))
+    positions = torch.arange(n_items, device=device)
+    size = max(1, BLOCK_BYTES // (scores.element_size() * n_items))
+    for start in range(0, len(items), size):
+        part = slice(start, start + size)
+        rows, mine = scores[users[part]], own[part, None]
+        above[part] = (rows > mine).sum(1)
+        equal = rows == mine
+        tied[part] = equal.sum(1) - 1
+        if bool((tied[part] > 0).any()):
+            before[part] = (equal & (positions < items[part, None])).sum(1)
+    lost = own.isnan()
+    above.masked_fill_(lost, -1)
+    tied.masked_fill_(lost, 0)
+    return Counts(
+        to_numpy(above),
+        to_numpy(tied),
+        to_numpy(before),
+        to_numpy(flags).astype(np.uint32),
+        to_numpy(absent.sum(1)),
+    )
+
+
+class Pieces:
+    """A tensor on a device, for its fingerprint: brought over piece by piece.
+
+    The fingerprint is that of the same numbers in NumPy.
+    """
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+        self.shape = tuple(tensor.shape)
+        self.dtype = to_numpy(tensor[:0]).dtype
+
+    @classmethod
+    def of(cls, array: Any) -> Any:
+        """Wrap a tensor; arrays and None pass."""
+        return cls(array) if is_tensor(array) else array
+
+    def pieces(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield the rows in their order, some at a time, contiguous."""
+        row = max(1, self._tensor[:1].numel()) * self.dtype.itemsize
+        size = max(1, PIECE // row)
+        for start in range(0, len(self._tensor), size):
+            yield np.ascontiguousarray(to_numpy(self._tensor[start : start + size]))

@@ -1,0 +1,87 @@
+"""Cut: only the first places of what another source ranks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from recometer.errors import InputError
+from recometer.ranks import Ranks
+from recometer.sources.base import Request, Source
+
+__all__ = ["Cut"]
+
+
+class Cut(Source):
+    """The first places of each user's list; what lies beyond is not recommended.
+
+    Items of train are taken out before, so they fill no place. A list that is cut among equal
+    scores keeps the items that the tie rule puts first; under a rule that gives them no order
+    (``"expected"``, ``"optimistic"``, ``"pessimistic"``, ``"random"``), those with the lower ids,
+    and the users are counted as ``cut_in_ties`` (those with an item of test there).
+
+    Parameters
+    ----------
+    source
+        Whose lists are cut.
+    depth
+        How many places are kept, at least 1.
+
+    Raises
+    ------
+    InputError
+        A depth below 1.
+    """
+
+    def __init__(self, source: Source, depth: int) -> None:
+        if depth < 1:
+            raise InputError(f"depth={depth} must be a whole number, 1 or more.")
+        self._source = source
+        self._depth = depth
+        self.has_input_order = source.has_input_order
+
+    def describe(self) -> str:
+        """Say in a line what is evaluated."""
+        return f"{self._source.describe()}, cut at {self._depth}"
+
+    def arrays(self) -> Mapping[str, object]:
+        """Return the arrays that the scores depend on, by name."""
+        return self._source.arrays()
+
+    def rank(self, request: Request) -> Ranks:
+        """Find where each judged item landed, as far as its list is kept."""
+        limit = self._depth if request.depth is None else min(self._depth, request.depth)
+        ranks = self._source.rank(dataclasses.replace(request, depth=limit))
+        return _cut(ranks, self._depth, request.protocol.ties)
+
+
+def _cut(ranks: Ranks, depth: int, ties: str) -> Ranks:
+    user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+    place = ranks.above + (ranks.tied - ranks.before if ties == "item_desc" else ranks.before)
+    kept = (ranks.above >= 0) & (place < depth)
+    room = depth - ranks.above
+    split = kept & (ranks.tied >= room)
+    tied = np.where(split, room - 1, ranks.tied)
+    # The higher ids stay: those that came before and are gone no longer count.
+    gone = ranks.tied - tied if ties == "item_desc" else 0
+    counts = dict(ranks.counts)
+    if ties not in ("item", "item_desc", "input") and split.any():
+        counts["cut_in_ties"] = len(np.unique(user[split]))
+    order = np.lexsort((~kept, user))
+
+    def sorted_rows(column: np.ndarray, unranked: int) -> np.ndarray:
+        return np.where(kept, column, unranked)[order]
+
+    return dataclasses.replace(
+        ranks,
+        item=ranks.item[order],
+        above=sorted_rows(ranks.above, -1),
+        tied=sorted_rows(tied, 0),
+        before=sorted_rows(ranks.before - gone, 0),
+        gain=ranks.gain[order],
+        relevant=ranks.relevant[order],
+        depth=np.minimum(ranks.depth, depth),
+        counts=counts,
+    )

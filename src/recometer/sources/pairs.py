@@ -1,0 +1,431 @@
+"""Pairs: scored pairs of a user and an item, with the truth beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import _kernel, ids, ragged
+from recometer.errors import InputError, InputTypeError
+from recometer.interactions import Interactions
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks, Ratings, UserFlag
+from recometer.sources._align import Aligned, SourceIndex, align
+from recometer.sources._pair_rows import (
+    PairRows,
+    are_predictions,
+    from_arrays,
+    from_frame,
+    from_predictions,
+)
+from recometer.sources.base import Request, Source
+
+__all__ = ["Pairs"]
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
+
+RELEVANT_FROM = 1.0  # where nothing else is said
+PREDICTIONS_FROM = 3.5  # the same for Surprise's predictions
+
+
+class Pairs(Source):
+    """Scored pairs of a user and an item, with the truth beside them.
+
+    The candidates of a user are its rows, ranked by score; rows that repeat a pair stay.
+    `evaluate` then needs no test: ``rm.evaluate(rm.Pairs(frame, ...), metrics=...)``. As the
+    candidates were given, cut-offs up to their number are legal for every metric.
+
+    Parameters
+    ----------
+    frame
+        A data frame (Polars, pandas, Arrow, ...) with a row per pair, in any order; or
+        Surprise's list of predictions as it is.
+    user, item, score
+        Columns; by default those with common names. ``item=False``, or no such column: every
+        row is an item of its own, in the order given.
+    relevance
+        Column of the relevance of the item for the user.
+    rating
+        Column of the true rating, of which `score` is the prediction: only then the metrics
+        of ratings (rmse, rated_precision@k, ...) can be asked for. Of both, the one with a
+        common name by default. ``relevance=False, rating=False``: there is none, and
+        `evaluate` is given test as usual.
+    threshold
+        A row is relevant from this truth on, and recommended from this score on: a number,
+        a dict with one for each user, or ``"user_mean"``, the mean of the user's true
+        ratings in these rows. None: 3.5 for Surprise's predictions, otherwise 1; the
+        metrics rated_precision and rated_recall need a threshold, or the rule
+        ``relevant_from``, which is used where no threshold is given.
+
+    Notes
+    -----
+    Rows without a truth (missing or NaN) are left out, and counted in the result. NaN scores
+    follow the rule ``nan_scores``.
+
+    Raises
+    ------
+    InputError
+        No rows, none with a truth, or a threshold that does not fit.
+    InputTypeError
+        Something that is no frame, or columns of a kind that is not understood.
+    ColumnError
+        A column that does not exist, or none or several with a common name.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> import recometer as rm
+    >>> frame = pl.DataFrame({
+    ...     "user": ["ann"] * 4,
+    ...     "item": ["book", "film", "game", "song"],
+    ...     "rating": [5, 2, 4, 1],
+    ...     "prediction": [4.5, 4.0, 3.0, 1.5],
+    ... })
+    >>> pairs = rm.Pairs(frame, threshold=3.5)
+    >>> result = rm.evaluate(pairs, metrics="rated_precision@3 rated_recall@3 mae ap")
+    >>> result.mean()
+    {'rated_precision@3': 0.5, 'rated_recall@3': 0.5, 'mae': 1.0, 'ap': 0.8333333333333333}
+    """
+
+    def __init__(
+        self,
+        frame: Any,
+        *,
+        user: str | None = None,
+        item: str | Literal[False] | None = None,
+        score: str | None = None,
+        relevance: str | Literal[False] | None = None,
+        rating: str | Literal[False] | None = None,
+        threshold: Threshold = None,
+    ) -> None:
+        options = {
+            "user": user,
+            "item": item,
+            "score": score,
+            "relevance": relevance,
+            "rating": rating,
+        }
+        default = RELEVANT_FROM
+        if are_predictions(frame):
+            given = [name for name, option in options.items() if option is not None]
+            if given:
+                raise InputError(
+                    f"{given[0]}= does not apply to Surprise's predictions. Hint: leave it out."
+                )
+            rows, default = from_predictions(frame), PREDICTIONS_FROM
+        else:
+            rows = from_frame(frame, **options)
+        self._fill(rows, threshold, default)
+
+    @classmethod
+    def of(
+        cls,
+        relevance: npt.ArrayLike,
+        scores: npt.ArrayLike,
+        groups: npt.ArrayLike | None = None,
+        *,
+        threshold: Threshold = None,
+    ) -> Pairs:
+        """Make pairs of bare arrays.
+
+        Parameters
+        ----------
+        relevance, scores : [n_rows]
+        groups : [n_rows], optional
+            The user (or query) of each row, in any order; None: there is one.
+        threshold
+            As above.
+
+        Raises
+        ------
+        InputError
+            Arrays of unequal lengths.
+
+        Examples
+        --------
+        >>> import recometer as rm
+        >>> pairs = rm.Pairs.of([1, 1, 0, 0, 1], [0.4, 0.1, 0.2, 0.5, 0.3])
+        >>> rm.evaluate(pairs, metrics="recall@3")["recall@3"]
+        array([0.66666667])
+        """
+        pairs = cls.__new__(cls)
+        pairs._fill(from_arrays(relevance, scores, groups), threshold, RELEVANT_FROM)
+        return pairs
+
+    def _fill(self, rows: PairRows, threshold: Threshold, default: float) -> None:
+        self._rows = rows
+        self._indptr = _offsets(np.bincount(rows.user, minlength=rows.n_users))
+        self._index = SourceIndex("Pairs", rows.n_users, rows.n_items, rows.user_ids, rows.item_ids)
+        keys = rows.user * rows.n_items + rows.item
+        self._first = np.flatnonzero(np.diff(keys, prepend=-1))  # row of each pair
+        self._default = default
+        self._explicit = threshold is not None
+        self._threshold = None if threshold is None else _per_user(rows, threshold)
+        if threshold is None:
+            self._stated = f"relevant from {default:g} by default"
+        elif self._threshold is not None and not isinstance(threshold, str | Mapping):
+            self._stated = f"relevant from {self._threshold[0]:g}"
+        else:
+            whose = "its mean" if threshold == "user_mean" else "a threshold of its own"
+            self._stated = f"relevant for each user from {whose}"
+
+    def describe(self) -> str:
+        """Say in a line what is evaluated."""
+        rows = self._rows
+        items = "" if rows.item_ids is None else f", {rows.n_items:,} items"
+        names = {"relevance": "relevance", "rating": "true ratings", None: "no truth"}
+        kind = names[rows.kind] + ("" if rows.kind is None else f", {self._stated}")
+        return f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}, {kind}"
+
+    def arrays(self) -> Mapping[str, object]:
+        """Return the arrays that the ranking depends on, by name."""
+        names = ("user", "item", "score", "truth", "user_ids", "item_ids")
+        return {**{n: getattr(self._rows, n) for n in names}, "threshold": self._threshold}
+
+    def test(self) -> Interactions | None:
+        """Return the truth of each pair; where rows repeat a pair, the highest.
+
+        What counts is the truth of every row, which `rank` reads.
+        """
+        rows = self._rows
+        if rows.truth is None:
+            return None
+        users = rows.user[self._first]
+        return Interactions(
+            indptr=_offsets(np.bincount(users, minlength=rows.n_users)),
+            items=rows.item[self._first].astype(np.int32),
+            n_items=rows.n_items,
+            values=np.maximum.reduceat(rows.truth, self._first),
+            user_ids=rows.user_ids,
+            item_ids=rows.item_ids,
+        )
+
+    def rank(self, request: Request) -> Ranks:
+        """Find where each row, or each judged item of test, landed; see `Ranks`."""
+        return self._rank(request)[0]
+
+    def ratings(self, request: Request) -> Ratings | None:
+        """Return predicted beside true ratings; None: there are none."""
+        if self._rows.kind != "rating":
+            return None
+        ranks, rows = self._rank(request)
+        return Ratings(ranks, self._rows.score[rows], self._thresholds(request.protocol))
+
+    def _thresholds(self, protocol: Protocol) -> Float64 | None:
+        if protocol.relevant_from is not None:
+            if self._explicit:
+                raise InputError(
+                    f"Both threshold= of Pairs and relevant_from={protocol.relevant_from:g} say "
+                    "what is relevant. Hint: leave one out."
+                )
+            return np.full(self._rows.n_users, float(protocol.relevant_from))
+        if self._threshold is None and self._default == PREDICTIONS_FROM:
+            return np.full(self._rows.n_users, self._default)
+        return self._threshold
+
+    def _rank(self, request: Request) -> tuple[Ranks, Int64]:
+        """Return the ranks and, where the truth is our own, the row of each judged item."""
+        table = self._rows
+        own = self.test()
+        self._check(request, own is not None)
+        aligned = align(self._index, dataclasses.replace(request, test=own or request.test))
+        indptr, rows = ragged.take(self._indptr, aligned.rows)
+        user = np.repeat(np.arange(aligned.n_users), np.diff(indptr))
+        keys = user * table.n_items + table.item[rows]
+        if len(aligned.excluded):
+            whose = np.repeat(np.arange(aligned.n_users), np.diff(aligned.excluded_indptr))
+            keep = ~np.isin(keys, whose * table.n_items + aligned.excluded)
+            rows, user, keys = rows[keep], user[keep], keys[keep]
+        n_candidates = np.bincount(user, minlength=aligned.n_users)
+        n_excluded = np.diff(indptr) - n_candidates
+
+        places = _Places.of(user, table.score[rows], n_candidates, request.protocol.nan_scores)
+        flags = aligned.flags | places.flags
+        counts = dict(aligned.counts)
+        if table.n_without_truth:
+            counts["rows_without_truth"] = table.n_without_truth
+        if own is None:
+            return self._of_test(aligned, keys, places, n_candidates, n_excluded, flags, counts)
+        if n_excluded.any():
+            counts["train_test_overlap"] = int(n_excluded.sum())
+        assert table.truth is not None
+        rows = rows[places.order]
+        gain = table.truth[rows]
+        threshold = self._thresholds(request.protocol)
+        relevant = gain >= (RELEVANT_FROM if threshold is None else threshold[user])
+        return Ranks(
+            indptr=_offsets(n_candidates),
+            item=table.item[rows],
+            above=places.above[places.order],
+            tied=places.tied[places.order],
+            before=places.before[places.order],
+            gain=gain,
+            relevant=relevant,
+            n_relevant=np.bincount(user[relevant], minlength=aligned.n_users),
+            n_candidates=n_candidates,
+            n_excluded=n_excluded,
+            depth=n_candidates,
+            flags=flags,
+            counts=counts,
+            any_cutoff=True,
+        ), rows
+
+    def _check(self, request: Request, own: bool) -> None:
+        if request.train is not None and self._rows.item_ids is None:
+            raise InputError(
+                "train= names items, but these Pairs have none. Hint: pass item= with their column."
+            )
+        if not own and len(self._first) < len(self._rows.user):
+            raise InputError(
+                f"{len(self._rows.user) - len(self._first):,} of the {len(self._rows.user):,} rows "
+                "of Pairs repeat a pair of user and item: which one is the item of test? Hint: "
+                "keep one of each, or put the truth beside them (relevance= or rating=)."
+            )
+
+    def _of_test(
+        self,
+        aligned: Aligned,
+        keys: Int64,
+        places: _Places,
+        n_candidates: Int64,
+        n_excluded: Int64,
+        flags: npt.NDArray[np.uint32],
+        counts: dict[str, int],
+    ) -> tuple[Ranks, Int64]:
+        """Find the judged items of a test of its own among the rows."""
+        indptr = aligned.judged_indptr
+        user = np.repeat(np.arange(aligned.n_users), np.diff(indptr))
+        wanted = user * self._rows.n_items + aligned.judged
+        at = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+        found = np.zeros(len(at), bool)
+        if len(keys):
+            found = (keys[at] == wanted) & (aligned.judged >= 0)
+        above = np.full(len(at), -1, np.int64)
+        tied, before = np.zeros(len(at), np.int64), np.zeros(len(at), np.int64)
+        for column, values in ((above, places.above), (tied, places.tied), (before, places.before)):
+            column[found] = values[at[found]]
+        no_candidates = int(np.count_nonzero(aligned.relevant & ~found))
+        if no_candidates:
+            counts["relevant_not_candidates"] = no_candidates
+        order = np.empty(len(above), np.int64)
+        _kernel.best_first(indptr, above, before, order)
+        relevant = aligned.relevant[order]
+        return Ranks(
+            indptr=indptr,
+            item=aligned.judged[order].astype(np.int64),
+            above=above[order],
+            tied=tied[order],
+            before=before[order],
+            gain=aligned.gain[order],
+            relevant=relevant,
+            n_relevant=np.bincount(user[relevant], minlength=aligned.n_users),
+            n_candidates=n_candidates,
+            n_excluded=n_excluded,
+            depth=n_candidates,
+            flags=flags,
+            counts=counts,
+            any_cutoff=True,
+        ), order
+
+
+@dataclasses.dataclass(frozen=True)
+class _Places:
+    """Where each row lands among those of its user, in the order of the rows.
+
+    Attributes
+    ----------
+    above, tied, before : int64 [n_rows]
+        As in `Ranks`.
+    order : int64 [n_rows]
+        The rows, user by user, best first.
+    flags : uint32 [n_users]
+    """
+
+    above: Int64
+    tied: Int64
+    before: Int64
+    order: Int64
+    flags: npt.NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, user: Int64, score: Float64, n_candidates: Int64, nan_scores: str) -> _Places:
+        nan = np.isnan(score)
+        distinct, code = np.unique(score, return_inverse=True)
+        fall = len(distinct) - code  # the highest score first; NaN is the highest of all here
+        if nan_scores != "first":
+            fall[nan] = len(distinct) + 1
+        key = user * (len(distinct) + 2) + fall
+        order = np.argsort(key, kind="stable")  # tied rows stay in the order of the items
+        new = np.diff(key[order], prepend=-1) != 0
+        first = np.flatnonzero(new)
+        group = np.cumsum(new) - 1
+        above, tied, before = (np.empty(len(user), np.int64) for _ in range(3))
+        above[order] = first[group] - _offsets(n_candidates)[user[order]]
+        tied[order] = np.diff(first, append=len(user))[group] - 1
+        before[order] = np.arange(len(user)) - first[group]
+        flags = np.zeros(len(n_candidates), np.uint32)
+        if nan_scores == "undefined":
+            flags[user[nan]] |= np.uint32(UserFlag.NAN_SCORE)
+        flags[user[np.isposinf(score)]] |= np.uint32(UserFlag.INFINITE_SCORE)
+        constant = (tied > 0) & (tied == n_candidates[user] - 1)
+        flags[user[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+        return cls(above, tied, before, order, flags)
+
+
+def _per_user(rows: PairRows, threshold: Threshold) -> Float64:
+    """Return the threshold of each user."""
+    if rows.truth is None:
+        raise InputError(
+            "threshold= says from which truth on a row is relevant, but there is none beside the "
+            "scores. Hint: pass relevance= or rating=, or give evaluate relevant_from=."
+        )
+    if isinstance(threshold, Mapping):
+        return _from_dict(rows, threshold)
+    if isinstance(threshold, str) and threshold == "user_mean":
+        size = np.bincount(rows.user, minlength=rows.n_users)
+        total = np.bincount(rows.user, weights=rows.truth, minlength=rows.n_users)
+        mean = np.divide(total, size, out=np.zeros(rows.n_users), where=size > 0)
+        # Rounding must not put the mean of equal ratings above them.
+        low, high = np.full(rows.n_users, np.inf), np.full(rows.n_users, -np.inf)
+        np.minimum.at(low, rows.user, rows.truth)
+        np.maximum.at(high, rows.user, rows.truth)
+        return np.where(size > 0, np.clip(mean, low, np.maximum(low, high)), 0.0)
+    return np.full(rows.n_users, _checked(threshold, "threshold"))
+
+
+def _from_dict(rows: PairRows, threshold: Mapping[Any, float]) -> Float64:
+    if rows.user_ids is None:
+        raise InputError("A threshold for each user needs users. Hint: pass groups=.")
+    found = ids.match(rows.user_ids, list(threshold), "user ids of Pairs", "keys of threshold")
+    if (found < 0).any():
+        lacking = ids.show(rows.user_ids, int((found < 0).argmax()))
+        raise InputError(
+            f"threshold= has no entry for {np.count_nonzero(found < 0):,} of the "
+            f"{rows.n_users:,} users, such as {lacking}."
+        )
+    values = [_checked(value, f"the threshold of user {key!r}") for key, value in threshold.items()]
+    return np.array(values)[found]
+
+
+def _checked(threshold: object, what: str) -> float:
+    if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real):
+        raise InputTypeError(
+            f"{what}={threshold!r} must be a number, a dict {{user: number}} or 'user_mean'."
+        )
+    if not math.isfinite(threshold):
+        raise InputError(f"{what}={threshold!r} must be a finite number.")
+    return float(threshold)
+
+
+def _offsets(counts: Int64) -> Int64:
+    offsets = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets

@@ -1,0 +1,36 @@
+"""Libraries beside recometer. A missing one is an error here, never a skip."""
+
+import importlib
+import warnings
+
+import pytest
+
+
+def load(name):
+    """Import a library, whose own warnings are not ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module(name)
+
+
+@pytest.fixture(scope="session")
+def torch():
+    return load("torch")
+
+
+@pytest.fixture(scope="session")
+def geometric(torch):
+    load("torch_geometric.nn")
+    return load("torch_geometric")
+
+
+@pytest.fixture(scope="session")
+def implicit():
+    for part in ("als", "bpr", "lmf", "nearest_neighbours"):
+        load(f"implicit.{part}")
+    return load("implicit")
+
+
+@pytest.fixture(scope="session")
+def surprise():
+    return load("surprise")

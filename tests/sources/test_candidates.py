@@ -1,0 +1,566 @@
+"""Candidates: whitelists, sets per user, samples, and items that are never recommended."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.errors import InputError, InputTypeError, UnknownNameError
+
+METRICS = "ndcg@3 recall@1..3 ap rr roc_auc hit@2"
+RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
+KINDS = ("factors", "scores")
+
+
+def source(kind, scores, **ids):
+    """The same scores as factors (one factor per item) or as they are."""
+    scores = np.asarray(scores, np.float64)
+    if kind == "scores":
+        return rm.Scores(scores, **ids)
+    return rm.Factors(scores, np.eye(scores.shape[1]), **ids)
+
+
+def same(left, right, users=slice(None)):
+    for name in left.values:
+        np.testing.assert_array_equal(left[name], right[name][users], err_msg=name)
+
+
+@st.composite
+def problems(draw):
+    """Scores with ties, a test with zeros and grades, a train, candidate sets."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_users, n_items = draw(st.integers(1, 6)), draw(st.integers(3, 14))
+    scores = rng.integers(-2, draw(st.sampled_from([1, 30])), (n_users, n_items)) * 1.0
+    kind = rng.random(scores.shape)
+    test = np.where(kind < 0.3, rng.integers(0, 3, kind.shape), np.nan)
+    test[0, 0] = 1
+    train = rng.random(scores.shape) < 0.2
+    chosen = rng.random(scores.shape) < draw(st.sampled_from([0.3, 0.8, 1.0]))
+    chosen[0, 0], train[0, 0] = True, False
+    return scores, stored(test), sp.csr_array(train * 1.0), chosen
+
+
+def stored(values):
+    users, items = np.nonzero(~np.isnan(values))
+    return sp.coo_array((values[users, items], (users, items)), shape=values.shape).tocsr()
+
+
+@pytest.mark.parametrize("ties", RULES)
+@given(problem=problems())
+@settings(max_examples=25, deadline=None)
+def test_what_is_no_candidate_is_as_if_masked(ties, problem):
+    """-inf in Scores is a road of its own: whitelists, sets and exclusion must all agree."""
+    scores, test, train, chosen = problem
+    options = {"train": train, "metrics": METRICS, "ties": ties}
+    listed = np.flatnonzero(chosen[0])
+
+    for kind in KINDS:
+        among = source(kind, scores)
+        masked = rm.Scores(np.where(chosen, scores, -np.inf))
+        same(
+            rm.evaluate(among, test, candidates=sp.csr_array(chosen * 1.0), **options),
+            rm.evaluate(masked, test, **options),
+        )
+        masked = rm.Scores(np.where(chosen[0], scores, -np.inf))
+        expected = rm.evaluate(masked, test, **options)
+        same(rm.evaluate(among, test, candidates=listed, **options), expected)
+        others = np.flatnonzero(~chosen[0])
+        same(rm.evaluate(among, test, exclude=others, **options), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(problem=problems())
+@settings(max_examples=25, deadline=None)
+def test_all_items_are_no_restriction(kind, problem):
+    scores, test, train, _ = problem
+    n_users, n_items = scores.shape
+    options = {"train": train, "metrics": METRICS}
+    expected = rm.evaluate(source(kind, scores), test, **options)
+    for candidates in (
+        np.arange(n_items),
+        np.ones((n_users, n_items)),
+        rm.SampledCandidates(n_items),
+        rm.SampledCandidates(n_items, seed=5),
+    ):
+        result = rm.evaluate(source(kind, scores), test, candidates=candidates, **options)
+        same(result, expected)
+        np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
+        np.testing.assert_array_equal(result.n_excluded, expected.n_excluded)
+
+
+@pytest.mark.parametrize("ties", RULES)
+@given(problem=problems(), as_ids=st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
+    scores, test, train, chosen = problem
+    n_users, n_items = scores.shape
+    names = np.array([f"i{item:02}" for item in range(n_items)])
+    users, items = np.divmod(np.arange(scores.size), n_items)
+    if as_ids:
+        test, train, chosen_sets = (
+            rm.Interactions.of(data, user_ids=range(n_users), item_ids=names)
+            for data in (test, train, sp.csr_array(chosen * 1.0))
+        )
+        among = rm.Scores(scores, user_ids=range(n_users), item_ids=names)
+        frame = pl.DataFrame({"user": users, "item": names[items], "score": scores.ravel()})
+        listed, catalogue = names[chosen[0]], names
+        lists = rm.Lists(frame.sample(fraction=1.0, shuffle=True, seed=1))
+    else:
+        among, chosen_sets = rm.Scores(scores), sp.csr_array(chosen * 1.0)
+        listed, catalogue = np.flatnonzero(chosen[0]), n_items
+        order = np.argsort(-scores, axis=1, kind="stable")
+        lists = rm.Lists(order)
+        if ties != "item":
+            return
+    # A list in order has no ties, so it is never constant.
+    options = {"train": train, "metrics": METRICS, "ties": ties, "constant_scores": "ties"}
+    for limits in (
+        {"candidates": listed},
+        {"exclude": listed[:1]},
+        {"candidates": chosen_sets},
+        {"candidates": chosen_sets, "exclude": listed[:1]},
+        {"candidates": rm.SampledCandidates(min(3, n_items - 1), seed=2)},
+    ):
+        try:
+            expected = rm.evaluate(among, test, **limits, **options)
+        except InputError as error:
+            with pytest.raises(InputError, match=str(error)[:12]):
+                rm.evaluate(lists, test, catalogue=catalogue, **limits, **options)
+            continue
+        result = rm.evaluate(lists, test, catalogue=catalogue, **limits, **options)
+        same(result, expected)
+        np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
+
+
+def test_short_lists_among_candidates():
+    lists = rm.Lists({"ann": ["a", "x", "b", "c"], "bob": ["x", "y"], "cat": ["c"]})
+    test = {"ann": ["b"], "bob": ["b"], "cat": ["a"]}
+    result = rm.evaluate(lists, test, exclude=["x", "y"], metrics="rr@3 recall@1")
+    assert result["rr@3"].tolist() == [0.5, 0, 0]
+    assert result.n_candidates.tolist() == [-1, -1, -1]
+    # The lists of candidates tell how many there are; bob's list is a list, although empty now.
+    with pytest.warns(rm.DataWarning, match="beyond every list, the longest of which has 3 items"):
+        result = rm.evaluate(lists, test, candidates=list("abcde"), metrics="rr@3 recall@5")
+    assert result["rr@3"].tolist() == [0.5, 0, 0]
+    assert result.n_candidates.tolist() == [5, 5, 5]
+    assert np.isnan(result["recall@5"]).all()
+    assert result.counts == {"list_not_candidates": 3}
+    assert "entries of lists that are no candidates (the rest moves up): 3" in str(result)
+    sets = {"ann": ["a", "b", "x"], "bob": ["b", "z"], "cat": ["a", "c"]}
+    result = rm.evaluate(lists, test, candidates=sets, metrics="rr@3")
+    assert result["rr@3"].tolist() == [1 / 3, 0, 0]
+    assert result.n_candidates.tolist() == [3, 2, 2]
+    with pytest.raises(InputError, match=r"needs to know the items to draw from.*catalogue="):
+        rm.evaluate(lists, test, candidates=rm.SampledCandidates(1), metrics="rr@3")
+    with pytest.raises(InputError, match="needs the ranks of all candidates"):
+        rm.evaluate(lists, test, candidates=sets, correction="plug_in", metrics="rr@3")
+
+
+@pytest.fixture(scope="module")
+def case():
+    """A larger problem, with ids in an order of their own."""
+    rng = np.random.default_rng(3)
+    users, items = rng.normal(size=(60, 4)), rng.normal(size=(300, 4))
+    kind = rng.random((60, 300))
+    test, train = kind > 0.97, kind < 0.1
+    test[:, 0], train[:, 0] = True, False
+    return users, items, sp.csr_array(test * 1.0), sp.csr_array(train * 1.0)
+
+
+def test_order_and_duplicates_of_a_whitelist_change_nothing(case):
+    users, items, test, train = case
+    rng = np.random.default_rng(0)
+    chosen = rng.choice(300, 80, replace=False)
+    options = {"train": train, "metrics": METRICS}
+    factors = rm.Factors(users, items)
+    expected = rm.evaluate(factors, test, candidates=chosen, **options)
+    for same_items in (
+        np.sort(chosen),
+        chosen.tolist() * 2,
+        tuple(chosen.tolist()),
+        set(chosen.tolist()),
+        pl.Series(chosen),
+        pd.Series(chosen, index=chosen),
+    ):
+        same(rm.evaluate(factors, test, candidates=same_items, **options), expected)
+    assert expected.n_candidates.max() <= 80
+    assert "candidates: 80 items for all users" in str(expected)
+    assert "Warning" not in str(expected)
+    for threads in (1, 3):
+        same(
+            rm.evaluate(factors, test, candidates=chosen, threads=threads, **options),
+            expected,
+        )
+
+
+def test_candidates_and_exclude_together(case):
+    users, items, test, train = case
+    options = {"train": train, "metrics": METRICS}
+    factors = rm.Factors(users, items)
+    both = rm.evaluate(factors, test, candidates=range(100), exclude=[3, 4], **options)
+    without = [item for item in range(100) if item not in (3, 4)]
+    same(both, rm.evaluate(factors, test, candidates=without, **options))
+    chosen = np.random.default_rng(1).random((60, 300)) < 0.3
+    sets = rm.evaluate(factors, test, candidates=chosen, exclude=[3, 4], **options)
+    chosen[:, [3, 4]] = False
+    same(sets, rm.evaluate(factors, test, candidates=chosen, **options))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_in_any_order(case, kind):
+    users, items, test, train = case
+    scores = users @ items.T
+    rng = np.random.default_rng(1)
+    row, column = rng.permutation(60), rng.permutation(300)
+    names = np.array([f"i{item:03}" for item in range(300)])
+    shuffled = source(kind, scores[row][:, column], user_ids=row, item_ids=names[column])
+    named = {
+        name: rm.Interactions.of(data, user_ids=range(60), item_ids=names)
+        for name, data in (("test", test), ("train", train))
+    }
+    chosen = rng.random((60, 300)) < 0.4
+    sets = {user: [*names[chosen[user]], "unheard of"] for user in reversed(range(60)) if user != 7}
+    chosen[7] = False
+    for by_position, by_id in (
+        (np.arange(100), names[:100][::-1]),
+        (chosen, sets),
+        (rm.SampledCandidates(30, seed=2), rm.SampledCandidates(30, seed=2)),
+    ):
+        expected = rm.evaluate(
+            source(kind, scores), test, train=train, candidates=by_position, metrics=METRICS
+        )
+        result = rm.evaluate(
+            shuffled,
+            named["test"],
+            train=named["train"],
+            candidates=by_id,
+            metrics=METRICS,
+            exclude=["unheard of", "too"],
+        )
+        same(result, expected)
+        assert result.counts["exclude_unknown"] == 2
+        if by_id is sets:
+            assert result.counts["candidates_unknown"] == 1
+            assert result.counts["users_without_candidates"] == 1
+            assert "candidates that the source does not know (ignored): 1" in str(result)
+            assert result.skipped("rr") == {"fewer items to rank than min_candidates": 1}
+
+
+def test_one_positive_and_some_negatives():
+    """A frame of labelled rows, as it is published with many models: zeros are candidates."""
+    frame = pl.DataFrame(
+        {
+            "user": ["ann"] * 4 + ["bob"] * 3,
+            "item": ["a", "b", "c", "d", "b", "d", "e"],
+            "label": [1, 0, 0, 0, 0, 1, 0],
+        }
+    )
+    scores = [[1.0, 5.0, 0.0, 3.0, 9.0], [9.0, 1.0, 9.0, 2.0, 3.0]]
+    among = rm.Scores(scores, user_ids=["ann", "bob"], item_ids=list("abcde"))
+    test = {"ann": ["a"], "bob": ["d"]}
+    result = rm.evaluate(among, test, candidates=frame, metrics="rr recall@2")
+    assert result["rr"].tolist() == [1 / 3, 1 / 2]
+    assert result["recall@2"].tolist() == [0, 1]
+    assert result.n_candidates.tolist() == [4, 3]
+    text = "Warning: Ranked among candidates of each user, not the whole catalogue: if these"
+    assert text in str(result)
+    assert text in result._repr_html_()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_relevant_item_that_is_no_candidate_is_a_miss(kind):
+    scores = [[4.0, 3.0, 2.0, 1.0]]
+    test = np.array([[1, 0, 1, 0]])
+    for candidates in ([1, 2, 3], np.array([[0, 1, 1, 1]])):
+        result = rm.evaluate(
+            source(kind, scores), test, candidates=candidates, metrics="recall@2 rr"
+        )
+        assert result["recall@2"].tolist() == [0.5]
+        assert result["rr"].tolist() == [0.5]
+        assert result.n_relevant.tolist() == [2]
+        assert result.counts == {"relevant_not_candidates": 1}
+        assert "relevant rows of test with items that are no candidates (misses): 1" in str(result)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_items_of_train_leave_test_whether_candidates_or_not(kind):
+    scores, train = [[4.0, 3.0, 2.0, 1.0]], np.array([[1, 0, 0, 0]])
+    test = np.array([[1, 0, 1, 0]])
+    options = {"train": train, "metrics": "rr"}
+    for candidates in ([1, 2, 3], range(4), np.array([[1, 1, 1, 0]])):
+        result = rm.evaluate(source(kind, scores), test, candidates=candidates, **options)
+        assert result["rr"].tolist() == [0.5]
+        assert result.n_relevant.tolist() == [1]
+        assert result.counts == {"train_test_overlap": 1}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("candidates", ["whitelist", "sets"])
+def test_scores_that_are_not_finite(kind, candidates):
+    """Only those of candidates matter."""
+    scores = np.array([[np.nan, 2.0, 1.0, 0.0], [5.0, np.inf, 1.0, 0.0], [3.0, 2.0, 1.0, 0.0]])
+    test = np.array([[0, 0, 1, 0]] * 3)
+
+    def evaluate(items, **rules):
+        chosen = (
+            items if candidates == "whitelist" else np.isin(np.arange(4), items) * np.ones((3, 1))
+        )
+        factors = rm.Factors(np.eye(3), scores.T)
+        # 0 x NaN is NaN: as factors, a score of NaN or infinity is one of every user.
+        among = rm.Scores(scores) if kind == "scores" else factors
+        return rm.evaluate(among, test, candidates=chosen, metrics="rr", **rules)["rr"]
+
+    np.testing.assert_array_equal(evaluate([2, 3]), [1, 1, 1])
+    if kind == "scores":
+        np.testing.assert_array_equal(evaluate([1, 2]), [0.5, np.nan, 0.5])
+        np.testing.assert_array_equal(evaluate([0, 2]), [np.nan, 0.5, 0.5])
+        np.testing.assert_array_equal(evaluate([0, 2], nan_scores="last"), [1, 0.5, 0.5])
+        np.testing.assert_array_equal(evaluate([0, 2], nan_scores="first"), [0.5, 0.5, 0.5])
+    else:
+        np.testing.assert_array_equal(evaluate([0, 2, 3], nan_scores="last"), [1, 1, 1])
+        np.testing.assert_array_equal(evaluate([0, 2, 3], nan_scores="first"), [0.5, 0.5, 0.5])
+
+
+def test_infinite_factors_in_sets():
+    factors = rm.Factors([[1.0], [1.0]], [[-np.inf], [2.0], [1.0]])
+    test = np.array([[0, 0, 1], [1, 0, 1]])
+    sets = np.array([[0, 1, 1], [1, 1, 1]])
+    result = rm.evaluate(factors, test, candidates=sets, metrics="rr")
+    np.testing.assert_array_equal(result["rr"], [0.5, np.nan])
+    assert result.skipped("rr") == {"a candidate's score is infinite": 1}
+
+
+def test_users_whom_the_source_does_not_know():
+    factors = rm.Factors([[1.0]], [[1.0], [2.0], [3.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
+    test = {"ann": ["a"], "eve": ["b"]}
+    for candidates in (rm.SampledCandidates(1), {"ann": ["a", "b"], "eve": ["a", "b"]}):
+        result = rm.evaluate(factors, test, candidates=candidates, metrics="rr")
+        assert result["rr"].tolist() == [0.5, 0]
+        assert result.counts == {"users_unknown": 1}
+
+
+def drawn(n, by="uniform", seed=0, *, test, train, **options):
+    """Which items are drawn for each user: those that a model that hides nothing ranks."""
+    n_users, n_items = test.shape
+    from recometer.protocol import Protocol
+    from recometer.sources._align import SourceIndex, align
+    from recometer.sources.base import Request
+
+    request = Request(
+        rm.Interactions.of(test, user_ids=options.get("user_ids")),
+        rm.Interactions.of(train, user_ids=options.get("user_ids")),
+        Protocol(),
+        candidates=rm.SampledCandidates(n, by, seed),
+        threads=options.get("threads", 1),
+    )
+    ids = options.get("user_ids")
+    aligned = align(SourceIndex.of("test", n_users, n_items, ids, None), request)
+    table = np.zeros((n_users, n_items), bool)
+    table[np.repeat(np.arange(n_users), np.diff(aligned.candidate_indptr)), aligned.candidates] = (
+        True
+    )
+    return table, aligned
+
+
+@pytest.mark.parametrize("by", ["uniform", "popularity"])
+@pytest.mark.parametrize("n", [1, 20, 200])
+def test_who_is_drawn(case, by, n):
+    _, _, test, train = case
+    table, aligned = drawn(n, by, test=test, train=train)
+    relevant, trained = test.toarray() > 0, train.toarray() > 0
+    assert (table[relevant]).all()
+    assert not (table & trained).any()
+    others = table & ~relevant
+    np.testing.assert_array_equal(others.sum(axis=1), n)
+    np.testing.assert_array_equal(aligned.pool, (~relevant & ~trained).sum(axis=1))
+    np.testing.assert_array_equal(drawn(n, by, test=test, train=train, threads=3)[0], table)
+    assert (drawn(n, by, seed=1, test=test, train=train)[0] != table).any()
+
+
+@pytest.mark.parametrize("by", ["uniform", "popularity"])
+def test_a_draw_does_not_depend_on_other_users(case, by):
+    _, _, test, train = case
+    ids = np.arange(60) * 7
+    together, _ = drawn(50, by, test=test, train=train, user_ids=ids)
+    chosen = np.array([3, 11, 40])
+    some = sp.csr_array(test.toarray()[chosen])
+    # Popularity is that of all of train, which is the same.
+    if by == "uniform":
+        alone, _ = drawn(
+            50, by, test=some, train=sp.csr_array(train.toarray()[chosen]), user_ids=ids[chosen]
+        )
+        np.testing.assert_array_equal(alone, together[chosen])
+    factors = rm.Factors(*case[:2], user_ids=ids)
+    named = [rm.Interactions.of(data, user_ids=ids) for data in (test, train)]
+    sample = rm.SampledCandidates(50, by)
+    result = rm.evaluate(factors, named[0], train=named[1], candidates=sample, metrics=METRICS)
+    alone = rm.evaluate(
+        factors, named[0].select_users(chosen), train=named[1], candidates=sample, metrics=METRICS
+    )
+    same(alone, result, chosen)
+
+
+def test_draws_are_the_same_for_ever():
+    """Written down: another machine, version or order of the data must draw the same."""
+
+    def items(n, by, seed, train):
+        table, _ = drawn(n, by, seed, test=test, train=train)
+        return [np.flatnonzero(row).tolist() for row in table]
+
+    test, train = np.eye(3, 40), np.fliplr(np.eye(3, 40)) + np.eye(3, 40, 20)
+    expected = [[0, 16, 18, 19, 38], [1, 7, 27, 30, 34], [2, 12, 14, 23, 24]]
+    assert items(4, "uniform", 0, train) == expected
+    popular = np.vstack([np.tile(np.arange(40) % 7 == 0, (2, 1)), np.arange(40) % 3 == 0]) * 1.0
+    expected = [[3, 18, 27, 36], [1, 3, 6, 12, 36], [2, 7, 14, 28, 35]]
+    assert items(4, "popularity", 9, popular) == expected
+    # So many that the race decides about some: these are left out.
+    left_out = [sorted({*range(40)} - {*row}) for row in items(33, "uniform", 0, train)]
+    assert left_out == [
+        [6, 9, 20, 22, 28, 39],
+        [6, 9, 13, 21, 32, 38],
+        [11, 21, 22, 26, 34, 37],
+    ]
+
+
+@pytest.mark.parametrize("n", [5, 28])
+def test_uniform_draws_are_uniform(n):
+    """Also where so many are drawn that the race decides."""
+    n_users, n_items = 20_000, 30
+    test = np.zeros((n_users, n_items))
+    test[:, 0] = 1
+    table, _ = drawn(n, test=sp.csr_array(test), train=sp.csr_array((n_users, n_items)))
+    share = table[:, 1:].mean(axis=0)
+    expected = n / 29
+    assert np.abs(share - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / n_users)
+    # Pairs too: drawing without replacement, each pair is as likely as any other.
+    both = (table[:, 1:-1] & table[:, 2:]).mean(axis=0)
+    expected = n * (n - 1) / (29 * 28)
+    assert np.abs(both - expected).max() < 4.5 * np.sqrt(expected * (1 - expected) / n_users)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_draws_by_popularity_are_successive_draws(n):
+    """Compared with the chance of every set, by the definition of drawing one after another."""
+    from itertools import permutations
+
+    weights = np.array([0, 1, 2, 3, 4, 90])
+    n_users = 20_000
+    test = np.zeros((n_users, 6))
+    test[:, 0] = 1
+    train = np.zeros((100, 6))
+    for item, weight in enumerate(weights):
+        train[:weight, item] = 1
+    # Those who trained are others than those who test: both have ids.
+    train = rm.Interactions.of(train, user_ids=range(n_users, n_users + 100))
+    from recometer.protocol import Protocol
+    from recometer.sources._align import SourceIndex, align
+    from recometer.sources.base import Request
+
+    request = Request(
+        rm.Interactions.of(test, user_ids=range(n_users)),
+        train,
+        Protocol(),
+        candidates=rm.SampledCandidates(n, "popularity"),
+    )
+    aligned = align(SourceIndex.of("test", n_users, 6, range(n_users), None), request)
+    table = np.zeros((n_users, 6))
+    table[np.repeat(np.arange(n_users), np.diff(aligned.candidate_indptr)), aligned.candidates] = 1
+    expected = np.zeros(6)
+    for order in permutations(range(1, 6), n):
+        chance, left = 1.0, weights.sum()
+        for item in order:
+            chance *= weights[item] / left
+            left -= weights[item]
+        expected[list(order)] += chance
+    deviation = np.sqrt(expected * (1 - expected) / n_users)
+    assert (np.abs(table.mean(axis=0) - expected)[1:] <= 4.5 * deviation[1:] + 1e-12).all()
+
+
+def test_fewer_items_than_asked_for(case):
+    users, items, test, train = case
+    result = rm.evaluate(
+        rm.Factors(users, items),
+        test,
+        train=train,
+        candidates=rm.SampledCandidates(290),
+        metrics="rr",
+    )
+    assert result.counts["candidates_short"] == 60
+    assert "users for whom fewer candidates could be drawn than asked for: 60" in str(result)
+
+
+def test_a_sample_says_so(case, tmp_path):
+    users, items, test, train = case
+    sample = rm.SampledCandidates(20, by="popularity", seed=4)
+    result = rm.evaluate(
+        rm.Factors(users, items), test, train=train, candidates=sample, metrics="rr"
+    )
+    result.save(tmp_path / "sampled.parquet")
+    for shown in (result, rm.load(tmp_path / "sampled.parquet")):
+        for text in (str(shown), shown._repr_html_()):
+            assert "Warning: Ranked among candidates of each user, not the whole" in text
+            assert "Krichene &amp; Rendle" in text or "Krichene & Rendle" in text
+            assert "SampledCandidates(n=20, by=" in text
+        assert "warning" in shown.inputs["candidates"]
+    whole = rm.evaluate(rm.Factors(users, items), test, train=train, metrics="rr")
+    assert "Warning" not in str(whole)
+
+
+def test_messages(case):
+    users, items, test, train = case
+    factors = rm.Factors(users, items)
+
+    def evaluate(candidates=None, exclude=None, train=train, among=factors):
+        return rm.evaluate(
+            among, test, train=train, candidates=candidates, exclude=exclude, metrics="rr"
+        )
+
+    for n in (0, -1, 2.5, True, "many"):
+        with pytest.raises(InputError, match=r"n=.* of SampledCandidates must be a whole number"):
+            rm.SampledCandidates(n)
+    with pytest.raises(InputError, match="seed=-1 of SampledCandidates"):
+        rm.SampledCandidates(5, seed=-1)
+    with pytest.raises(UnknownNameError, match=r"cannot draw by='popular'.*'popularity'"):
+        rm.SampledCandidates(5, by="popular")
+    with pytest.raises(InputError, match=r"n=301.* draws more items than there are: 300"):
+        evaluate(rm.SampledCandidates(301))
+    with pytest.raises(InputError, match="needs train="):
+        evaluate(rm.SampledCandidates(5, by="popularity"), train=None)
+    with pytest.raises(InputError, match="nothing to draw from"):
+        evaluate(rm.SampledCandidates(5, by="popularity"), train=sp.csr_array((60, 300)))
+    with pytest.raises(InputTypeError, match=r"is a number. Hint: rm.SampledCandidates\(100\)"):
+        evaluate(100)
+    with pytest.raises(InputTypeError, match="is a class"):
+        evaluate(rm.SampledCandidates)
+    with pytest.raises(InputError, match="candidates is empty"):
+        evaluate([])
+    with pytest.raises(InputError, match="candidates is empty: no user"):
+        evaluate(sp.csr_array((60, 300)))
+    with pytest.raises(InputError, match=r"has the item 300, but .* the positions 0 to 299"):
+        evaluate([1, 300])
+    with pytest.raises(InputError, match="exclude has the item -1"):
+        evaluate(exclude=[-1])
+    with pytest.raises(InputTypeError, match=r"mask.*numpy.flatnonzero"):
+        evaluate(np.ones(300, bool))
+    with pytest.raises(InputTypeError, match=r"type str \(for instance 'a'\), but Factors has no"):
+        evaluate(["a"])
+    with pytest.raises(InputTypeError, match="exclude must be a list or an array of items"):
+        evaluate(exclude=sp.csr_array((60, 300)))
+    with pytest.raises(InputError, match="No candidate is left of the 300 items"):
+        evaluate(exclude=range(300))
+    with pytest.raises(InputError, match="No user of test has a candidate"):
+        evaluate(train)
+    with pytest.raises(InputError, match="candidates has 2 users, but test has 60"):
+        evaluate(np.ones((2, 300)))
+    with pytest.raises(InputError, match="Factors has 300 items, but candidates has 3"):
+        evaluate(np.ones((60, 3)))
+    named = rm.Factors(users, items, item_ids=[f"i{item}" for item in range(300)])
+    with_ids = rm.Interactions.of(test, item_ids=[f"i{item}" for item in range(300)])
+    with pytest.raises(InputError, match="Factors knows none of the 2 items of candidates"):
+        rm.evaluate(named, with_ids, candidates=["x", "y"], metrics="rr")
+    with pytest.raises(InputTypeError, match="items of exclude are of type int"):
+        rm.evaluate(named, with_ids, exclude=[1], metrics="rr")

@@ -1,0 +1,92 @@
+"""Lists that are cut after so many places: as if the rest had never been given."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.sources.cut import Cut
+
+METRICS = "precision@2 precision recall@2 recall hit@3 rr ap ap@3 ndcg ndcg@2 rprecision"
+ORDERED = ("item", "item_desc", "input")
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> pl.DataFrame:
+    """Return lists of three users, with equal scores, in any order of the rows."""
+    rows = [
+        (user, item, float(score))
+        for user in range(3)
+        for item, score in draw(
+            st.lists(
+                st.tuples(st.integers(0, 9), st.integers(0, 3)),
+                min_size=1,
+                max_size=8,
+                unique_by=lambda entry: entry[0],
+            )
+        )
+    ]
+    return pl.DataFrame(draw(st.permutations(rows)), ("user", "item", "score"), orient="row")
+
+
+def shortened(frame: pl.DataFrame, depth: int, ties: str) -> pl.DataFrame:
+    """Return the first rows of each user, the slow and obvious way."""
+    order = {"item_desc": ("item", True), "input": ("row", False)}.get(ties, ("item", False))
+    ranked = frame.with_row_index("row").sort(
+        ["score", order[0]], descending=[True, order[1]], maintain_order=True
+    )
+    kept = ranked.group_by("user", maintain_order=True).head(depth)
+    return kept.sort("row").select("user", "item", "score")
+
+
+@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+@given(
+    frame=lists(),
+    judged=st.sets(st.tuples(st.integers(0, 2), st.integers(0, 11)), min_size=1),
+    depth=st.integers(1, 9),
+    ties=st.sampled_from((*ORDERED, "expected", "optimistic", "pessimistic")),
+)
+def test_as_if_the_rest_had_never_been_given(frame, judged, depth, ties) -> None:
+    users, items = zip(*sorted(judged), strict=True)
+    values = [1 + (user + item) % 3 for user, item in judged]
+    test = rm.Interactions.of(pl.DataFrame({"user": users, "item": items, "value": sorted(values)}))
+    cut = rm.evaluate(Cut(rm.Lists(frame), depth), test, metrics=METRICS, ties=ties)
+    short = rm.evaluate(rm.Lists(shortened(frame, depth, ties)), test, metrics=METRICS, ties=ties)
+    for name in cut.values:
+        np.testing.assert_array_equal(cut[name], short[name], err_msg=name)
+
+
+def test_factors_can_be_cut() -> None:
+    source = rm.Factors(np.eye(2, 5), np.arange(50.0).reshape(10, 5))
+    test = np.zeros((2, 10))
+    test[:, [3, 8]] = 1
+    result = rm.evaluate(Cut(source, 2), test, metrics="recall@1 recall@2 recall")
+    assert result.mean() == {"recall@1": 0.0, "recall@2": 0.5, "recall": 0.5}
+    assert result.inputs["source"]["description"].endswith("float64, cut at 2")
+
+
+def test_users_whose_list_is_cut_among_equal_scores_are_counted() -> None:
+    lists = rm.Lists({"ann": {"a": 2, "b": 1, "c": 1}, "bob": {"a": 2, "b": 1, "c": 0}})
+    test = {"ann": ["b"], "bob": ["b"]}
+    result = rm.evaluate(Cut(lists, 2), test, metrics="recall")
+    assert result.counts["cut_in_ties"] == 1
+    assert "users whose list is cut among equal scores (the lower ids stay): 1" in str(result)
+    assert result["recall"].tolist() == [1.0, 1.0]
+    result = rm.evaluate(Cut(lists, 2), test, metrics="recall", ties="item_desc")
+    assert "cut_in_ties" not in result.counts
+    assert result["recall"].tolist() == [0.0, 1.0]
+
+
+def test_items_of_train_fill_no_place() -> None:
+    lists = rm.Lists({"ann": ["a", "b", "c"]})
+    result = rm.evaluate(Cut(lists, 1), {"ann": ["b"]}, train={"ann": ["a"]}, metrics="recall")
+    assert result["recall"].tolist() == [1.0]
+
+
+def test_a_depth_of_nothing() -> None:
+    with pytest.raises(rm.InputError, match="depth=0 must be a whole number, 1 or more"):
+        Cut(rm.Lists({"ann": ["a"]}), 0)

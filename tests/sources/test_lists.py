@@ -1,0 +1,588 @@
+"""Lists: every kind of data, and every rule that settles what a list leaves open."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.metrics import reading
+from recometer.metrics.undefined import Reason
+from recometer.testing import cases
+
+METRICS = reading("ranks")
+
+USERS = ["ann", "ann", "bob", "bob", "bob"]
+ITEMS = ["x", "y", "z", "x", "w"]
+SCORES = [0.9, 0.5, 0.8, 0.7, 0.1]
+TEST = {"ann": ["y"], "bob": ["w", "z"], "cat": ["x"]}
+# ann: y second; bob: z first, w third; cat has no list.
+EXPECTED = [1 / 2, 1.0, 0.0]
+
+
+def rr(source, test=TEST, **options):
+    return rm.evaluate(source, test, metrics="rr", **options)["rr"].tolist()
+
+
+def columns(order=range(5), *, ids=str, third="score"):
+    """The columns of a frame, its rows in some order."""
+    names = {"user_id": USERS, "item_id": ITEMS}
+    rows = {name: [values[row] for row in order] for name, values in names.items()}
+    if ids is not str:
+        rows = {name: [ids(ord(value[0])) for value in values] for name, values in rows.items()}
+    if third == "score":
+        rows["score"] = [SCORES[row] for row in order]
+    if third == "rank":
+        rows["rank"] = [[1, 2, 1, 2, 3][row] for row in order]
+    return rows
+
+
+def integer_test():
+    return {ord(user[0]): [ord(item) for item in items] for user, items in TEST.items()}
+
+
+FRAMES = {
+    "polars": pl.DataFrame,
+    "lazy": pl.LazyFrame,
+    "pandas": pd.DataFrame,
+    "pandas arrow": lambda data: pd.DataFrame(data).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas categories": lambda data: pd.DataFrame(data).astype(
+        {"user_id": "category", "item_id": "category"}
+    ),
+    "pyarrow": pa.table,
+    "polars categories": lambda data: pl.DataFrame(data).with_columns(
+        pl.col("user_id", "item_id").cast(pl.String).cast(pl.Categorical)
+    ),
+}
+ORDERS = {"sorted": range(5), "shuffled": (4, 1, 2, 0, 3), "interleaved": (0, 2, 1, 3, 4)}
+
+
+@pytest.mark.parametrize("library", FRAMES)
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("third", ["score", "rank"])
+def test_frames(library, order, third):
+    frame = FRAMES[library](columns(ORDERS[order], third=third))
+    assert rr(rm.Lists(frame)) == EXPECTED
+
+
+@pytest.mark.parametrize("library", ["polars", "lazy", "pandas", "pandas arrow", "pyarrow"])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("ids", [int, lambda code: code * 10**9 - 10**11])
+def test_frames_with_integer_ids(library, order, ids):
+    test = {ids(user): list(map(ids, items)) for user, items in integer_test().items()}
+    assert rr(rm.Lists(FRAMES[library](columns(ORDERS[order], ids=ids))), test) == EXPECTED
+
+
+def test_the_order_of_rows_is_the_ranking_without_rank_and_score():
+    assert rr(rm.Lists(pl.DataFrame(columns(third=None)))) == EXPECTED
+    backwards = pl.DataFrame(columns(range(4, -1, -1), third=None))
+    assert rr(rm.Lists(backwards)) == [1.0, 1.0, 0.0]
+    with_score = pl.DataFrame(columns(range(4, -1, -1)))
+    assert rr(rm.Lists(with_score, score=False)) == [1.0, 1.0, 0.0]
+
+
+def test_rank_or_score():
+    frame = pl.DataFrame({**columns(), "rank": [2, 1, 3, 2, 1]})
+    assert rr(rm.Lists(frame)) == [1.0, 1.0, 0.0]
+    assert rr(rm.Lists(frame, score="score")) == EXPECTED
+    assert rr(rm.Lists(frame, rank=False)) == EXPECTED
+    with pytest.raises(rm.InputError, match="both given"):
+        rm.Lists(frame, rank="rank", score="score")
+
+
+def test_named_columns():
+    frame = pl.DataFrame({"a": USERS, "b": ITEMS, "c": SCORES})
+    assert rr(rm.Lists(frame, user="a", item="b", score="c")) == EXPECTED
+    with pytest.raises(rm.ColumnError, match="user="):
+        rm.Lists(frame)
+
+
+@pytest.mark.parametrize("entries", [list, tuple, np.array])
+def test_dict_of_lists(entries):
+    assert rr(rm.Lists({"bob": entries(["z", "x", "w"]), "ann": entries(["x", "y"])})) == EXPECTED
+
+
+def test_dict_of_scores():
+    lists = {"ann": {"y": 0.5, "x": 0.9}, "bob": {"w": 1, "x": 2, "z": 3}}
+    assert rr(rm.Lists(lists)) == EXPECTED
+
+
+def test_dict_of_something_else():
+    with pytest.raises(rm.InputTypeError, match="The list of user 'ann' is of type str"):
+        rm.Lists({"ann": "xyz"})
+    with pytest.raises(rm.InputTypeError, match="of user 'bob' is of type list"):
+        rm.Lists({"ann": {"x": 1.0}, "bob": ["x"]})
+
+
+ARRAY = np.array([[0, 1, -1], [2, 0, 3], [-1, -1, -1]])
+ARRAY_TEST = sp.csr_array(([1.0, 1, 1, 1], ([0, 1, 1, 2], [1, 2, 3, 0])), shape=(3, 4))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
+def test_array(dtype):
+    result = rm.evaluate(rm.Lists(ARRAY.astype(dtype)), ARRAY_TEST, metrics="rr")
+    assert result["rr"].tolist() == EXPECTED
+    assert result.counts == {"users_unknown": 1}
+
+
+def test_array_with_padding_anywhere_and_strides():
+    padded = np.asfortranarray([[-1, 0, -1, 1], [2, -1, 0, 3], [-1] * 4])
+    assert rr(rm.Lists(padded), ARRAY_TEST) == EXPECTED
+
+
+def test_array_with_ids():
+    lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["z", "y", "x", "w"])
+    # bob: z y; ann: x z w
+    assert rr(lists, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
+
+
+def test_user_ids_alone():
+    test = rm.Interactions.of(ARRAY_TEST, user_ids=["a", "b", "c"])
+    assert rr(rm.Lists(ARRAY, user_ids=["a", "b", "c"]), test) == EXPECTED
+    # Rows of users that are not in test are ignored, and counted where they hold an item.
+    result = rm.evaluate(rm.Lists(ARRAY, user_ids=["a", "x", "y"]), test, metrics="rr")
+    assert result["rr"].tolist() == [1 / 2, 0, 0]
+    assert result.counts == {"list_users_ignored": 1, "users_unknown": 2}
+
+
+def test_indices_beyond_the_items_of_test_are_misses():
+    assert rr(rm.Lists(np.array([[9, 1], [2, 9], [9, 8]])), ARRAY_TEST) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.array([[0, -2]]), "Row 0 of the lists holds the item index -2"),
+        (np.array([[0.5, 1.0]]), "integers"),
+        (np.array([0, 1]), "shape"),
+    ],
+)
+def test_arrays_that_are_no_lists(array, message):
+    with pytest.raises((rm.InputError, rm.InputTypeError), match=message):
+        rm.Lists(array)
+
+
+def test_options_that_do_not_apply():
+    with pytest.raises(rm.InputError, match="user= does not apply to an array"):
+        rm.Lists(ARRAY, user="user")
+    with pytest.raises(rm.InputError, match="user_ids= does not apply to a dict"):
+        rm.Lists({"a": ["b"]}, user_ids=["a"])
+    with pytest.raises(rm.InputError, match="3 lists, but 1 user_ids"):
+        rm.Lists(ARRAY, user_ids=["a"])
+    with pytest.raises(rm.InputError, match=r"item index 3.*0 to 1"):
+        rm.Lists(ARRAY, item_ids=["a", "b"])
+    with pytest.raises(rm.InputTypeError, match="cannot be read from int"):
+        rm.Lists(3)
+    with pytest.raises(rm.InputError, match="depth=0"):
+        rm.Lists(ARRAY, depth=0)
+
+
+@pytest.mark.parametrize("extension", ["parquet", "csv", "tsv"])
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("third", ["score", "rank"])
+def test_files(tmp_path, extension, order, third):
+    frame = pl.DataFrame(columns(ORDERS[order], third=third))
+    path = tmp_path / f"lists.{extension}"
+    if extension == "parquet":
+        frame.write_parquet(path)
+    else:
+        frame.write_csv(path, separator="," if extension == "csv" else "\t")
+    assert rr(rm.Lists(path)) == EXPECTED
+    assert rr(rm.Lists(str(path))) == EXPECTED
+
+
+def test_integer_ids_of_a_csv_file(tmp_path):
+    path = tmp_path / "lists.csv"
+    pl.DataFrame(columns(ids=int)).write_csv(path)
+    assert rr(rm.Lists(path), integer_test()) == EXPECTED
+
+
+def test_missing_ids_and_ranks_are_named():
+    frame = pl.DataFrame({"user": ["a", None], "item": ["x", "y"], "rank": [1, None]})
+    with pytest.raises(rm.InputError, match=r"user ids .* no value in row 1"):
+        rm.Lists(frame)
+    with pytest.raises(rm.InputError, match=r"ranks .* no value in row 1"):
+        rm.Lists(frame.with_columns(user=pl.lit("a")))
+
+
+def test_ids_of_another_kind():
+    with pytest.raises(rm.InputTypeError, match="item ids of test are of type int"):
+        rr(rm.Lists({"ann": ["x"]}), {"ann": [1]})
+    with pytest.raises(rm.InputError, match="has user ids, but test has none"):
+        rr(rm.Lists({0: [1]}), ARRAY_TEST)
+
+
+def test_dates_and_uuids_are_ids():
+    import datetime
+    import uuid
+
+    who, what = uuid.UUID(int=1), [datetime.date(2024, 1, day) for day in (1, 2, 3)]
+    assert rr(rm.Lists({who: what}), {who: [what[1]]}) == [0.5]
+
+
+# The rules
+
+
+TIED = {"u": {"c": 1.0, "a": 1.0, "b": 1.0, "d": 0.5}}
+
+
+@pytest.mark.parametrize(
+    ("ties", "expected"),
+    [
+        ("expected", (1 + 1 / 2 + 1 / 3) / 3),
+        ("optimistic", 1.0),
+        ("pessimistic", 1 / 3),
+        ("item", 1 / 2),
+        ("item_desc", 1 / 2),
+        ("input", 1 / 3),
+    ],
+)
+def test_equal_scores(ties, expected):
+    frame = pl.DataFrame(
+        {"user": ["u"] * 4, "item": ["c", "a", "b", "d"], "score": [1.0, 1.0, 1.0, 0.5]}
+    )
+    assert rr(rm.Lists(frame), {"u": ["b"]}, ties=ties) == pytest.approx([expected])
+    assert rr(rm.Lists(TIED), {"u": ["b"]}, ties=ties) == pytest.approx([expected])
+
+
+@pytest.mark.parametrize(
+    ("ties", "expected"), [("item", 1.0), ("item_desc", 1 / 3), ("input", 1 / 2)]
+)
+def test_equal_scores_by_id_and_as_given(ties, expected):
+    assert rr(rm.Lists(TIED), {"u": ["a"]}, ties=ties) == [expected]
+
+
+def test_random_order_is_drawn_from_all():
+    lists = {user: {"a": 1, "b": 1, "c": 1} for user in range(600)}
+    values = rr(rm.Lists(lists), {user: ["b"] for user in lists}, ties="random")
+    shares = [values.count(value) / len(values) for value in (1.0, 1 / 2, 1 / 3)]
+    assert shares == pytest.approx([1 / 3] * 3, abs=0.06)
+
+
+def test_equal_ranks_are_tied():
+    frame = pl.DataFrame({"user": ["u"] * 3, "item": ["a", "b", "c"], "rank": [1, 1, 2]})
+    assert rr(rm.Lists(frame), {"u": ["a"]}) == [0.75]
+
+
+def test_input_order_needs_a_source_that_has_one():
+    with pytest.raises(rm.InputError, match=r"ties='input'.*Scores has none"):
+        rr(rm.Scores(np.eye(3)), sp.csr_array(np.eye(3)), ties="input")
+
+
+def test_nan_scores():
+    lists = rm.Lists({"ann": {"x": 1.0, "y": float("nan")}, "bob": {"x": 2.0}})
+    test = {"ann": ["y"], "bob": ["x"]}
+    result = rm.evaluate(lists, test, metrics="rr")
+    assert result.reasons["rr"].tolist() == [Reason.NAN_SCORE, Reason.DEFINED]
+    assert np.isnan(result["rr"][0])
+    assert rr(lists, test, nan_scores="first") == [1.0, 1.0]
+    assert rr(lists, test, nan_scores="last") == [0.5, 1.0]
+    missing = pl.DataFrame({"user": ["ann"] * 2, "item": ["x", "y"], "score": [1.0, None]})
+    assert rr(rm.Lists(missing), {"ann": ["y"]}, nan_scores="first") == [1.0]
+
+
+def test_infinite_scores():
+    lists = rm.Lists({"ann": {"x": 1.0, "y": np.inf}, "bob": {"x": 1.0, "y": -np.inf, "z": 0.5}})
+    result = rm.evaluate(lists, {"ann": ["x"], "bob": ["z", "y"]}, metrics="rr recall@2")
+    assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
+    # Minus infinity marks what was masked: it is not recommended, and takes no place.
+    assert result["rr"][1] == 1 / 2
+    assert result["recall@2"][1] == 1 / 2
+
+
+@pytest.mark.parametrize(
+    "lists",
+    [
+        {"u": ["a", "b", "a", "a", "c"]},
+        {"u": [("a", 5.0), ("b", 4.0), ("a", 5.0), ("a", 1.0), ("c", 0.5)]},
+        {"u": [("a", 1.0), ("b", 4.0), ("a", 5.0), ("a", 1.0), ("c", 0.5)]},
+    ],
+)
+def test_an_item_that_is_repeated_counts_once_at_its_first_place(lists):
+    if isinstance(lists["u"][0], tuple):
+        items, scores = zip(*lists["u"], strict=True)
+        source = rm.Lists(pl.DataFrame({"user": ["u"] * 5, "item": items, "score": scores}))
+    else:
+        source = rm.Lists(lists)
+    with pytest.warns(rm.DataWarning, match=r"2 entries in 1 lists repeat .*user 'u', item 'a'"):
+        result = rm.evaluate(source, {"u": ["c", "a"]}, metrics="ap@3 recall@3")
+    assert result["ap@3"].tolist() == [(1 + 2 / 3) / 2]
+    assert result["recall@3"].tolist() == [1.0]
+    assert result.counts == {"list_duplicates": 2}
+
+
+def test_users_without_a_list_are_misses_and_counted():
+    lists = rm.Lists({"ann": ["y"], "cat": []})
+    result = rm.evaluate(lists, TEST, metrics="recall@1")
+    assert result["recall@1"].tolist() == [1.0, 0.0, 0.0]
+    assert result.counts == {"users_unknown": 2}
+    assert "users of test that the source does not know: 2" in str(result)
+    known = rm.evaluate(lists, TEST, metrics="recall@1", users="known")
+    assert known.mean() == {"recall@1": 1.0}
+
+
+@pytest.mark.parametrize("extra", [["zoe"], ["zoe", "yan"]])
+def test_lists_of_users_who_are_not_in_test_are_ignored_and_counted(extra):
+    lists = {"ann": ["x", "y"], "bob": ["z"], **{user: ["x", "x"] for user in extra}}
+    result = rm.evaluate(rm.Lists(lists), TEST, metrics="rr")
+    assert result["rr"].tolist() == EXPECTED
+    assert result.counts == {"list_users_ignored": len(extra), "users_unknown": 1}
+    assert f"not in test (ignored): {len(extra)}" in str(result)
+
+
+def test_unknown_items_are_misses():
+    assert rr(rm.Lists({"ann": ["?", "!", "y"]}), {"ann": ["y"]}) == [1 / 3]
+
+
+def test_test_items_in_no_list_are_misses():
+    result = rm.evaluate(rm.Lists({"ann": ["y"]}), {"ann": ["y", "nowhere"]}, metrics="recall@1")
+    assert result["recall@1"].tolist() == [1 / 2]
+    assert not result.counts
+
+
+def test_lists_shorter_than_the_cutoff_keep_the_denominators():
+    lists = rm.Lists({"ann": ["y"], "bob": list("abcdefghij")})
+    test = {"ann": ["y", "x"], "bob": ["j"]}
+    result = rm.evaluate(lists, test, metrics="precision@10 recall@10 ap@10 ndcg@10")
+    ideal = 1 + 1 / np.log2(3)
+    assert [values[0] for values in result.values.values()] == pytest.approx(
+        [1 / 10, 1 / 2, 1 / 2, 1 / ideal]
+    )
+
+
+def test_training_items_are_removed_and_the_rest_moves_up():
+    lists = rm.Lists({"ann": ["a", "b", "c", "d"], "bob": ["a", "b"]})
+    train = {"ann": ["a", "c", "far"], "bob": ["z"]}
+    result = rm.evaluate(lists, {"ann": ["d"], "bob": ["b"]}, train=train, metrics="rr")
+    assert result["rr"].tolist() == [1 / 2, 1 / 2]
+    assert result.counts == {"list_train_items": 2}
+    assert "also in train (the rest moves up): 2" in str(result)
+
+
+def test_test_items_in_train_leave_test_even_where_no_list_has_them():
+    lists, train = rm.Lists({"ann": ["a", "b"]}), {"ann": ["far"]}
+    result = rm.evaluate(lists, {"ann": ["b", "far"]}, train=train, metrics="recall@2")
+    assert result["recall@2"].tolist() == [1.0]
+    assert result.counts == {"train_test_overlap": 1}
+
+
+def test_without_a_catalogue_the_number_of_candidates_is_unknown():
+    lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["a", "b"]}
+    result = rm.evaluate(lists, test, metrics="precision@2 precision recall ap", min_candidates=9)
+    # All that is listed is relevant, and no more is listed than the cut-off: still defined.
+    assert result.mean() == dict.fromkeys(["precision@2", "precision", "recall", "ap"], 1.0)
+    assert result.n_candidates.tolist() == [-1]
+    constant = rm.Lists({"ann": {"a": 1.0, "b": 1.0}})
+    assert rr(constant, {"ann": ["a"]}) == [3 / 4]
+
+
+@pytest.mark.parametrize("catalogue", [3, ["a", "b", "c"], np.array(["a", "b", "c"], object)])
+@pytest.mark.filterwarnings("ignore:.*beyond every list")
+def test_a_catalogue_brings_the_rules_that_need_it(catalogue):
+    def reason(lists, test, metric, **rules):
+        result = rm.evaluate(
+            rm.Lists({"ann": lists}), {"ann": test}, metrics=metric, catalogue=catalogue, **rules
+        )
+        return Reason(result.reasons[metric][0])
+
+    assert reason(["a"], ["a"], "precision@3") == Reason.CUTOFF_TOO_DEEP
+    assert reason(["a"], ["a"], "precision@1") == Reason.DEFINED
+    assert reason(["a"], ["a"], "rr", min_candidates=4) == Reason.FEW_CANDIDATES
+    assert reason(["a", "b"], ["a", "b", "c"], "rr") == Reason.ALL_RELEVANT
+    assert reason({"a": 1, "b": 1, "c": 1}, ["a"], "rr") == Reason.CONSTANT_SCORES
+    assert reason({"a": 1, "b": 1}, ["a"], "rr") == Reason.DEFINED
+
+
+def test_training_items_are_no_candidates():
+    for catalogue in (4, ["a", "b", "c", "d"]):
+        result = rm.evaluate(
+            rm.Lists({"ann": ["a", "b"]}),
+            {"ann": ["b"]},
+            train={"ann": ["a", "c"]},
+            metrics="precision@1",
+            catalogue=catalogue,
+        )
+        assert result.n_candidates.tolist() == [2]
+        assert result.n_excluded.tolist() == [2]
+
+
+def test_a_catalogue_that_lacks_items():
+    lists = rm.Lists({"ann": ["?", "a", "b"]})
+    result = rm.evaluate(
+        lists,
+        {"ann": ["b", "new"]},
+        train={"ann": ["old", "c"]},
+        metrics="rr recall",
+        catalogue=["a", "b", "c", "d"],
+    )
+    assert result.n_candidates.tolist() == [4]  # a, b, d and ?
+    assert result.n_excluded.tolist() == [1]
+    assert result["rr"].tolist() == [1 / 3]
+    assert result["recall"].tolist() == [1 / 2]
+    assert result.counts == {
+        "items_unknown": 1,
+        "list_items_uncatalogued": 1,
+        "relevant_unranked": 1,
+    }
+
+
+def test_catalogue_by_positions():
+    result = rm.evaluate(rm.Lists(ARRAY), ARRAY_TEST, metrics="rr", catalogue=np.arange(10))
+    assert result.n_candidates.tolist() == [10, 10, 10]
+    with pytest.raises(rm.InputError, match="positions"):
+        rr(rm.Lists(ARRAY), ARRAY_TEST, catalogue=["a"])
+
+
+@pytest.mark.parametrize(
+    ("catalogue", "error", "message"),
+    [
+        (0, rm.InputError, "at least 1"),
+        (1, rm.InputError, r"catalogue= leaves 1 items .* user 'ann' .* the list has 2"),
+        ("items", rm.InputTypeError, "of type str"),
+        (True, rm.InputTypeError, "of type bool"),
+        ([1, 2], rm.InputTypeError, "item ids of the catalogue are of type int"),
+    ],
+)
+def test_no_catalogue(catalogue, error, message):
+    with pytest.raises(error, match=message):
+        rr(rm.Lists({"ann": ["a", "b"]}), {"ann": ["a"]}, catalogue=catalogue)
+
+
+WHOLE = [name for name, definition in METRICS.items() if definition.needs_whole_ranking]
+
+
+@pytest.mark.parametrize("metric", WHOLE)
+def test_metrics_of_the_whole_ranking(metric):
+    lists, test = (
+        rm.Lists({"ann": ["a", "b"], "bob": ["a", "b", "c"]}),
+        {"ann": ["a"], "bob": ["a"]},
+    )
+    with pytest.raises(
+        rm.InputError, match=rf"{metric} need.*2 in the list of user 'ann'.*catalogue="
+    ):
+        rm.evaluate(lists, test, metrics=metric)
+    with pytest.raises(rm.InputError, match="user 'ann' ends after 2 of 3 items"):
+        rm.evaluate(lists, test, metrics=metric, catalogue=3)
+    # A user without a list has misses only; complete lists give all.
+    complete = rm.Lists({"bob": ["b", "a", "c"]})
+    result = rm.evaluate(complete, test, metrics=metric, catalogue=3)
+    assert result[metric].tolist() == [0.0, 1 / 2]
+
+
+def test_roc_auc_and_pr_auc_need_the_whole_ranking():
+    assert {"roc_auc", "pr_auc"} <= set(WHOLE)
+
+
+def test_a_cutoff_beyond_every_list():
+    lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["a"]}), {"ann": ["b"], "bob": ["a"]}
+    with pytest.warns(rm.DataWarning, match=r"^recall@3, ap@5: .* beyond every list.* 2 items"):
+        rm.evaluate(lists, test, metrics="recall@2 recall@3 ap@5")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rm.evaluate(lists, test, metrics="recall@2 ap")
+        # Complete lists hold all there is.
+        rm.evaluate(rm.Lists({"ann": ["a", "b"]}), {"ann": ["b"]}, metrics="ap@5", catalogue=2)
+
+
+def test_depth_cuts_lists():
+    lists = {"ann": ["a", "b", "c"], "bob": ["a"]}
+    test = {"ann": ["b", "c"], "bob": ["a"]}
+    with pytest.warns(rm.DataWarning, match="beyond every list"):
+        result = rm.evaluate(rm.Lists(lists, depth=2), test, metrics="recall recall@3 precision")
+    assert result["recall"].tolist() == [1 / 2, 1.0]
+    assert result["recall@3"].tolist() == [1 / 2, 1.0]
+    assert result["precision"].tolist() == [1 / 2, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("ties", "expected"), [("item", [1, 1, 0]), ("item_desc", [0, 1, 1]), ("input", [1, 0, 1])]
+)
+def test_depth_within_ties(ties, expected):
+    lists = rm.Lists({"u": {"c": 1, "a": 1, "b": 1}}, depth=2)
+    found = [
+        rm.evaluate(lists, {"u": [i]}, metrics="recall", ties=ties)["recall"][0] for i in "abc"
+    ]
+    assert found == expected
+    # The places within the cut are those of a list that never held more.
+    places = [rr(lists, {"u": [item]}, ties=ties)[0] for item in "abc"]
+    assert sorted(places) == [0.0, 1 / 2, 1.0]
+
+
+def test_describe_and_fingerprints():
+    result = rm.evaluate(rm.Lists(ARRAY), ARRAY_TEST, metrics="rr")
+    assert result.inputs["source"]["description"] == "Lists: 3 lists, 9 entries, up to 3 each"
+    again = rm.evaluate(rm.Lists(ARRAY[:, ::-1].copy()[:, ::-1]), ARRAY_TEST, metrics="rr")
+    other = rm.evaluate(rm.Lists(ARRAY[:, ::-1]), ARRAY_TEST, metrics="rr")
+    fingerprints = [run.inputs["source"]["fingerprints"] for run in (result, again, other)]
+    assert fingerprints[0] == fingerprints[1] != fingerprints[2]
+
+
+def test_an_evaluation_of_lists_is_saved_and_loaded(tmp_path):
+    result = rm.evaluate(rm.Lists(ARRAY), ARRAY_TEST, metrics="rr", ties="input")
+    result.save(tmp_path / "lists.parquet")
+    loaded = rm.load(tmp_path / "lists.parquet")
+    np.testing.assert_array_equal(loaded["rr"], result["rr"])
+    assert loaded.n_candidates.tolist() == [-1, -1, -1]
+    assert loaded.protocol == result.protocol
+
+
+def test_torch_tensors():
+    torch = pytest.importorskip("torch")
+    assert rr(rm.Lists(torch.tensor(ARRAY)), ARRAY_TEST) == EXPECTED
+
+
+def test_two_sources_hint_at_lists():
+    with pytest.raises(rm.InputTypeError, match=r"rm\.Lists\(recommendations\)"):
+        rm.evaluate({"ann": ["x"]}, TEST)
+
+
+# Full lists are Scores
+
+
+METRICS_ASKED = [
+    name if definition.cutoff == "none" else f"{name}@1..4" for name, definition in METRICS.items()
+] + ["ndcg", "ap", "rr", "rprecision"]
+RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
+
+
+@pytest.mark.parametrize("ties", RULES)
+@given(case=cases(max_items=6), shuffle=st.randoms(use_true_random=False))
+@settings(max_examples=60)
+def test_full_lists_are_scores(ties, case, shuffle):
+    users, items = np.nonzero(~np.isnan(case.gains))
+    if not len(users):
+        return
+    shape = case.scores.shape
+    test = sp.coo_array((case.gains[users, items], (users, items)), shape=shape)
+    options = {"train": sp.csr_array(case.excluded.astype(float)), "ties": ties}
+    ids = {"user_ids": np.arange(shape[0]), "item_ids": np.arange(shape[1])}
+    data = {
+        "test": rm.Interactions.of(test, **ids),
+        "train": rm.Interactions.of(options["train"], **ids),
+    }
+    rows = list(np.ndindex(shape))
+    shuffle.shuffle(rows)
+    frame = pl.DataFrame(
+        {
+            "user": [user for user, _ in rows],
+            "item": [item for _, item in rows],
+            "score": [case.scores[row] for row in rows],
+        }
+    )
+    lists, scores = (
+        rm.evaluate(
+            source, data["test"], train=data["train"], metrics=METRICS_ASKED, ties=ties, catalogue=n
+        )
+        for source, n in ((rm.Lists(frame), shape[1]), (rm.Scores(case.scores, **ids), None))
+    )
+    np.testing.assert_array_equal(lists.n_candidates, scores.n_candidates)
+    np.testing.assert_array_equal(lists.flags, scores.flags)
+    for name in scores.values:
+        np.testing.assert_array_equal(lists[name], scores[name], err_msg=name)
+        np.testing.assert_array_equal(lists.reasons[name], scores.reasons[name], err_msg=name)

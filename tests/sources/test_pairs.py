@@ -1,0 +1,477 @@
+"""Scored pairs with the truth beside them, through evaluate."""
+
+from __future__ import annotations
+
+import collections
+import itertools
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from test_interactions import FRAMES
+
+import recometer as rm
+from recometer.metrics import reading
+from recometer.metrics.undefined import Reason
+
+RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
+Prediction = collections.namedtuple("Prediction", "uid iid r_ui est details")
+PREDICTED = "rated_precision@1..4 rated_recall@1..4 rmse mae mse r2 explained_variance fcp"
+
+# The worked example of rating predictions.
+EXAMPLE = {
+    "user": ["u"] * 6,
+    "item": ["7", "5", "10", "2", "2b", "1"],
+    "rating": [2, 5, 4, 2, 3, 4],
+    "prediction": [4.9, 4.5, 4.3, 3.6, 3.4, 2.3],
+}
+
+
+def means(source, metrics, **rules):
+    return rm.evaluate(source, metrics=metrics, **rules).mean()
+
+
+# The examples of the documentation.
+
+
+def test_rating_predictions():
+    pairs = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
+    asked = "rated_precision@3,5 rated_recall@3,6"
+    for undefined in ("nan", math.nan, 0, 1):
+        assert means(pairs, asked, undefined=undefined) == {
+            "rated_precision@3": pytest.approx(2 / 3),
+            "rated_precision@5": 1 / 2,  # four are recommended, not five
+            "rated_recall@3": pytest.approx(2 / 3),
+            "rated_recall@6": pytest.approx(2 / 3),  # not 1: one is not recommended
+        }
+
+
+def test_bare_arrays():
+    pairs = rm.Pairs.of([1, 1, 0, 0, 1], [0.4, 0.1, 0.2, 0.5, 0.3])
+    assert means(pairs, "recall@3")["recall@3"] == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(("undefined", "value"), [("nan", math.nan), (0, 0.0), (1, 1.0)])
+def test_nothing_recommended_and_nothing_relevant(undefined, value):
+    predictions = [
+        Prediction("none recommended", "a", 4.0, 3.0, {}),
+        Prediction("none recommended", "b", 2.0, 1.0, {}),
+        Prediction("none relevant", "a", 3.0, 4.0, {}),
+        Prediction("none relevant", "b", 2.0, 1.0, {}),
+    ]
+    result = rm.evaluate(
+        rm.Pairs(predictions), metrics="rated_precision@2 rated_recall@2", undefined=undefined
+    )
+    assert result.user_ids.tolist() == ["none recommended", "none relevant"]
+    np.testing.assert_array_equal(result["rated_precision@2"], [value, 0])
+    np.testing.assert_array_equal(result["rated_recall@2"], [0, value])
+    assert result.skipped("rated_precision@2") == {Reason.NOTHING_RECOMMENDED.sentence: 1}
+    assert result.skipped("rated_recall@2") == {Reason.NO_RELEVANT.sentence: 1}
+
+
+# Cut-offs.
+
+
+def test_cutoffs_up_to_the_number_of_rows():
+    """Recall at all rows is 1 for any ranking: it is asked for all the same, and not beyond."""
+    pairs = rm.Pairs.of([1, 0, 1], [3, 2, 1])
+    assert means(pairs, "recall@3 precision@3 hit@3 tprecision@3") == {
+        "recall@3": 1.0,
+        "precision@3": pytest.approx(2 / 3),
+        "hit@3": 1.0,
+        "tprecision@3": 1.0,
+    }
+    for name in ("recall@4", "rr@2 ndcg@4"):
+        with pytest.raises(ValueError, match=r"cut-off of \w+@4 is above the number of rows"):
+            means(pairs, name)
+    predictions = rm.Pairs(pl.DataFrame(EXAMPLE), threshold=3.5)
+    with pytest.raises(ValueError, match=r"more than 6\. Hint: ask for @6 at most"):
+        means(predictions, "rated_recall@7")
+
+
+def test_users_with_fewer_rows_than_the_cutoff():
+    pairs = rm.Pairs.of([1, 0, 0, 1, 0], [1, 2, 3, 2, 1], groups=["a", "a", "a", "b", "b"])
+    result = rm.evaluate(pairs, metrics="precision@3 recall@3")
+    np.testing.assert_allclose(result["precision@3"], [1 / 3, 1 / 3])
+    assert result.counts["users_below_cutoff"] == 1
+    assert "users with fewer rows than a cut-off (the missing places are misses): 1" in str(result)
+
+
+# What rows are.
+
+
+def test_the_order_of_rows_makes_no_difference():
+    rng = np.random.default_rng(0)
+    n = 60
+    frame = pl.DataFrame(
+        {
+            "user": rng.integers(0, 4, n),
+            "item": rng.integers(0, 12, n),  # some pairs repeat
+            "rating": rng.integers(1, 6, n),
+            "est": rng.integers(2, 10, n) / 2,
+        }
+    )
+    asked = f"{PREDICTED} ndcg@3 ap rr roc_auc"
+    for ties in RULES:
+        once, again = (
+            rm.evaluate(rm.Pairs(rows, threshold=3), metrics=asked, ties=ties)
+            for rows in (frame, frame.sample(fraction=1, shuffle=True, seed=1))
+        )
+        for name in once.values:
+            assert once[name].tobytes() == again[name].tobytes(), (ties, name)
+        assert once.inputs == again.inputs
+        assert once.over_rows == again.over_rows
+
+
+def test_duplicate_rows_stay():
+    frame = pl.DataFrame(
+        {"user": [1] * 4, "item": [7, 7, 8, 9], "score": [3, 2, 1, 0], "relevant": [1, 1, 0, 1]}
+    )
+    result = rm.evaluate(rm.Pairs(frame), metrics="recall@2 precision@3")
+    np.testing.assert_allclose([result["recall@2"], result["precision@3"]], 2 / 3)
+    assert result.n_candidates.tolist() == [4]
+    assert result.n_relevant.tolist() == [3]
+
+
+def test_rows_without_truth_are_left_out_and_counted():
+    rows = [
+        Prediction("u", 1, 4, 3.9, {}),
+        Prediction("u", 2, None, 5.0, {}),
+        Prediction("u", 3, math.nan, 5.0, {}),
+        Prediction("u", 4, 3, 1.0, {}),
+        Prediction("v", 5, None, 5.0, {}),
+    ]
+    result = rm.evaluate(rm.Pairs(rows), metrics="rated_precision@2 mae rr")
+    assert result.counts["rows_without_truth"] == 3
+    assert "without a true rating or relevance (left out): 3" in str(result)
+    assert result.n_candidates.tolist() == [2, 0]
+    np.testing.assert_allclose(result["mae"], [(0.1 + 2) / 2, np.nan])
+    np.testing.assert_array_equal(result["rated_precision@2"], [1, np.nan])
+    assert result.skipped("mae") == {Reason.NO_RATINGS.sentence: 1}
+    assert result.skipped("rr") == {Reason.NO_RELEVANT.sentence: 1}
+
+
+def test_missing_scores_follow_the_rule_for_nan():
+    frame = pl.DataFrame(
+        {
+            "user": ["a"] * 3 + ["b"] * 3,
+            "item": list("xyz") * 2,
+            "score": [None, 2.0, 1.0, 6.0, 5.0, 4.0],
+            "rating": [5, 4, 1, 1, 5, 4],
+        }
+    )
+    pairs = rm.Pairs(frame, threshold=4)
+    asked = "rr rated_precision@1,2 mae"
+    result = rm.evaluate(pairs, metrics=asked)
+    for name in result.values:
+        assert np.isnan(result[name]).tolist() == [True, False], name
+        assert result.reasons[name][0] == Reason.NAN_SCORE
+    first = rm.evaluate(pairs, metrics=asked, nan_scores="first")
+    last = rm.evaluate(pairs, metrics=asked, nan_scores="last")
+    assert (first["rr"][0], last["rr"][0]) == (1, 1)
+    np.testing.assert_array_equal(first["rated_precision@1,2"][0], [1, 1])
+    assert last.reasons["rated_precision@1"][0] == Reason.NOTHING_RECOMMENDED
+    # There is no error of a prediction that does not exist.
+    assert first.reasons["mae"][0] == last.reasons["mae"][0] == Reason.NAN_SCORE
+
+
+def test_infinite_scores():
+    pairs = rm.Pairs.of([1, 0, 1, 0], [math.inf, 1, -math.inf, 1], groups=[0, 0, 1, 1])
+    result = rm.evaluate(pairs, metrics="rr")
+    assert result.reasons["rr"].tolist() == [Reason.INFINITE_SCORE, Reason.DEFINED]
+    assert result["rr"][1] == 1 / 2
+
+
+def test_constant_scores():
+    pairs = rm.Pairs.of([1, 0, 0], [2, 2, 2])
+    assert rm.evaluate(pairs, metrics="rr").reasons["rr"] == Reason.CONSTANT_SCORES
+    assert means(pairs, "rr", constant_scores="ties")["rr"] == pytest.approx(11 / 18)
+
+
+@pytest.mark.parametrize("ties", RULES)
+def test_equal_scores_follow_the_rule_for_ties(ties):
+    frame = pl.DataFrame(
+        {
+            "user": [0] * 5,
+            "item": list("abcde"),
+            "score": [9, 5, 5, 5, 1],
+            "relevance": [0, 0, 1, 0, 0],
+        }
+    )
+    rr = means(rm.Pairs(frame), "rr", ties=ties)["rr"]
+    assert rr == pytest.approx(
+        {
+            "expected": (1 / 2 + 1 / 3 + 1 / 4) / 3,
+            "optimistic": 1 / 2,
+            "pessimistic": 1 / 4,
+            "item": 1 / 3,
+            "item_desc": 1 / 3,
+            "random": rr,
+        }[ties]
+    )
+    assert 1 / 4 <= rr <= 1 / 2
+
+
+# What is relevant.
+
+
+def test_relevant_from_one_by_default():
+    pairs = rm.Pairs.of([0.5, 2, 1], [3, 2, 1])
+    result = rm.evaluate(pairs, metrics="rr ndcg@3")
+    assert result.n_relevant.tolist() == [2]
+    assert result["rr"] == [1 / 2]
+    assert rm.evaluate(pairs, metrics="rr", relevant_from=2)["rr"] == [1 / 2]
+    assert rm.evaluate(rm.Pairs.of([0.5, 2, 1], [3, 2, 1], threshold=2), metrics="rr")["rr"] == [
+        1 / 2
+    ]
+
+
+def test_thresholds():
+    frame = pl.DataFrame(
+        {
+            "user": ["a"] * 4 + ["b"] * 4,
+            "item": list("wxyz") * 2,
+            "rating": [5, 4, 3, 2, 5, 4, 3, 3],
+            "est": [4.5, 4.0, 3.8, 1.0, 3.0, 3.9, 2.0, 1.0],
+        }
+    )
+    asked = "rated_precision@4 rated_recall@4"
+
+    def found(threshold=None, **rules):
+        result = rm.evaluate(rm.Pairs(frame, threshold=threshold), metrics=asked, **rules)
+        return np.column_stack(list(result.values.values())).tolist()
+
+    np.testing.assert_array_equal(found(threshold=4), [[1, 1], [np.nan, 0]])
+    # a: from 3.5; b: from 3.75.
+    assert found(threshold="user_mean") == [[2 / 3, 1], [1, 1 / 2]]
+    assert found(threshold={"b": 3.75, "a": 3.5, "c": 1}) == found(threshold="user_mean")
+    np.testing.assert_array_equal(found(relevant_from=4), found(threshold=4))
+    with pytest.raises(rm.InputError, match=r"Both threshold= of Pairs and relevant_from=4 say"):
+        found(threshold=4, relevant_from=4)
+    with pytest.raises(rm.InputError, match=r"'rated_precision@4' needs to know.*threshold=3\.5"):
+        found()
+    with pytest.raises(rm.InputError, match="no entry for 1 of the 2 users, such as 'b'"):
+        found(threshold={"a": 3})
+    with pytest.raises(rm.InputTypeError, match="threshold='mean' must be a number"):
+        found(threshold="mean")
+    with pytest.raises(rm.InputTypeError, match="the threshold of user 'a'=None must be"):
+        found(threshold={"a": None, "b": 1})
+    with pytest.raises(rm.InputError, match="must be a finite number"):
+        found(threshold=math.nan)
+
+
+def test_the_mean_of_equal_ratings_is_not_above_them():
+    ratings = np.repeat([3.3, 0.7, 1.1], 3)
+    predictions = [Prediction(i // 3, i, r, r, {}) for i, r in enumerate(ratings)]
+    result = rm.evaluate(
+        rm.Pairs(predictions, threshold="user_mean"), metrics="rated_precision@3 rated_recall@3"
+    )
+    np.testing.assert_array_equal(result["rated_recall@3"], [1, 1, 1])
+
+
+def test_surprise_predictions():
+    """As the code in Surprise's FAQ computes them, threshold 3.5, undefined 0."""
+    rng = np.random.default_rng(5)
+    predictions = [
+        Prediction(str(user), str(item), float(rng.integers(1, 6)), float(est), {})
+        for user in range(40)
+        for item, est in enumerate(rng.permutation(9)[: rng.integers(2, 9)] / 2 + 1)
+    ]
+    rng.shuffle(predictions)
+    predictions = [Prediction(*row) for row in predictions]
+    k = 4
+    result = rm.evaluate(
+        rm.Pairs(predictions), metrics=f"rated_precision@{k} rated_recall@{k}", undefined=0
+    )
+    by_user = collections.defaultdict(list)
+    for uid, _, true, est, _ in predictions:
+        by_user[uid].append((float(est), float(true)))
+    for place, uid in enumerate(result.user_ids):
+        rows = sorted(by_user[uid], key=lambda row: row[0], reverse=True)
+        relevant = sum(true >= 3.5 for _, true in rows)
+        recommended = sum(est >= 3.5 for est, _ in rows[:k])
+        both = sum(true >= 3.5 and est >= 3.5 for est, true in rows[:k])
+        assert result[f"rated_precision@{k}"][place] == (both / recommended if recommended else 0)
+        assert result[f"rated_recall@{k}"][place] == (both / relevant if relevant else 0)
+
+
+@pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
+def test_tied_predictions(ties):
+    """Over all orders of the tied rows."""
+    est, true = np.array([4, 4, 4, 4, 3, 3]), np.array([5, 1, 4, 1, 5, 1])
+    precision, recall = [], []
+    for order in itertools.permutations(range(6)):
+        if (np.diff(est[list(order)]) <= 0).all():
+            both = (true[list(order)][:3] >= 3.5).sum()
+            precision.append(both / 3)
+            recall.append(both / 3)
+    best = {"expected": np.mean, "optimistic": np.max, "pessimistic": np.min}[ties]
+    predictions = [
+        Prediction(0, i, t, e, {}) for i, (e, t) in enumerate(zip(est, true, strict=True))
+    ]
+    found = means(rm.Pairs(predictions), "rated_precision@3 rated_recall@3", ties=ties)
+    assert list(found.values()) == pytest.approx([best(precision), best(recall)])
+
+
+# Frames.
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_frames(kind):
+    data = {
+        "user_id": ["b", "a", "b", "a", "b"],
+        "movieId": [2, 2, 1, 1, 3],
+        "rating": [5, 3, 1, 4, 4],
+        "prediction": [4.0, 3.0, 2.0, 3.5, 1.5],
+        "other": [0] * 5,
+    }
+    result = rm.evaluate(
+        rm.Pairs(FRAMES[kind](data), threshold=3.5),
+        metrics="rated_precision@2 rated_recall@2 rmse precision@2",
+    )
+    assert result.user_ids.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(result["rated_precision@2"], [1, 1])
+    np.testing.assert_array_equal(result["rated_recall@2"], [1, 1 / 2])
+    np.testing.assert_allclose(result["rmse"], [np.sqrt(0.25 / 2), np.sqrt((1 + 1 + 2.5**2) / 3)])
+    assert result.inputs["source"]["description"] == (
+        "Pairs: 5 rows, 2 users, 3 items, true ratings, relevant from 3.5"
+    )
+
+
+def test_columns_by_name_and_booleans():
+    frame = pl.DataFrame({"q": [1, 1], "a": [0.5, 0.7], "b": [True, False], "c": [True, True]})
+    pairs = rm.Pairs(frame, user="q", score="a", relevance="b")
+    assert means(pairs, "rr") == {"rr": 0.5}
+    assert rm.Pairs(frame, user="q", score="a", relevance="c").test().values.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "error", "says"),
+    [
+        ("user item score", {}, None, ""),
+        ("user score relevance", {}, None, ""),
+        ("item score relevance", {}, rm.ColumnError, "No column has a common name for users"),
+        ("user item relevance", {}, rm.ColumnError, "common name for scores.*pass score="),
+        ("user item score est rating", {}, rm.ColumnError, "Several columns could hold the scores"),
+        ("user item score relevance rating", {}, rm.InputError, "two truths. Hint: name the one"),
+        ("user item score relevance rating", {"rating": "rating"}, None, ""),
+        ("user item score relevance rating", {"rating": False}, None, ""),
+        (
+            "user item score rating relevance",
+            {"rating": "rating", "relevance": "relevance"},
+            rm.InputError,
+            "two truths",
+        ),
+        ("user item score", {"rating": "score"}, rm.ColumnError, "common name for scores"),
+        (
+            "user item score",
+            {"rating": "score", "score": "score"},
+            rm.ColumnError,
+            "'score' is named by score= and another option",
+        ),
+        ("user item score", {"score": "sore"}, rm.ColumnError, "Did you mean 'score'"),
+        ("user item score", {"score": False}, rm.InputTypeError, "score= must be the name"),
+    ],
+)
+def test_which_columns(names, options, error, says):
+    frame = pl.DataFrame({name: [1] for name in names.split()})
+    if error is None:
+        rm.Pairs(frame, **options)
+    else:
+        with pytest.raises(error, match=says):
+            rm.Pairs(frame, **options)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "says"),
+    [
+        (lambda: rm.Pairs.of([1, 0], [1, 2, 3]), ValueError, "relevance 2, scores 3"),
+        (lambda: rm.Pairs.of([1, 0], [1, 2], [0]), ValueError, "scores 2, groups 1"),
+        (lambda: rm.Pairs.of([[1, 0]], [[1, 2]]), rm.InputError, "must have one dimension"),
+        (lambda: rm.Pairs.of(["a"], [1]), rm.InputTypeError, "relevance must be numbers"),
+        (lambda: rm.Pairs.of([], []), rm.InputError, "Pairs has no rows"),
+        (lambda: rm.Pairs.of([math.nan], [1]), rm.InputError, "None of the 1 rows .* has a true"),
+        (lambda: rm.Pairs.of([1, 2], [1, 2], threshold={0: 1}), rm.InputError, "pass groups="),
+        (lambda: rm.Pairs([]), rm.InputTypeError, "cannot be read from list"),
+        (lambda: rm.Pairs([(1, 2, 3)]), rm.InputTypeError, "Surprise's list of predictions"),
+        (
+            lambda: rm.Pairs([Prediction(1, 2, 3, 4, {}), (1, 2, 3)]),
+            rm.InputTypeError,
+            "Not all of the 2 rows are predictions",
+        ),
+        (
+            lambda: rm.Pairs([Prediction(1, 2, 3, 4, {})], user="uid"),
+            rm.InputError,
+            "user= does not apply to Surprise's predictions",
+        ),
+        (
+            lambda: rm.Pairs(pl.DataFrame({"user": [1], "item": [1], "score": [1]}), threshold=2),
+            rm.InputError,
+            "there is none beside the scores",
+        ),
+    ],
+)
+def test_what_does_not_fit(make, error, says):
+    with pytest.raises(error, match=says):
+        make()
+
+
+# With test and train.
+
+
+def test_a_test_is_needed_once():
+    frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "score": [1, 2], "relevance": [1, 0]})
+    with pytest.raises(rm.InputError, match=r"test was given, but the source .* brings the truth"):
+        rm.evaluate(rm.Pairs(frame), {1: [1]})
+    bare = rm.Pairs(frame, relevance=False)
+    assert rm.evaluate(bare, {1: [1]}, metrics="rr")["rr"] == [1 / 2]
+    with pytest.raises(rm.InputError, match="There is no test, and the source"):
+        rm.evaluate(bare)
+    with pytest.raises(rm.InputError, match="There is no test"):
+        rm.evaluate(rm.Scores(np.eye(2)))
+
+
+def test_training_items_are_no_candidates():
+    frame = pl.DataFrame(
+        {
+            "user": ["a", "a", "a", "b", "b", "b"],
+            "item": [1, 2, 3, 1, 2, 3],
+            "score": [3, 2, 1, 3, 2, 1],
+            "relevance": [1, 0, 1, 1, 0, 0],
+        }
+    )
+    result = rm.evaluate(rm.Pairs(frame), train={"a": [1, 9]}, metrics="rr")
+    assert result["rr"].tolist() == [1 / 2, 1]
+    assert result.n_candidates.tolist() == [2, 3]
+    assert result.n_excluded.tolist() == [1, 0]
+    assert result.counts["train_test_overlap"] == 1
+    with pytest.raises(rm.InputError, match=r"these Pairs have none\. Hint: pass item="):
+        rm.evaluate(rm.Pairs(frame, item=False), train={"a": [1]})
+
+
+def test_what_is_no_candidate_is_a_miss():
+    frame = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "score": [1, 2, 3]})
+    result = rm.evaluate(rm.Pairs(frame), {1: [1, 7], 3: [1], 2: [2]}, metrics="recall@2 rr")
+    assert result.counts["relevant_not_candidates"] == 3
+    assert result.counts["users_unknown"] == 1
+    np.testing.assert_array_equal(result["rr"], [1 / 2, np.nan, 0])  # one candidate is too few
+    assert result["recall@2"][0] == 1 / 2
+    twice = pl.concat([frame, frame])
+    with pytest.raises(rm.InputError, match="3 of the 6 rows of Pairs repeat a pair"):
+        rm.evaluate(rm.Pairs(twice), {1: [1]})
+
+
+# Sources without ratings.
+
+
+@pytest.mark.parametrize("metric", reading("ratings"))
+def test_a_source_without_ratings(metric):
+    cutoff = "" if reading("ratings")[metric].cutoff == "none" else "@2"
+    for source, test in (
+        (rm.Factors(np.eye(2), np.eye(2)), np.eye(2)),
+        (rm.Pairs.of([1, 0], [2, 1]), None),
+    ):
+        says = rf"'{metric}{cutoff}' reads predicted and true .*\({type(source).__name__}: "
+        with pytest.raises(rm.InputError, match=says):
+            rm.evaluate(source, test, metrics=f"ndcg@1 {metric}{cutoff}")

@@ -1,0 +1,70 @@
+"""``recometer metrics``: the registry, for people."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from recometer.cli._app import app
+from recometer.cli.metrics import complete_metrics
+from recometer.metrics.registry import METRICS
+
+
+def metrics(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(app, ["metrics", *arguments], env=environment)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_every_metric_is_listed_with_its_formula() -> None:
+    result = metrics()
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    for definition in METRICS.values():
+        pattern = {"required": "@k", "optional": "[@k]", "none": ""}[definition.cutoff]
+        (line,) = [line for line in lines if line.split("  ")[0] == definition.name + pattern]
+        assert definition.title in line
+        assert line.endswith(definition.formula)
+
+
+def test_on_a_terminal_the_list_fits_its_width() -> None:
+    result = metrics(FORCE_COLOR="1", NO_COLOR="1", COLUMNS="70", TERM="xterm")
+    assert result.exit_code == 0
+    text = re.sub(r"\x1b\[[0-9;]*m", "", result.stdout)
+    assert max(map(len, text.splitlines())) <= 70
+    assert "ndcg[@k]" in text
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_each_metric_is_explained(name: str) -> None:
+    result = metrics(name)
+    definition = METRICS[name]
+    assert result.exit_code == 0
+    text = one_line(result.stdout)
+    for part in (definition.title, definition.formula, definition.source):
+        assert one_line(part) in text
+    assert "References" not in text
+    assert "`" not in text
+    assert (f"{name}@10" in text) == (definition.cutoff != "none")
+
+
+def test_a_cut_off_makes_no_difference() -> None:
+    assert metrics("ndcg@10").stdout == metrics("ndcg").stdout
+
+
+def test_a_wrong_name_gets_a_suggestion() -> None:
+    result = metrics("ngcd")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(
+        "Error: There is no metric 'ngcd'. Hint: Did you mean 'ndcg'? Known: "
+    )
+
+
+def test_completion_of_the_last_name_of_a_list() -> None:
+    assert complete_metrics("nd") == ["ndcg"]
+    assert complete_metrics("recall@10 nd") == ["recall@10 ndcg"]
+    assert set(complete_metrics("")) == set(METRICS)

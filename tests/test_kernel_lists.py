@@ -1,0 +1,82 @@
+"""The native functions for lists against their twins in NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recometer import _kernel
+from recometer._kernel import reference
+
+SPECIAL = [np.nan, np.inf, -np.inf]
+
+
+def ragged(rng, n_users, n_items, most):
+    """Distinct ascending items per user."""
+    rows = [
+        np.sort(rng.choice(n_items, min(int(rng.integers(0, most + 1)), n_items), replace=False))
+        for _ in range(n_users)
+    ]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return indptr, np.concatenate([*rows, []]).astype(np.int32)
+
+
+def run(rank_lists, problem):
+    (lists, n_items, excluded, judged, order, nan_rule), n_users = problem
+    counts = [np.full(len(judged[1]), -9, np.int64) for _ in range(3)]
+    flags = np.zeros(n_users, np.uint32)
+    users = [np.full(n_users, -9, np.int64) for _ in range(4)]
+    rank_lists(*lists, n_items, *excluded, *judged, order, nan_rule, *counts, flags, *users)
+    return [*counts, flags, *users]
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    scored=st.sampled_from(["no", "few", "many", "special"]),
+    input_order=st.booleans(),
+    nan_rule=st.sampled_from([0, 1, 2]),
+)
+@settings(max_examples=300)
+def test_rank_lists(seed, scored, input_order, nan_rule):
+    rng = np.random.default_rng(seed)
+    n_users, n_items = int(rng.integers(1, 5)), int(rng.integers(1, 12))
+    lengths = rng.integers(0, 14, n_users)
+    end = np.cumsum(lengths).astype(np.int64)
+    items = rng.integers(-1, n_items, end[-1]).astype(np.int32)
+    scores = None
+    if scored != "no":
+        scores = rng.integers(0, 3 if scored == "few" else 9, end[-1]).astype(np.float64)
+    if scored == "special":
+        odd = rng.random(end[-1]) < 0.3
+        scores[odd] = rng.choice(SPECIAL, int(odd.sum()))
+    judged = ragged(rng, n_users, n_items, 5)
+    judged[1][rng.random(len(judged[1])) < 0.1] = -1
+    lists = (items, scores, end - lengths, end)
+    problem = (lists, n_items, ragged(rng, n_users, n_items, 3), judged, input_order, nan_rule)
+    native, slow = (run(f, (problem, n_users)) for f in (_kernel.rank_lists, reference.rank_lists))
+    for found, expected in zip(native, slow, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@given(seed=st.integers(0, 2**32), scored=st.booleans())
+def test_group_lists(seed, scored):
+    rng = np.random.default_rng(seed)
+    n_lists, n = int(rng.integers(1, 5)), int(rng.integers(0, 20))
+    rows = rng.integers(0, n_lists, n).astype(np.int32)
+    items = rng.integers(0, 99, n).astype(np.int32)
+    scores = rng.random(n) if scored else None
+    results = []
+    for function in (_kernel.group_lists, reference.group_lists):
+        out = np.zeros(n_lists + 1, np.int64), np.empty_like(items)
+        sorted_scores = np.empty(n) if scored else None
+        assert function(rows, items, scores, *out, sorted_scores)
+        results.append((*out, sorted_scores))
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("function", [_kernel.group_lists, reference.group_lists])
+@pytest.mark.parametrize("wrong", [-1, 2])
+def test_group_lists_without_such_a_list(function, wrong):
+    rows = np.array([0, wrong], np.int32)
+    assert not function(rows, rows.copy(), None, np.zeros(3, np.int64), rows.copy(), None)

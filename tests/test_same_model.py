@@ -1,0 +1,66 @@
+"""The same model through every kind of source gives the same values."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.metrics import reading
+from recometer.metrics.undefined import Reason
+
+RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
+
+
+@st.composite
+def problems(draw):
+    """Whole-number scores with many ties, graded test, training items."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shape = draw(st.integers(1, 4)), draw(st.integers(2, 8))
+    scores = rng.integers(-3, draw(st.sampled_from([-1, 2, 40])), shape).astype(np.float64)
+    test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4, shape), 0)
+    test[0, 0] = 1
+    train = rng.random(shape) > draw(st.sampled_from([0.7, 1.0]))
+    train[:, -1] = False  # one candidate at least
+    return scores, test, train
+
+
+@pytest.mark.parametrize("ties", RULES)
+@given(problem=problems())
+def test_all_sources_agree(ties, problem):
+    scores, test, train = problem
+    n_users, n_items = scores.shape
+    ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
+    test, train = (rm.Interactions.of(data, **ids) for data in (test, train))
+    users, items = np.indices(scores.shape).reshape(2, -1)
+    rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})
+    # Of Pairs cut-offs may reach the number of candidates, but not exceed it.
+    most = n_items - np.diff(train.indptr).min()
+    asked = []
+    for name, each in reading("ranks").items():
+        asked += [f"{name}@1..{most}"] if each.cutoff != "none" else []
+        asked += [name] if each.cutoff != "required" else []
+
+    def evaluated(source, test=test, **more):
+        return rm.evaluate(source, test, train=train, metrics=asked, ties=ties, **more)
+
+    expected = evaluated(rm.Scores(scores, **ids))
+    same(evaluated(rm.Factors(scores, np.eye(n_items), **ids)), expected)
+    same(evaluated(rm.Lists(rows), catalogue=n_items), expected)
+    same(evaluated(rm.Pairs(rows)), expected, rule_5_off=True)
+    if ties != "random":  # a draw reads which items were judged
+        truth = test.to_csr().toarray()[users, items]
+        beside = rm.Pairs(rows.with_columns(relevance=truth))
+        same(evaluated(beside, None), expected, rule_5_off=True)
+
+
+def same(result, expected, rule_5_off=False):
+    """The same values; Pairs have some where the cut-off takes all candidates."""
+    for name, values in expected.values.items():
+        there = np.ones(len(values), bool)
+        if rule_5_off:
+            there = expected.reasons[name] != Reason.CUTOFF_TOO_DEEP
+        np.testing.assert_array_equal(result[name][there], values[there], err_msg=name)
