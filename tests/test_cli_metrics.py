@@ -60,7 +60,7 @@ def test_a_wrong_name_gets_a_suggestion() -> None:
     result = metrics("ngcd")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith(
-        "Error: There is no metric 'ngcd'. Hint: Did you mean 'ndcg'? Known: "
+        "Error: There is no metric 'ngcd'. Hint: Did you mean 'ndcg' or 'ncrr'? Known: "
     )
 
 

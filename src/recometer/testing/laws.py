@@ -276,7 +276,7 @@ def _holds(metrics: Sequence[Metric], what: Bool) -> None:
     """Check what holds, [n_users, n_metrics], and name the metrics that break it."""
     columns = zip(metrics, what.T, strict=True)
     broken = [str(metric) for metric, column in columns if not column.all()]
-    assert not broken
+    assert not broken, f"The law does not hold for {', '.join(broken)}."
 
 
 def _direction(metrics: Iterable[Metric]) -> Float64:
