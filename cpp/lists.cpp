@@ -8,179 +8,130 @@
 namespace recometer {
 namespace {
 
-constexpr std::int32_t kExcluded = -1;
-constexpr std::int32_t kReplaced = -1;  // an entry whose item came again with a better score
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// A judged item that is in the list.
-struct Hit {
-    double score;
-    std::size_t entry;     // which of the kept entries it is
-    std::int64_t judged;   // its row among the judged items
-    std::size_t group{0};  // hits with the same score are one group
-};
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // compares with no score
 
 class Ranker {
  public:
     explicit Ranker(const RankLists& problem) : p(problem), mark(problem.n_items, 0) {}
 
     void rank(std::size_t user) {
-        const Ragged& excluded = p.excluded;
-        for (auto j = excluded.indptr[user]; j < excluded.indptr[user + 1]; ++j) {
-            if (excluded.items[j] >= 0) mark[index(excluded.items[j])] = kExcluded;
+        // Marks of earlier users lie below `base`, so that nothing has to be wiped out.
+        const std::int64_t length = p.lists.end[user] - p.lists.begin[user];
+        if (base > std::numeric_limits<std::int32_t>::max() - length - 1) {
+            std::fill(mark.begin(), mark.end(), 0);
+            base = 1;
         }
-        read(user);
-        if (p.lists.scores) {
-            compare(user);
-        } else {
-            for (auto j = p.judged.indptr[user]; j < p.judged.indptr[user + 1]; ++j) {
-                const std::int32_t place = place_of(p.judged.items[j]);
-                p.above[j] = place > 0 ? place - 1 : -1;
-                p.tied[j] = p.before[j] = 0;
-            }
+        for (auto j = p.excluded.indptr[user]; j < p.excluded.indptr[user + 1]; ++j) {
+            if (p.excluded.items[j] >= 0) mark[index(p.excluded.items[j])] = base;
         }
-        for (auto j = p.lists.begin[user]; j < p.lists.end[user]; ++j) {
-            if (p.lists.items[j] >= 0) mark[index(p.lists.items[j])] = 0;
+        const std::int32_t places = p.lists.scores ? read_scored(user) : read(user);
+        for (auto j = p.judged.indptr[user]; j < p.judged.indptr[user + 1]; ++j) {
+            const std::int32_t item = p.judged.items[j];
+            const std::int32_t place = item < 0 ? 0 : mark[index(item)] - base;
+            p.above[j] = place > 0 ? place - 1 : -1;
+            p.tied[j] = p.before[j] = 0;
+            if (place > 0 && p.lists.scores) compare(j, index(place - 1));
         }
-        for (auto j = excluded.indptr[user]; j < excluded.indptr[user + 1]; ++j) {
-            if (excluded.items[j] >= 0) mark[index(excluded.items[j])] = 0;
-        }
+        base += places + 1;
     }
 
  private:
     static std::size_t index(std::int32_t item) { return static_cast<std::size_t>(item); }
 
-    std::int32_t place_of(std::int32_t item) const { return item < 0 ? 0 : mark[index(item)]; }
-
-    /// Keep what counts of a list; mark[item] becomes the number of its entry, from 1 on.
-    void read(std::size_t user) {
-        const Lists& lists = p.lists;
-        std::int32_t place = 0;
-        std::int64_t given = 0, removed = 0, repeated = 0;
-        items.clear();
-        scores.clear();
-        for (auto j = lists.begin[user]; j < lists.end[user]; ++j) {
-            const std::int32_t item = lists.items[j];
+    /// Mark each item with its place, from 1 on, over `base`; return the last.
+    std::int32_t read(std::size_t user) {
+        std::int32_t last = base;
+        std::int64_t given = 0, removed = 0;
+        for (auto j = p.lists.begin[user]; j < p.lists.end[user]; ++j) {
+            const std::int32_t item = p.lists.items[j];
             if (item < 0) continue;
             ++given;
             std::int32_t& known = mark[index(item)];
-            if (known == kExcluded) {
+            if (known < base) {
+                known = ++last;
+            } else if (known == base) {
                 ++removed;
-                continue;
-            }
-            double score = 0;
-            if (lists.scores) {
-                score = lists.scores[j];
-                if (score == -kInfinity) continue;
-                if (score == kInfinity) p.flags[user] |= kInfiniteScore;
-                if (std::isnan(score)) {
-                    if (p.nan_rule == NanRule::kUndefined) {
-                        p.flags[user] |= kNanScore;
-                        continue;
-                    }
-                    score = p.nan_rule == NanRule::kFirst ? kInfinity : -kInfinity;
-                }
-            }
-            if (known > 0) {
-                ++repeated;
-                if (!lists.scores || score <= scores[index(known - 1)]) continue;
-                items[index(known - 1)] = kReplaced;
-            }
-            known = ++place;
-            if (lists.scores) {
-                items.push_back(item);
-                scores.push_back(score);
             }
         }
         p.given[user] = given;
         p.removed[user] = removed;
-        p.repeated[user] = repeated;
-        p.listed[user] =
-            lists.scores ? place - std::count(items.begin(), items.end(), kReplaced) : place;
+        p.listed[user] = last - base;
+        p.repeated[user] = given - removed - p.listed[user];
+        return last - base;
     }
 
-    void compare(std::size_t user) {
-        hits.clear();
-        for (auto j = p.judged.indptr[user]; j < p.judged.indptr[user + 1]; ++j) {
-            const std::int32_t place = place_of(p.judged.items[j]);
-            p.above[j] = -1;
-            p.tied[j] = p.before[j] = 0;
-            if (place > 0) hits.push_back({scores[index(place - 1)], index(place - 1), j});
+    /// The same with scores: places are those in `items` and `scores`, in the order given.
+    std::int32_t read_scored(std::size_t user) {
+        std::int32_t last = base;
+        std::int64_t given = 0, removed = 0, repeated = 0, replaced = 0;
+        items.clear();
+        scores.clear();
+        for (auto j = p.lists.begin[user]; j < p.lists.end[user]; ++j) {
+            const std::int32_t item = p.lists.items[j];
+            if (item < 0) continue;
+            ++given;
+            std::int32_t& known = mark[index(item)];
+            if (known == base) {
+                ++removed;
+                continue;
+            }
+            double score = p.lists.scores[j];
+            if (!std::isfinite(score)) {
+                if (score == -kInfinity) continue;
+                if (score == kInfinity) {
+                    p.flags[user] |= kInfiniteScore;
+                } else if (p.nan_rule == NanRule::kUndefined) {
+                    p.flags[user] |= kNanScore;
+                    continue;
+                } else {
+                    score = p.nan_rule == NanRule::kFirst ? kInfinity : -kInfinity;
+                }
+            }
+            if (known > base) {
+                ++repeated;
+                double& kept = scores[index(known - base - 1)];
+                if (score <= kept) continue;
+                kept = kNothing;
+                ++replaced;
+            }
+            known = ++last;
+            items.push_back(item);
+            scores.push_back(score);
         }
-        if (hits.empty()) return;
-        std::sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
-            return a.score > b.score || (a.score == b.score && a.entry < b.entry);
-        });
-        levels.clear();
-        for (Hit& hit : hits) {
-            if (levels.empty() || levels.back() != hit.score) levels.push_back(hit.score);
-            hit.group = levels.size() - 1;
+        p.given[user] = given;
+        p.removed[user] = removed;
+        p.listed[user] = last - base - replaced;
+        p.repeated[user] = repeated;
+        return last - base;
+    }
+
+    /// Count for a judged item, whose entry is known, by comparing its score with all.
+    void compare(std::int64_t judged, std::size_t entry) {
+        const double score = scores[entry];
+        const std::size_t n = scores.size();
+        std::int64_t higher = 0, equal = 0, before = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            higher += scores[i] > score;
+            equal += scores[i] == score;
         }
-        // How many entries lie between the level before and this one, and how many on it.
-        higher.assign(levels.size() + 1, 0);
-        equal.assign(levels.size(), 0);
-        group_of.resize(items.size());
-        for (std::size_t entry = 0; entry < items.size(); ++entry) {
-            group_of[entry] = levels.size();
-            if (items[entry] == kReplaced) continue;
-            const auto level = std::lower_bound(levels.begin(), levels.end(), scores[entry],
-                                                [](double a, double b) { return a > b; });
-            const auto group = static_cast<std::size_t>(level - levels.begin());
-            if (level != levels.end() && *level == scores[entry]) {
-                group_of[entry] = group;
-                ++equal[group];
-            } else {
-                ++higher[group];
+        if (equal > 1 && p.input_order) {
+            for (std::size_t i = 0; i < entry; ++i) before += scores[i] == score;
+        } else if (equal > 1) {
+            for (std::size_t i = 0; i < n; ++i) {
+                before += (scores[i] == score) & (items[i] < items[entry]);
             }
         }
-        std::int64_t above = 0;
-        bool any_tied = false;
-        for (std::size_t group = 0; group < levels.size(); ++group) {
-            above += higher[group];
-            higher[group] = above;
-            above += equal[group];
-            any_tied = any_tied || equal[group] > 1;
-        }
-        for (const Hit& hit : hits) {
-            p.above[hit.judged] = higher[hit.group];
-            p.tied[hit.judged] = equal[hit.group] - 1;
-        }
-        if (any_tied) order_ties();
-    }
-
-    /// Count the tied entries that come before each hit.
-    void order_ties() {
-        begins.assign(levels.size() + 1, 0);
-        for (std::size_t group = 0; group < levels.size(); ++group) {
-            begins[group + 1] = begins[group] + equal[group];
-        }
-        keys.resize(static_cast<std::size_t>(begins.back()));
-        for (std::size_t entry = 0; entry < items.size(); ++entry) {
-            if (group_of[entry] == levels.size()) continue;
-            keys[static_cast<std::size_t>(begins[group_of[entry]]++)] = key(entry);
-        }
-        for (std::size_t group = 0; group < levels.size(); ++group) {
-            // `begins` has moved on to the end of each group.
-            std::sort(keys.begin() + begins[group] - equal[group], keys.begin() + begins[group]);
-        }
-        for (const Hit& hit : hits) {
-            const auto end = keys.begin() + begins[hit.group], begin = end - equal[hit.group];
-            p.before[hit.judged] = std::lower_bound(begin, end, key(hit.entry)) - begin;
-        }
-    }
-
-    std::int64_t key(std::size_t entry) const {
-        return p.input_order ? static_cast<std::int64_t>(entry) : items[entry];
+        p.above[judged] = higher;
+        p.tied[judged] = equal - 1;
+        p.before[judged] = before;
     }
 
     const RankLists& p;
-    std::vector<std::int32_t> mark;  // per item: 0, kExcluded, or the number of its entry
+    std::int32_t base{1};
+    std::vector<std::int32_t> mark;  // per item: below `base` nothing, `base` a training item
     std::vector<std::int32_t> items;
     std::vector<double> scores;
-    std::vector<Hit> hits;
-    std::vector<double> levels;  // the distinct scores of the hits, best first
-    std::vector<std::int64_t> higher, equal, begins, keys;
-    std::vector<std::size_t> group_of;
 };
 
 }  // namespace
@@ -193,14 +144,15 @@ void rank_lists(const RankLists& problem) {
 bool group_lists(const std::int32_t* list, std::size_t n, std::size_t n_lists,
                  const std::int32_t* items, const double* scores, std::int64_t* indptr,
                  std::int32_t* sorted_items, double* sorted_scores) {
-    std::vector<std::int64_t> next(n_lists + 1, 0);
+    std::fill(indptr, indptr + n_lists + 1, 0);
     for (std::size_t row = 0; row < n; ++row) {
         const auto at = static_cast<std::size_t>(list[row]);
         if (at >= n_lists) return false;
-        ++next[at + 1];
+        ++indptr[at + 1];
     }
-    for (std::size_t at = 0; at < n_lists; ++at) next[at + 1] += next[at];
-    std::copy(next.begin(), next.end(), indptr);
+    for (std::size_t at = 0; at < n_lists; ++at) indptr[at + 1] += indptr[at];
+
+    std::vector<std::int64_t> next(indptr, indptr + n_lists);
     for (std::size_t row = 0; row < n; ++row) {
         const auto to = static_cast<std::size_t>(next[static_cast<std::size_t>(list[row])]++);
         sorted_items[to] = items[row];

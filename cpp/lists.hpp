@@ -1,8 +1,8 @@
 // Where judged items stand in lists that somebody else ranked.
 //
 // One pass over a user's list drops padding, training items and repeated items; a mark per item
-// then tells each judged item its place. Only lists with scores are compared, and only with the
-// scores of the judged items in them: nothing is sorted but these.
+// then tells each judged item its place. Where there are scores, that of each judged item is
+// compared with all others of its list; nothing is sorted.
 //
 // This header knows neither Python nor an instruction set.
 #pragma once

@@ -57,7 +57,7 @@ With the default rule `ties="expected"` a value is its exact mean over all order
 items (McSherry & Najork 2008), a finite sum for every metric (only `pr_auc(rule=distinct)` and
 `pr_auc(rule=trapezoid)` take a group of tied items as one step instead). The other rules:
 `"optimistic"`, `"pessimistic"`, `"random"` (drawn per user from `seed` and the user's id), `"item"`
-(lower id first) and `"item_desc"`.
+(lower id first), `"item_desc"`, and for lists `"input"` (as given).
 
 ## When a value is undefined
 
@@ -78,6 +78,8 @@ It is NaN, with the reason kept per user, and the mean is over the other users:
    they count as 0;
 8. {needs_candidates}: the number of candidates is unknown,
    or there is none.
+
+For [lists](lists.md), rules 4 to 6 need to know how many items there were (`catalogue=`).
 
 `undefined=0` (or another number) counts such users with that value instead.
 

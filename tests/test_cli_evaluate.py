@@ -8,8 +8,10 @@ import io
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import polars as pl
@@ -59,9 +61,30 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
         frame.write_parquet(f"{name}.parquet")
         frame.write_csv(f"{name}.csv")
         frame.write_csv(f"{name}.tsv", separator="\t")
+    _write_lists(users @ items.T)
     pathlib.Path("items.txt").write_text("".join(f"{i}\n" for i in range(30)), encoding="utf-8")
     pathlib.Path("users.txt").write_text("".join(f"{u}\n" for u in range(20)), encoding="utf-8")
     return tmp_path
+
+
+def _write_lists(scores: np.ndarray) -> None:
+    """Write the top 8 without the items of train: with scores, with ranks, and of fewer users."""
+    train = pl.read_parquet("train.parquet")
+    scores = scores.astype(np.float64)
+    scores[train["user_id"], train["movieId"]] = -np.inf
+    top = np.argsort(-scores, axis=1)[:, :8]
+    lists = pl.DataFrame(
+        {
+            "user_id": np.repeat(np.arange(20), 8),
+            "movieId": top.ravel(),
+            "prediction": np.take_along_axis(scores, top, axis=1).ravel(),
+            "rank": np.tile(np.arange(1, 9), 20),
+        }
+    )
+    lists.drop("rank").write_parquet("als.parquet")
+    lists.drop("prediction").sample(fraction=1, shuffle=True, seed=1).write_csv("ranked.csv")
+    lists.drop("rank").filter(pl.col("user_id") != 3).write_csv("fewer.csv")
+    lists.rename({"prediction": "points", "rank": "better"}).write_csv("odd.csv")
 
 
 BASIC = ("--test", "test.parquet", "--train", "train.parquet", "-m", METRICS)
@@ -315,6 +338,91 @@ def test_value_none_counts_every_row(folder) -> None:
     assert "value" not in result.stderr.splitlines()[0]
 
 
+# Lists
+
+LISTS = ("--test", "test.parquet", "--train", "train.parquet", "-m", "ndcg@5 recall@8 ap@8 rr@8")
+
+
+@pytest.mark.parametrize("path", ["als.parquet", "ranked.csv"])
+def test_lists_give_what_their_model_gives(folder, path: str) -> None:
+    found = means(evaluate(*LISTS, "--run", path, *MF, "--format", "json"))
+    assert list(found) == [path.partition(".")[0], "mf"]
+    assert found[path.partition(".")[0]] == pytest.approx(found["mf"], abs=1e-12)
+
+
+def test_columns_of_lists_are_said(folder) -> None:
+    result = evaluate(*LISTS, "--run", "als.parquet", "--run", "b=ranked.csv")
+    assert "als: als.parquet (user 'user_id', item 'movieId', score 'prediction')" in result.stderr
+    assert "b: ranked.csv (user 'user_id', item 'movieId', rank 'rank')" in result.stderr
+
+
+def test_columns_of_lists_are_given(folder) -> None:
+    expected_means = means(evaluate(*LISTS, "--run", "als.parquet", "--format", "json"))["als"]
+    for option in (("--score", "points"), ("--rank", "better")):
+        result = evaluate(
+            *LISTS, "--run", "a=odd.csv", "--run", "ranked.csv", *option, "-q", "--format", "json"
+        )
+        for found in means(result).values():
+            assert found == expected_means
+    # The worst first, which nobody would guess.
+    result = evaluate(*LISTS, "--run", "a=odd.csv", "--score", "better", "--format", "json")
+    assert means(result)["a"]["ndcg@5"] != expected_means["ndcg@5"]
+    assert "a: odd.csv (user 'user_id', item 'movieId', score 'better')" in result.stderr
+
+
+@pytest.mark.parametrize("path", ["als.parquet", "ranked.csv"])
+def test_lists_on_standard_input(folder, path: str) -> None:
+    by_name = means(evaluate(*LISTS, "--run", f"a={path}", "--format", "json"))
+    stdin = (folder / path).read_bytes()
+    result = evaluate(*LISTS, "--run", "a=-", "--format", "json", stdin=stdin)
+    assert means(result) == by_name
+    assert "a: standard input (user 'user_id', " in result.stderr
+    result = evaluate(*LISTS, "--run", "-", "--format", "json", stdin=stdin)
+    assert list(means(result)) == ["stdin"]
+
+
+def test_users_without_a_list_are_misses_unless_left_out(folder) -> None:
+    arguments = (*LISTS, "--run", "fewer.csv", "--format", "json")
+    whole = json.loads(evaluate(*LISTS, "--run", "als.parquet", "--format", "json").stdout)
+    users = whole["models"]["als"]["users"]
+    for option, counted in (((), users), (("--complete",), users), (("--no-complete",), users - 1)):
+        content = json.loads(evaluate(*arguments, *option).stdout)["models"]["fewer"]
+        assert content["metrics"]["rr@8"]["counted"] == counted
+        assert content["counts"]["users_unknown"] == 1
+
+
+def test_lists_are_cut(folder) -> None:
+    frame = pl.read_parquet("als.parquet")
+    frame.group_by("user_id", maintain_order=True).head(2).write_parquet("short.parquet")
+    arguments = ("--test", "test.parquet", "-m", "precision recall ap ndcg rr")
+    result = evaluate(*arguments, "--run", "als.parquet", "--depth", 2, "--format", "json")
+    short = evaluate(*arguments, "--run", "short.parquet", "--format", "json")
+    assert means(result)["als"] == means(short)["short"]
+    assert json.loads(result.stdout)["models"]["als"]["source"].endswith(", cut at 2")
+
+
+@pytest.mark.parametrize("catalogue", ["30", "items.txt", "ids.parquet"])
+def test_a_catalogue_lets_rules_apply_that_count_the_items(folder, catalogue: str) -> None:
+    pl.DataFrame({"movieId": np.arange(30)}).write_parquet("ids.parquet")
+    arguments = ("--test", "test.parquet", "--run", "als.parquet", "-m", "recall@8 recall@40")
+    result = evaluate(*arguments, "--format", "json")
+    assert means(result)["als"]["recall@40"] == means(result)["als"]["recall@8"]
+    result = evaluate(*arguments, "--catalogue", catalogue, "--format", "json")
+    assert means(result)["als"]["recall@40"] is None
+
+
+def test_several_models_say_what_was_settled_for_whom(folder) -> None:
+    result = evaluate(*LISTS, "--run", "fewer.csv", *MF, "--relevant-from", 2)
+    assert "users of test that the source does not know: 1 (fewer)" in result.stdout
+    assert "protocol: recometer relevant_from=2.0\n" in result.stdout
+
+
+def test_warnings_name_the_model(folder) -> None:
+    result = evaluate(*LISTS[:4], "-m", "recall@20", "--run", "als.parquet", *MF, "--quiet")
+    assert result.stderr.startswith("Warning: als: recall@20: the cut-off lies beyond every list")
+    assert len(result.stderr.splitlines()) == 1
+
+
 # Rules
 
 
@@ -350,7 +458,7 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
     (folder / "test.csv").write_text(doubled + doubled.splitlines()[1] + "\n", encoding="utf-8")
     result = evaluate("--test", "test.csv", *MF, "--quiet")
     assert result.exit_code == 0
-    assert result.stderr.startswith("Warning: 1 of ")
+    assert result.stderr.startswith("Warning: test: 1 of ")
 
 
 @pytest.mark.parametrize(
@@ -370,6 +478,13 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         ((*BASIC, *MF, "--format", "yaml"), "Invalid value for '--format'"),
         ((*BASIC, *MF, "--format-in", "csv"), "only goes with standard input"),
         (("--test", "-", "--train", "-", *MF), "can be read only once"),
+        (("--test", "-", "--run", "-"), "can be read only once"),
+        ((*BASIC, "--run", "als="), "'als=' names no file"),
+        ((*BASIC, "--run", "=als.csv"), "has no name before '='"),
+        ((*BASIC, "--run", "als.csv", "--run", "x/als.csv"), "two models are called 'als'"),
+        ((*BASIC, *MF, "--rank", "a", "--score", "b"), "name the one to rank by"),
+        ((*BASIC, *MF, "--depth", "0"), "Invalid value for '--depth'"),
+        ((*BASIC, *MF, "--complete", "--rule", "users=known"), "'users' is given twice"),
         ((*BASIC, *MF, "--threads", "0"), "Invalid value for '--threads'"),
     ],
 )
@@ -398,18 +513,42 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         ),
         ((*BASIC, "--factors", "mf=users.npy,items.npy,,users.txt"), "mf: Factors has 30 items"),
         ((*BASIC, "--factors", "mf=users.npy,ids.parquet"), "expected factors beside the ids"),
+        ((*BASIC, "--factors", "mf=users.npy,ragged.parquet"), "row 1 (counted from 0) of column"),
+        ((*BASIC, "--factors", "mf=users.npy,empty.parquet"), "but items have 0"),
+        ((*BASIC, "--factors", "mf=users.npy,two.parquet"), "several columns hold lists: a, b"),
+        ((*BASIC, "--factors", "mf=users.npy,items.npy,,odd.parquet"), "no column could hold the"),
+        ((*BASIC, "--factors", "mf=users.npy,lists.parquet,,items.txt"), "has ids of its own"),
         ((*BASIC, *MF, "--user", "usr"), "--user usr: no file has such a column. Hint: Did you"),
         ((*BASIC, *MF, "--value", "score"), "There is no column 'score'"),
         (("--test", "two.csv", *MF), "Hint: pass --value with the name of one, or --value none"),
         (("--test", "plain.csv", *MF), "plain.csv seems to have no header"),
         (("--test", "none.csv", *MF), "none.csv has no rows"),
         (("--test", "far.csv", *MF), "mf: The source (Factors: 20 users x 30 items"),
+        ((*BASIC, "--run", "no.csv"), "no: There is no file no.csv"),
+        ((*BASIC, "--run", "users.npy"), "users.npy: users.npy has an extension that is not read"),
+        ((*BASIC, "--run", "als.parquet"), "als: roc_auc need the whole ranking"),
+        ((*BASIC, "--run", "als.parquet"), "pass --catalogue (the number of items"),
+        ((*LISTS, "--run", "odd.csv", "--score", "pionts"), "--score pionts: no file has such"),
+        ((*LISTS, "--run", "texts.csv"), "texts: The user ids of test are of type int"),
+        ((*LISTS, "--run", "far.csv"), "does --user name the users' column"),
+        ((*LISTS[:4], *MF, "-m", "rmse"), "Hint: rm.Pairs(frame, score=..., rating=...)"),
+        ((*LISTS, *MF, "--ties", "input"), "mf: --ties input keeps the order"),
+        ((*LISTS, "--run", "als.parquet", "--catalogue", "no.txt"), "There is no file no.txt"),
         ((*BASIC, *MF, "--out", "test.csv"), "--out test.csv: the folder cannot be made"),
         ((*BASIC, *MF, "--protocol", "test.parquet"), "no saved evaluation"),
     ],
 )
 def test_stated_failures(folder, arguments: tuple[str, ...], message: str) -> None:
     np.save("flat.npy", np.ones(3))
+    lists = {"lists": [[1.0], [2.0]], "ragged": [[1.0], [1.0, 2.0]], "empty": []}
+    for name, column in lists.items():
+        frame = pl.DataFrame(
+            {"id": range(len(column)), "factors": column},
+            {"id": pl.Int64, "factors": pl.List(pl.Float64)},
+        )
+        frame.write_parquet(f"{name}.parquet")
+    pl.DataFrame({"id": [1], "a": [[1.0]], "b": [[1.0]]}).write_parquet("two.parquet")
+    pl.DataFrame({"x": [1], "y": [2]}).write_parquet("odd.parquet")
     pl.DataFrame({"item_id": [1, 2]}).write_parquet("ids.parquet")
     np.save("narrow.npy", np.ones((30, 3), np.float32))
     for name, text in {
@@ -418,6 +557,7 @@ def test_stated_failures(folder, arguments: tuple[str, ...], message: str) -> No
         "plain.csv": "1,2,3\n4,5,6\n",
         "none.csv": "user,item\n",
         "far.csv": "user,item\n100,1\n",
+        "texts.csv": "user,item\nann,1\n",
     }.items():
         (folder / name).write_text(text, encoding="utf-8")
     result = evaluate(*arguments)
@@ -471,6 +611,32 @@ def test_a_reader_that_leaves_early_gets_no_traceback(folder) -> None:
         process.stdout.read(10)
         process.stdout.close()
         assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
+    # A parent that ignores Ctrl-C (a background job of a shell) hands that down.
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from recometer.cli import main; main()"
+    )
+    copies = folder / "copies"
+    copies.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", script, "evaluate", "--test", "-", *MF],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(copies)},
+    ) as process:
+        deadline = time.monotonic() + 20
+        while not list(copies.glob("*/stdin")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.read() == b"Interrupted.\n"
+        assert process.wait(timeout=20) == 130
+    assert list(copies.iterdir()) == []
 
 
 def test_completion_of_options(folder) -> None:

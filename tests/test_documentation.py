@@ -11,18 +11,17 @@ import recometer as rm
 from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-MODULES = [
-    "recometer.evaluate",
-    "recometer.sources.candidates",
-    "recometer.sources.factors",
-    "recometer.sources.pairs",
-    "recometer.sources.scores",
+MODULES = ["recometer.evaluate"]
+MODULES += [
+    f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]
+PAGES = ["README.md", "docs/candidates.md", "docs/lists.md"]
 
 
-def test_the_readme():
-    failures, tried = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
-    assert tried > 5
+@pytest.mark.parametrize("page", PAGES)
+def test_pages(page):
+    failures, tried = doctest.testfile(str(ROOT / page), module_relative=False)
+    assert tried > 3
     assert failures == 0
 
 
@@ -32,12 +31,6 @@ def test_a_metric_of_ones_own():
         failures, tried = doctest.testfile(page, module_relative=False)
     finally:
         METRICS.pop("fused", None)
-    assert tried > 5
-    assert failures == 0
-
-
-def test_the_page_of_candidates():
-    failures, tried = doctest.testfile(str(ROOT / "docs/candidates.md"), module_relative=False)
     assert tried > 5
     assert failures == 0
 

@@ -41,6 +41,13 @@ def test_qrels(qrels):
     assert data.values.tolist() == [1.0, 0.0, 2.0]
 
 
+def test_ratings_with_times_are_no_qrels(tmp_path):
+    path = tmp_path / "u.data"
+    path.write_text("196\t242\t3\t881250949\n")
+    with pytest.raises(rm.FileError, match="extension that is not read"):
+        rm.Interactions.of(path)
+
+
 def test_run_is_ranked_by_score(run, qrels):
     result = rm.evaluate(rm.Lists(run), qrels, metrics="rr ndcg")
     assert result["rr"].tolist() == pytest.approx([(1 / 2 + 1 / 3) / 2, 1.0])

@@ -348,14 +348,8 @@ class Evaluation:
         notes += [
             f"{COUNTS.get(name, name)}: {count:,}" for name, count in self.counts.items() if count
         ]
-        default = Protocol().to_dict()
-        changed = [
-            f"{rule}={value!r}"
-            for rule, value in self.protocol.to_dict().items()
-            if value != default[rule] and rule != "name"
-        ]
-        if changed or self.protocol.name != default["name"]:
-            notes.append(f"protocol: {' '.join([self.protocol.name, *changed])}")
+        if self.protocol != Protocol():
+            notes.append(f"protocol: {self.protocol.describe()}")
         return notes
 
 

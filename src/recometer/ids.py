@@ -281,10 +281,20 @@ def _encode_strings(series: pl.Series, what: str) -> tuple[Int64, Ids]:
     series = series.cast(pl.String)
     if series.null_count():
         missing(what, int(series.is_null().arg_true()[0]))
+    # Polars numbers them by first sight, and other columns along; that is faster than to look
+    # for the distinct ones and then each up among them.
+    numbers = series.cast(pl.Categorical).to_physical().to_numpy()
+    size = int(numbers.max(initial=0)) + 1
+    row = np.full(size, -1, np.int64)
+    row[numbers] = np.arange(len(numbers))
+    present = np.flatnonzero(row >= 0)
+    distinct = series.gather(row[present])
     # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
-    distinct = series.unique().sort()
-    codes = series.cast(pl.Enum(distinct)).to_physical().cast(pl.Int64).to_numpy()
-    return codes, np.fromiter(distinct.to_list(), object, len(distinct))
+    order = distinct.arg_sort().to_numpy()
+    place = np.zeros(size, np.int64)
+    place[present[order]] = np.arange(len(order))
+    texts = distinct.gather(order).to_list()
+    return place[numbers], np.fromiter(texts, object, len(texts))
 
 
 def _encode_integers(values: Ids) -> tuple[Int64, Ids]:

@@ -132,6 +132,17 @@ class Protocol:
                 raise UnknownNameError(f"There is no rule {rule!r}. {did_you_mean(rule, known)}")
         return dataclasses.replace(self, **rules)
 
+    def describe(self) -> str:
+        """Return its name, and the rules that are not the default: ``"recometer ties='item'"``."""
+        default = Protocol()
+        rules = [field.name for field in dataclasses.fields(self) if field.name != "name"]
+        changed = [
+            f"{rule}={getattr(self, rule)!r}"
+            for rule in rules
+            if getattr(self, rule) != getattr(default, rule)
+        ]
+        return " ".join([self.name, *changed])
+
     def to_dict(self) -> dict[str, Any]:
         """Return the rules as plain values (for JSON)."""
         return dataclasses.asdict(self)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["kind_of", "read_qrels", "read_run"]
 
 GZIP = b"\x1f\x8b"
+MAX_RELEVANCE_DIGITS = 5  # of the first line, by which qrels are recognised
 FIELD = r"[ \t]+(\S+)"
 RUN = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}[ \t]+\S+{FIELD}[ \t]+\S"
 QRELS = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}{FIELD}[ \t\r]*$"
@@ -48,7 +49,9 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
         raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
     if len(fields) >= 6 and _is_number(fields[4]):
         return "run"
-    return "qrels" if len(fields) == 4 and _is_number(fields[3]) else None
+    # Longer numbers are times: user, item, rating, time (MovieLens' u.data) are no qrels.
+    few_digits = len(fields) == 4 and len(fields[3]) <= MAX_RELEVANCE_DIGITS
+    return "qrels" if few_digits and _is_number(fields[3]) else None
 
 
 def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:

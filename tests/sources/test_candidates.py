@@ -283,7 +283,7 @@ def test_a_relevant_item_that_is_no_candidate_is_a_miss(kind):
         assert result["rr"].tolist() == [0.5]
         assert result.n_relevant.tolist() == [2]
         assert result.counts == {"relevant_not_candidates": 1}
-        assert "relevant rows of test with items that are no candidates (misses): 1" in str(result)
+        assert "relevant rows of test that are no candidates (misses): 1" in str(result)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -163,8 +163,11 @@ def _from_lists(path: Path, column: pl.Series) -> Array:
             f"{lengths[odd] or 'no'} factors, the first row {lengths[0] or 'none'}. "
             "Hint: every row needs equally many."
         )
+    width = int(lengths[0]) if len(lists) else 0
+    if not width:
+        return np.zeros((len(lists), 0))
     flat: Array = lists.explode().to_numpy()
-    return flat.reshape(len(lists), -1)
+    return flat.reshape(len(lists), width)
 
 
 def _from_text(path: Path, known: Array | None) -> pl.Series:
@@ -172,7 +175,8 @@ def _from_text(path: Path, known: Array | None) -> pl.Series:
 
     check_file(path)
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # Not splitlines(): it also splits at characters that an id may hold.
+        lines = path.read_text(encoding="utf-8-sig").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(
             f"{path} cannot be read as text: {error}. Hint: it must be UTF-8."

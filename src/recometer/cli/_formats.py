@@ -7,13 +7,14 @@ import enum
 import io
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recometer.cli._leaderboard import Entry, leaderboard, print_leaderboard
 from recometer.cli._tables import print_table
 from recometer.cli._text import say
 from recometer.evaluation import COUNTS, Evaluation
+from recometer.protocol import Protocol
 from recometer.rendering import Table
 from recometer.version import __version__
 
@@ -86,7 +87,7 @@ def _json(results: Results, per_user: bool) -> str:
     }
     # With values per user, an entry a line would be most of the output.
     indent = None if per_user else 2
-    return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+    return json.dumps(content, indent=indent, allow_nan=False)
 
 
 def _model(result: Evaluation, per_user: bool) -> dict[str, Any]:
@@ -144,7 +145,7 @@ def _print_means(results: Results) -> None:
         print_table(entries[0].result.table(), wrapped=("why",))
         return
     print_leaderboard(entries)
-    for note in _counts(results):
+    for note in [*_counts(results), *_protocols(results)]:
         say("", note)
 
 
@@ -154,19 +155,31 @@ def _entries(results: Results) -> list[Entry]:
 
 def _counts(results: Results) -> list[str]:
     """Say what the rules settled, for which models."""
-    settled: dict[str, dict[int, list[str]]] = {}
+    settled: dict[str, dict[str, list[str]]] = {}
     for model, result in results.items():
         for name, number in result.counts.items():
             if number:
-                settled.setdefault(name, {}).setdefault(number, []).append(model)
-    lines = []
-    for name, numbers in settled.items():
-        parts = [
-            f"{number:,}" + ("" if len(models) == len(results) else f" ({', '.join(models)})")
-            for number, models in numbers.items()
-        ]
-        lines.append(f"{COUNTS.get(name, name)}: {'; '.join(parts)}")
-    return lines
+                settled.setdefault(name, {}).setdefault(f"{number:,}", []).append(model)
+    return [
+        f"{COUNTS.get(name, name)}: {_by_model(found, results)}" for name, found in settled.items()
+    ]
+
+
+def _protocols(results: Results) -> list[str]:
+    """Say which rules are not the default, for which models."""
+    found: dict[str, list[str]] = {}
+    for model, result in results.items():
+        found.setdefault(result.protocol.describe(), []).append(model)
+    default = Protocol().describe()
+    return [] if list(found) == [default] else [f"protocol: {_by_model(found, results)}"]
+
+
+def _by_model(found: Mapping[str, Sequence[str]], results: Results) -> str:
+    """Say what was found with the models that it was found for, unless those are all."""
+    return "; ".join(
+        text if len(models) == len(results) else f"{text} ({', '.join(models)})"
+        for text, models in found.items()
+    )
 
 
 def _markdown(table: Table) -> str:

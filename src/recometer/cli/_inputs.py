@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -112,15 +113,28 @@ class Inputs:
     note: Note
 
     @contextlib.contextmanager
-    def stated(self, model: Model | None = None) -> Iterator[None]:
-        """Let errors speak of the model, of options and of standard input."""
+    def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
+        """Let errors and warnings say whose they are, in the words of the command line.
+
+        Parameters
+        ----------
+        model
+            Its name stands before both.
+        what
+            Stands before warnings; errors that are not a model's name their file.
+        """
+        what = what if model is None else model.name
         try:
-            yield
+            with warnings.catch_warnings():
+                if what:
+                    warnings.showwarning = _naming(what, warnings.showwarning)
+                yield
         except RecometerError as error:
             message = as_options(self.stdin.named(str(error)))
             if model is not None:
-                message = message.replace(NAMED_BY_IDS, RUN_HINT if model.is_run else FACTORS_HINT)
-            raise type(error)(f"{model.name}: {message}" if model else message) from error
+                hint = RUN_HINT if model.is_run else FACTORS_HINT
+                message = f"{model.name}: {message.replace(NAMED_BY_IDS, hint)}"
+            raise type(error)(message) from error
 
     def check_columns(self, paths: Iterable[str]) -> None:
         """Raise if a column that was asked for is in none of the files."""
@@ -139,7 +153,7 @@ class Inputs:
     def interactions(self, what: str, path: str, *, value: bool) -> Interactions:
         """Read interactions, with their values or without."""
         file = self.stdin.path(path)
-        with self.stated():
+        with self.stated(what=what):
             kind = trec.kind_of(file)
             if kind == "run":
                 raise FileError(
@@ -214,6 +228,15 @@ class Inputs:
         if not isinstance(found, str):
             found = ", ".join(f"{option} {name!r}" for option, name in found.items() if name)
         self.note(f"{what}: {self.stdin.named(str(file))} ({found})")
+
+
+def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that shows warnings with a name in front."""
+
+    def show_named(message: Warning | str, *where: Any) -> None:
+        show(f"{what}: {message}", *where)
+
+    return show_named
 
 
 def _is_table(path: Path) -> bool:

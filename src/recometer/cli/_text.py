@@ -16,6 +16,10 @@ __all__ = ["WIDTH", "Note", "as_options", "count", "say"]
 
 WIDTH = 100  # where the output is no terminal
 
+CALL = re.compile(r"(\brm\.\w+\([^)]*\))")
+ARGUMENT = re.compile(r"\b(user|item|value|score|rank|time|catalogue)=(False\b)?")
+RULE = re.compile(rf"\b({'|'.join(CHOICES)})='(\w+)'")
+
 Note = Callable[[str], None]
 """Says something beside the result, on standard error."""
 
@@ -34,10 +38,18 @@ def count(number: int, what: str) -> str:
 
 
 def as_options(message: str) -> str:
-    """Turn the arguments that a message speaks of into options of the command line."""
-    message = re.sub(
-        r"\b(user|item|value|score|rank|time|catalogue)=(False\b)?",
+    """Turn the arguments that a message speaks of into options of the command line.
+
+    Those within a call of Python, such as ``rm.Pairs(frame, score=...)``, stay.
+    """
+    parts = CALL.split(message)
+    parts[::2] = map(_without_arguments, parts[::2])
+    return "".join(parts)
+
+
+def _without_arguments(text: str) -> str:
+    text = ARGUMENT.sub(
         lambda found: f"--{found[1]}{' none' if found[2] else ''}",
-        message,
+        text,
     )
-    return re.sub(rf"\b({'|'.join(CHOICES)})='(\w+)'", r"--rule \1=\2", message)
+    return RULE.sub(r"--rule \1=\2", text).replace("--rule ties=", "--ties ")

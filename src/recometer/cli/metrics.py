@@ -22,7 +22,7 @@ CUTOFFS = {
     "required": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10",
     "optional": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10; "
     "{0} alone the whole ranking",
-    "none": "none: {0} reads the whole ranking",
+    "none": "{0} takes none",
 }
 READS = {
     "relevance": "whether an item is relevant: its value in test is not 0, or at least that of "
@@ -84,17 +84,19 @@ def _explain(definition: MetricDefinition) -> None:
     for paragraph in text.replace("`", "").strip().split("\n\n"):
         say("", " ".join(paragraph.split()))
         typer.echo()
+    ranks = definition.record == "ranks"
     direction = "higher is better" if definition.higher_is_better else "lower is better"
     order = "it makes no difference" if definition.order_free else "it matters"
     for label, line in (
         ("Formula", definition.formula),
         ("Cut-off", CUTOFFS[definition.cutoff].format(definition.name)),
-        ("Reads", READS[definition.reads if definition.record == "ranks" else "ratings"]),
+        ("Reads", READS.get(definition.reads if ranks else "ratings", "")),
         ("Range", f"{_bound(definition.lower)} to {_bound(definition.upper)}; {direction}"),
-        ("Order", f"within the first k places {order}"),
+        ("Order", f"within the first k places {order}" if ranks else ""),
         ("Source", definition.source),
     ):
-        say(f"{label:<{LABEL}}", line)
+        if line:
+            say(f"{label:<{LABEL}}", line)
     for number, parameter in enumerate(definition.parameters.values()):
         label = "" if number else "Parameters"
         say(f"{label:<{LABEL}}", f"{parameter.describe()}: {parameter.sentence}")

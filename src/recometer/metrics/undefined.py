@@ -159,8 +159,13 @@ def _compute_block(
     rules = _Rules(ranks, protocol)
     rating_rules = None if ratings is None else _RatingRules(ratings, protocol)
 
+    # Without values in test there is but one property, and its groups are found once.
+    one_property = np.array_equal(ranks.gain, ranks.relevant)
+
     @functools.cache
     def groups_by(reads: Property) -> Groups:
+        if reads == "gain" and one_property:
+            return groups_by("relevance")
         return resolve(ranks, protocol.ties, reads, seed, user_keys, protocol.relevant_from)
 
     replacement = np.nan if protocol.undefined == "nan" else protocol.undefined

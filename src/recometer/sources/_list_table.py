@@ -24,6 +24,8 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
+PROBE = 4096  # rows
+
 UNDERSTOOD = (
     "a data frame (user, item, and a rank or a score), a dict {user: [items]} or {user: {item: "
     "score}}, an array of item indices padded with -1, a row per user, or the path of a Parquet, "
@@ -243,13 +245,24 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
         Left to be written where `lists` is not None.
     user_ids : [n_lists]
     """
-    starts, heads = _runs(column)
-    if starts is not None:
-        names = ids.as_ids(heads, what)
-        if _distinct(names):
-            return None, np.append(starts, len(column)).astype(np.int64), names
+    # Rows in no order show it soon; only then is the whole column looked at twice.
+    if _grouped(column[:PROBE], what) is not None:
+        grouped = _grouped(column, what)
+        if grouped is not None:
+            return None, *grouped
     codes, names = _encode(column, what)
     return codes, np.zeros(len(names) + 1, np.int64), names
+
+
+def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
+    """Return indptr and ids of the lists if the rows of every user lie together."""
+    starts, heads = _runs(column)
+    if starts is None:
+        return None
+    names = ids.as_ids(heads, what)
+    if not _distinct(names):
+        return None
+    return np.append(starts, len(column)).astype(np.int64), names
 
 
 def _runs(column: Any) -> tuple[Int64 | None, Any]:
