@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from recometer.metrics import reading
+from recometer.metrics import METRICS, MetricDefinition, reading
 
 HEAD = """# Metrics
 
@@ -15,8 +15,19 @@ the item at rank `j`. Ranks start at 1.
 A name with `@k` takes a cut-off: `recall@10`, several at once `recall@5,10,50`, or all from 1 on
 `ndcg@1..10`. "Optional": without a cut-off the whole ranking is read.
 
-| name | metric | formula | cut-off | range | source |
-|---|---|---|---|---|---|
+Parameters come last, in brackets: `ndcg@10(gain=exponential)`, `f@5,10(beta=0.5)`, `rr(all)`;
+those of each metric are listed below. "Down": lower values are better. A metric of your own takes
+five lines: see [own_metric.md](own_metric.md).
+
+| name | metric | formula | cut-off | range | better | source |
+|---|---|---|---|---|---|---|
+"""
+
+PARAMETERS = """
+## Parameters
+
+The first name is the default.
+
 """
 
 RATINGS = """
@@ -26,8 +37,8 @@ Of `rm.Pairs(frame, score=..., rating=...)`, and of Surprise's predictions: one 
 the user's rows. With a threshold a row is relevant if its true rating reaches it, and recommended
 if its predicted rating does; the first k are the best predicted ones.
 
-| name | metric | formula | cut-off | range | source |
-|---|---|---|---|---|---|
+| name | metric | formula | cut-off | range | better | source |
+|---|---|---|---|---|---|---|
 """
 
 RATINGS_TAIL = """
@@ -43,9 +54,10 @@ TAIL = """
 ## Equal scores
 
 With the default rule `ties="expected"` a value is its exact mean over all orders of the tied
-items (McSherry & Najork 2008), a finite sum for every metric. The other rules: `"optimistic"`,
-`"pessimistic"`, `"random"` (drawn per user from `seed` and the user's id), `"item"` (lower id
-first), `"item_desc"`, and for lists `"input"` (as given).
+items (McSherry & Najork 2008), a finite sum for every metric (only `pr_auc(rule=distinct)` and
+`pr_auc(rule=trapezoid)` take a group of tied items as one step instead). The other rules:
+`"optimistic"`, `"pessimistic"`, `"random"` (drawn per user from `seed` and the user's id), `"item"`
+(lower id first), `"item_desc"`, and for lists `"input"` (as given).
 
 ## When a value is undefined
 
@@ -57,12 +69,15 @@ It is NaN, with the reason kept per user, and the mean is over the other users:
 3. a candidate's score is NaN (`nan_scores="first"` or `"last"` rank it instead) or infinite;
 4. all candidates have the same score (`constant_scores="ties"` takes them as one tie group);
 5. there are no more candidates than `k`, for metrics that the order within the first `k` places
-   does not change (precision, tprecision, recall, hit): every ranking would give the same value.
-   Not so for `rm.Pairs`, whose candidates were given: there a `k` above the number of rows is an
-   error;
+   does not change ({order_free}): every ranking
+   would give the same value. Not so for `rm.Pairs`, whose candidates were given: there a `k` above
+   the number of rows is an error;
 6. all candidates are relevant, for all metrics but ndcg;
-7. ndcg: no positive gain, or an infinite one. Negative gains count in dcg as they are, and are
-   left out of the best order.
+7. metrics of gains (ndcg, dcg, err, graded and weighted ones): no positive gain, or an infinite
+   one. Negative gains count in dcg as they are, and are left out of the best order; elsewhere
+   they count as 0;
+8. {needs_candidates}: the number of candidates is unknown,
+   or there is none.
 
 For [lists](lists.md), rules 4 to 6 need to know how many items there were (`catalogue=`).
 
@@ -71,7 +86,9 @@ For [lists](lists.md), rules 4 to 6 need to know how many items there were (`cat
 ## Strangers
 
 An item in train and test of the same user is left out of test. A relevant item that the source
-does not know stays in `R` and is a miss; in roc_auc it lies below all candidates. A user of test
+does not know stays in `R` and is a miss; in roc_auc it lies below all candidates, in mean_rank it
+follows them, in percentile_rank it counts 1, and for fallout, accuracy and mcc it is no candidate.
+A user of test
 that the source does not know has misses only (`users="known"` leaves such users out). Each is
 counted in the result.
 """
@@ -82,12 +99,30 @@ def page() -> str:
     ranks, ratings = (
         "".join(
             f"| `{name}` | {d.title} | {d.formula} | {d.cutoff} | {d.lower:g} to {d.upper:g} "
-            f"| {d.source} |\n"
+            f"| {'up' if d.higher_is_better else 'down'} | {d.source} |\n"
             for name, d in reading(record).items()
         )
         for record in ("ranks", "ratings")
     )
-    return HEAD + ranks + RATINGS + ratings + RATINGS_TAIL + TAIL
+    each = "".join(map(parameters, METRICS.values()))
+    tail = TAIL.replace("{order_free}", names("order_free"))
+    tail = tail.replace("{needs_candidates}", names("needs_candidates"))
+    return HEAD + ranks + PARAMETERS + each + RATINGS + ratings + RATINGS_TAIL + tail
+
+
+def names(attribute: str) -> str:
+    """List the metrics of which something is stated."""
+    return ", ".join(name for name, d in METRICS.items() if getattr(d, attribute))
+
+
+def parameters(definition: MetricDefinition) -> str:
+    """Describe the parameters of a metric."""
+    text = ""
+    for parameter in definition.parameters.values():
+        text += f"* `{definition.name}({parameter.describe()})`: {parameter.sentence}\n"
+        for choice, meaning in parameter.choices.items():
+            text += f"  * `{choice}`: {meaning}\n"
+    return text
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import recometer as rm
+from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
 MODULES = ["recometer.evaluate"]
@@ -21,6 +22,16 @@ PAGES = ["README.md", "docs/candidates.md", "docs/lists.md"]
 def test_pages(page):
     failures, tried = doctest.testfile(str(ROOT / page), module_relative=False)
     assert tried > 3
+    assert failures == 0
+
+
+def test_a_metric_of_ones_own():
+    page = str(ROOT / "docs" / "own_metric.md")
+    try:
+        failures, tried = doctest.testfile(page, module_relative=False)
+    finally:
+        METRICS.pop("fused", None)
+    assert tried > 5
     assert failures == 0
 
 

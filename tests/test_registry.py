@@ -8,15 +8,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recometer.errors import InputError, InputTypeError, UnknownNameError
-from recometer.metrics import METRICS, Metric, parse
-from recometer.metrics.registry import MAX_CUTOFFS
-from recometer.testing import metrics
+from recometer.metrics import METRICS, Metric, Parameter, parse
+from recometer.metrics import metric as register
+from recometer.metrics.registry import MAX_CUTOFFS, with_largest_gain
+from recometer.testing import metrics, variants
+
+SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))
 
 
 def test_all_metrics_are_registered():
     assert set(METRICS) == {
-        "precision", "tprecision", "recall", "hit", "rr", "ap", "tap", "ndcg", "rprecision",
-        "roc_auc", "pr_auc",
+        "precision", "tprecision", "recall", "f", "hit", "hits", "rr", "ap", "tap", "ncrr",
+        "mean_precision", "dcg", "ndcg", "rprecision", "rbp", "err", "bpref", "fallout",
+        "accuracy", "mcc", "mean_rank", "percentile_rank", "roc_auc", "partial_auc", "pr_auc",
         "rmse", "mae", "mse", "r2", "explained_variance", "fcp", "rated_precision", "rated_recall",
     }  # fmt: skip
 
@@ -30,6 +34,12 @@ def test_definitions_are_complete(name):
     assert definition.source
     assert definition.lower < definition.upper
     assert definition.function.__doc__
+    for parameter in definition.parameters.values():
+        assert parameter.sentence
+        assert parameter.choices or parameter.is_flag or parameter.examples
+    for parameters in variants(name):
+        given = definition.given(parameters.items())
+        assert given.lower < given.upper
     # What the order within the cut-off does not change needs a cut-off to say something.
     assert not (definition.order_free and definition.cutoff == "none")
 
@@ -46,6 +56,21 @@ def test_definitions_are_complete(name):
         (["ndcg@10 ap@5", Metric("rr", 2), "ndcg@10"], ["ndcg@10", "ap@5", "rr@2"]),
         (Metric("roc_auc"), ["roc_auc"]),
         ("hit@007", ["hit@7"]),
+        ("f@10(beta=0.5)", ["f@10(beta=0.5)"]),
+        ("f@10(beta=1)", ["f@10"]),
+        ("f@10(beta=1e-1) f@10(beta=0.10)", ["f@10(beta=0.1)"]),
+        ("f@5,10(beta=2.0)", ["f@5(beta=2)", "f@10(beta=2)"]),
+        ("ndcg@1..2(gain=exponential)", ["ndcg@1(gain=exponential)", "ndcg@2(gain=exponential)"]),
+        (
+            "ndcg@3(ideal=list, gain=binary) rr",
+            ["ndcg@3(gain=binary,ideal=list)", "rr"],
+        ),
+        ("ndcg@3(gain=linear,discount=standard)", ["ndcg@3"]),
+        ("rr(all)", ["rr(all)"]),
+        ("rr(all=true) rr(all=false)", ["rr(all)", "rr"]),
+        ("rbp(graded,p=0.9)", ["rbp(p=0.9,graded)"]),
+        ("err@5(max_gain=4)", ["err@5(max_gain=4)"]),
+        ("roc_auc@10(domain=list)", ["roc_auc@10(domain=list)"]),
     ],
 )
 def test_parse(text, names):
@@ -57,6 +82,98 @@ def test_a_metric_is_a_value():
     assert {Metric("ndcg", np.int64(10))} == {Metric("ndcg", 10)}
     assert type(Metric("ndcg", np.int64(10)).cutoff) is int
     assert Metric("ndcg").definition is METRICS["ndcg"]
+
+
+def test_parameters_of_a_metric():
+    metric = Metric("ndcg", 10, {"ideal": "k", "gain": "binary", "discount": "standard"})
+    assert metric == parse("ndcg@10(gain=binary,ideal=k)")[0]
+    assert metric.parameters == (("gain", "binary"), ("ideal", "k"))
+    assert {metric, Metric("ndcg", 10, metric.parameters)} == {metric}
+    assert metric.variant == "ndcg(gain=binary,ideal=k)"
+    assert Metric("f", 5, {"beta": np.float64(2)}) == Metric("f", 5, {"beta": 2})
+    assert metric.definition.reads == "relevance"
+    assert metric.definition.cutoff == "required"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("f@10(bta=2)", r"'f' has no parameter 'bta'\. Hint: Did you mean 'beta'.*beta \(a number"),
+        ("ndcg@10(x=1)", r"no parameter 'x'.*gain \(linear or binary or .*default linear\)"),
+        ("hit@10(beta=2)", r"The metric 'hit' takes no parameters, but was given 'beta'"),
+        ("ndcg@10()", r"has no parameter ''"),
+        ("ndgc@10(gain=binary)", r"no metric 'ndgc'"),
+    ],
+)
+def test_unknown_parameters(text, says):
+    with pytest.raises(UnknownNameError, match=says):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "ndcg@10(gain=exponental)",
+            r"gain=exponental: it is linear or binary or.*Did you mean 'exponential'",
+        ),
+        ("f@10(beta=0)", r"does not take beta=0: it is a number above 0"),
+        ("f@10(beta=nan)", r"does not take beta=nan"),
+        ("f@10(beta=1_0)", r"does not take beta=1_0"),
+        ("f@10(beta)", r"does not take beta=true"),
+        ("rbp(p=1)", r"does not take p=1: it is a number between 0 and 1"),
+        ("rr(all=3)", r"does not take all=3.*Hint: write rr\(all\)"),
+        ("f@10(beta=2,beta=3)", r"'beta' of the metric 'f' is given twice"),
+        ("f(beta=2)@10", r"closing bracket.*as in f@10\(beta=2\)"),
+        ("f@10(beta=2", r"closing bracket"),
+        ("ndcg(ideal=k)", r"'ndcg' needs a cut-off"),
+        ("roc_auc@10(negatives=all)", r"'roc_auc' reads the whole ranking"),
+    ],
+)
+def test_unfit_parameters(text, says):
+    with pytest.raises(InputError, match=says):
+        parse(text)
+
+
+def test_what_is_no_mapping():
+    with pytest.raises(InputTypeError, match="must be a mapping"):
+        Metric("f", 10, 3)
+
+
+def test_a_largest_gain_that_is_not_given():
+    metrics = parse("err@10 err@5(max_gain=3) ndcg@2")
+    filled = [str(metric) for metric in with_largest_gain(metrics, 4.0)]
+    assert filled == ["err@10(max_gain=4)", "err@5(max_gain=3)", "ndcg@2"]
+
+
+def test_a_metric_of_ones_own():
+    @register(formula="hits(k) / (k + smoothing)", parameters={"smoothing": SMOOTHING})
+    def smooth(groups, cutoffs, *, smoothing=1):
+        return METRICS["hits"].function(groups, cutoffs) / (cutoffs + smoothing)
+
+    try:
+        assert [str(metric) for metric in parse("smooth@3(smoothing=2)")] == [
+            "smooth@3(smoothing=2)"
+        ]
+        assert METRICS["smooth"].title == "smooth"
+    finally:
+        del METRICS["smooth"]
+
+
+def test_a_name_that_is_taken():
+    with pytest.raises(InputError, match=r"There is a metric 'ndcg' already.*my_ndcg"):
+
+        @register(formula="1")
+        def ndcg(groups, cutoffs):
+            raise AssertionError
+
+
+def test_parameters_that_the_function_does_not_take():
+    with pytest.raises(InputError, match=r"declares the parameters \['smoothing'\], but its.*\[\]"):
+
+        @register(formula="1", parameters={"smoothing": SMOOTHING})
+        def smooth(groups, cutoffs):
+            raise AssertionError
 
 
 @settings(deadline=None)

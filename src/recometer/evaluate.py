@@ -18,7 +18,7 @@ from recometer.evaluation import Evaluation
 from recometer.fingerprints import Fingerprinting
 from recometer.interactions import Interactions
 from recometer.metrics import corrections, undefined
-from recometer.metrics.registry import METRICS, Metric, parse
+from recometer.metrics.registry import METRICS, Metric, parse, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, UserFlag
 from recometer.sources.base import Request, Source
@@ -151,6 +151,7 @@ def evaluate(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+    requested = tuple(with_largest_gain(requested, _largest_gain(test)))
     read = time.perf_counter()
 
     corrected = settled.correction != "none"
@@ -174,7 +175,7 @@ def evaluate(
     # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
     with Fingerprinting(arrays) as fingerprinting:
         keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
-        values, reasons = undefined.compute(ranks, requested, settled, seed, keys, ratings)
+        values, reasons = undefined.compute(ranks, requested, settled, seed, keys, ratings, threads)
         over_rows = undefined.compute_over_rows(ratings, requested, settled) if ratings else {}
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
@@ -360,9 +361,17 @@ def _seed(seed: int) -> int:
 
 
 def _depth(metrics: Iterable[Metric]) -> int | None:
-    cutoffs = [metric.cutoff for metric in metrics]
-    known = [cutoff for cutoff in cutoffs if cutoff is not None]
-    return max(known) if len(known) == len(cutoffs) else None
+    depths = [metric.depth for metric in metrics]
+    known = [depth for depth in depths if depth is not None]
+    return max(known) if len(known) == len(depths) else None
+
+
+def _largest_gain(test: Interactions) -> float:
+    """Return the largest value of test; 1 where there is none above 0."""
+    if test.values is None:
+        return 1.0
+    usable = test.values[np.isfinite(test.values) & (test.values > 0)]
+    return float(usable.max(initial=0)) or 1.0
 
 
 def _is_uniform(candidates: Candidates | None) -> bool | None:
@@ -463,10 +472,15 @@ def _duplicates(**data: Interactions | None) -> dict[str, int]:
 
 def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
     parts = ("title", "formula", "source")
-    return {
-        name: {part: getattr(METRICS[name], part) for part in parts}
-        for name in dict.fromkeys(metric.name for metric in metrics)
-    }
+    found = {}
+    for metric in metrics:
+        definition = METRICS[metric.name]
+        found[metric.variant] = {part: getattr(definition, part) for part in parts}
+        for name, value in metric.parameters:
+            parameter = definition.parameters[name]
+            meaning = parameter.choices.get(str(value), parameter.sentence)
+            found[metric.variant][parameter.write(value)] = meaning
+    return found
 
 
 def _versions() -> dict[str, str]:

@@ -114,7 +114,8 @@ class Evaluation:
     counts
         What the rules settled, over all users, for instance ``users_unknown``.
     definitions
-        Per metric's name without cut-off: its formula and its source, as texts.
+        Per metric's name without cut-off (``"f(beta=0.5)"``): its formula and its source, and
+        what its parameters stand for, as texts.
     timings
         Seconds per step.
     versions
@@ -280,7 +281,7 @@ class Evaluation:
         columns |= {_reason_column(name): codes for name, codes in self.reasons.items()}
         header = {"kind": KIND, **{name: getattr(self, name) for name in SAVED}}
         header["protocol"] = self.protocol.to_dict()
-        header["metrics"] = [[metric.name, metric.cutoff] for metric in self.metrics]
+        header["metrics"] = [dataclasses.astuple(metric) for metric in self.metrics]
         storage.write_table(path, columns, self.user_ids, header)
 
     def __repr__(self) -> str:
@@ -374,7 +375,7 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     columns, user_ids, header = storage.read_table(path)
     if header["kind"] != KIND:
         raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
-    metrics = tuple(Metric(name, cutoff) for name, cutoff in header["metrics"])
+    metrics = tuple(Metric(*entry) for entry in header["metrics"])
     names = [str(metric) for metric in metrics]
     saved: dict[str, Any] = {name: columns[name] for name in PER_USER}
     saved |= {name: header[name] for name in SAVED if name in header}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Hashable
+import math
+from collections.abc import Callable, Hashable
 from typing import Any, Literal
 
 import numpy as np
@@ -18,13 +19,13 @@ import numpy.typing as npt
 from recometer.hashing import mix
 from recometer.ranks import Ranks
 
-__all__ = ["WHOLE", "Groups", "resolve", "sum_by_user"]
+__all__ = ["WHOLE", "Groups", "Property", "resolve", "sum_by_user", "two_to", "worth_of"]
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Float64 = npt.NDArray[np.float64]
 TieRule = Literal["expected", "optimistic", "pessimistic", "random", "item", "item_desc", "input"]
-Property = Literal["relevance", "gain"]
+Property = Literal["relevance", "gain", "exponential", "shifted", "relevant_gain", "judgement"]
 
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
@@ -51,14 +52,20 @@ class Groups:
         Such items in the user's earlier groups.
     gain : float64 [n_groups]
         Mean gain per place; where relevance is read, a relevant item's gain is 1.
+    member_gain : float64 [relevant.sum()]
+        The gains of the items with the property, group by group.
     n_relevant, depth : int64 [n_users]
         As in `Ranks`.
     n_candidates : int64 [n_users]
         The same; unknown (-1) only for metrics that do not read it.
     ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
         The positive gains of each user's judged items, ranked or not, best first.
+    listed_ideal : callable
+        Returns the same two for ranked items only.
+    ranks : Ranks
+        What is known of each user: the depth of the ranking, for instance.
     cache : dict
-        What metrics share, see `remember`.
+        What metrics share.
     """
 
     indptr: Int64
@@ -68,11 +75,14 @@ class Groups:
     relevant: Int64
     hits_before: Int64
     gain: Float64
+    member_gain: Float64
     n_relevant: Int64
     n_candidates: Int64
     depth: Int64
     ideal_indptr: Int64
     ideal_gain: Float64
+    listed_ideal: Callable[[], tuple[Int64, Float64]]
+    ranks: Ranks
     cache: dict[Hashable, Any] = dataclasses.field(default_factory=dict, repr=False)
 
     @property
@@ -100,12 +110,25 @@ class Groups:
         places : int64 [n_rows]
             How many places of each are within the cut-off, at least 1.
         """
-        if isinstance(cutoff, int) and cutoff == WHOLE:
+        if not isinstance(cutoff, int):
+            return self._within(cutoff[self.user])
+        if cutoff == WHOLE:
             return slice(None), self.size
-        limit = cutoff if isinstance(cutoff, int) else cutoff[self.user]
+        found: tuple[Int64, Int64]
+        found = self.cache[cutoff] if cutoff in self.cache else self._within(cutoff)
+        self.cache[cutoff] = found
+        return found
+
+    def _within(self, limit: int | Int64) -> tuple[Int64, Int64]:
         room = limit - self.start
         rows = np.flatnonzero(room > 0)
         return rows, np.minimum(self.size[rows], room[rows])
+
+    def parted(self, cutoff: int) -> Int64:
+        """Find the groups of which only some places are within the cut-off, in user order."""
+        if cutoff == WHOLE:
+            return np.empty(0, np.int64)
+        return np.flatnonzero((self.start < cutoff) & (self.start + self.size > cutoff))
 
     def total(self, rows: Int64 | slice, values: Float64) -> Float64:
         """Add values of some groups up, user by user, in rank order: float64 [n_users]."""
@@ -124,6 +147,7 @@ def resolve(
     by: Property = "relevance",
     seed: int = 0,
     user_keys: UInt64 | None = None,
+    relevant_from: float | None = None,
 ) -> Groups:
     """Apply a tie rule.
 
@@ -139,27 +163,36 @@ def resolve(
         higher item id first; ``"input"`` keeps the order given, for which `Ranks.before`
         must have been counted by it.
     by
-        What is read of an item: its ``"relevance"`` or its ``"gain"``.
+        What is read of an item, see `worth_of`.
     seed
         Of the rule ``"random"``.
     user_keys : uint64 [n_users], optional
         What stands for each user in that draw, so that it does not depend on who else is
         evaluated; the users' positions by default.
+    relevant_from
+        As in `Protocol`.
     """
     user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
-    has = (ranks.relevant if by == "relevance" else ranks.gain != 0) & (ranks.above >= 0)
+    has, every_worth = worth_of(ranks, by, relevant_from)
+    ranked = ranks.above >= 0
+    has_and_ranked = has & ranked
     # Mostly it is all rows: then nothing is copied.
-    rows = slice(None) if has.all() else np.flatnonzero(has)
+    rows = slice(None) if has_and_ranked.all() else np.flatnonzero(has_and_ranked)
     user_of_row, above, tied = user[rows], ranks.above[rows], ranks.tied[rows]
     count = np.ones(len(above), np.int64)
+    worth = every_worth[rows]
     if by == "relevance":
-        worth = np.ones(len(above))
         ideal_indptr = _offsets(ranks.n_relevant)
         ideal_gain = np.ones(int(ideal_indptr[-1]))
     else:
-        worth = ranks.gain[rows]
-        ideal_indptr, ideal_gain = _best_first(ranks.gain, user, ranks.n_users)
+        ideal_indptr, ideal_gain = _best_first(every_worth, user, ranks.n_users)
 
+    def listed_ideal() -> tuple[Int64, Float64]:
+        if by != "relevance" and ranked.all():
+            return ideal_indptr, ideal_gain
+        return _best_first(np.where(ranked, every_worth, 0), user, ranks.n_users)
+
+    members = worth
     if not tied.any():
         start, size = above, count
     elif ties == "expected":
@@ -177,6 +210,7 @@ def resolve(
             place = _extreme_places(user_of_row, above, tied + 1, worth, ties)
         order = np.lexsort((place, user_of_row))
         start, size, worth = place[order], count, worth[order]
+        members = worth
 
     indptr = _offsets(np.bincount(user_of_row, minlength=ranks.n_users))
     seen = _offsets(count)
@@ -188,12 +222,67 @@ def resolve(
         relevant=count,
         hits_before=seen[:-1] - seen[indptr[user_of_row]],
         gain=worth,
+        member_gain=members,
         n_relevant=ranks.n_relevant,
         n_candidates=ranks.n_candidates,
         depth=ranks.depth,
         ideal_indptr=ideal_indptr,
         ideal_gain=ideal_gain,
+        listed_ideal=listed_ideal,
+        ranks=ranks,
     )
+
+
+def worth_of(
+    ranks: Ranks, by: Property, relevant_from: float | None = None
+) -> tuple[npt.NDArray[np.bool_], Float64]:
+    """Return which judged items have a property, and what each is worth: 0 without it.
+
+    Parameters
+    ----------
+    ranks
+    by
+        ``"relevance"``: a relevant item is worth 1. ``"gain"``: its value in test.
+        ``"exponential"``: 2^gain - 1. ``"shifted"``: 2^(gain - relevant_from + 1) - 1 for a
+        relevant item (`relevant_from` 1 where none is given). ``"relevant_gain"``: the value
+        in test, if it is positive and the item relevant. ``"judgement"``: 1 for a relevant
+        item, -1 for one that was judged and is not relevant.
+    relevant_from
+        As in `Protocol`.
+
+    Returns
+    -------
+    has : bool [n_judged]
+    worth : float64 [n_judged]
+    """
+    relevant, gain = ranks.relevant, ranks.gain
+    if by == "relevance":
+        return relevant, relevant.astype(np.float64)
+    if by == "judgement":
+        return np.ones(len(gain), np.bool_), np.where(relevant, 1.0, -1.0)
+    if by == "gain":
+        return gain != 0, gain
+    if by == "relevant_gain":
+        has = relevant & ~(gain <= 0)
+        return has, np.where(has, gain, 0.0)
+    if by == "exponential":
+        worth = two_to(gain) - 1
+    else:
+        worth = two_to(gain - ((1 if relevant_from is None else relevant_from) - 1)) - 1
+        worth = np.where(relevant, worth, 0.0)
+    return worth != 0, worth
+
+
+def two_to(power: Float64) -> Float64:
+    """Return 2^power; infinite where that is too large."""
+    with np.errstate(invalid="ignore"):
+        whole = bool((np.abs(power) <= 1000).all()) and bool((power == np.rint(power)).all())
+    if whole:
+        return np.ldexp(1.0, power.astype(np.int64))
+    # math.pow, because the last bit of np.exp2 differs between instruction sets.
+    large = power >= 1024
+    values = (math.pow(2.0, one) for one in np.where(large, 0.0, power).tolist())
+    return np.where(large, np.inf, np.fromiter(values, np.float64, len(power)))
 
 
 def _runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:

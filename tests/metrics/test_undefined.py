@@ -14,14 +14,17 @@ from recometer.metrics import Metric, parse, reading, undefined
 from recometer.metrics.undefined import Reason, compute, reasons
 from recometer.protocol import Protocol
 from recometer.ranks import UserFlag
-from recometer.testing import cases, metrics, rank
+from recometer.testing import cases, metrics, rank, variants
 
 METRICS = reading("ranks")
 
 NAN = math.nan
-ORDER_FREE = ("precision", "tprecision", "recall", "hit")
+ORDER_FREE = (
+    "precision", "tprecision", "recall", "f", "hit", "hits", "fallout", "accuracy", "mcc",
+)  # fmt: skip
 EVERY = [
-    Metric(name, None if definition.cutoff == "none" else 2) for name, definition in METRICS.items()
+    Metric(name, None if definition.cutoff == "none" else 2, tuple(variants(name)[0].items()))
+    for name, definition in METRICS.items()
 ]
 GOOD = rank([3, 2, 1, 0], [NAN, 1, NAN, NAN])
 
@@ -145,8 +148,21 @@ def test_unknown_users_have_misses_only():
     ranks = unknown_user()
     values, why = compute(ranks, EVERY, Protocol())
     for metric in EVERY:
-        assert values[str(metric)].tolist() == [0.0]
+        if metric.definition.needs_candidates:
+            assert why[str(metric)].tolist() == [Reason.NO_CANDIDATES]
+            continue
+        # The worst there is.
+        worst = 1.0 if metric.name == "percentile_rank" else 0.0
+        assert values[str(metric)].tolist() == [worst]
         assert why[str(metric)].tolist() == [Reason.DEFINED]
+
+
+def test_an_unknown_number_of_candidates():
+    ranks = dataclasses.replace(GOOD, n_candidates=np.array([-1]))
+    values, _ = compute(ranks, EVERY, Protocol())  # without a warning
+    assert np.isnan(values["mcc@2"]).all()
+    ranks = dataclasses.replace(GOOD, n_candidates=np.array([0]))
+    assert why(ranks, "mcc@2", min_candidates=0) is Reason.NO_CANDIDATES
 
 
 def test_the_first_reason_is_given():

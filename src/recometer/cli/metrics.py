@@ -28,6 +28,7 @@ READS = {
     "relevance": "whether an item is relevant: its value in test is not 0, or at least that of "
     "--relevant-from",
     "gain": "an item's gain: its value in test, 1 where test has none",
+    "judgement": "whether an item was judged, and whether it is relevant",
     "ratings": "predicted beside true ratings, which rm.Pairs has (in Python)",
 }
 
@@ -94,7 +95,13 @@ def _explain(definition: MetricDefinition) -> None:
         ("Order", f"within the first k places {order}" if ranks else ""),
         ("Source", definition.source),
     ):
-        say(f"{label:<{LABEL}}", line)
+        if line:
+            say(f"{label:<{LABEL}}", line)
+    for number, parameter in enumerate(definition.parameters.values()):
+        label = "" if number else "Parameters"
+        say(f"{label:<{LABEL}}", f"{parameter.describe()}: {parameter.sentence}")
+        for choice, meaning in parameter.choices.items():
+            say(" " * LABEL, f"  {choice}: {meaning}")
 
 
 def _bound(value: float) -> str:

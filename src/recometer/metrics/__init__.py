@@ -1,20 +1,47 @@
 """Metrics: pure functions of the ranking, their names, and when they are undefined.
 
-Importing this package fills the registry: a new module of metrics is imported here.
+Importing this package fills the registry: a new module of metrics is imported here. The
+decorator `metric` registers a metric of your own, see docs/own_metric.md.
 """
 
-from recometer.metrics import binary, curves, graded, ratings
-from recometer.metrics.registry import METRICS, Metric, MetricDefinition, metric, parse, reading
+from recometer.metrics import (
+    binary,
+    confusion,
+    curves,
+    graded,
+    mean_precision,
+    positions,
+    ratings,
+    stopping,
+)
+from recometer.metrics._sums import place_sums
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.registry import (
+    METRICS,
+    Metric,
+    MetricDefinition,
+    metric,
+    parse,
+    reading,
+)
+from recometer.ties import Groups
 
 __all__ = [
     "METRICS",
+    "Groups",
     "Metric",
     "MetricDefinition",
+    "Parameter",
     "binary",
+    "confusion",
     "curves",
     "graded",
+    "mean_precision",
     "metric",
     "parse",
+    "place_sums",
+    "positions",
     "ratings",
     "reading",
+    "stopping",
 ]

@@ -10,40 +10,55 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.ties import Groups
+from recometer.ties import Groups, sum_by_user
 
-__all__ = ["columns", "discounts", "harmonic", "hits", "log1p_of", "log2_of", "ratio", "shared"]
+__all__ = [
+    "columns",
+    "discounts",
+    "gains_within",
+    "harmonic",
+    "hits_within",
+    "log1p_of",
+    "log2_of",
+    "means_of_members",
+    "place_sums",
+    "ratio",
+    "running_sums",
+    "shared",
+    "sums_between",
+]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 PerUser = Callable[[Groups, int], Float64]
+Shared = TypeVar("Shared", bound=Callable[..., Any])
 
 # Up to here harmonic numbers come from a table; beyond, two terms of their expansion
 # leave a relative error below 1e-20.
 HARMONIC_TABLE = 2**16
 
 
-def shared(function: PerUser) -> PerUser:
-    """Compute ``function(groups, cutoff)`` once for all metrics that need it."""
+def shared(function: Shared) -> Shared:
+    """Compute ``function(groups, cutoff, ...)`` once for all metrics that need it."""
 
     @functools.wraps(function)
-    def remembered(groups: Groups, cutoff: int) -> Float64:
-        key = (function.__name__, cutoff)
+    def remembered(groups: Groups, *options: Any) -> Any:
+        key = (function, *options)
         if key not in groups.cache:
-            groups.cache[key] = function(groups, cutoff)
-        value: Float64 = groups.cache[key]
-        return value
+            groups.cache[key] = function(groups, *options)
+        return groups.cache[key]
 
-    return remembered
+    return cast(Shared, remembered)
 
 
 def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
     """Put ``function(groups, cutoff)`` side by side: float64 [n_users, n_cutoffs]."""
-    values = np.empty((groups.n_users, len(cutoffs)))
+    values = np.empty((len(cutoffs), groups.n_users)).T  # a column lies together
     for column, cutoff in enumerate(cutoffs.tolist()):
         values[:, column] = function(groups, cutoff)
     return values
@@ -55,17 +70,23 @@ def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
 
 
 @shared
-def hits(groups: Groups, cutoff: int) -> Float64:
+def hits_within(groups: Groups, cutoff: int) -> Float64:
     """Count (expected) hits: of a tied group, each place within has as many on average."""
     rows, places = groups.within(cutoff)
     return groups.total(rows, places * groups.relevant[rows] / groups.size[rows])
+
+
+def gains_within(groups: Groups, cutoff: int) -> Float64:
+    """Add up the (expected) gains of the first places."""
+    rows, places = groups.within(cutoff)
+    return groups.total(rows, places * groups.gain[rows])
 
 
 def harmonic(start: Int64, places: Int64) -> Float64:
     """Sum 1/j over the places j = start + 1 .. start + places."""
     stop = start + places
     table = _harmonic_table()
-    near = _between(table, np.minimum(start, HARMONIC_TABLE), np.minimum(stop, HARMONIC_TABLE))
+    near = sums_between(table, np.minimum(start, HARMONIC_TABLE), np.minimum(stop, HARMONIC_TABLE))
     far = np.flatnonzero(stop > HARMONIC_TABLE)
     if len(far):
         low = np.maximum(start[far], HARMONIC_TABLE).astype(np.float64)
@@ -81,7 +102,44 @@ def harmonic(start: Int64, places: Int64) -> Float64:
 def discounts(start: Int64, places: Int64) -> Float64:
     """Sum 1/log2(j + 1) over the places j = start + 1 .. start + places."""
     stop = start + places
-    return _between(_discount_table(_table_size(stop)), start, stop)
+    return sums_between(_discount_table(_table_size(stop)), start, stop)
+
+
+def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float64]) -> Float64:
+    """Add the gains of the first k places up, each times a weight of its rank.
+
+    ``sum over j <= k of gain(j) weight(j)``, the exact mean over all orders where items are
+    tied: each place of a tied group has its mean gain. Where relevance is read, the gain of a
+    relevant item is 1.
+
+    Parameters
+    ----------
+    groups, cutoffs
+        As a metric's function gets them.
+    weight
+        Takes ranks, a float64 array from 1 on, and returns as many weights.
+
+    Returns
+    -------
+    float64 [n_users, n_cutoffs]
+    """
+    last = int((groups.start + groups.size).max(initial=0))
+    table = running_sums(np.asarray(weight(np.arange(1, last + 1, dtype=np.float64)), np.float64))
+
+    def until(groups: Groups, cutoff: int) -> Float64:
+        rows, places = groups.within(cutoff)
+        start = groups.start[rows]
+        return groups.total(rows, groups.gain[rows] * sums_between(table, start, start + places))
+
+    return columns(until, groups, cutoffs)
+
+
+def means_of_members(groups: Groups, values: Float64) -> Float64:
+    """Average values of the members of each group over its places: float64 [n_groups]."""
+    if groups.single:
+        return values
+    group = np.repeat(np.arange(len(groups.size)), groups.relevant)
+    return sum_by_user(group, values, len(groups.size)) / groups.size
 
 
 def log2_of(numbers: Int64) -> Float64:
@@ -110,15 +168,15 @@ def _log2_table(size: int) -> Float64:
 
 @functools.cache
 def _discount_table(size: int) -> tuple[Float64, Float64]:
-    return _cumulated(1 / log2_of(np.arange(2, size + 2)))
+    return running_sums(1 / log2_of(np.arange(2, size + 2)))
 
 
 @functools.cache
 def _harmonic_table() -> tuple[Float64, Float64]:
-    return _cumulated(1 / np.arange(1, HARMONIC_TABLE + 1))
+    return running_sums(1 / np.arange(1, HARMONIC_TABLE + 1))
 
 
-def _cumulated(terms: Float64) -> tuple[Float64, Float64]:
+def running_sums(terms: Float64) -> tuple[Float64, Float64]:
     """Return running sums from 0 on and, apart, what was lost by rounding them."""
     high = np.concatenate([[0.0], np.cumsum(terms)])
     before, after = high[:-1], high[1:]
@@ -127,6 +185,7 @@ def _cumulated(terms: Float64) -> tuple[Float64, Float64]:
     return high, np.concatenate([[0.0], np.cumsum(lost)])
 
 
-def _between(table: tuple[Float64, Float64], start: Int64, stop: Int64) -> Float64:
+def sums_between(table: tuple[Float64, Float64], start: Int64, stop: Int64) -> Float64:
+    """Add the terms of a table of running sums up, those after `start` until `stop`."""
     high, low = table
     return (high[stop] - high[start]) + (low[stop] - low[start])

@@ -11,11 +11,25 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics import _first_hit
-from recometer.metrics._sums import columns, harmonic, hits, ratio, shared
+from recometer.metrics._facts import all_gains, ideal_members, listed_relevant
+from recometer.metrics._hits import expand
+from recometer.metrics._sums import columns, gains_within, harmonic, hits_within, ratio, shared
+from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
-from recometer.ties import WHOLE, Groups
+from recometer.ties import WHOLE, Groups, sum_by_user
 
-__all__ = ["ap", "hit", "precision", "recall", "rprecision", "rr", "tap", "tprecision"]
+__all__ = [
+    "ap",
+    "f",
+    "hit",
+    "hits",
+    "precision",
+    "recall",
+    "rprecision",
+    "rr",
+    "tap",
+    "tprecision",
+]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -27,8 +41,14 @@ Float64 = npt.NDArray[np.float64]
     source="Cleverdon & Keen 1966",
     cutoff="optional",
     order_free=True,
+    parameters={
+        "denominator": Parameter(
+            "What the hits are divided by.",
+            choices={"k": "k", "list": "min(k, length of the list)", "min": "min(k, R)"},
+        )
+    },
 )
-def precision(groups: Groups, cutoffs: Int64) -> Float64:
+def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Float64:
     """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
 
     Without a cut-off, k is the number of places that are known. Linear in hits, so tied items count
@@ -38,8 +58,13 @@ def precision(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Cleverdon & Keen 1966, Factors Determining the Performance of Indexing Systems.
     """
-    places = np.where(cutoffs == WHOLE, groups.depth[:, np.newaxis], cutoffs)
-    return ratio(columns(hits, groups, cutoffs), places)
+    if denominator == "min":
+        places = _possible(groups, cutoffs)
+    elif denominator == "list":
+        places = np.minimum(cutoffs, groups.depth[:, np.newaxis])
+    else:
+        places = _places(groups, cutoffs)
+    return ratio(columns(hits_within, groups, cutoffs), places)
 
 
 @metric(
@@ -58,7 +83,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Cortes 2021, recometrics ("truncated precision").
     """
-    return ratio(columns(hits, groups, cutoffs), _possible(groups, cutoffs))
+    return ratio(columns(hits_within, groups, cutoffs), _possible(groups, cutoffs))
 
 
 @metric(
@@ -67,8 +92,33 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     source="Cleverdon & Keen 1966",
     cutoff="optional",
     order_free=True,
+    parameters={
+        "denominator": Parameter(
+            "What the hits are divided by.",
+            choices={
+                "relevant": "R",
+                "min": "min(k, R)",
+                "list": "the relevant items in the whole list",
+                "gains": "the sum of the relevant items' gains",
+            },
+        ),
+        "weighted": Parameter(
+            "Every relevant item counts with its gain, in the denominator, too (which is then "
+            "the sum of the min(k, R) largest gains, or of those in the list); gains that are "
+            "not positive are left out."
+        ),
+    },
+    when={
+        "denominator": {
+            "list": {"beyond_cutoff": True},
+            "gains": {"reads": "relevant_gain", "upper": np.inf},
+        },
+        "weighted": {True: {"reads": "relevant_gain"}},
+    },
 )
-def recall(groups: Groups, cutoffs: Int64) -> Float64:
+def recall(
+    groups: Groups, cutoffs: Int64, *, denominator: str = "relevant", weighted: bool = False
+) -> Float64:
     """Share of the relevant items that are in the first k places: ``h(k) / R``, in [0, 1].
 
     Linear in hits, so tied items count with their mean.
@@ -77,7 +127,41 @@ def recall(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Cleverdon & Keen 1966, Factors Determining the Performance of Indexing Systems.
     """
-    return ratio(columns(hits, groups, cutoffs), groups.n_relevant[:, np.newaxis])
+    found = columns(gains_within if weighted else hits_within, groups, cutoffs)
+    if denominator == "gains" or (weighted and denominator == "relevant"):
+        return ratio(found, all_gains(groups)[:, np.newaxis])
+    if denominator == "min":
+        return ratio(
+            found, columns(_best_gains, groups, cutoffs) if weighted else _possible(groups, cutoffs)
+        )
+    if denominator == "list":
+        listed = gains_within(groups, WHOLE) if weighted else listed_relevant(groups)
+        return ratio(found, listed[:, np.newaxis])
+    return ratio(found, groups.n_relevant[:, np.newaxis])
+
+
+@metric(
+    title="F measure",
+    formula="(1 + beta²) P R / (beta² P + R) of precision(k) and recall(k)",
+    source="van Rijsbergen 1979",
+    cutoff="optional",
+    order_free=True,
+    parameters={"beta": Parameter("How much more recall weighs.", above=0, examples=(0.5, 2))},
+)
+def f(groups: Groups, cutoffs: Int64, *, beta: float = 1.0) -> Float64:
+    """Weighted harmonic mean of precision and recall: ``(1+b²) h(k) / (b² R + k)``.
+
+    In [0, 1]; the same as ``(1+b²) P R / (b² P + R)`` with ``P = h(k)/k`` and
+    ``R = h(k)/R``, and 0 where both are. Linear in hits, so tied items count with their mean.
+
+    References
+    ----------
+    van Rijsbergen 1979, Information Retrieval (E = 1 - F).
+    """
+    square = beta * beta
+    relevant = square * groups.n_relevant[:, np.newaxis].astype(np.float64)
+    denominator = np.add(relevant, _places(groups, cutoffs))
+    return ratio((1 + square) * columns(hits_within, groups, cutoffs), denominator)
 
 
 @metric(
@@ -102,12 +186,26 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
 
 
 @metric(
+    title="Hits",
+    formula="hits(k)",
+    source="Manning, Raghavan & Schütze 2008, section 8.3 (true positives)",
+    cutoff="required",
+    upper=np.inf,
+    order_free=True,
+)
+def hits(groups: Groups, cutoffs: Int64) -> Float64:
+    """Count the relevant items in the first k places; tied items count with their mean."""
+    return columns(hits_within, groups, cutoffs)
+
+
+@metric(
     title="Reciprocal rank (its mean is the MRR)",
     formula="1 / rank of the first relevant item, 0 if that is beyond k",
     source="Voorhees 1999, TREC-8 Question Answering",
     cutoff="optional",
+    parameters={"all": Parameter("The mean of 1 / rank over all relevant items.")},
 )
-def rr(groups: Groups, cutoffs: Int64) -> Float64:
+def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
     """Reciprocal of the first relevant item's rank; 0 if it is beyond k. In [0, 1].
 
     With tied items it is the mean over the place of the first relevant one within the first
@@ -120,6 +218,8 @@ def rr(groups: Groups, cutoffs: Int64) -> Float64:
     Computing information retrieval performance measures efficiently in the presence of
     tied scores.
     """
+    if all:
+        return ratio(columns(reciprocal_sum, groups, cutoffs), groups.n_relevant[:, np.newaxis])
     return columns(_reciprocal_rank, groups, cutoffs)
 
 
@@ -128,20 +228,51 @@ def rr(groups: Groups, cutoffs: Int64) -> Float64:
     formula="(1 / R) * sum over j <= k of (hits(j) / j) * rel(j)",
     source="Buckley & Voorhees 2000; ties: McSherry & Najork 2008",
     cutoff="optional",
+    parameters={
+        "denominator": Parameter(
+            "What the sum is divided by.",
+            choices={
+                "relevant": "R",
+                "min": "min(k, R)",
+                "k": "k",
+                "hits": "hits(k)",
+                "list": "min(R, k, length of the list)",
+                "listed": "the relevant items in the whole list",
+            },
+        )
+    },
+    when={
+        "denominator": {
+            "hits": {"monotone": False},
+            "listed": {"beyond_cutoff": True},
+        }
+    },
 )
-def ap(groups: Groups, cutoffs: Int64) -> Float64:
+def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Float64:
     """Mean over the R relevant items of the precision where each is found; in [0, 1].
 
     ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. A tied group with
     n items, r of them relevant, after t others with P relevant ones, adds
-    ``(r/n) [P + 1 + (j-t-1)(r-1)/(n-1)] / j`` at each of its places j.
+    ``(r/n) [P + 1 + (j-t-1)(r-1)/(n-1)] / j`` at each of its places j. Divided by the hits, it
+    is the mean over the number of them in the group that the cut-off parts.
 
     References
     ----------
     Buckley & Voorhees 2000, Evaluating evaluation measure stability. McSherry & Najork
     2008.
     """
-    return ratio(columns(_precision_sum, groups, cutoffs), groups.n_relevant[:, np.newaxis])
+    if denominator == "hits":
+        return columns(_mean_precision_of_hits, groups, cutoffs)
+    possible = groups.n_relevant[:, np.newaxis]
+    if denominator == "min":
+        possible = _possible(groups, cutoffs)
+    elif denominator == "k":
+        possible = _places(groups, cutoffs)
+    elif denominator == "list":
+        possible = np.minimum(_possible(groups, cutoffs), groups.depth[:, np.newaxis])
+    elif denominator == "listed":
+        possible = listed_relevant(groups)[:, np.newaxis]
+    return ratio(columns(_precision_sum, groups, cutoffs), possible)
 
 
 @metric(
@@ -187,7 +318,31 @@ def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
 
 def _possible(groups: Groups, cutoffs: Int64) -> Int64:
     """Return the most hits that k places can hold, min(k, R): int64 [n_users, n_cutoffs]."""
-    return np.minimum(cutoffs, groups.n_relevant[:, np.newaxis])
+    return np.minimum(_places(groups, cutoffs), groups.n_relevant[:, np.newaxis])
+
+
+def _places(groups: Groups, cutoffs: Int64) -> Int64:
+    """Return k, the length of the ranking where there is none: int64 [n_users, n_cutoffs]."""
+    return np.where(cutoffs == WHOLE, groups.depth[:, np.newaxis], cutoffs)
+
+
+def _best_gains(groups: Groups, cutoff: int) -> Float64:
+    """Return the sum of the `cutoff` largest gains."""
+    user, place = ideal_members(groups)
+    rows = place < cutoff
+    return sum_by_user(user[rows], groups.ideal_gain[rows], groups.n_users)
+
+
+def reciprocal_sum(groups: Groups, cutoff: int) -> Float64:
+    """Return the (expected) sum of rel(j) / j over j <= cutoff."""
+    rows, places = groups.within(cutoff)
+    start = groups.start[rows]
+    value = 1 / (start + 1)
+    if not groups.single:
+        tied = np.flatnonzero(groups.size[rows] > 1)
+        rate = groups.relevant[rows][tied] / groups.size[rows][tied]
+        value[tied] = rate * harmonic(start[tied], places[tied])
+    return groups.total(rows, value)
 
 
 @shared
@@ -198,13 +353,57 @@ def _precision_sum(groups: Groups, cutoff: int) -> Float64:
     value = (before + 1) / (start + 1)
     if not groups.single:
         tied = np.flatnonzero(groups.size[rows] > 1)
-        t, s, p = start[tied], places[tied], before[tied]
         n, r = groups.size[rows][tied], groups.relevant[rows][tied]
-        others = (r - 1) / (n - 1)  # relevant among the tied items before, per place
-        value[tied] = r / n * ((p + 1 - others * (t + 1)) * harmonic(t, s) + others * s)
+        value[tied] = _precisions(start[tied], places[tied], before[tied], n, r)
     return groups.total(rows, value)
 
 
+def _precisions(
+    start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64
+) -> Float64:
+    """Return what the first places of tie groups of two or more add to the sum of P(j) rel(j)."""
+    others = (relevant - 1) / (size - 1)  # relevant among the tied items before, per place
+    first = (before + 1 - others * (start + 1)) * harmonic(start, places)
+    return relevant / size * (first + others * places)
+
+
+def _mean_precision_of_hits(groups: Groups, cutoff: int) -> Float64:
+    """Return the mean over the hits of the precision where each is found; 0 without a hit."""
+    value = ratio(_precision_sum(groups, cutoff), hits_within(groups, cutoff))
+    parted = groups.parted(cutoff)
+    if not len(parted):
+        return value
+    user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
+    places = cutoff - start
+    # What the groups before add. The one that is parted is in the sum with its mean.
+    whole = np.flatnonzero(groups.start + groups.size <= cutoff)
+    terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
+    tied = np.flatnonzero(groups.size[whole] > 1)
+    at = whole[tied]
+    terms[tied] = _precisions(
+        groups.start[at],
+        groups.size[at],
+        groups.hits_before[at],
+        groups.size[at],
+        groups.relevant[at],
+    )
+    sure = groups.total(whole, terms)
+    which, found, chance = expand(groups.size[parted], groups.relevant[parted], places)
+    some = found > 0
+    inner = np.zeros(len(which))
+    row, x = which[some], found[some]
+    inner[some] = np.where(
+        places[row] > 1,
+        _precisions(start[row], places[row], before[row], np.maximum(places[row], 2), x),
+        (before[row] + 1) / (start[row] + 1),
+    )
+    hits = before[which] + found
+    each = chance * ratio(sure[user[which]] + inner, hits)
+    value[user] = sum_by_user(which, each, len(parted))
+    return value
+
+
+@shared
 def _first_groups(groups: Groups, cutoff: int) -> tuple[Int64, Int64, Int64]:
     """Find each user's first group where it begins within the cut-off.
 

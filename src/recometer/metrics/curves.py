@@ -6,11 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics import binary
-from recometer.metrics._sums import ratio
+from recometer.metrics._facts import relevant_candidates, whole_sum
+from recometer.metrics._hits import expand
+from recometer.metrics._sums import columns, hits_within, ratio
+from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
-from recometer.ties import Groups
+from recometer.ties import Groups, sum_by_user
 
-__all__ = ["pr_auc", "roc_auc"]
+__all__ = ["partial_auc", "pr_auc", "roc_auc"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -22,23 +25,50 @@ Float64 = npt.NDArray[np.float64]
     source="Hanley & McNeil 1982",
     cutoff="none",
     needs_whole_ranking=True,
+    parameters={
+        "domain": Parameter(
+            "Which items are paired.",
+            choices={
+                "all": "all candidates",
+                "list": "those in the first k places (or the whole list): 1 if all of them are "
+                "relevant, 0 if none is",
+            },
+        ),
+        "negatives": Parameter(
+            "Which items are not relevant.",
+            choices={
+                "candidates": "the other candidates",
+                "all": "the other candidates and, behind all of them, the training items",
+            },
+        ),
+    },
+    when={
+        "domain": {"list": {"cutoff": "optional", "monotone": False, "needs_whole_ranking": False}}
+    },
 )
-def roc_auc(groups: Groups, cutoffs: Int64) -> Float64:
+def roc_auc(
+    groups: Groups, cutoffs: Int64, *, domain: str = "all", negatives: str = "candidates"
+) -> Float64:
     """Share of the (relevant, non-relevant) pairs of items in the right order; in [0, 1].
 
     The non-relevant items are the candidates that are not relevant. Relevant items that
     were not ranked lie below every candidate. A tied pair counts half. Computed in whole
-    numbers up to the one division.
+    numbers up to the one division. Within a list, it is the mean over the number of hits in
+    the group that the cut-off parts.
 
     References
     ----------
     Hanley & McNeil 1982, The meaning and use of the area under a ROC curve.
     """
-    ranked = _per_user(groups, groups.relevant)
+    if domain == "list":
+        return columns(_auc_of_list, groups, cutoffs)
+    ranked = whole_sum(groups, groups.relevant)
     others = groups.n_candidates - ranked
+    if negatives == "all":
+        others = others + groups.ranks.n_excluded
     above = groups.start - groups.hits_before  # non-relevant items before the group
     tied = groups.size - groups.relevant
-    right = _per_user(groups, groups.relevant * (2 * (others[groups.user] - above) - tied))
+    right = whole_sum(groups, groups.relevant * (2 * (others[groups.user] - above) - tied))
     value = ratio(right.astype(np.float64), 2 * groups.n_relevant * others)
     return np.repeat(value[:, np.newaxis], len(cutoffs), axis=1)
 
@@ -49,22 +79,101 @@ def roc_auc(groups: Groups, cutoffs: Int64) -> Float64:
     source="Davis & Goadrich 2006 (step rule)",
     cutoff="none",
     needs_whole_ranking=True,
+    parameters={
+        "rule": Parameter(
+            "How the area is computed.",
+            choices={
+                "step": "a step per relevant item",
+                "distinct": "a step per distinct score",
+                "trapezoid": "straight lines between the points of distinct scores, from "
+                "precision 1 at recall 0 on",
+            },
+        )
+    },
+    when={
+        "rule": {
+            "distinct": {"averages_ties": False},
+            "trapezoid": {"averages_ties": False, "monotone": False},
+        }
+    },
 )
-def pr_auc(groups: Groups, cutoffs: Int64) -> Float64:
-    """Area under the precision-recall curve by the step rule; in [0, 1].
+def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
+    """Area under the precision-recall curve; in [0, 1].
 
-    That is the average precision of the whole ranking, ties included: see
-    `recometer.metrics.binary.ap`.
+    By the step rule that is the average precision of the whole ranking, ties included: see
+    `recometer.metrics.binary.ap`. The other rules take a group of tied items as one step of
+    the curve, whose end has the precision of all places so far.
 
     References
     ----------
     Davis & Goadrich 2006, The relationship between precision-recall and ROC curves.
     """
-    return binary.ap(groups, cutoffs)
+    if rule == "step":
+        return binary.ap(groups, cutoffs)
+    start, before = groups.start, groups.hits_before
+    precision: Float64 = (before + groups.relevant) / (start + groups.size)
+    if rule == "trapezoid":
+        precision = (precision + np.where(start > 0, before / np.maximum(start, 1), 1.0)) / 2
+    area = groups.total(slice(None), np.multiply(groups.relevant, precision))
+    return np.repeat(ratio(area, groups.n_relevant)[:, np.newaxis], len(cutoffs), axis=1)
 
 
-def _per_user(groups: Groups, values: Int64) -> Int64:
-    """Add whole numbers up, user by user."""
-    total = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(values, out=total[1:])
-    return np.diff(total[groups.indptr])
+@metric(
+    title="Partial area under the ROC curve",
+    formula="roc_auc of the relevant items and the first k others",
+    source="McClish 1989",
+    cutoff="required",
+    beyond_cutoff=True,
+)
+def partial_auc(groups: Groups, cutoffs: Int64) -> Float64:
+    """Area under the ROC curve up to k false positives, as a share of its greatest; in [0, 1].
+
+    Of the pairs of a relevant item and one of the first k non-relevant candidates (of all,
+    where there are fewer), the share in the right order. Of a tied group with n items, r of
+    them relevant, 0 .. n - r others come before a relevant one, each number equally likely.
+
+    References
+    ----------
+    McClish 1989, Analyzing a portion of the ROC curve.
+    """
+    others = groups.n_candidates - relevant_candidates(groups)
+    above = groups.start - groups.hits_before
+    tied = groups.size - groups.relevant
+    values = np.empty((groups.n_users, len(cutoffs)))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        # Where their number is unknown, there are enough.
+        first = np.where(groups.n_candidates < 0, cutoff, np.minimum(others, cutoff))
+        rows = np.flatnonzero(above < cutoff)
+        behind = np.maximum(first[groups.user[rows]] - above[rows], 0)
+        orders = tied[rows] + 1
+        steps = np.minimum(behind, orders)
+        right = (2 * behind - steps + 1) * steps * groups.relevant[rows]
+        found = groups.total(rows, right / (2 * orders))
+        values[:, column] = ratio(found, groups.n_relevant * first)
+    return values
+
+
+def _auc_of_list(groups: Groups, cutoff: int) -> Float64:
+    length = np.minimum(groups.depth, cutoff)
+    start, before = groups.start, groups.hits_before
+    # Pairs of a relevant item and an other one before it: of the groups that are within.
+    pairs = groups.relevant * (start - before + (groups.size - groups.relevant) / 2)
+    whole = np.flatnonzero(start + groups.size <= cutoff)
+    wrong = groups.total(whole, pairs[whole])
+    found = hits_within(groups, cutoff)
+    value = _share_of_pairs(found, length - found, wrong)
+    parted = groups.parted(cutoff)
+    if len(parted):
+        user, places = groups.user[parted], cutoff - start[parted]
+        which, x, chance = expand(groups.size[parted], groups.relevant[parted], places)
+        hits = before[parted][which] + x
+        more = x * (start[parted] - before[parted] + places / 2)[which] - x * x / 2
+        each = _share_of_pairs(hits, length[user[which]] - hits, wrong[user[which]] + more)
+        value[user] = sum_by_user(which, chance * each, len(parted))
+    return value
+
+
+def _share_of_pairs(relevant: Int64 | Float64, others: Int64 | Float64, wrong: Float64) -> Float64:
+    one_kind = np.where(others <= 0, (relevant > 0).astype(np.float64), 0.0)
+    pairs = np.asarray(relevant * others, np.float64)
+    return np.divide(pairs - wrong, pairs, out=one_kind, where=pairs > 0)

@@ -2,17 +2,76 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from recometer.metrics._sums import columns, discounts, log2_of, ratio
+from recometer.metrics._facts import ideal_members, members
+from recometer.metrics._sums import discounts, log2_of, ratio, shared
+from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
-from recometer.ties import Groups, sum_by_user
+from recometer.ties import WHOLE, Groups, sum_by_user
 
-__all__ = ["ndcg"]
+__all__ = ["dcg", "ndcg"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
+
+GAIN = Parameter(
+    "What an item adds.",
+    choices={
+        "linear": "its value in test",
+        "binary": "1 if it is relevant",
+        "exponential": "2^value - 1",
+        "shifted": "2^(value - relevant_from + 1) - 1 if it is relevant (relevant_from: 1 if "
+        "none is given)",
+    },
+)
+DISCOUNT = Parameter(
+    "What the gain at rank j is divided by.",
+    choices={
+        "standard": "log2(j + 1)",
+        "original": "log2(max(j, 2)), of Järvelin & Kekäläinen: the first two places count alike",
+    },
+)
+WHEN: dict[str, Any] = {
+    "gain": {
+        "binary": {"reads": "relevance"},
+        "exponential": {"reads": "exponential"},
+        "shifted": {"reads": "shifted"},
+    }
+}
+
+
+@metric(
+    title="Discounted cumulative gain",
+    formula="sum over j <= k of gain(j) / log2(j + 1)",
+    source="Järvelin & Kekäläinen 2002; ties: McSherry & Najork 2008",
+    cutoff="optional",
+    lower=-np.inf,
+    upper=np.inf,
+    reads="gain",
+    parameters={"gain": GAIN, "discount": DISCOUNT},
+    when=WHEN,
+)
+def dcg(
+    groups: Groups, cutoffs: Int64, *, gain: str = "linear", discount: str = "standard"
+) -> Float64:
+    """Sum of the gains in the first k places, each divided by a logarithm of its rank.
+
+    ``sum over j <= k of gain(j) / log2(j + 1)``, where gain(j) is the value in test of the
+    item at rank j and 0 for unjudged ones. Each place of a tied group has the mean gain of
+    the group. The registry settles which gains are read.
+
+    References
+    ----------
+    Järvelin & Kekäläinen 2002, Cumulated gain-based evaluation of IR techniques. McSherry
+    & Najork 2008.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
+        columns = [_dcg(groups, cutoff, discount) for cutoff in cutoffs.tolist()]
+    return np.column_stack(columns)
 
 
 @metric(
@@ -23,8 +82,28 @@ Float64 = npt.NDArray[np.float64]
     lower=-np.inf,
     reads="gain",
     defined_when_all_relevant=True,
+    parameters={
+        "gain": GAIN,
+        "discount": DISCOUNT,
+        "ideal": Parameter(
+            "The best order.",
+            choices={
+                "all": "the largest gains of all judged items",
+                "k": "k times the user's largest gain",
+                "list": "the largest gains of the items in the whole list",
+            },
+        ),
+    },
+    when={**WHEN, "ideal": {"k": {"cutoff": "required"}, "list": {"beyond_cutoff": True}}},
 )
-def ndcg(groups: Groups, cutoffs: Int64) -> Float64:
+def ndcg(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    gain: str = "linear",
+    discount: str = "standard",
+    ideal: str = "all",
+) -> Float64:
     """Discounted gain, relative to that of the best possible order; at most 1.
 
     ``dcg(k) / ideal(k)`` with ``dcg(k) = sum over j <= k of gain(j) / log2(j + 1)``, where
@@ -38,22 +117,60 @@ def ndcg(groups: Groups, cutoffs: Int64) -> Float64:
     & Najork 2008.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
-        return ratio(columns(_dcg, groups, cutoffs), columns(_ideal_dcg, groups, cutoffs))
+        columns = [
+            ratio(_dcg(groups, cutoff, discount), _ideal_dcg(groups, cutoff, discount, ideal))
+            for cutoff in cutoffs.tolist()
+        ]
+    return np.column_stack(columns)
 
 
-def _dcg(groups: Groups, cutoff: int) -> Float64:
+@shared
+def _dcg(groups: Groups, cutoff: int, discount: str) -> Float64:
     rows, places = groups.within(cutoff)
     start, gain = groups.start[rows], groups.gain[rows]
-    value = gain / log2_of(start + 2)
+    value = gain / _divisor(start, discount)
     if not groups.single:
         tied = np.flatnonzero(groups.size[rows] > 1)
-        value[tied] = gain[tied] * discounts(start[tied], places[tied])
+        value[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
     return groups.total(rows, value)
 
 
-def _ideal_dcg(groups: Groups, cutoff: int) -> Float64:
-    user = np.repeat(np.arange(groups.n_users), np.diff(groups.ideal_indptr))
-    place = np.arange(len(user)) - groups.ideal_indptr[user]
-    rows = np.flatnonzero(place < cutoff)
-    value = groups.ideal_gain[rows] / log2_of(place[rows] + 2)
-    return sum_by_user(user[rows], value, groups.n_users)
+@shared
+def _ideal_dcg(groups: Groups, cutoff: int, discount: str, ideal: str) -> Float64:
+    indptr, gain = groups.ideal_indptr, groups.ideal_gain
+    if ideal == "k":
+        some = np.flatnonzero(np.diff(indptr))
+        value = np.zeros(groups.n_users)
+        none, all_places = np.zeros(1, np.int64), np.array([cutoff])
+        value[some] = gain[indptr[some]] * _sum_of_discounts(none, all_places, discount)
+        return value
+    user, place, terms = _ideal_terms(groups, discount, ideal)
+    rows = slice(None) if cutoff == WHOLE else np.flatnonzero(place < cutoff)
+    return sum_by_user(user[rows], terms[rows], groups.n_users)
+
+
+@shared
+def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int64, Float64]:
+    """Return the user, the place from 0 on, and the discounted gain of what is best."""
+    if ideal == "list":
+        indptr, gain = groups.listed_ideal()
+        user, place = members(indptr)
+    else:
+        gain = groups.ideal_gain
+        user, place = ideal_members(groups)
+    return user, place, gain / _divisor(place, discount)
+
+
+def _divisor(start: Int64, discount: str) -> Float64:
+    """Return what the gain is divided by at the place after `start` others."""
+    return log2_of(start + 2) if discount == "standard" else log2_of(np.maximum(start + 1, 2))
+
+
+def _sum_of_discounts(start: Int64, places: Int64, discount: str) -> Float64:
+    """Add the discounts of some places up."""
+    if discount == "standard":
+        return discounts(start, places)
+    # As standard one place further up, and 1 at the first place.
+    top = (start == 0).astype(np.int64)
+    rest: Float64 = top + discounts(np.maximum(start - 1, 0), places - top)
+    return rest

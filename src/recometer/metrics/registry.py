@@ -1,24 +1,46 @@
-"""The registry of metrics, and their names: ``ndcg@10``, ``recall@5,10``, ``ap@1..20``."""
+"""The registry of metrics, and their names: ``recall@5,10``, ``ap@1..20``, ``f@10(beta=2)``."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import operator
-from collections.abc import Callable, Iterable
-from typing import Any, Literal
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.errors import (
+    InputError,
+    InputTypeError,
+    UnknownNameError,
+    did_you_mean,
+)
+from recometer.metrics.parameters import Parameter, Value
 from recometer.ties import WHOLE, Property
 
-__all__ = ["MAX_CUTOFFS", "METRICS", "Metric", "MetricDefinition", "metric", "parse", "reading"]
+__all__ = [
+    "MAX_CUTOFFS",
+    "METRICS",
+    "Metric",
+    "MetricDefinition",
+    "metric",
+    "parse",
+    "reading",
+    "with_largest_gain",
+]
 
-# The first argument depends on the record that is read: see `MetricDefinition`.
-Function = Callable[[Any, npt.NDArray[np.int64]], npt.NDArray[np.float64]]
+# function(groups, cutoffs, **parameters); the first argument depends on the record that is
+# read: see `MetricDefinition`.
+Function = Callable[..., npt.NDArray[np.float64]]
 Record = Literal["ranks", "ratings"]
 Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]
+AnyFunction = TypeVar("AnyFunction", bound=Function)
+
+# Spaces separate names, but not within the brackets of parameters.
+NAMES = re.compile(r"(?:[^\s(]|\([^)]*\)|\()+")
 
 MAX_CUTOFFS = 10_000
 """The most cut-offs that one range may stand for."""
@@ -33,11 +55,16 @@ class MetricDefinition:
     name
         As in ``name@10``.
     function
-        ``function(groups, cutoffs)``, or ``function(predictions, cutoffs)`` of the record
-        ``"ratings"``: the formula for every user, as float64 [n_users, n_cutoffs]; a ratio
-        without denominator is 0 there. The cut-offs are an int64 array, in which
+        ``function(groups, cutoffs, **parameters)``, or ``function(predictions, cutoffs)`` of
+        the record ``"ratings"``: the formula for every user, as float64 [n_users, n_cutoffs];
+        a ratio without denominator is 0 there. The cut-offs are an int64 array, in which
         `recometer.ties.WHOLE` means the whole ranking. Where the metric is undefined is
         settled elsewhere (`recometer.metrics.undefined`).
+    parameters
+        By name; the function takes each by keyword.
+    when
+        What a parameter's value changes of the attributes below:
+        ``{"gain": {"binary": {"reads": "relevance"}}}``.
     title, formula, source
         For people: the metric's full name, its formula and literature.
     lower, upper
@@ -51,9 +78,16 @@ class MetricDefinition:
     cutoff
         Whether ``@k`` is ``"required"``, ``"optional"`` or taken by ``"none"``.
     reads
-        The property of an item that is read: its ``"relevance"`` or its ``"gain"``.
+        The property of an item that is read, see `recometer.ties.worth_of`.
     defined_when_all_relevant
         Whether the metric still says something where every candidate is relevant.
+    beyond_cutoff
+        With a cut-off, places beyond it are read, too.
+    needs_candidates
+        The value is undefined where the number of candidates is 0 or unknown.
+    averages_ties
+        With the tie rule ``"expected"`` it is the mean over all orders; otherwise a tie
+        group is one step.
     needs_whole_ranking
         Whether a list that ends before the last candidate cannot give the metric.
     record
@@ -69,6 +103,8 @@ class MetricDefinition:
 
     name: str
     function: Function
+    parameters: Mapping[str, Parameter]
+    when: Mapping[str, Mapping[Value, Mapping[str, Any]]]
     title: str
     formula: str
     source: str
@@ -80,10 +116,20 @@ class MetricDefinition:
     cutoff: Literal["required", "optional", "none"]
     reads: Property
     defined_when_all_relevant: bool
+    beyond_cutoff: bool
+    needs_candidates: bool
+    averages_ties: bool
     needs_whole_ranking: bool
     record: Record
     needs: Needs
     over_rows: bool
+
+    def given(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
+        """Return the definition with these parameters."""
+        changes: dict[str, Any] = {}
+        for name, value in parameters:
+            changes |= self.when.get(name, {}).get(value, {})
+        return dataclasses.replace(self, **changes) if changes else self
 
 
 METRICS: dict[str, MetricDefinition] = {}
@@ -97,10 +143,12 @@ def reading(record: Record) -> dict[str, MetricDefinition]:
 
 def metric(
     *,
-    title: str,
     formula: str,
-    source: str,
-    cutoff: Literal["required", "optional", "none"],
+    title: str | None = None,
+    source: str = "",
+    cutoff: Literal["required", "optional", "none"] = "required",
+    parameters: Mapping[str, Parameter] | None = None,
+    when: Mapping[str, Mapping[Value, Mapping[str, Any]]] | None = None,
     lower: float = 0.0,
     upper: float = 1.0,
     higher_is_better: bool = True,
@@ -108,19 +156,39 @@ def metric(
     order_free: bool = False,
     reads: Property = "relevance",
     defined_when_all_relevant: bool = False,
+    beyond_cutoff: bool = False,
+    needs_candidates: bool = False,
+    averages_ties: bool = True,
     needs_whole_ranking: bool = False,
     record: Record = "ranks",
     needs: Needs = "rows",
     over_rows: bool = False,
-) -> Callable[[Function], Function]:
-    """Register the function below as the metric of its name; see `MetricDefinition`."""
+) -> Callable[[AnyFunction], AnyFunction]:
+    """Register the function below as the metric of its name; see `MetricDefinition`.
 
-    def register(function: Function) -> Function:
+    The keyword-only arguments of the function are the metric's parameters: each stands in
+    `parameters`, and its default is the function's.
+
+    Raises
+    ------
+    InputError
+        The name is that of a metric from another module.
+    """
+
+    def register(function: AnyFunction) -> AnyFunction:
         name = function.__name__
+        known = METRICS.get(name)
+        if known is not None and known.function.__module__ != function.__module__:
+            raise InputError(
+                f"There is a metric {name!r} already ({known.title}). "
+                f"Hint: call the function differently, for instance my_{name}."
+            )
         METRICS[name] = MetricDefinition(
             name=name,
             function=function,
-            title=title,
+            parameters=_with_defaults(function, parameters or {}),
+            when=when or {},
+            title=title or name,
             formula=formula,
             source=source,
             lower=lower,
@@ -131,6 +199,9 @@ def metric(
             cutoff=cutoff,
             reads=reads,
             defined_when_all_relevant=defined_when_all_relevant,
+            beyond_cutoff=beyond_cutoff,
+            needs_candidates=needs_candidates,
+            averages_ties=averages_ties,
             needs_whole_ranking=needs_whole_ranking,
             record=record,
             needs=needs,
@@ -139,6 +210,25 @@ def metric(
         return function
 
     return register
+
+
+def _with_defaults(function: Function, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
+    """Name each parameter and give it the function's default."""
+    taken = {
+        argument.name: argument.default
+        for argument in inspect.signature(function).parameters.values()
+        if argument.kind is argument.KEYWORD_ONLY
+    }
+    if list(taken) != list(parameters) or inspect.Parameter.empty in taken.values():
+        raise InputError(
+            f"The metric {function.__name__!r} declares the parameters {list(parameters)}, but its "
+            f"function takes {list(taken)}. Hint: each is a keyword-only argument with a default."
+        )
+    settled = {}
+    for name, parameter in parameters.items():
+        default = float(taken[name]) if type(taken[name]) is int else taken[name]
+        settled[name] = dataclasses.replace(parameter, name=name, default=default)
+    return settled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -151,24 +241,30 @@ class Metric:
         A name in `METRICS`.
     cutoff
         How many of the first places are read; None: the whole ranking.
+    parameters
+        A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. Kept as
+        pairs, in the registry's order, without those that have their default.
 
     Raises
     ------
     UnknownNameError
-        There is no such metric.
+        There is no such metric, or parameter of it.
     InputError
-        The cut-off is no whole number from 1 on; or it is missing, or not taken.
+        The cut-off is no whole number from 1 on; or it is missing, or not taken. A value
+        that the parameter does not take.
     """
 
     name: str
     cutoff: int | None = None
+    parameters: tuple[tuple[str, Value], ...] = ()
 
     def __post_init__(self) -> None:
         if self.name not in METRICS:
             raise UnknownNameError(
                 f"There is no metric {self.name!r}. {did_you_mean(str(self.name), METRICS)}"
             )
-        takes = METRICS[self.name].cutoff
+        object.__setattr__(self, "parameters", _settled(self.name, self.parameters))
+        takes = self.definition.cutoff
         if self.cutoff is None:
             if takes == "required":
                 raise InputError(
@@ -190,12 +286,79 @@ class Metric:
         object.__setattr__(self, "cutoff", cutoff)
 
     def __str__(self) -> str:
-        return self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
+        head = self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
+        return head + self._written
+
+    @property
+    def variant(self) -> str:
+        """Its name without the cut-off, for instance ``"f(beta=0.5)"``."""
+        return self.name + self._written
+
+    @property
+    def _written(self) -> str:
+        known = METRICS[self.name].parameters
+        parts = ",".join(known[name].write(value) for name, value in self.parameters)
+        return f"({parts})" if parts else ""
 
     @property
     def definition(self) -> MetricDefinition:
-        """What the registry states of it."""
-        return METRICS[self.name]
+        """What the registry states of it, with its parameters."""
+        return METRICS[self.name].given(self.parameters)
+
+    @property
+    def depth(self) -> int | None:
+        """How many of the first places are read in all; None: the whole ranking."""
+        return None if self.definition.beyond_cutoff else self.cutoff
+
+    def compute(self, record: Any, cutoffs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Compute it at some cut-offs, instead of its own: float64 [n_users, n_cutoffs]."""
+        return METRICS[self.name].function(record, cutoffs, **dict(self.parameters))
+
+
+def _settled(name: str, parameters: object) -> tuple[tuple[str, Value], ...]:
+    """Check parameters and bring them into their canonical form."""
+    known = METRICS[name].parameters
+    pairs = parameters.items() if isinstance(parameters, Mapping) else parameters
+    if not isinstance(pairs, Iterable):
+        raise InputTypeError(f"The parameters {parameters!r} of {name!r} must be a mapping.")
+    found: dict[str, Value] = {}
+    for parameter, value in pairs:
+        if not known:
+            raise UnknownNameError(
+                f"The metric {name!r} takes no parameters, but was given {parameter!r}."
+            )
+        if parameter not in known:
+            listed = "; ".join(one.describe() for one in known.values())
+            raise UnknownNameError(
+                f"The metric {name!r} has no parameter {parameter!r}. "
+                f"{did_you_mean(str(parameter), known)} {name!r} takes: {listed}."
+            )
+        if parameter in found:
+            raise InputError(f"The parameter {parameter!r} of the metric {name!r} is given twice.")
+        found[parameter] = (
+            None
+            if value is None and known[parameter].default is None
+            else known[parameter].settle(value, name)
+        )
+    return tuple(
+        (parameter, found[parameter])
+        for parameter in known
+        if parameter in found and found[parameter] != known[parameter].default
+    )
+
+
+def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]:
+    """Fill in the parameters that are taken from test, unless they were given."""
+    settled = []
+    for one in metrics:
+        parameters = METRICS[one.name].parameters.values()
+        missing = {
+            parameter.name: largest
+            for parameter in parameters
+            if parameter.from_test and parameter.name not in dict(one.parameters)
+        }
+        settled.append(Metric(one.name, one.cutoff, (*one.parameters, *missing.items())))
+    return list(dict.fromkeys(settled))
 
 
 def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
@@ -205,8 +368,8 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
     ----------
     metrics
         Names with spaces between: ``"recall@5,10 ndcg@1..3 roc_auc"``; several cut-offs have
-        commas between, and ``1..3`` stands for 1, 2 and 3. Or a list of such names, or of
-        `Metric`.
+        commas between, and ``1..3`` stands for 1, 2 and 3. Parameters come last, in brackets:
+        ``"f@5,10(beta=0.5)"``. Or a list of such names, or of `Metric`.
 
     Returns
     -------
@@ -216,9 +379,9 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
     Raises
     ------
     UnknownNameError
-        A metric that does not exist.
+        A metric, or a parameter of it, that does not exist.
     InputError
-        No metric, or a cut-off that its metric does not take.
+        No metric, or a cut-off or a parameter's value that its metric does not take.
     InputTypeError
         Something that is no name.
 
@@ -236,7 +399,7 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
         if isinstance(entry, Metric):
             found[entry] = None
         elif isinstance(entry, str):
-            for name in entry.split():
+            for name in NAMES.findall(entry):
                 found.update(dict.fromkeys(_parse_one(name)))
         else:
             raise _not_a_name(entry)
@@ -246,14 +409,36 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
 
 
 def _parse_one(text: str) -> Iterable[Metric]:
-    name, at, cutoffs = text.partition("@")
+    head, bracket, rest = text.partition("(")
+    name, at, cutoffs = head.partition("@")
+    parameters: tuple[tuple[str, Value], ...] = ()
+    if bracket:
+        parameters = _parse_parameters(text, head, rest)
     if not at:
-        return [Metric(name)]
-    if name not in METRICS or METRICS[name].cutoff == "none":
-        return [Metric(name, 1)]  # raises what fits
+        return [Metric(name, None, parameters)]
+    if name not in METRICS or METRICS[name].given(_settled(name, parameters)).cutoff == "none":
+        return [Metric(name, 1, parameters)]  # raises what fits
     return [
-        Metric(name, cutoff) for part in cutoffs.split(",") for cutoff in _parse_part(name, part)
+        Metric(name, cutoff, parameters)
+        for part in cutoffs.split(",")
+        for cutoff in _parse_part(name, part)
     ]
+
+
+def _parse_parameters(text: str, head: str, rest: str) -> tuple[tuple[str, Value], ...]:
+    inside, bracket, after = rest.partition(")")
+    if not bracket or after or "(" in inside:
+        order = f"{head}{after}({inside})" if bracket and after.startswith("@") else f"{head}(...)"
+        raise InputError(
+            f"The parameters of {text!r} do not end with one closing bracket. "
+            f"Hint: the cut-off comes first and the parameters last, as in {order}."
+        )
+    pairs: list[tuple[str, Value]] = []
+    for part in inside.split(","):
+        name, equals, value = part.partition("=")
+        # A name alone switches something on.
+        pairs.append((name.strip(), value.strip() if equals else "true"))
+    return tuple(pairs)
 
 
 def _parse_part(name: str, part: str) -> Iterable[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,11 @@ import numpy.typing as npt
 from recometer.errors import InternalError
 from recometer.metrics import corrections
 from recometer.metrics.ratings import Predictions, over_rows
-from recometer.metrics.registry import METRICS, Metric, MetricDefinition
+from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, UserFlag
-from recometer.ties import WHOLE, Groups, Property, resolve
+from recometer.tasks import Ticker, run_tasks
+from recometer.ties import WHOLE, Groups, Property, resolve, worth_of
 
 __all__ = ["Reason", "compute", "compute_over_rows", "reasons"]
 
@@ -58,6 +59,7 @@ class Reason(enum.IntEnum):
     ALL_RELEVANT = 10, "every candidate is relevant"
     NO_GAIN = 11, "no item has a positive gain"
     GAIN_NOT_FINITE = 12, "the gains are NaN or infinite, or too large to be added up"
+    NO_CANDIDATES = 13, "the number of candidates is unknown, or there is none"
     NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
     # Of ratings.
     NO_RATINGS = 20, "the user has no row with a true rating"
@@ -73,6 +75,7 @@ def compute(
     seed: int = 0,
     user_keys: UInt64 | None = None,
     ratings: Ratings | None = None,
+    threads: int = 1,
 ) -> tuple[dict[str, Float64], dict[str, UInt8]]:
     """Compute metrics for every user.
 
@@ -88,6 +91,8 @@ def compute(
         See `recometer.ties.resolve`.
     ratings
         Needed by metrics that read them; its `ranks` are `ranks`.
+    threads
+        How many threads to use; the values do not depend on it.
 
     Returns
     -------
@@ -99,19 +104,32 @@ def compute(
     names = [str(metric) for metric in metrics]
     values = {name: np.empty(ranks.n_users) for name in names}
     why = {name: np.empty(ranks.n_users, np.uint8) for name in names}
-    if user_keys is None:
-        user_keys = np.arange(ranks.n_users, dtype=np.uint64)
-    for block in _blocks(ranks):
+    variants: dict[str, list[tuple[str, Metric]]] = {}
+    for name, metric in zip(names, metrics, strict=True):
+        variants.setdefault(metric.variant, []).append((name, metric))
+
+    def one_block(block: slice, ticker: Ticker | None = None) -> None:
         _compute_block(
             _users(ranks, block),
-            metrics,
+            variants.values(),
             protocol,
             seed,
-            user_keys[block],
+            None if user_keys is None else user_keys[block],
             {name: column[block] for name, column in values.items()},
             {name: column[block] for name, column in why.items()},
             None if ratings is None else _users_of_ratings(ratings, block),
         )
+        if ticker is not None:
+            ticker.advance()
+
+    if user_keys is None and protocol.ties == "random":
+        user_keys = np.arange(ranks.n_users, dtype=np.uint64)
+    blocks = list(_blocks(ranks))
+    if min(threads, len(blocks)) > 1:
+        run_tasks(one_block, blocks, threads=threads, progress=False)
+    else:
+        for block in blocks:
+            one_block(block)
     return values, why
 
 
@@ -128,10 +146,10 @@ def reasons(ranks: Ranks, metric: Metric, protocol: Protocol) -> UInt8:
 
 def _compute_block(
     ranks: Ranks,
-    metrics: Sequence[Metric],
+    variants: Iterable[list[tuple[str, Metric]]],
     protocol: Protocol,
     seed: int,
-    user_keys: UInt64,
+    user_keys: UInt64 | None,
     values: dict[str, Float64],
     why: dict[str, UInt8],
     ratings: Ratings | None,
@@ -148,37 +166,39 @@ def _compute_block(
     def groups_by(reads: Property) -> Groups:
         if reads == "gain" and one_property:
             return groups_by("relevance")
-        return resolve(ranks, protocol.ties, reads, seed, user_keys)
+        return resolve(ranks, protocol.ties, reads, seed, user_keys, protocol.relevant_from)
 
     replacement = np.nan if protocol.undefined == "nan" else protocol.undefined
-    for name in dict.fromkeys(metric.name for metric in metrics):
-        definition = METRICS[name]
-        wanted = [metric for metric in metrics if metric.name == name]
-        cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in wanted]
+    for wanted in variants:
+        _, first = wanted[0]
+        definition = first.definition
+        cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for _, metric in wanted]
         reasons_of = rules.reasons
         if definition.record == "ranks":
             record: Groups | Predictions = groups_by(definition.reads)
         else:
             if rating_rules is None:
-                raise InternalError(f"The metric {name!r} was asked for without ratings.")
+                raise InternalError(f"The metric {first.name!r} was asked for without ratings.")
             reasons_of = rating_rules.reasons
             ranked = groups_by("relevance") if definition.reads == "relevance" else None
             record = rating_rules.predictions(definition, ranked)
         depths = np.array(cutoffs, np.int64)
         if corrected:
             groups = groups_by(definition.reads)
-            table = corrections.compute(name, ranks, groups, depths, protocol)
+            table = corrections.compute(first.name, ranks, groups, depths, protocol)
         else:
-            table = definition.function(record, depths)
+            table = first.compute(record, depths)
             # Sums over tied groups may pass a bound by their rounding.
             table = np.clip(table, definition.lower, definition.upper)
-        for column, metric in enumerate(wanted):
+        for column, (name, metric) in enumerate(wanted):
             reason = reasons_of(metric)
-            why[str(metric)][:] = reason
-            column_values = np.where(reason == 0, table[:, column], replacement)
-            # Those who do not count at all do not count as a number either.
-            column_values[reason == Reason.UNKNOWN_USER] = np.nan
-            values[str(metric)][:] = column_values
+            why[name][:] = reason
+            column_values = values[name]
+            column_values[:] = table[:, column]
+            if reason.any():
+                column_values[reason != 0] = replacement
+                # Those who do not count at all do not count as a number either.
+                column_values[reason == Reason.UNKNOWN_USER] = np.nan
 
 
 class _Rules:
@@ -192,19 +212,35 @@ class _Rules:
         self.known = self._flag(UserFlag.KNOWN)
         self.counted = self.known & (ranks.n_candidates >= 0)  # their candidates, that is
         self.user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+        self.found: dict[tuple[object, ...], UInt8] = {}
+        self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
     def reasons(self, metric: Metric) -> UInt8:
         """Return the first rule that holds for each user, 0 where none does."""
         definition, cutoff = metric.definition, metric.cutoff
+        key = (
+            definition.order_free,
+            cutoff if definition.order_free else None,
+            definition.needs_candidates,
+            definition.defined_when_all_relevant,
+            definition.reads,
+        )
+        if key not in self.found:
+            self.found[key] = self._reasons(definition, cutoff)
+        return self.found[key]
+
+    def _reasons(self, definition: MetricDefinition, cutoff: int | None) -> UInt8:
         result = self.for_all_metrics.copy()
+        if definition.needs_candidates:
+            _mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
         if definition.order_free and not self.ranks.any_cutoff:
             n, depth = self.ranks.n_candidates, self.ranks.depth
             shallow = self.counted & (n <= (depth if cutoff is None else cutoff))
             _mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
         if not definition.defined_when_all_relevant:
             _mark(result, self.all_relevant, Reason.ALL_RELEVANT)
-        if definition.reads == "gain":
-            without_gain, not_finite = self.gains
+        if definition.reads not in ("relevance", "judgement"):
+            without_gain, not_finite = self.gains(definition.reads)
             _mark(result, not_finite, Reason.GAIN_NOT_FINITE)
             _mark(result, without_gain, Reason.NO_GAIN)
         return result
@@ -241,12 +277,13 @@ class _Rules:
         # Beyond the end of a list relevant candidates may have been left out.
         return self.counted & (ranked >= ranks.depth) & (ranks.n_relevant >= ranks.n_candidates)
 
-    @functools.cached_property
-    def gains(self) -> tuple[Bool, Bool]:
+    def gains(self, reads: Property) -> tuple[Bool, Bool]:
         """Whether no gain is positive; whether the gains do not have a finite sum."""
-        gain = self.ranks.gain
-        size = np.bincount(self.user, weights=np.abs(gain), minlength=self.ranks.n_users)
-        return self._count(gain > 0) == 0, ~np.isfinite(size)
+        if reads not in self.gains_found:
+            _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
+            size = np.bincount(self.user, weights=np.abs(gain), minlength=self.ranks.n_users)
+            self.gains_found[reads] = self._count(gain > 0) == 0, ~np.isfinite(size)
+        return self.gains_found[reads]
 
     def _flag(self, flag: UserFlag) -> Bool:
         raised: Bool = (self.ranks.flags & np.uint32(flag)) != 0

@@ -1,10 +1,4 @@
-"""Small rankings for tests, and the definitions of all metrics written out.
-
-Everything here is slow and obvious, and shares no code with what it checks: `rank` counts
-by comparing every pair, `by_definition` reads one explicit order of the items, and
-`mean_over_orders` averages that over every order of the tied ones. `cases` and `metrics` are
-Hypothesis strategies; importing this module needs Hypothesis.
-"""
+"""Small rankings, counted by comparing every pair, and strategies that draw them."""
 
 from __future__ import annotations
 
@@ -19,17 +13,18 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from recometer.metrics import METRICS, Metric, reading
+from recometer.metrics.parameters import Value
 from recometer.ranks import Ranks, UserFlag
 
 __all__ = [
     "Case",
-    "by_definition",
     "cases",
     "copies",
-    "mean_over_orders",
+    "is_relevant",
     "metrics",
     "orders",
     "rank",
+    "variants",
 ]
 
 Float64 = npt.NDArray[np.float64]
@@ -78,7 +73,7 @@ def rank(
                 above = sum(score[other] > score[item] for other in candidates)
                 equal = [o for o in candidates if score[o] == score[item] and o != item]
                 tied, before = len(equal), sum(other < item for other in equal)
-            judged.append((item, above, tied, before, gain, _is_relevant(gain, relevant_from)))
+            judged.append((item, above, tied, before, gain, is_relevant(gain, relevant_from)))
         judged.sort(key=lambda row: (row[1] < 0, row[1], row[3]))
         rows += judged
         indptr.append(len(rows))
@@ -181,16 +176,40 @@ def cases(
     )
 
 
+def variants(name: str) -> list[dict[str, Value]]:
+    """Return sets of parameters of a metric: the defaults, and every single other value.
+
+    Numbers have those of `Parameter.examples`.
+    """
+    parameters = METRICS[name].parameters
+    given: dict[str, Value] = {
+        parameter.name: parameter.examples[0]
+        for parameter in parameters.values()
+        if parameter.from_test
+    }
+    found: list[dict[str, Value]] = [given]
+    for parameter in parameters.values():
+        values: list[Value] = [*parameter.choices, *parameter.examples]
+        if parameter.is_flag:
+            values.append(True)
+        found += [given | {parameter.name: value} for value in values]
+    return found
+
+
 @st.composite
 def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
-    """Draw a metric of rankings, with a cut-off where it takes one."""
-    definition = METRICS[draw(st.sampled_from(sorted(reading("ranks"))))]
+    """Draw a metric of rankings with some parameters, and with a cut-off where it takes one."""
+    name = draw(st.sampled_from(sorted(reading("ranks"))))
+    parameters: dict[str, Value] = {}
+    for some in draw(st.lists(st.sampled_from(variants(name)), min_size=1, max_size=3)):
+        parameters |= some
+    definition = METRICS[name].given(parameters.items())
     cutoffs: st.SearchStrategy[int | None] = st.integers(1, max_cutoff)
     if definition.cutoff == "none":
         cutoffs = st.none()
     elif definition.cutoff == "optional":
         cutoffs = st.none() | cutoffs
-    return Metric(definition.name, draw(cutoffs))
+    return Metric(name, draw(cutoffs), tuple(parameters.items()))
 
 
 def copies(ranks: Ranks, n: int) -> Ranks:
@@ -212,84 +231,8 @@ def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
         yield [item for part in parts for item in part]
 
 
-def by_definition(
-    metric: Metric,
-    order: Sequence[int],
-    gains: Mapping[int, float],
-    *,
-    relevant_from: float | None = None,
-) -> float:
-    """Compute a metric of one order of the candidates, as it is defined.
-
-    Parameters
-    ----------
-    metric
-        Which one.
-    order
-        All candidates, best first.
-    gains
-        The values in test of the judged items; those not in `order` were not ranked.
-    relevant_from
-        As in `Protocol`.
-
-    Returns
-    -------
-    float
-        NaN where the metric is undefined: no item is relevant or ranked or, by metric,
-        all are, none has a positive gain, or the order within the cut-off does not matter
-        and no candidate lies beyond. Other rules for undefined values are not looked at.
-    """
-    relevant = {item for item, gain in gains.items() if _is_relevant(gain, relevant_from)}
-    rel = [int(item in relevant) for item in order]
-    n, n_relevant = len(order), len(relevant)
-    # The whole ranking ends with the items that were not ranked.
-    k = n + len(gains) if metric.cutoff is None else metric.cutoff
-    free = ("precision", "tprecision", "recall", "hit")
-    if not relevant or not order or (metric.name in free and n <= k):
-        return math.nan
-    if metric.name == "ndcg":
-        best = sorted((gain for gain in gains.values() if gain > 0), reverse=True)
-        if not best:
-            return math.nan
-        return _dcg([gains.get(item, 0.0) for item in order], k) / _dcg(best, k)
-    if all(rel):
-        return math.nan
-
-    first = next((rank for rank, hit in enumerate(rel, 1) if hit), math.inf)
-    precision_sum = sum(sum(rel[:j]) / j for j in range(1, min(k, n) + 1) if rel[j - 1])
-    right = sum(rel[above] > rel[below] for above in range(n) for below in range(above + 1, n))
-    values = {
-        "precision": sum(rel[:k]) / k,
-        "tprecision": sum(rel[:k]) / min(k, n_relevant),
-        "recall": sum(rel[:k]) / n_relevant,
-        "hit": float(sum(rel[:k]) > 0),
-        "rr": 1 / first if first <= k else 0.0,
-        "ap": precision_sum / n_relevant,
-        "tap": precision_sum / min(k, n_relevant),
-        "rprecision": sum(rel[: min(k, n_relevant)]) / n_relevant,
-        "roc_auc": right / (n_relevant * (n - sum(rel))),
-        "pr_auc": precision_sum / n_relevant,
-    }
-    return values[metric.name]
-
-
-def mean_over_orders(
-    metric: Metric, case: Case, user: int, *, relevant_from: float | None = None
-) -> float:
-    """Average `by_definition` over every order of the tied items."""
-    judged = case.judged(user)
-    values = [
-        by_definition(metric, order, judged, relevant_from=relevant_from)
-        for order in case.orders(user)
-    ]
-    return math.fsum(values) / len(values)
-
-
-def _dcg(gains: Sequence[float], k: int) -> float:
-    return sum(gain / math.log2(j + 1) for j, gain in enumerate(gains[:k], 1))
-
-
-def _is_relevant(gain: float, relevant_from: float | None) -> bool:
+def is_relevant(gain: float, relevant_from: float | None) -> bool:
+    """Tell whether an item with this value in test is relevant."""
     return gain != 0 if relevant_from is None else gain >= relevant_from
 
 

@@ -1,0 +1,382 @@
+"""The definitions of all metrics, written out for one explicit order of the items."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from recometer.metrics import METRICS, Metric
+from recometer.testing.rankings import Case, is_relevant
+
+__all__ = ["by_definition", "mean_over_orders"]
+
+# In the first k places of these, the order does not matter: without a candidate beyond, they
+# say nothing.
+ORDER_FREE = (
+    "precision", "tprecision", "recall", "f", "hit", "hits", "fallout", "accuracy", "mcc",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Order:
+    """One user's candidates in one order.
+
+    Attributes
+    ----------
+    rel
+        1 or 0 for each candidate, best first.
+    gains
+        Of each candidate, 0 if it was not judged.
+    judged
+        Whether each candidate was judged.
+    all_gains, relevant_gains
+        Of all judged and of all relevant items, those that were not ranked included.
+    n_relevant, n_others
+        Judged items that are relevant, and that are not; those not ranked included.
+    n_excluded
+        Training items.
+    relevant_from
+        From which value on an item is relevant.
+    whole
+        Whether the metric has no cut-off.
+    """
+
+    rel: Sequence[int]
+    gains: Sequence[float]
+    judged: Sequence[bool]
+    all_gains: Sequence[float]
+    relevant_gains: Sequence[float]
+    n_relevant: int
+    n_others: int
+    n_excluded: int
+    relevant_from: float | None
+    whole: bool
+
+    @property
+    def n(self) -> int:
+        """Number of candidates."""
+        return len(self.rel)
+
+    def hits(self, k: int) -> int:
+        """Relevant items in the first k places."""
+        return sum(self.rel[:k])
+
+    def ranks(self) -> list[int]:
+        """Ranks of the relevant candidates."""
+        return [rank for rank, hit in enumerate(self.rel, 1) if hit]
+
+
+def by_definition(
+    metric: Metric,
+    order: Sequence[int],
+    gains: Mapping[int, float],
+    *,
+    relevant_from: float | None = None,
+    n_excluded: int = 0,
+) -> float:
+    """Compute a metric of one order of the candidates, as it is defined.
+
+    Parameters
+    ----------
+    metric
+        Which one.
+    order
+        All candidates, best first.
+    gains
+        The values in test of the judged items; those not in `order` were not ranked.
+    relevant_from
+        As in `Protocol`.
+    n_excluded
+        Number of training items.
+
+    Returns
+    -------
+    float
+        NaN where the metric is undefined: no item is relevant or ranked or, by metric,
+        all are, none has a positive gain, or the order within the cut-off does not matter
+        and no candidate lies beyond. Other rules for undefined values are not looked at.
+    """
+    relevant = {item for item, gain in gains.items() if is_relevant(gain, relevant_from)}
+    one = Order(
+        rel=[int(item in relevant) for item in order],
+        gains=[gains.get(item, 0.0) for item in order],
+        judged=[item in gains for item in order],
+        all_gains=list(gains.values()),
+        relevant_gains=[gains[item] for item in relevant],
+        n_relevant=len(relevant),
+        n_others=len(gains) - len(relevant),
+        n_excluded=n_excluded,
+        relevant_from=relevant_from,
+        whole=metric.cutoff is None,
+    )
+    if not relevant or not order:
+        return math.nan
+    if metric.name in ORDER_FREE and (metric.cutoff is None or one.n <= metric.cutoff):
+        return math.nan
+    if all(one.rel) and metric.name != "ndcg":
+        return math.nan
+    parameters = {name: one.default for name, one in METRICS[metric.name].parameters.items()}
+    parameters |= dict(metric.parameters)
+    # The whole ranking ends with the items that were not ranked.
+    k = one.n + len(gains) if metric.cutoff is None else metric.cutoff
+    return DEFINITIONS[metric.name](one, k, **parameters)
+
+
+def mean_over_orders(
+    metric: Metric, case: Case, user: int, *, relevant_from: float | None = None
+) -> float:
+    """Average `by_definition` over every order of the tied items."""
+    judged = case.judged(user)
+    n_excluded = int(case.excluded[user].sum())
+    values = [
+        by_definition(metric, order, judged, relevant_from=relevant_from, n_excluded=n_excluded)
+        for order in case.orders(user)
+    ]
+    return math.fsum(values) / len(values)
+
+
+def _ratio(numerator: float, denominator: float) -> float:
+    return numerator / denominator if denominator > 0 else 0.0
+
+
+def _precision(one: Order, k: int, denominator: str) -> float:
+    of = {"k": k, "list": min(k, one.n), "min": min(k, one.n_relevant)}
+    return one.hits(k) / of[denominator]
+
+
+def _recall(one: Order, k: int, denominator: str, weighted: bool) -> float:
+    positive = sorted((gain for gain in one.relevant_gains if gain > 0), reverse=True)
+    listed = [gain for gain, rel in zip(one.gains, one.rel, strict=True) if rel and gain > 0]
+    if (weighted or denominator == "gains") and not positive:
+        return math.nan
+    found = [gain for gain, rel in zip(one.gains[:k], one.rel, strict=False) if rel and gain > 0]
+    if weighted:
+        best = {"min": positive[:k], "list": listed}.get(denominator, positive)
+        return _ratio(sum(found), sum(best))
+    if denominator == "gains":
+        return len(found) / sum(positive)
+    of = {
+        "relevant": one.n_relevant,
+        "min": min(k, one.n_relevant),
+        "list": sum(one.rel),
+    }
+    return _ratio(one.hits(k), of[denominator])
+
+
+def _f(one: Order, k: int, beta: float) -> float:
+    precision, recall = one.hits(k) / k, one.hits(k) / one.n_relevant
+    return _ratio((1 + beta**2) * precision * recall, beta**2 * precision + recall)
+
+
+def _rr(one: Order, k: int, all: bool) -> float:
+    within = [1 / rank for rank in one.ranks() if rank <= k]
+    if all:
+        return sum(within) / one.n_relevant
+    return max(within, default=0.0)
+
+
+def _precision_sum(one: Order, k: int) -> float:
+    return sum(one.hits(rank) / rank for rank in one.ranks() if rank <= k)
+
+
+def _ap(one: Order, k: int, denominator: str) -> float:
+    of = {
+        "relevant": one.n_relevant,
+        "min": min(k, one.n_relevant),
+        "k": one.n if one.whole else k,
+        "hits": one.hits(k),
+        "list": min(one.n_relevant, k, one.n),
+        "listed": sum(one.rel),
+    }
+    return _ratio(_precision_sum(one, k), of[denominator])
+
+
+def _roc_auc(one: Order, k: int, domain: str, negatives: str) -> float:
+    if domain == "list":
+        rel = one.rel[:k]
+        pairs = sum(rel) * (len(rel) - sum(rel))
+        return _pairs(rel) / pairs if pairs else float(sum(rel) > 0)
+    # Training items are behind all that was ranked.
+    extra = one.n_excluded if negatives == "all" else 0
+    right = _pairs([*one.rel, *[0] * extra])
+    return _ratio(right, one.n_relevant * (one.n - sum(one.rel) + extra))
+
+
+def _pairs(rel: Sequence[int]) -> int:
+    n = len(rel)
+    return sum(rel[above] > rel[below] for above in range(n) for below in range(above + 1, n))
+
+
+def _pr_auc(one: Order, k: int, rule: str) -> float:
+    if rule != "trapezoid":
+        return _precision_sum(one, one.n) / one.n_relevant
+    area = 0.0
+    for rank in one.ranks():
+        before = one.hits(rank - 1) / (rank - 1) if rank > 1 else 1.0
+        area += (before + one.hits(rank) / rank) / 2 / one.n_relevant
+    return area
+
+
+def _partial_auc(one: Order, k: int) -> float:
+    others = [rank for rank, hit in enumerate(one.rel, 1) if not hit][:k]
+    right = sum(rank < other for rank in one.ranks() for other in others)
+    return right / (one.n_relevant * len(others))
+
+
+def _mean_precision(one: Order, k: int, stop: str) -> float:
+    if stop == "last":
+        k = max((rank for rank in one.ranks() if rank <= k), default=0)
+    return _ratio(sum(one.hits(j) / j for j in range(1, k + 1)), k)
+
+
+def _ncrr(one: Order, k: int) -> float:
+    best = sum(1 / j for j in range(1, min(k, one.n_relevant) + 1))
+    return sum(1 / rank for rank in one.ranks() if rank <= k) / best
+
+
+def _mean_rank(one: Order, k: int) -> float:
+    missing = range(one.n + 1, one.n + one.n_relevant - sum(one.rel) + 1)
+    return sum([*one.ranks(), *missing]) / one.n_relevant
+
+
+def _percentile_rank(one: Order, k: int, weighted: bool) -> float:
+    if not weighted:
+        places = [(rank - 1) / (one.n - 1) for rank in one.ranks()]
+        return (sum(places) + one.n_relevant - len(places)) / one.n_relevant
+    weights = [gain for gain in one.relevant_gains if gain > 0]
+    if not weights:
+        return math.nan
+    ranked = [(rank, one.gains[rank - 1]) for rank in one.ranks() if one.gains[rank - 1] > 0]
+    places = [gain * (rank - 1) / (one.n - 1) for rank, gain in ranked]
+    missing = sum(weights) - sum(gain for _, gain in ranked)
+    return (sum(places) + missing) / sum(weights)
+
+
+def _bpref(one: Order, k: int) -> float:
+    value = 0.0
+    for rank in one.ranks():
+        above = range(rank - 1)
+        wrong = sum(one.judged[j] and not one.rel[j] for j in above)
+        limit = min(one.n_relevant, one.n_others)
+        value += 1 - (min(wrong, one.n_relevant) / limit if wrong else 0)
+    return value / one.n_relevant
+
+
+def _table(one: Order, k: int) -> tuple[int, int, int, int]:
+    """Count true positives, false positives, false negatives, true negatives."""
+    found = one.hits(k)
+    missed = sum(one.rel) - found
+    return found, k - found, missed, one.n - k - missed
+
+
+def _fallout(one: Order, k: int) -> float:
+    _, wrong, _, right = _table(one, k)
+    return wrong / (wrong + right)
+
+
+def _accuracy(one: Order, k: int) -> float:
+    hits, _, _, rejections = _table(one, k)
+    return (hits + rejections) / one.n
+
+
+def _mcc(one: Order, k: int) -> float:
+    tp, fp, fn, tn = _table(one, k)
+    return _ratio(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+
+
+def _gain(one: Order, kind: str, value: float, relevant: bool) -> float:
+    if kind == "linear":
+        return value
+    if kind == "binary":
+        return float(relevant)
+    if kind == "exponential":
+        return 2**value - 1
+    threshold = 1 if one.relevant_from is None else one.relevant_from
+    return 2 ** (value - threshold + 1) - 1 if relevant else 0.0
+
+
+def _discounted(gains: Sequence[float], discount: str) -> float:
+    divisor = {"standard": lambda j: math.log2(j + 1), "original": lambda j: math.log2(max(j, 2))}
+    return sum(gain / divisor[discount](j) for j, gain in enumerate(gains, 1))
+
+
+def _gains(one: Order, kind: str) -> tuple[list[float], list[float]]:
+    """Gains in ranked order, and those of all judged items."""
+    ranked = [
+        _gain(one, kind, value, bool(rel)) if judged else 0.0
+        for value, rel, judged in zip(one.gains, one.rel, one.judged, strict=True)
+    ]
+    judged = [
+        _gain(one, kind, value, is_relevant(value, one.relevant_from)) for value in one.all_gains
+    ]
+    return ranked, judged
+
+
+def _dcg(one: Order, k: int, gain: str, discount: str) -> float:
+    ranked, judged = _gains(one, gain)
+    if not any(value > 0 for value in judged):
+        return math.nan
+    return _discounted(ranked[:k], discount)
+
+
+def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str) -> float:
+    ranked, judged = _gains(one, gain)
+    best = sorted((value for value in judged if value > 0), reverse=True)
+    if not best:
+        return math.nan
+    if ideal == "k":
+        best = best[:1] * k
+    elif ideal == "list":
+        best = sorted((value for value in ranked if value > 0), reverse=True)
+    return _ratio(_discounted(ranked[:k], discount), _discounted(best[:k], discount))
+
+
+def _rbp(one: Order, k: int, p: float, graded: bool, max_gain: float | None) -> float:
+    rates: Sequence[float] = one.rel
+    if graded:
+        if not any(gain > 0 for gain in one.all_gains):
+            return math.nan
+        largest = max(one.all_gains) if max_gain is None else max_gain
+        rates = [min(max(gain, 0), largest) / largest for gain in one.gains]
+    return (1 - p) * sum(rate * p ** (j - 1) for j, rate in enumerate(rates[:k], 1))
+
+
+def _err(one: Order, k: int, max_gain: float) -> float:
+    if not any(gain > 0 for gain in one.all_gains):
+        return math.nan
+    value, unsatisfied = 0.0, 1.0
+    for rank, gain in enumerate(one.gains[:k], 1):
+        content = (2 ** min(max(gain, 0), max_gain) - 1) / 2**max_gain
+        value += unsatisfied * content / rank
+        unsatisfied *= 1 - content
+    return value
+
+
+DEFINITIONS: dict[str, Callable[..., float]] = {
+    "precision": _precision,
+    "tprecision": lambda one, k: one.hits(k) / min(k, one.n_relevant),
+    "recall": _recall,
+    "f": _f,
+    "hit": lambda one, k: float(one.hits(k) > 0),
+    "hits": lambda one, k: float(one.hits(k)),
+    "rr": _rr,
+    "ap": _ap,
+    "tap": lambda one, k: _precision_sum(one, k) / min(k, one.n_relevant),
+    "mean_precision": _mean_precision,
+    "rprecision": lambda one, k: one.hits(min(k, one.n_relevant)) / one.n_relevant,
+    "ncrr": _ncrr,
+    "dcg": _dcg,
+    "ndcg": _ndcg,
+    "rbp": _rbp,
+    "err": _err,
+    "bpref": _bpref,
+    "fallout": _fallout,
+    "accuracy": _accuracy,
+    "mcc": _mcc,
+    "mean_rank": _mean_rank,
+    "percentile_rank": _percentile_rank,
+    "roc_auc": _roc_auc,
+    "partial_auc": _partial_auc,
+    "pr_auc": _pr_auc,
+}
