@@ -49,6 +49,8 @@ ORDER = (
     "metrics",
     "sources",
     "evaluation",
+    "arguments",
+    "checks",
     "evaluate",
     "stats",
     "split",

@@ -196,7 +196,7 @@ def test_a_range_holds_both_ends(first, length):
     [
         ("ndgc@10", r"There is no metric 'ndgc'\. Hint: Did you mean 'ndcg'"),
         ("precison@5,10", r"Did you mean 'precision'"),
-        ("map@10", r"no metric 'map'\. Hint: Did you mean .*'ap'.*Known: .*roc_auc"),
+        ("map@10", r"no metric 'map'\. Hint: it is called 'ap' here"),
         ("NDCG@10", r"no metric 'NDCG'\. Hint: Did you mean 'ndcg'"),
         ("xyzzy", r"no metric 'xyzzy'\. Hint: Known: precision, "),
         ("@10", r"no metric ''"),
@@ -210,20 +210,20 @@ def test_unknown_metrics(text, says):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("ndcg@0", r"cut-off '0' of the metric 'ndcg' must be a whole number from 1.*Hint: "),
+        ("ndcg@0", r"cut-off '0' of the metric 'ndcg' must be a whole number, at least 1.*Hint: "),
         ("ndcg@-1", r"cut-off '-1'"),
         ("ndcg@2.5", r"cut-off '2.5'"),
         ("ndcg@", r"cut-off ''"),
         ("ndcg@5,", r"cut-off ''"),
         ("ndcg@five", r"cut-off 'five'"),
         ("ndcg@5@6", r"cut-off '5@6'"),
-        ("ndcg@5,ap@5", r"cut-off 'ap@5'.*names of metrics have spaces between"),
+        ("ndcg@5,ap@5", r"cut-off 'ap@5'.*between metrics stand spaces"),
         ("ndcg@1...3", r"cut-off '\.3'"),
         ("ndcg@..3", r"cut-off ''"),
         ("ndcg@+3", r"cut-off '\+3'"),
         ("ndcg@٣", r"cut-off '٣'"),
-        ("ndcg@" + "9" * 5000, r"must be a whole number from 1 to 9223372036854775806"),
-        ("ndcg@9223372036854775807", r"from 1 to 9223372036854775806"),
+        ("ndcg@" + "9" * 5000, r"at least 1 .and less than 2.63."),
+        ("ndcg@9223372036854775807", r"at least 1 .and less than 2.63."),
         ("ndcg@10..1", r"range ndcg@10\.\.1 runs backwards\. Hint: write ndcg@1\.\.10"),
         ("ap@1..10000000", r"stands for 10,000,000 cut-offs, more than 10,000\. Hint: "),
         ("hit", r"'hit' needs a cut-off\. Hint: write hit@10"),
@@ -248,7 +248,7 @@ def test_the_widest_range():
 
 @pytest.mark.parametrize("cutoff", [0, -1, True, 2.5, "10", 2**63])
 def test_unfit_cutoffs_of_a_metric(cutoff):
-    with pytest.raises(InputError, match="must be a whole number from 1"):
+    with pytest.raises(InputError, match="must be a whole number, at least 1"):
         Metric("ndcg", cutoff)
 
 

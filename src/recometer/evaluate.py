@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-import dataclasses
-import numbers
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from recometer import _kernel, ids
-from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean, warn
+from recometer.arguments import (
+    catalogue_of,
+    check_input_order,
+    check_source,
+    protocol_of,
+    seed_of,
+    test_of,
+)
+from recometer.checks import check_correction, check_cutoffs, check_length, check_ranks
+from recometer.errors import InputError
 from recometer.evaluation import Evaluation
 from recometer.fingerprints import Fingerprinting
 from recometer.interactions import Interactions
 from recometer.metrics import corrections, undefined
 from recometer.metrics.registry import METRICS, Metric, parse, with_largest_gain
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, Ratings, UserFlag
+from recometer.ranks import Ratings
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import (
     Candidates,
@@ -35,7 +42,6 @@ from recometer.version import __version__
 __all__ = ["evaluate"]
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
-PROTOCOLS = {"recometer": Protocol()}
 
 
 def evaluate(
@@ -134,14 +140,14 @@ def evaluate(
     0.75
     """
     begin = time.perf_counter()
-    _check_source(source, test)
+    check_source(source, test)
     requested = tuple(parse(metrics))
-    settled = _protocol(protocol, rules)
-    _check_input_order(source, settled)
-    known_items = _catalogue(catalogue)
-    seed = _seed(seed)
+    settled = protocol_of(protocol, rules, [*(evaluate.__kwdefaults__ or ())])
+    check_input_order(source, settled)
+    known_items = catalogue_of(catalogue)
+    seed = seed_of(seed)
     threads = resolve_threads(threads)
-    test = _test(source, test)
+    test = test_of(source, test)
     train = None if train is None else Interactions.of(train)
     chosen = read_candidates(candidates)
     never = None if exclude is None else read_items(exclude, "exclude")
@@ -159,14 +165,10 @@ def evaluate(
     request = Request(test, train, settled, known_items, depth, threads, progress, chosen, never)
     ratings = _ratings(source, request, requested)
     ranks = source.rank(request) if ratings is None else ratings.ranks
-    _check_ranks(ranks, source, test)
-    _check_length(ranks, requested, test)
-    shorter = _check_cutoffs(ranks, source, requested)
-    if corrected and (ranks.ends_early.any() or (ranks.pool is not None and ranks.pool.min() < 0)):
-        raise InputError(
-            f"correction={settled.correction!r} needs the ranks of all candidates, and the number "
-            f"of items that they were drawn from. The source ({source.describe()}) does not tell."
-        )
+    check_ranks(ranks, source, test)
+    check_length(ranks, requested, test)
+    shorter = check_cutoffs(ranks, source, requested)
+    check_correction(ranks, source, settled)
     ranked = time.perf_counter()
 
     arrays = {"source": source.arrays(), "test": _arrays(test), "train": _arrays(train)}
@@ -217,60 +219,6 @@ def evaluate(
     )
 
 
-def _check_source(source: object, test: object) -> None:
-    if isinstance(source, Source):
-        return
-    if isinstance(test, Source):
-        raise InputTypeError(
-            "The second argument is a source, the first is not: rm.evaluate(source, test)."
-        )
-    if isinstance(source, type) and issubclass(source, Source):
-        hint = f"call it with your model's output: rm.{source.__name__}(...)."
-    elif isinstance(source, tuple | list):
-        hint = (
-            "rm.Factors(user_factors, item_factors) takes factor matrices, "
-            "rm.Lists(recommendations) lists, rm.Pairs(predictions) Surprise's predictions."
-        )
-    elif isinstance(source, dict | str) or hasattr(source, "columns"):
-        hint = (
-            "rm.Lists(recommendations) takes lists of recommended items, rm.Pairs(frame) scored "
-            "pairs with the truth beside them."
-        )
-    elif isinstance(source, Callable):  # type: ignore[arg-type]
-        hint = "rm.Scores(function, n_users=..., n_items=...) takes a function of user rows."
-    elif getattr(source, "ndim", None) == 2:
-        hint = (
-            "rm.Scores(matrix) takes scores of all users and items, "
-            "rm.Factors(user_factors, item_factors) factor matrices."
-        )
-    else:
-        hint = (
-            "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...); "
-            "rm.Scores.from_model(model) knows fitted models of some libraries."
-        )
-    raise InputTypeError(
-        f"What is evaluated must be a source, found {type(source).__name__}. Hint: {hint}"
-    )
-
-
-def _test(source: Source, test: object) -> Interactions:
-    """Return what should have been recommended, which stands in one place."""
-    beside = source.test()
-    if test is None:
-        if beside is None:
-            raise InputError(
-                f"There is no test, and the source ({source.describe()}) has no truth of its own. "
-                "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) brings its own."
-            )
-        return beside
-    if beside is not None:
-        raise InputError(
-            f"test was given, but the source ({source.describe()}) brings the truth itself. Hint: "
-            "leave test out, or give Pairs relevance=False, rating=False."
-        )
-    return Interactions.of(test)
-
-
 def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:
     """Ask for ratings where a metric reads them."""
     wanted = [metric for metric in metrics if metric.definition.record == "ratings"]
@@ -290,74 +238,6 @@ def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Rat
                 "rm.Pairs(..., threshold=3.5)."
             )
     return ratings
-
-
-def _check_cutoffs(ranks: Ranks, source: Source, metrics: Iterable[Metric]) -> dict[str, int]:
-    """Refuse cut-offs above the number of given rows; count users who have fewer."""
-    cutoffs = [metric.cutoff for metric in metrics if metric.cutoff is not None]
-    if not ranks.any_cutoff or not cutoffs:
-        return {}
-    deepest, most = max(cutoffs), int(ranks.n_candidates.max(initial=0))
-    if deepest > most:
-        name = next(str(metric) for metric in metrics if metric.cutoff == deepest)
-        raise InputError(
-            f"The cut-off of {name} is above the number of rows: no user of the source "
-            f"({source.describe()}) has more than {most:,}. Hint: ask for @{most} at most."
-        )
-    shorter = (ranks.n_candidates < deepest) & ((ranks.flags & UserFlag.KNOWN) != 0)
-    return {"users_below_cutoff": int(np.count_nonzero(shorter))} if shorter.any() else {}
-
-
-def _protocol(protocol: str | Protocol, rules: Mapping[str, Any]) -> Protocol:
-    if isinstance(protocol, str):
-        if protocol not in PROTOCOLS:
-            raise UnknownNameError(
-                f"There is no protocol {protocol!r}. {did_you_mean(protocol, PROTOCOLS)}"
-            )
-        protocol = PROTOCOLS[protocol]
-    elif not isinstance(protocol, Protocol):
-        raise InputTypeError(
-            f"protocol={protocol!r} must be a name or a Protocol. Hint: single rules are given "
-            "by name, for instance ties='random'."
-        )
-    names = [field.name for field in dataclasses.fields(Protocol)]
-    for rule in rules:
-        if rule not in names:
-            known = [*(evaluate.__kwdefaults__ or ()), *names]
-            raise UnknownNameError(
-                f"evaluate has no parameter or rule {rule!r}. {did_you_mean(rule, known)}"
-            )
-    return protocol.replace(**rules)
-
-
-def _check_input_order(source: Source, protocol: Protocol) -> None:
-    if protocol.ties == "input" and not source.has_input_order:
-        raise InputError(
-            f"ties='input' keeps the order in which items were given, but {type(source).__name__} "
-            "has none. Hint: ties='item' orders equal scores by item id."
-        )
-
-
-def _catalogue(catalogue: Any) -> int | np.ndarray[Any, np.dtype[Any]] | None:
-    if catalogue is None:
-        return None
-    if isinstance(catalogue, numbers.Integral) and not isinstance(catalogue, bool):
-        if catalogue < 1:
-            raise InputError(f"catalogue={catalogue} must be the number of items, at least 1.")
-        return int(catalogue)
-    if isinstance(catalogue, str) or not hasattr(catalogue, "__len__"):
-        raise InputTypeError(
-            f"catalogue= is of type {type(catalogue).__name__}. Hint: pass the number of items, or "
-            "their ids as a list, an array or a column."
-        )
-    return ids.encode(catalogue, "item ids of the catalogue")[1]
-
-
-def _seed(seed: int) -> int:
-    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed < 2**63:
-        raise InputError(f"seed={seed!r} must be a whole number, at least 0 and below 2**63.")
-    return int(seed)
 
 
 def _depth(metrics: Iterable[Metric]) -> int | None:
@@ -404,62 +284,6 @@ def _arrays(data: Candidates | None) -> dict[str, object]:
         return {}
     names = ("indptr", "items", "values", "user_ids", "item_ids")
     return {name: getattr(data, name) for name in names}
-
-
-def _check_ranks(ranks: Ranks, source: Source, test: Interactions) -> None:
-    known = (ranks.flags & UserFlag.KNOWN) != 0
-    if not known.any():
-        users = range(test.n_users) if test.user_ids is None else test.user_ids.tolist()
-        raise InputError(
-            f"The source ({source.describe()}) knows none of the {test.n_users:,} users of test, "
-            f"such as {', '.join(map(repr, users[:3]))}. "
-            "Hint: give the source the ids that test has: user_ids=..."
-        )
-    judged = known & (ranks.n_relevant > 0)
-    unusable = (ranks.flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
-    n_judged, n_unusable = np.count_nonzero(judged), np.count_nonzero(unusable & judged)
-    hint = (
-        "Hint: look for NaN and infinity in the source, and for factors whose products are too "
-        "large for their dtype; nan_scores='last' ranks NaN last."
-    )
-    if n_judged and n_unusable == n_judged:
-        raise InputError(
-            f"All {n_judged:,} users have a NaN or infinite score among their "
-            f"candidates ({source.describe()}), so there is nothing to measure. {hint}"
-        )
-    if 2 * n_unusable > n_judged:
-        warn(
-            f"{n_unusable:,} of {n_judged:,} users have a NaN or infinite score among their "
-            f"candidates and are left out of the means. {hint}"
-        )
-
-
-def _check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) -> None:
-    """Refuse metrics that need more than lists give; warn of cut-offs beyond all lists."""
-    early = ranks.ends_early
-    if not early.any():
-        return
-    whole = [str(metric) for metric in metrics if metric.definition.needs_whole_ranking]
-    if whole:
-        user = int(np.argmax(early))
-        name = user if test.user_ids is None else ids.show(test.user_ids, user)
-        n, depth = ranks.n_candidates[user], ranks.depth[user]
-        found = (
-            f"nothing says how many items there were beyond the {depth:,} in the list of user "
-            f"{name}. Hint: if the lists are complete, pass catalogue= (the number of items, or "
-            "their ids)"
-            if n < 0
-            else f"the list of user {name} ends after {depth:,} of {n:,} items. Hint: ask for "
-            "metrics with a cut-off"
-        )
-        raise InputError(f"{' and '.join(whole)} need the whole ranking, but {found}.")
-    longest = int(ranks.depth.max())
-    beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
-    if beyond:
-        warn(
-            f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
-            f"which has {longest:,} items; the missing places are misses."
-        )
 
 
 def _duplicates(**data: Interactions | None) -> dict[str, int]:

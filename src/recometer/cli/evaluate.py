@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
+from recometer.arguments import PROTOCOLS
 from recometer.cli._formats import Format, print_results, summary_csv
 from recometer.cli._inputs import Inputs, models
 from recometer.cli._stdin import STDIN, InputFormat, StandardInput
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import FileError, RecometerError, did_you_mean
-from recometer.evaluate import DEFAULT_METRICS, PROTOCOLS
+from recometer.evaluate import DEFAULT_METRICS
 from recometer.evaluate import evaluate as run_evaluation
 from recometer.evaluation import Evaluation, load
 from recometer.metrics.registry import parse

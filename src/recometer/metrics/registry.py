@@ -132,6 +132,20 @@ class MetricDefinition:
         return dataclasses.replace(self, **changes) if changes else self
 
 
+# What others call the same thing.
+OTHER_NAMES = {
+    "auc": "roc_auc",
+    "average_precision": "ap",
+    "f1": "f",
+    "gauc": "roc_auc",
+    "hit_rate": "hit",
+    "hitrate": "hit",
+    "hr": "hit",
+    "map": "ap",
+    "mrr": "rr",
+    "r_precision": "rprecision",
+    "success": "hit",
+}
 METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
 
@@ -260,9 +274,7 @@ class Metric:
 
     def __post_init__(self) -> None:
         if self.name not in METRICS:
-            raise UnknownNameError(
-                f"There is no metric {self.name!r}. {did_you_mean(str(self.name), METRICS)}"
-            )
+            raise UnknownNameError(f"There is no metric {self.name!r}. {_hint(str(self.name))}")
         object.__setattr__(self, "parameters", _settled(self.name, self.parameters))
         takes = self.definition.cutoff
         if self.cutoff is None:
@@ -274,8 +286,8 @@ class Metric:
             return
         if takes == "none":
             raise InputError(
-                f"The metric {self.name!r} reads the whole ranking, but was given the cut-off "
-                f"{self.cutoff}. Hint: write {self.name} alone."
+                f"The metric {self.name!r} reads the whole ranking and takes no cut-off. "
+                f"Hint: write {self.name} alone."
             )
         try:
             cutoff = operator.index(self.cutoff)
@@ -471,10 +483,18 @@ def _parse_cutoff(name: str, text: str) -> int:
 
 def _bad_cutoff(name: str, found: object) -> InputError:
     return InputError(
-        f"The cut-off {str(found)!r} of the metric {name!r} must be a whole number from 1 to "
-        f"{WHOLE - 1}. Hint: write {name}@10, {name}@5,10 or {name}@1..10; names of metrics "
-        f"have spaces between."
+        f"The cut-off {str(found)!r} of the metric {name!r} must be a whole number, at least 1 "
+        f"(and less than 2^63). Hint: write {name}@10, {name}@5,10 or {name}@1..10; between "
+        f"metrics stand spaces, no commas."
     )
+
+
+def _hint(name: str) -> str:
+    """Say which metric was meant: by the name that others have for it, or the nearest."""
+    if not name:
+        return "Hint: write the cut-off without a space: ndcg@10."
+    usual = OTHER_NAMES.get(name.lower())
+    return f"Hint: it is called {usual!r} here." if usual else did_you_mean(name, METRICS)
 
 
 def _not_a_name(found: object) -> InputTypeError:

@@ -1,4 +1,4 @@
-"""Bring test and train into the order of a source: the one place that matches ids.
+"""Bring test and train into the order of a source.
 
 Items are numbered by their place in the order of the sorted item ids ("item positions"), and
 `Aligned.item_rows` says in which row of the source each lies.
@@ -13,10 +13,21 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ids, ragged
-from recometer.errors import InputError, InputTypeError, warn
+from recometer.errors import InputError, warn
 from recometer.interactions import Interactions
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources import _narrow
+from recometer.sources._match import (
+    SourceIndex,
+    check_items,
+    items_in,
+    known_rows,
+    match_items,
+    match_users,
+    positions_of,
+    rows_of,
+    sorted_items,
+)
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
 
@@ -25,41 +36,6 @@ __all__ = ["Aligned", "SourceIndex", "align", "assemble"]
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
 Bool = npt.NDArray[np.bool_]
-
-
-@dataclasses.dataclass(frozen=True)
-class SourceIndex:
-    """Which users and items a source has.
-
-    Attributes
-    ----------
-    what
-        The source's name for messages: ``"Factors"``.
-    n_users
-        None: the same ranking for every user, whoever it is.
-    n_items
-    user_ids, item_ids
-        As `ids.as_ids` returns them, in any order; None: positions.
-    """
-
-    what: str
-    n_users: int | None
-    n_items: int
-    user_ids: npt.NDArray[Any] | None
-    item_ids: npt.NDArray[Any] | None
-
-    @classmethod
-    def of(
-        cls, what: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
-    ) -> SourceIndex:
-        """Check ids and make the index; see the attributes."""
-        return cls(
-            what,
-            n_users,
-            n_items,
-            None if n_users is None else _checked_ids(what, "user", n_users, user_ids),
-            _checked_ids(what, "item", n_items, item_ids),
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,11 +155,11 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         Ids of different types.
     """
     test, train = request.test, request.train
-    rows = _match_users(index, test)
-    item_rows, sorted_ids = _sorted_items(index)
+    rows = match_users(index, test)
+    item_rows, sorted_ids = sorted_items(index)
     counts: dict[str, int] = {}
 
-    positions = _match_items(index, sorted_ids, test, "test")
+    positions = match_items(index, sorted_ids, test, "test")
     indptr, items = test.indptr, test.items
     judged = items if positions is None else positions[items].astype(np.int32)
     gain = np.ones(len(items)) if test.values is None else test.values
@@ -193,16 +169,16 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         excluded_indptr = np.zeros(test.n_users + 1, np.int64)
         excluded = np.zeros(0, np.int32)
     else:
-        excluded_indptr, trained, known = _rows_of(index, sorted_ids, test, train, "train")
+        excluded_indptr, trained, known = rows_of(index, sorted_ids, test, train, "train")
         flags[np.diff(excluded_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
-        overlap = _overlap(indptr, _items_in(train, test), excluded_indptr, trained, train.n_items)
+        overlap = _overlap(indptr, items_in(train, test), excluded_indptr, trained, train.n_items)
         counts["train_test_overlap"] = int(np.count_nonzero(overlap))
         if counts["train_test_overlap"]:
             keep = ~overlap
             indptr = ragged.offsets(keep, indptr)
             judged, gain, relevant = judged[keep], gain[keep], relevant[keep]
             items = items[keep]
-        excluded_indptr, excluded = _known_rows(excluded_indptr, trained, known)
+        excluded_indptr, excluded = known_rows(excluded_indptr, trained, known)
         if len(trained) and not len(excluded):
             warn(
                 f"{index.what} knows none of the items that users of test have in train: no item "
@@ -213,7 +189,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         unknown = judged < 0
         counts["items_unknown"] = len(np.unique(items[unknown]))
         counts["relevant_unranked"] = int(np.count_nonzero(unknown & relevant))
-        _check_items(index, sorted_ids, test, items, unknown)
+        check_items(index, sorted_ids, test, items, unknown)
 
     counts["users_unknown"] = int(np.count_nonzero(rows < 0))
     ranked, ranked_indptr, ranked_items = None, indptr, judged
@@ -297,17 +273,17 @@ def _choose(
     counts: dict[str, int] = {}
     if isinstance(wanted, Items):
         kept[:] = False
-        kept[_positions(index, sorted_ids, wanted, counts)] = True
+        kept[positions_of(index, sorted_ids, wanted, counts)] = True
     if request.exclude is not None:
-        kept[_positions(index, sorted_ids, request.exclude, counts)] = False
+        kept[positions_of(index, sorted_ids, request.exclude, counts)] = False
     if counts:
         aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
     aligned = _narrow.leave_out(aligned, kept)
     if isinstance(wanted, Interactions):
-        indptr, items, positions = _rows_of(index, sorted_ids, test, wanted, "candidates")
+        indptr, items, positions = rows_of(index, sorted_ids, test, wanted, "candidates")
         if positions is not None and (positions < 0).any():
             counts["candidates_unknown"] = int(np.count_nonzero(positions < 0))
-        indptr, items = _known_rows(indptr, items, positions)
+        indptr, items = known_rows(indptr, items, positions)
         if counts:
             aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
         return _narrow.restrict(aligned, indptr, items)
@@ -317,217 +293,17 @@ def _choose(
         if wanted.by == "popularity":
             if train is None:
                 raise InputError(f"{wanted} needs train=, whose interactions it counts.")
-            positions = _match_items(index, sorted_ids, train, "train")
+            positions = match_items(index, sorted_ids, train, "train")
             bought = train.items.astype(np.int64) if positions is None else positions[train.items]
             popularity = np.bincount(bought[bought >= 0], minlength=index.n_items)
         return _narrow.draw(aligned, wanted, keys, popularity, request.threads, request.progress)
     return aligned
 
 
-def _positions(
-    index: SourceIndex, sorted_ids: npt.NDArray[Any] | None, items: Items, counts: dict[str, int]
-) -> Int64:
-    """Return where the items lie that the source has; count the others."""
-    what = f"items of {items.what}"
-    if sorted_ids is None:
-        if items.ids.dtype.kind not in "iu":
-            raise InputTypeError(
-                f"The {what} are of type {ids.kind(items.ids)} (for instance "
-                f"{ids.show(items.ids, 0)}), but {index.what} has no item ids: its items are "
-                f"positions. Hint: {index.what}(..., item_ids=...)."
-            )
-        wrong = (items.ids < 0) | (items.ids >= index.n_items)
-        if wrong.any():
-            raise InputError(
-                f"{items.what} has the item {items.ids[wrong][0]}, but the items of {index.what} "
-                f"are the positions 0 to {index.n_items - 1:,}."
-            )
-        return items.ids.astype(np.int64)
-    positions = ids.match(items.ids, sorted_ids, what, f"item ids of {index.what}")
-    unknown = positions < 0
-    if unknown.all() and items.what == "candidates":
-        raise InputError(
-            f"{index.what} knows none of the {len(unknown):,} {what}, such as "
-            f"{ids.show(items.ids, 0)}. Hint: they must be ids like those of {index.what}, such "
-            f"as {ids.show(sorted_ids, 0)}."
-        )
-    if unknown.any():
-        counts[f"{items.what}_unknown"] = len(set(items.ids[unknown].tolist()))
-    return positions[~unknown]
-
-
-def _checked_ids(what: str, name: str, n: int, given: object) -> npt.NDArray[Any] | None:
-    if given is None:
-        return None
-    array = ids.as_ids(given, f"{name} ids of {what}")
-    if len(array) != n:
-        raise InputError(
-            f"{what} has {n:,} {name}s, but {len(array):,} {name}_ids. "
-            f"Hint: {name}_ids names the {name} of each row, in the same order."
-        )
-    codes, distinct = ids.encode(array, f"{name} ids of {what}")
-    if len(distinct) != n:
-        twice = array.tolist()[int(np.flatnonzero(np.bincount(codes)[codes] > 1)[0])]
-        raise InputError(f"{name}_ids of {what} must be distinct, {twice!r} is there twice.")
-    return array
-
-
-def _check_items(
-    index: SourceIndex,
-    sorted_ids: npt.NDArray[Any] | None,
-    test: Interactions,
-    items: Int32,
-    unknown: Bool,
-) -> None:
-    """Refuse a test without an item that the source knows."""
-    if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
-        raise InputError(
-            f"{index.what} knows none of the {len(np.unique(items)):,} items of test, such as "
-            f"{ids.show(test.item_ids, int(items[0]))}. Hint: its item ids are like "
-            f"{ids.show(sorted_ids, 0)}."
-        )
-
-
 def _relevant(test: Interactions, relevant_from: float | None) -> Bool:
     if test.values is None:
         return np.full(len(test), relevant_from is None or relevant_from <= 1)
     return test.values != 0 if relevant_from is None else test.values >= relevant_from
-
-
-def _sides(name: str, left: str, left_has: bool, right: str, right_has: bool) -> InputError:
-    has, lacks = (left, right) if left_has else (right, left)
-    return InputError(
-        f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, and nothing says "
-        f"which is which. Hint: {_give_ids(name, lacks)} gives it ids; or "
-        f"{_take_ids(name, has)}."
-    )
-
-
-def _give_ids(name: str, side: str) -> str:
-    if side in ("test", "train", "candidates"):
-        return f"rm.Interactions.of({side}, {name}_ids=...)"
-    return f"rm.{side}(..., {name}_ids=...)"
-
-
-def _take_ids(name: str, side: str) -> str:
-    if side in ("test", "train", "candidates"):
-        return (
-            f"rm.Interactions.of({side}, n_users=..., n_items=...) reads the users and items of "
-            f"{side} as positions"
-        )
-    return f"leave {name}_ids= of {side} out, so that its {name}s are positions"
-
-
-def _match_users(index: SourceIndex, test: Interactions) -> Int64:
-    if index.n_users is None:
-        return np.zeros(test.n_users, np.int64)
-    if (index.user_ids is None) != (test.user_ids is None):
-        raise _sides("user", index.what, index.user_ids is not None, "test", bool(test.n_users))
-    if index.user_ids is None or test.user_ids is None:
-        if index.n_users != test.n_users:
-            raise InputError(
-                f"{index.what} has {index.n_users:,} users, but test has {test.n_users:,}. "
-                f"{_transposed(index, test)}Hint: without ids row u of both is the same user; "
-                "give both sides user ids to evaluate some of the users."
-            )
-        return np.arange(test.n_users)
-    return ids.match(test.user_ids, index.user_ids, "user ids of test", f"user ids of {index.what}")
-
-
-def _transposed(index: SourceIndex, data: Interactions) -> str:
-    swapped = (index.n_items, index.n_users) == (data.n_users, data.n_items)
-    return "Is it transposed (rows are users, columns items)? " if swapped else ""
-
-
-def _sorted_items(index: SourceIndex) -> tuple[Int64 | None, npt.NDArray[Any] | None]:
-    if index.item_ids is None:
-        return None, None
-    positions, distinct = ids.encode(index.item_ids, f"item ids of {index.what}")
-    if (positions[1:] > positions[:-1]).all():
-        return None, distinct
-    rows = np.empty_like(positions)
-    rows[positions] = np.arange(len(positions))
-    return rows, distinct
-
-
-def _match_items(
-    index: SourceIndex, sorted_ids: npt.NDArray[Any] | None, data: Interactions, what: str
-) -> Int64 | None:
-    """Return the position of each item of `data`, -1 where there is none; None: the same."""
-    if (sorted_ids is None) != (data.item_ids is None):
-        raise _sides("item", index.what, sorted_ids is not None, what, data.item_ids is not None)
-    if sorted_ids is None or data.item_ids is None:
-        if index.n_items != data.n_items:
-            raise InputError(
-                f"{index.what} has {index.n_items:,} items, but {what} has {data.n_items:,}. "
-                "Hint: without ids column i of both is the same item; a test that names fewer "
-                "items still needs the shape of the whole catalogue."
-            )
-        return None
-    matched = ids.match(
-        data.item_ids, sorted_ids, f"item ids of {what}", f"item ids of {index.what}"
-    )
-    same = len(matched) == index.n_items and bool((matched == np.arange(len(matched))).all())
-    return None if same else matched
-
-
-def _rows_of(
-    index: SourceIndex,
-    sorted_ids: npt.NDArray[Any] | None,
-    test: Interactions,
-    data: Interactions,
-    what: str,
-) -> tuple[Int64, Int32, Int64 | None]:
-    """Return the rows that `data` has of each user of test, and where its items lie.
-
-    Returns
-    -------
-    indptr : int64 [n_users + 1]
-    items : int32
-        As `data` numbers them.
-    positions : int64 [data.n_items] or None
-        Their item positions, -1 for what the source does not know; None: the same.
-    """
-    positions = _match_items(index, sorted_ids, data, what)
-    if (data.user_ids is None) != (test.user_ids is None):
-        raise _sides("user", what, data.user_ids is not None, "test", test.user_ids is not None)
-    indptr, items = data.indptr, data.items
-    if data.user_ids is None or test.user_ids is None:
-        if data.n_users != test.n_users:
-            raise InputError(
-                f"{what} has {data.n_users:,} users, but test has {test.n_users:,}. Hint: without "
-                "ids row u of both is the same user."
-            )
-    elif not np.array_equal(data.user_ids, test.user_ids):
-        users = ids.match(test.user_ids, data.user_ids, "user ids of test", f"user ids of {what}")
-        if len(data) and (users < 0).all():
-            warn(
-                f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "
-                f"such as {ids.show(data.user_ids, 0)}, written like those of test, such as "
-                f"{ids.show(test.user_ids, 0)}?"
-            )
-        indptr, rows = ragged.take(indptr, users)
-        items = items[rows]
-    return indptr, items, positions
-
-
-def _known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[Int64, Int32]:
-    """Return the rows whose items the source knows, by their item positions."""
-    if positions is None:
-        return indptr, items
-    found = positions[items].astype(np.int32)
-    keep = found >= 0
-    return (indptr, found) if keep.all() else (ragged.offsets(keep, indptr), found[keep])
-
-
-def _items_in(data: Interactions, test: Interactions) -> npt.NDArray[np.integer]:
-    """Return the items of test as `data` numbers them, -1 for what is not there."""
-    if data.item_ids is None or test.item_ids is None:
-        return test.items
-    if np.array_equal(data.item_ids, test.item_ids):
-        return test.items
-    codes = ids.match(test.item_ids, data.item_ids, "item ids of test", "item ids of train")
-    return codes[test.items]
 
 
 def _overlap(

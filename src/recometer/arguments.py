@@ -1,0 +1,141 @@
+"""What `evaluate` is given, checked and brought into one form."""
+
+from __future__ import annotations
+
+import dataclasses
+import numbers
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer import ids
+from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.interactions import Interactions
+from recometer.protocol import Protocol
+from recometer.sources.base import Source
+
+__all__ = [
+    "PROTOCOLS",
+    "catalogue_of",
+    "check_input_order",
+    "check_source",
+    "protocol_of",
+    "seed_of",
+    "test_of",
+]
+
+PROTOCOLS = {"recometer": Protocol()}
+
+
+def check_source(source: object, test: object) -> None:
+    """Refuse what is no source, with a hint of how to make one."""
+    if isinstance(source, Source):
+        return
+    if isinstance(test, Source):
+        raise InputTypeError(
+            "The second argument is a source, the first is not: rm.evaluate(source, test)."
+        )
+    if isinstance(source, type) and issubclass(source, Source):
+        hint = f"call it with your model's output: rm.{source.__name__}(...)."
+    elif isinstance(source, tuple | list):
+        hint = (
+            "rm.Factors(user_factors, item_factors) takes factor matrices, "
+            "rm.Lists(recommendations) lists, rm.Pairs(predictions) Surprise's predictions."
+        )
+    elif isinstance(source, dict | str) or hasattr(source, "columns"):
+        hint = (
+            "rm.Lists(recommendations) takes lists of recommended items, rm.Pairs(frame) scored "
+            "pairs with the truth beside them."
+        )
+    elif isinstance(source, Callable):  # type: ignore[arg-type]
+        hint = "rm.Scores(function, n_users=..., n_items=...) takes a function of user rows."
+    elif getattr(source, "ndim", None) == 2:
+        hint = (
+            "rm.Scores(matrix) takes scores of all users and items, "
+            "rm.Factors(user_factors, item_factors) factor matrices."
+        )
+    else:
+        hint = (
+            "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...); "
+            "rm.Scores.from_model(model) knows fitted models of some libraries."
+        )
+    raise InputTypeError(
+        f"What is evaluated must be a source, found {type(source).__name__}. Hint: {hint}"
+    )
+
+
+def test_of(source: Source, test: object) -> Interactions:
+    """Return what should have been recommended, which stands in one place."""
+    beside = source.test()
+    if test is None:
+        if beside is None:
+            raise InputError(
+                f"There is no test, and the source ({source.describe()}) has no truth of its own. "
+                "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) brings its own."
+            )
+        return beside
+    if beside is not None:
+        raise InputError(
+            f"test was given, but the source ({source.describe()}) brings the truth itself. Hint: "
+            "leave test out, or give Pairs relevance=False, rating=False."
+        )
+    return Interactions.of(test)
+
+
+def protocol_of(
+    protocol: str | Protocol, rules: Mapping[str, Any], parameters: Sequence[str]
+) -> Protocol:
+    """Return the protocol with single rules replaced; `parameters` are other names that exist."""
+    if isinstance(protocol, str):
+        if protocol not in PROTOCOLS:
+            raise UnknownNameError(
+                f"There is no protocol {protocol!r}. {did_you_mean(protocol, PROTOCOLS)}"
+            )
+        protocol = PROTOCOLS[protocol]
+    elif not isinstance(protocol, Protocol):
+        raise InputTypeError(
+            f"protocol={protocol!r} must be a name or a Protocol. Hint: single rules are given "
+            "by name, for instance ties='random'."
+        )
+    names = [field.name for field in dataclasses.fields(Protocol)]
+    for rule in rules:
+        if rule not in names:
+            known = [*parameters, *names]
+            raise UnknownNameError(
+                f"evaluate has no parameter or rule {rule!r}. {did_you_mean(rule, known)}"
+            )
+    return protocol.replace(**rules)
+
+
+def check_input_order(source: Source, protocol: Protocol) -> None:
+    """Refuse the order of the input where the source has none."""
+    if protocol.ties == "input" and not source.has_input_order:
+        raise InputError(
+            f"ties='input' keeps the order in which items were given, but {type(source).__name__} "
+            "has none. Hint: ties='item' orders equal scores by item id."
+        )
+
+
+def catalogue_of(catalogue: Any) -> int | np.ndarray[Any, np.dtype[Any]] | None:
+    """Return the number of items, or their sorted distinct ids."""
+    if catalogue is None:
+        return None
+    if isinstance(catalogue, numbers.Integral) and not isinstance(catalogue, bool):
+        if catalogue < 1:
+            raise InputError(f"catalogue={catalogue} must be the number of items, at least 1.")
+        return int(catalogue)
+    if isinstance(catalogue, str) or not hasattr(catalogue, "__len__"):
+        raise InputTypeError(
+            f"catalogue= is of type {type(catalogue).__name__}. Hint: pass the number of items, or "
+            "their ids as a list, an array or a column."
+        )
+    return ids.encode(catalogue, "item ids of the catalogue")[1]
+
+
+def seed_of(seed: int) -> int:
+    """Return the seed as an int."""
+    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed < 2**63:
+        raise InputError(f"seed={seed!r} must be a whole number, at least 0 and below 2**63.")
+    return int(seed)
