@@ -130,7 +130,7 @@ def test_facade_is_what_it_imports() -> None:
     tree = ast.parse(MODULES["recometer"].read_text(encoding="utf-8"))
     origins = {
         alias.name: node.module
-        for node in tree.body
+        for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and str(node.module).startswith("recometer")
         for alias in node.names
     }

@@ -6,7 +6,7 @@ reads who interacted with what; `recometer.baselines` are simple models to compa
 """
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recometer.errors import (
     ColumnError,
@@ -26,10 +26,12 @@ from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.factors import Factors
-from recometer.sources.lists import Lists
-from recometer.sources.pairs import Pairs
-from recometer.sources.scores import Scores
 from recometer.version import __version__
+
+if TYPE_CHECKING:
+    from recometer.sources.lists import Lists
+    from recometer.sources.pairs import Pairs
+    from recometer.sources.scores import Scores
 
 __all__ = [
     "ColumnError",
@@ -56,13 +58,17 @@ __all__ = [
     "load",
 ]
 
-# Imported when they are first used: rm.baselines, rm.split.
-SUBMODULES = ("baselines", "split")
+# Imported when they are first used, so that `import recometer` stays light.
+SUBMODULES = ("baselines", "compat", "split")
+SOURCES = {"Lists": "lists", "Pairs": "pairs", "Scores": "scores"}
 
 
 def __getattr__(name: str) -> Any:
     if name in SUBMODULES:
         return importlib.import_module(f"recometer.{name}")
+    if name in SOURCES:
+        module = importlib.import_module(f"recometer.sources.{SOURCES[name]}")
+        return getattr(module, name)
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 
 

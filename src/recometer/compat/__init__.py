@@ -1,0 +1,1 @@
+"""Drop-in functions with other libraries' signatures, a module for each library."""
