@@ -129,9 +129,10 @@ struct Counting {
 
     /// The rank (number of thresholds reached) that a path stands for: its bits, reversed.
     static int rank_of(int path, int levels) {
-        int rank = 0;
-        for (int l = 0; l < levels; ++l) rank |= ((path >> l) & 1) << (levels - 1 - l);
-        return rank;
+        constexpr unsigned char kReversed[32] = {0,  16, 8,  24, 4,  20, 12, 28, 2,  18, 10,
+                                                 26, 6,  22, 14, 30, 1,  17, 9,  25, 5,  21,
+                                                 13, 29, 3,  19, 11, 27, 7,  23, 15, 31};
+        return kReversed[path] >> (5 - levels);
     }
 
     static void build_tables(const Real* thresholds, int n, int levels, Real* tables) {

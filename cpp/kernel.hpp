@@ -28,7 +28,7 @@
 namespace recometer {
 namespace {
 
-constexpr std::size_t kPackedBytes = 256 * 1024;  // packed item factors: part of level-2 cache
+constexpr std::size_t kPackedBytes = 512 * 1024;  // packed item factors: part of level-2 cache
 
 /// Take excluded items out of a chunk and check the rest where that is asked for.
 template <class S>
@@ -74,9 +74,12 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
         if (p.check || board.active(u)) active[n_active++] = u;
     }
 
+    // Where judged items are given up, most are after a few candidates: begin with few.
+    std::int64_t step = p.limit < p.items.n_items ? kChunk : chunks * kChunk;
     bool users_changed = true;
-    for (std::int64_t from = p.first; from < p.last && n_active > 0; from += chunks * kChunk) {
-        const std::int64_t to = p.last - from < chunks * kChunk ? p.last : from + chunks * kChunk;
+    for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {
+        to = p.last - from < step ? p.last : from + step;
+        step = 2 * step < chunks * kChunk ? 2 * step : chunks * kChunk;
         const std::int64_t n_chunks = (to - from + kChunk - 1) / kChunk;
         pack_items<S>(p.items, p.n_factors, from, to, from + n_chunks * kChunk, items.get());
         if (users_changed) {

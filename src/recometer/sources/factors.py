@@ -30,7 +30,7 @@ NAN_RULES = {"undefined": NAN_UNDEFINED, "first": NAN_FIRST, "last": NAN_LAST}
 NO_LIMIT = 2**62
 
 # A task: enough users that packing the items costs little, and bounded memory.
-USERS_PER_TASK = 1024
+USERS_PER_TASK = 2048
 JUDGED_PER_TASK = 100_000
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 # A call of the kernel: short, so that Ctrl-C and the progress bar live.
