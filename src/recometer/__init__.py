@@ -22,6 +22,7 @@ from recometer.errors import (
 from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation, load
 from recometer.interactions import Interactions
+from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.candidates import SampledCandidates
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ColumnError",
+    "Convention",
     "DataWarning",
     "Evaluation",
     "Factors",
@@ -54,6 +56,7 @@ __all__ = [
     "UnknownNameError",
     "UserFlag",
     "__version__",
+    "conventions",
     "evaluate",
     "load",
 ]

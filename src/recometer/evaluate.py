@@ -13,11 +13,11 @@ import numpy as np
 from recometer import _kernel, ids
 from recometer.arguments import (
     catalogue_of,
-    check_input_order,
     check_source,
     protocol_of,
     seed_of,
     test_of,
+    with_order,
 )
 from recometer.checks import check_correction, check_cutoffs, check_length, check_ranks
 from recometer.errors import InputError
@@ -25,7 +25,9 @@ from recometer.evaluation import Evaluation
 from recometer.fingerprints import Fingerprinting
 from recometer.interactions import Interactions
 from recometer.metrics import corrections, undefined
-from recometer.metrics.registry import METRICS, Metric, parse, with_largest_gain
+from recometer.metrics.conventions import asked_of_source, parse_under
+from recometer.metrics.registry import METRICS, Metric, with_largest_gain
+from recometer.metrics.settling import leave_out
 from recometer.protocol import Protocol
 from recometer.ranks import Ratings
 from recometer.sources.base import Request, Source
@@ -141,9 +143,9 @@ def evaluate(
     """
     begin = time.perf_counter()
     check_source(source, test)
-    requested = tuple(parse(metrics))
     settled = protocol_of(protocol, rules, [*(evaluate.__kwdefaults__ or ())])
-    check_input_order(source, settled)
+    requested = tuple(parse_under(metrics, settled))
+    settled = with_order(source, settled)
     known_items = catalogue_of(catalogue)
     seed = seed_of(seed)
     threads = resolve_threads(threads)
@@ -161,10 +163,12 @@ def evaluate(
     read = time.perf_counter()
 
     corrected = settled.correction != "none"
-    depth = None if corrected else _depth(requested)
-    request = Request(test, train, settled, known_items, depth, threads, progress, chosen, never)
+    forgets = settled.unranked != "misses" or settled.unknown_items != "misses"
+    depth = None if corrected or forgets else _depth(requested)
+    asked = asked_of_source(requested, settled)
+    request = Request(test, train, asked, known_items, depth, threads, progress, chosen, never)
     ratings = _ratings(source, request, requested)
-    ranks = source.rank(request) if ratings is None else ratings.ranks
+    ranks = leave_out(source.rank(request) if ratings is None else ratings.ranks, settled)
     check_ranks(ranks, source, test)
     check_length(ranks, requested, test)
     shorter = check_cutoffs(ranks, source, requested)
@@ -201,6 +205,7 @@ def evaluate(
         n_relevant=ranks.n_relevant,
         n_candidates=ranks.n_candidates,
         n_excluded=ranks.n_excluded,
+        depth=ranks.depth,
         flags=ranks.flags,
         metrics=requested,
         protocol=settled,

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from recometer import ids, rendering, storage
 from recometer.errors import FileError, InputError, UnknownNameError, did_you_mean
+from recometer.metrics.averages import mean_of_parts
 from recometer.metrics.registry import Metric, parse
-from recometer.metrics.undefined import Reason
+from recometer.metrics.undefined import Reason, entering, rules_of
 from recometer.protocol import Protocol
 from recometer.stats import intervals
 
@@ -28,7 +29,7 @@ Float64 = npt.NDArray[np.float64]
 UInt8 = npt.NDArray[np.uint8]
 
 KIND = "evaluation"  # what a saved file says that it holds
-PER_USER = ("n_relevant", "n_candidates", "n_excluded", "flags")
+PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 
@@ -46,6 +47,7 @@ COUNTS = {
     "users_without_candidates": "users of test without a candidate",
     "list_users_ignored": "users with a list that are not in test (ignored)",
     "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
+    "list_repeats": "entries of lists that repeat an item (see the rule duplicates)",
     "list_train_items": "entries of lists that are also in train (the rest moves up)",
     "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
     "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
@@ -100,9 +102,9 @@ class Evaluation:
         Per metric, why it is undefined (`Reason`); 0 where it is defined.
     user_ids : [n_users] or None
         In the order of all other arrays; None: users are positions.
-    n_relevant, n_candidates, n_excluded : int64 [n_users]
+    n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
         Relevant items; items that were ranked, -1 where unknown; items that
-        were not, being in train.
+        were not, being in train; places that are known (the length of a list).
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
@@ -134,6 +136,7 @@ class Evaluation:
     n_relevant: Int64
     n_candidates: Int64
     n_excluded: Int64
+    depth: Int64
     flags: npt.NDArray[np.uint32]
     metrics: tuple[Metric, ...]
     protocol: Protocol
@@ -214,8 +217,7 @@ class Evaluation:
         """
         if weights not in (None, "relevant"):
             raise InputError(f"weights={weights!r} must be None or 'relevant'.")
-        weight = self.n_relevant if weights else np.ones(self.n_users)
-        return {name: _mean(values, weight) for name, values in self.values.items()}
+        return {str(metric): self._mean_of(metric, weights) for metric in self.metrics}
 
     def interval(self, metric: str | Metric) -> tuple[float, float]:
         """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
@@ -239,7 +241,7 @@ class Evaluation:
         means = self.mean()
         rows = []
         for name, (low, high) in zip(means, self._all_intervals(means), strict=True):
-            skipped = int(np.isnan(self.values[name]).sum())
+            skipped = int(np.isnan(self._entering(name)).sum())
             counted = self.n_users - skipped
             reasons = self.skipped(name)
             rows.append(SummaryRow(name, means[name], low, high, counted, skipped, reasons))
@@ -301,9 +303,28 @@ class Evaluation:
             )
         return name
 
+    def _mean_of(self, metric: Metric, weights: Literal["relevant"] | None) -> float:
+        values, weight = self._entering(metric), self._weights(metric, weights)
+        if weights is None and rules_of(metric, self.protocol).average == "parts":
+            weight = weight * (self.reasons[str(metric)] != Reason.NOT_COUNTED)
+            return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
+        return _mean(values, weight)
+
+    def _entering(self, metric: str | Metric) -> Float64:
+        """Return the values of the users who count in the mean of a metric; NaN for the others."""
+        name = str(metric)
+        found = next(one for one in self.metrics if str(one) == name)
+        return entering(self.values[name], self.reasons[name], found, self.protocol)
+
+    def _weights(self, metric: Metric, weights: str | None) -> Array:
+        """Return how much each user counts in the mean of a metric."""
+        if weights is None:
+            weights = rules_of(metric, self.protocol).average
+        return self.n_relevant if weights == "relevant" else np.ones(self.n_users)
+
     def _all_intervals(self, names: Iterable[str]) -> list[tuple[float, float]]:
         missing = [name for name in names if name not in self._intervals]
-        columns = [self.values[name] for name in missing]
+        columns = [self._entering(name) for name in missing]
         confidence = self.protocol.confidence
         if self.protocol.interval == "bootstrap":
             found = intervals.bootstrap(columns, confidence, self.seed)
@@ -377,7 +398,8 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
         raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
     metrics = tuple(Metric(*entry) for entry in header["metrics"])
     names = [str(metric) for metric in metrics]
-    saved: dict[str, Any] = {name: columns[name] for name in PER_USER}
+    saved: dict[str, Any] = {name: columns[name] for name in PER_USER if name in columns}
+    saved.setdefault("depth", saved["n_candidates"])  # files of older versions lack it
     saved |= {name: header[name] for name in SAVED if name in header}
     return Evaluation(
         values={name: columns[name] for name in names},

@@ -72,6 +72,11 @@ class Ranks:
         that are not judged were taken. None: the whole catalogue was ranked.
     n_rankable : int64 [n_users] or None
         Relevant items that are candidates, where `depth` hides how many there are.
+    score : float64 [n_judged] or None
+        Of each item, where the rule `score_above` reads it, NaN where there is none.
+    repeated : bool [n_judged] or None
+        Rows of items that stand in a row before, since a list repeats them; None: there are
+        none.
     """
 
     indptr: Int64
@@ -90,6 +95,8 @@ class Ranks:
     any_cutoff: bool = False
     pool: Int64 | None = None
     n_rankable: Int64 | None = None
+    score: Float64 | None = None
+    repeated: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         n_judged = int(self.indptr[-1])

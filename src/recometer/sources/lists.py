@@ -16,7 +16,8 @@ from recometer.interactions import Interactions
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
 from recometer.sources._list_candidates import catalogue_size, has_list, only_candidates
-from recometer.sources._list_table import ListTable, read_lists
+from recometer.sources._list_repeats import Repeats
+from recometer.sources._list_table import ListTable, judged_scores, read_lists
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Items, SampledCandidates
 from recometer.tasks import Ticker, run_tasks
@@ -132,6 +133,9 @@ class Lists(Source):
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         table, request = _with_all_items(self._table, request)
+        repeats = None if request.protocol.duplicates == "removed" else Repeats.of(table)
+        if repeats is not None:
+            table, request = repeats.table, repeats.added_to(request)
         catalogue = _catalogue(table, request)
         index = SourceIndex("Lists", table.n_lists, table.n_items, table.user_ids, table.item_ids)
         aligned = align(index, request, catalogue.inside)
@@ -155,7 +159,10 @@ class Lists(Source):
         )
         if self._depth is not None:
             work.cut(self._depth, falling=request.protocol.ties == "item_desc")
-        return work.ranks(catalogue)
+        ranks = work.ranks(catalogue)
+        if request.protocol.score_above is not None and table.given is not None:
+            ranks = dataclasses.replace(ranks, score=judged_scores(table, aligned.rows, ranks))
+        return ranks if repeats is None else repeats.taken_back(ranks)
 
 
 @dataclasses.dataclass

@@ -282,6 +282,10 @@ class Pairs(Source):
             any_cutoff=True,
             pool=entries.pool(aligned),
         )
+        if request.protocol.score_above is not None:
+            scores = np.full(len(found), np.nan)
+            scores[found] = score[judged.at[found]]
+            ranks = dataclasses.replace(ranks, score=scores[order])
         return ranks, rows[order] if own is not None else order
 
     def _check(self, request: Request, own: bool) -> None:
