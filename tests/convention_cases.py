@@ -127,7 +127,8 @@ class Cases:
             source: Any = self.scores(ask.source)
             options["train"] = self.train()
         else:
-            source = rm.Lists(self.lists(ask.source))
+            depth = ask.source.partition(" cut ")[2]
+            source = rm.Lists(self.lists(ask.source), depth=int(depth) if depth else None)
         return rm.evaluate(
             source, test, metrics=metrics, protocol=ask.protocol, **options, **dict(ask.rules)
         )
@@ -236,6 +237,11 @@ def _evidently(record: Record) -> Ask | None:
 
 
 def _recommenders(record: Record) -> Ask | None:
+    name, _, threshold = record["impl"].partition("(by_threshold, threshold=")
+    if threshold:
+        # The threshold is taken as the length of the list.
+        source = f"{record['source']} cut {threshold.rstrip(')')}"
+        return Ask("recommenders", _at(name, record), source, "alone")
     name = record["impl"].replace("{'discfun_type': 'log2'}", "")
     name = name.replace("{'score_type': 'raw', 'discfun_type': 'log2'}", "(score_type=raw)")
     name = name.replace("{'score_type': 'exp', 'discfun_type': 'log2'}", "(score_type=exp)")
@@ -287,6 +293,10 @@ def _pyspark(record: Record) -> Ask | None:
 
 def _rexmex(record: Record) -> Ask | None:
     name = record["impl"].split()[0]
+    if name.startswith("normalized"):
+        user = record["impl"].split()[1]  # called for this user
+        others = " ".join(f"u{n}" for n in range(9) if f"u{n}" != user)
+        return Ask("rexmex", name, "matrix", f"judged without {others}")
     if name == "mean_reciprocal_rank":
         return Ask("rexmex", name, record["source"])
     return Ask("rexmex", _at(name, record), record["source"])
@@ -294,6 +304,19 @@ def _rexmex(record: Record) -> Ask | None:
 
 def _recmetrics(record: Record) -> Ask | None:
     return Ask("recmetrics", _at(record["impl"].split()[0], record), record["source"])
+
+
+def _surprise(record: Record) -> Ask | None:
+    return None
+
+
+def _elliot(record: Record) -> Ask | None:
+    name = record["impl"].split()[0]
+    return Ask("elliot", _at(name, record), record["source"])
+
+
+def _lightfm(record: Record) -> Ask | None:
+    return Ask("lightfm", _at(record["impl"], record), "matrix")
 
 
 LIBRARIES: dict[str, Callable[[Record], Ask | None]] = {
@@ -316,4 +339,240 @@ LIBRARIES: dict[str, Callable[[Record], Ask | None]] = {
     "pyspark": _pyspark,
     "rexmex": _rexmex,
     "recmetrics": _recmetrics,
+    "surprise": _surprise,
+    "elliot": _elliot,
+    "lightfm": _lightfm,
 }
+
+
+# The small cases: one user, or one user per item where the place of each tied item is asked for.
+
+USER = "u"
+DENSE = ("recometrics", "implicit", "torchmetrics", "sklearn", "cornac", "recpack", "recbole")
+
+
+def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
+    """Return the evaluation that gives a record of a small case, and the metric's name."""
+    name = record["source"].removeprefix("mini:")
+    if name in ("ties8", "ties40"):
+        return _tied(cases.mini[name], record)
+    if name == "k_gt_items":
+        return _more_places_than_items(record)
+    if name == "unseen_positive":
+        return _unseen_positive(cases, record)
+    if name == "short_last_hit":
+        return _short_last_hit()
+    if name not in cases.mini:
+        return None
+    asked = _mini_ask(record)
+    if asked is None:
+        return None
+    protocol, metric, rules = asked
+    case = cases.mini[name]
+    items = case.get("list", case.get("items"))
+    truth = case.get("rel") or dict.fromkeys(map(str, case.get("positives", ())), 1)
+    if name == "graded_order":
+        truth = {str(item): gain for item, gain in case["rel_order"]}
+    test: dict[Any, float] = {int(item): float(gain) for item, gain in truth.items()}
+    if record["relevance"] == "binary" and name == "neg_rel" and record["library"] != "lenskit":
+        test = {item: 1.0 for item, gain in test.items() if gain > 0}
+    scores = [number(score) for score in case.get("scores", range(len(items), 0, -1))]
+    text = protocol in ("trec_eval", "ir_measures")
+    if text:
+        test = {str(item): gain for item, gain in test.items()}
+        items = [str(item) for item in items]
+    if record["library"] in DENSE and len(set(items)) == len(items) and max(items) < 90:
+        source: Any = rm.Scores([scores], user_ids=[USER], item_ids=items)
+    elif len(set(items)) < len(items):
+        source = rm.Lists({USER: items})
+    else:
+        source = rm.Lists({USER: dict(zip(items, scores, strict=True))})
+    result = rm.evaluate(source, {USER: test}, metrics=metric, protocol=protocol, **rules)
+    return result, metric
+
+
+TREC_NAMES = {"P.3": "P_3", "recall.3": "recall_3", "map_cut.3": "map_cut_3"}
+TREC_NAMES |= {"ndcg_cut.3": "ndcg_cut_3"}
+TORCH = {
+    "retrieval_precision": "RetrievalPrecision",
+    "retrieval_recall": "RetrievalRecall",
+    "retrieval_hit_rate": "RetrievalHitRate",
+    "retrieval_reciprocal_rank": "RetrievalMRR",
+    "retrieval_average_precision": "RetrievalMAP",
+    "retrieval_normalized_dcg": "RetrievalNormalizedDCG",
+    "retrieval_auroc": "RetrievalAUROC",
+    "retrieval_fall_out": "RetrievalFallOut",
+    "retrieval_r_precision": "RetrievalRPrecision",
+}
+RECTOOLS = {
+    "NDCG(ach)": "NDCG(divide_by_achievable=True)",
+    "trunc_precision": "Precision(r_precision=True)",
+}
+CORNAC_MINI = {"MRR via rank": "MRR", "FMeasure": "F1"}
+
+
+def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
+    """Return the protocol, the metric's name and the rules of a small case."""
+    library, impl = record["library"], record["impl"]
+    rules: dict[str, Any] = {}
+    if library == "pytrec_eval":
+        return "trec_eval", TREC_NAMES.get(impl, impl), rules
+    if library == "torchmetrics":
+        name = TORCH[impl]
+        return library, name if name.endswith("RPrecision") else _at(name, record), rules
+    if library == "rectools":
+        name = RECTOOLS.get(record["metric"], RECTOOLS.get(impl, impl))
+        return library, _at(name, record), rules
+    if library == "cornac":
+        rules = {"unknown_items": "misses"}
+        return library, _at(CORNAC_MINI.get(impl, impl), record), rules
+    if library == "implicit":
+        return library, _at(impl.partition(",")[0], record), rules
+    if library == "recometrics":
+        return library, f"{impl.split()[0].replace('@K', '')}@{record['k']}", rules
+    if library == "lenskit" and record["relevance"] == "graded":
+        return library, _at(f"{impl}(gain=rating)", record), rules
+    if library == "recpack":
+        rules = {"defects": record["relevance"] == "graded"}
+        return library, _at(impl, record), rules
+    if impl == "gauc":
+        return library, impl, rules
+    if library in ("pyspark", "recbole"):
+        return library, _at(impl.split()[0].partition("@")[0], record), rules
+    if library == "recommenders":
+        ask = ask_for({**record, "impl": impl.removesuffix("{}")})
+        assert ask is not None
+        return library, ask.metric, rules
+    ask = ask_for({**record, "source": "full"})
+    return None if ask is None else (ask.protocol, ask.metric, dict(ask.rules))
+
+
+# What gives the place of a single relevant item: protocol, metric, and the place from its value.
+RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
+    ("pytrec_eval", "recip_rank"): ("trec_eval", "recip_rank", lambda v: 1 / v),
+    ("ir_measures", "RR (pytrec_eval)"): ("ir_measures", "RR", lambda v: 1 / v),
+    ("ir_measures", "RR@50 (msmarco)"): ("ir_measures", "RR@50", lambda v: 1 / v),
+    ("ir_measures", "nDCG(exp-log2)@50 (gdeval): 2^(1/x)-1"): (
+        "ir_measures",
+        "nDCG(dcg='exp-log2')@50",
+        lambda v: 2 ** (1 / v) - 1,
+    ),
+    ("ranx", "mrr"): ("ranx", "mrr", lambda v: 1 / v),
+    ("sklearn", "label_ranking_average_precision (max rank)"): (
+        "sklearn",
+        "label_ranking_average_precision_score",
+        lambda v: 1 / v,
+    ),
+    ("sklearn", "ndcg_score averaged"): ("sklearn", "ndcg_score", float),
+    ("sklearn", "ndcg_score ignore_ties"): ("sklearn", "ndcg_score(ignore_ties=True)", float),
+    ("recometrics", "RR noise=False"): ("recometrics", "RR@{last}", lambda v: v and 1 / v),
+    ("implicit", "map, K=8 (single positive)"): ("implicit", "map@8", lambda v: v and 1 / v),
+    ("implicit", "map, K=3 (single positive)"): ("implicit", "map@3", lambda v: v and 1 / v),
+    ("implicit", "map, K=5 (single positive)"): ("implicit", "map@5", lambda v: v and 1 / v),
+    ("implicit", "map, K=40 (single positive)"): ("implicit", "map@40", lambda v: v and 1 / v),
+    ("replay", "MRR [dict, sorted input]"): ("replay", "MRR@{all}", lambda v: 1 / v),
+    ("replay", "MRR [pandas]"): ("replay_pandas", "MRR@{all}", lambda v: 1 / v),
+    ("replay", "MRR [polars]"): ("replay_polars", "MRR@{all}", lambda v: 1 / v),
+    ("torchmetrics", "recall-argsort: smallest k with hit_rate=1"): (
+        "torchmetrics",
+        "rr",
+        lambda v: 1 / v,
+    ),
+    ("torchmetrics", "retrieval_normalized_dcg (tie-averaged)"): (
+        "torchmetrics",
+        "RetrievalNormalizedDCG",
+        float,
+    ),
+    ("evidently", "MRRKMetric(score)"): ("evidently", "MRRKMetric@{all}", lambda v: 1 / v),
+    ("recommenders", "map_at_k"): ("recommenders", "map_at_k@{all}", lambda v: 1 / v),
+    ("cornac", "Recommender.rank(k=-1)"): ("cornac", "MRR", lambda v: 1 / v),
+    ("cornac", "Recommender.rank(k=3)"): ("cornac", "MRR", lambda v: 1 / v),
+    ("cornac", "Recommender.rank(k=5)"): ("cornac", "MRR", lambda v: 1 / v),
+    ("cornac", "MAP (rankdata max)"): ("cornac", "MAP", lambda v: 1 / v),
+    ("cornac", "AUC (strict >)"): ("cornac", "AUC", float),
+    ("recbole", "GAUC (average rank)"): ("recbole", "gauc", float),
+}
+
+
+@dataclasses.dataclass
+class Places:
+    """The places of items under a convention, as if they were an evaluation."""
+
+    user_ids: Any
+    values: dict[str, Any]
+
+    def mean(self) -> dict[str, float]:
+        return dict.fromkeys(self.values, np.nan)
+
+
+def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
+    """Evaluate one user per item, for whom that item alone is relevant."""
+    impl = record["impl"]
+    if impl.startswith("PrecisionTopK"):
+        return _all_relevant(case)
+    known = RANKS.get((record["library"], impl.replace("un", "").replace(", input reversed", "")))
+    if known is None:
+        return None
+    reverse = "reversed" in impl or "unsorted" in impl
+    protocol, metric, place_of = known
+    n = len(case["items"])
+    metric = metric.format(last=n - 1, all=n)
+    text = protocol in ("trec_eval", "ir_measures")
+    items = [f"{item:02d}" if text else item for item in case["items"]]
+    users = [str(item) for item in case["items"]]
+    test = {user: {item: 1.0} for user, item in zip(users, items, strict=True)}
+    if record["library"] in DENSE:
+        scores = np.tile(np.array(case["scores"]), (n, 1))
+        source: Any = rm.Scores(scores, user_ids=users, item_ids=items)
+    else:
+        pairs = list(zip(items, case["scores"], strict=True))
+        source = rm.Lists({user: dict(pairs[::-1] if reverse else pairs) for user in users})
+    result = rm.evaluate(source, test, metrics=metric, protocol=protocol)
+    places = {user: place_of(v) for user, v in zip(result.user_ids, result[metric], strict=True)}
+    if "gdeval" in record["impl"]:  # five digits of the value; three of the place are recorded
+        places = {user: round(place, 3) for user, place in places.items()}
+    return Places(np.array(list(places), object), {metric: np.array(list(places.values()))}), metric
+
+
+def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return the precision at 1 to 5 where every item is relevant."""
+    source = rm.Lists({USER: dict(zip(case["items"], case["scores"], strict=True))})
+    test = {USER: dict.fromkeys(case["items"], 1.0)}
+    name = "PrecisionTopKMetric@1..5"
+    result = rm.evaluate(source, test, metrics=name, protocol="evidently")
+    return Places(
+        np.array(list("12345"), object), {name: np.array([*result.mean().values()])}
+    ), name
+
+
+def _short_last_hit() -> tuple[Any, str]:
+    """Return the MAP at some k of two users, one of whom has the last item of three alone."""
+    source = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]})
+    name, cutoffs = "MAPKMetric@1,3,5,10", ["1", "3", "5", "10"]
+    test = {"a": {2: 1.0}, "b": {0: 1.0}}
+    result = rm.evaluate(source, test, metrics=name, protocol="evidently", defects=True)
+    return Places(np.array(cutoffs, object), {name: np.array([*result.mean().values()])}), name
+
+
+def _unseen_positive(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
+    """The only relevant item of a user was not in training."""
+    metric = record["impl"].split()[1].rstrip(",")
+    padded = "exclude_unknowns=False" in record["impl"]
+    result = rm.evaluate(
+        cases.scores("matrix padded" if padded else "matrix unseen"),
+        {"u0": {0: 1.0}, "u7": {19: 1.0}},
+        train=cases.train(),
+        metrics=metric,
+        protocol="cornac",
+        unknown_items="misses" if padded else "left_out",
+    )
+    return result, metric
+
+
+def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
+    """Five items, ten places."""
+    name, positive = record["impl"].split(",")[0], int(record["impl"].split("[")[1][0])
+    source = rm.Scores([[0.9, 0.8, 0.7, 0.6, 0.5]], user_ids=[USER], item_ids=np.arange(5))
+    metric = f"{name}@10"
+    test = {USER: {positive: 1.0}}
+    return rm.evaluate(source, test, metrics=metric, protocol="implicit", defects=True), metric

@@ -21,6 +21,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
         "item_desc",
         "item_desc_within",
         "input",
+        "shared",
     ),
     "constant_scores": ("undefined", "ties"),
     "nan_scores": ("undefined", "first", "last"),
@@ -34,7 +35,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "average": ("users", "relevant", "pooled", "parts"),
     "unranked": ("misses", "left_out"),
     "unknown_items": ("misses", "left_out"),
-    "duplicates": ("removed", "first", "counted"),
+    "duplicates": ("removed", "first", "counted", "joined"),
     "short_lists": ("misses", "first_item"),
 }
 
@@ -50,9 +51,11 @@ SENTENCES: dict[str, dict[str, str]] = {
         "item_desc_within": "Equal scores: the lower ids are in the first k places, and there the "
         "higher id comes first.",
         "input": "Equal scores: in the order given.",
+        "shared": "Equal scores: all at one place, the middle of theirs rounded down.",
     },
     "relevant_from": {
         "None": "Relevant: a value in test other than 0.",
+        "-inf": "Relevant: every item of test, whatever its value.",
         "{}": "Relevant: a value in test of {} or more.",
     },
     "undefined": {
@@ -142,6 +145,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "removed": "An item repeated in a list counts once, and the rest moves up.",
         "first": "An item repeated in a list counts once, and the others keep their places.",
         "counted": "An item repeated in a list counts each time.",
+        "joined": "An item repeated in a list counts each time, and as so many relevant items.",
     },
     "short_lists": {
         "misses": "Fewer items than k: the missing places are misses.",
@@ -168,9 +172,11 @@ class Protocol:
         relevant items first, last; ``"random"``: one order, drawn from the seed and the
         user's id; ``"item"``, ``"item_desc"``: the lower, the higher item id first;
         ``"input"``: as given, for lists; ``"item_desc_within"``: the lower ids are in the first
-        k places, and there the higher ids come first.
+        k places, and there the higher ids come first; ``"shared"``: all tied items are at one
+        place, the middle of theirs rounded down, so that more than k may be in the first k.
     relevant_from
-        An item of test is relevant from this value on; None: when its value is not 0.
+        An item of test is relevant from this value on; None: when its value is not 0;
+        ``-math.inf``: always.
     undefined
         What an undefined value becomes: ``"nan"`` (or NaN), or a number. The reason is kept.
     constant_scores
@@ -232,7 +238,8 @@ class Protocol:
         A relevant item counts as found only with a score above this number; None: with any.
     duplicates
         An item that is repeated in a list counts once and the rest moves up (``"removed"``);
-        counts once and the others keep their places (``"first"``); or each time (``"counted"``).
+        counts once and the others keep their places (``"first"``); each time (``"counted"``); or
+        each time, and as so many relevant items (``"joined"``).
     short_lists
         Where fewer items than k can be ranked the missing places are ``"misses"``, or all hold
         the ``"first_item"`` of the catalogue.
@@ -252,6 +259,7 @@ class Protocol:
         "item_desc",
         "item_desc_within",
         "input",
+        "shared",
     ] = "expected"
     relevant_from: float | None = None
     undefined: Literal["nan"] | float = "nan"
@@ -275,7 +283,7 @@ class Protocol:
     unranked: Literal["misses", "left_out"] = "misses"
     unknown_items: Literal["misses", "left_out"] = "misses"
     score_above: float | None = None
-    duplicates: Literal["removed", "first", "counted"] = "removed"
+    duplicates: Literal["removed", "first", "counted", "joined"] = "removed"
     short_lists: Literal["misses", "first_item"] = "misses"
     version: str = ""
     defects: bool = False
@@ -301,7 +309,8 @@ class Protocol:
             raise InputError(f"confidence={self.confidence!r} must lie between 0 and 1.")
         for rule in ("relevant_from", "score_above"):
             value = getattr(self, rule)
-            if value is not None and not _is_number(value):
+            everything = rule == "relevant_from" and value == -math.inf
+            if value is not None and not _is_number(value) and not everything:
                 raise InputError(f"{rule}={value!r} must be a number or None.")
         words = ("undefined", "computed")
         if self.no_relevant not in words and not _is_number(self.no_relevant):

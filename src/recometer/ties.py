@@ -42,6 +42,7 @@ TieRule = Literal[
     "item_desc",
     "item_desc_within",
     "input",
+    "shared",
 ]
 Property = Literal["relevance", "gain", "exponential", "shifted", "relevant_gain", "judgement"]
 
@@ -78,8 +79,8 @@ class Groups:
         The same; unknown (-1) only for metrics that do not read it.
     ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
         The positive gains of each user's judged items, ranked or not, best first.
-    listed_ideal : callable
-        Returns the same two for ranked items only.
+    listed_ideal, signed_ideal : callable
+        Return the same two for ranked items only; with the gains that are not positive.
     ranks : Ranks
         What is known of each user: the depth of the ranking, for instance.
     cache : dict
@@ -100,6 +101,7 @@ class Groups:
     ideal_indptr: Int64
     ideal_gain: Float64
     listed_ideal: Callable[[], tuple[Int64, Float64]]
+    signed_ideal: Callable[[], tuple[Int64, Float64]]
     ranks: Ranks
     cache: dict[Hashable, Any] = dataclasses.field(default_factory=dict, repr=False)
 
@@ -215,6 +217,12 @@ def resolve(
         seen = ranked if ranks.repeated is None else ranked & ~ranks.repeated
         return _best_first(np.where(seen, every_worth, 0), user, ranks.n_users)
 
+    def signed_ideal() -> tuple[Int64, Float64]:
+        judged = slice(None) if ranks.repeated is None else ~ranks.repeated
+        order = np.lexsort((-every_worth[judged], user[judged]))
+        counted = np.bincount(user[judged], minlength=ranks.n_users)
+        return _offsets(counted), every_worth[judged][order]
+
     members = worth
     if not tied.any():
         start, size = above, count
@@ -229,6 +237,8 @@ def resolve(
             place = above + ranks.before[rows]
         elif ties == "item_desc":
             place = above + tied - ranks.before[rows]
+        elif ties == "shared":
+            place = above + tied // 2
         elif ties == "item_desc_within":
             place = _falling_within(above, tied, ranks.before[rows], within)
         else:
@@ -254,6 +264,7 @@ def resolve(
         ideal_indptr=ideal_indptr,
         ideal_gain=ideal_gain,
         listed_ideal=listed_ideal,
+        signed_ideal=signed_ideal,
         ranks=ranks,
     )
 

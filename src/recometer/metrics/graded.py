@@ -95,6 +95,7 @@ def dcg(
                 "all": "the largest gains of all judged items",
                 "k": "k times the user's largest gain",
                 "list": "the largest gains of the items in the whole list",
+                "signed": "the largest gains of all judged items, those below 0, too",
                 "sum": "as many gains of 1 as the gains have in sum",
             },
         ),
@@ -104,6 +105,7 @@ def dcg(
         "ideal": {
             "k": {"cutoff": "required"},
             "list": {"beyond_cutoff": True},
+            "signed": {"upper": np.inf},
             "sum": {"cutoff": "required", "upper": np.inf},
         },
     },
@@ -178,8 +180,8 @@ def _ideal_dcg(groups: Groups, cutoff: int, discount: str, ideal: str) -> Float6
 @shared
 def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int64, Float64]:
     """Return the user, the place from 0 on, and the discounted gain of what is best."""
-    if ideal == "list":
-        indptr, gain = groups.listed_ideal()
+    if ideal in ("list", "signed"):
+        indptr, gain = groups.listed_ideal() if ideal == "list" else groups.signed_ideal()
         user, place = members(indptr)
     else:
         gain = groups.ideal_gain

@@ -72,6 +72,9 @@ def settle(
         ranks = dataclasses.replace(ranks, above=np.where(found, ranks.above, -1))
     if duplicates == "first" and ranks.repeated is not None:
         ranks = dataclasses.replace(_rows(ranks, ~ranks.repeated), repeated=None)
+    if duplicates == "joined" and ranks.repeated is not None:
+        again = np.diff(ragged.offsets(ranks.repeated & ranks.relevant, ranks.indptr))
+        ranks = dataclasses.replace(ranks, n_relevant=ranks.n_relevant + again, repeated=None)
     return ranks if padded_to is None else _padded(ranks, padded_to)
 
 

@@ -208,7 +208,8 @@ def _compute_block(
             table = corrections.compute(first.name, ranks, groups, depths, protocol)
         else:
             table = first.compute(record, depths)
-            if own.duplicates != "counted" and own.short_lists == "misses":
+            exact = own.duplicates not in ("counted", "joined") and own.short_lists == "misses"
+            if exact and own.ties != "shared":
                 # Sums over tied groups may pass a bound by their rounding.
                 table = np.clip(table, definition.lower, definition.upper)
         for column, (name, metric) in enumerate(wanted):

@@ -1,4 +1,4 @@
-"""Lists that repeat items, under the rules ``duplicates="first"`` and ``"counted"``.
+"""Lists that repeat items, where the rule `duplicates` keeps their places.
 
 A repetition becomes an item of its own, which holds its place; where test judges the item, it
 judges the repetition, too. When the lists are ranked, its rows get the item back.

@@ -368,6 +368,8 @@ def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str) -> float:
         best = best[:1] * k
     elif ideal == "sum":
         best = [1.0] * int(sum(best))
+    elif ideal == "signed":
+        best = sorted(judged, reverse=True)
     elif ideal == "list":
         best = sorted((value for value in ranked if value > 0), reverse=True)
     return _ratio(_discounted(ranked[:k], discount), _discounted(best[:k], discount))
