@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -137,6 +138,8 @@ class TopLists:
         What was settled by a rule, over all users, as in `Ranks`.
     flags : uint32 [n_users]
         `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
+    item_ids : [n_items] or None
+        Sorted ids of the positions; None: positions name the items.
     """
 
     items: Int64
@@ -144,7 +147,9 @@ class TopLists:
     known: npt.NDArray[np.bool_]
     cut_in_ties: npt.NDArray[np.bool_]
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    flags: npt.NDArray[np.uint32] | None = None
+    # By default what `known` says.
+    flags: npt.NDArray[np.uint32] = None  # type: ignore[assignment]
+    item_ids: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         if self.items.ndim != 2 or self.items.dtype != np.int64:
@@ -168,12 +173,13 @@ class TopLists:
     @property
     def depth(self) -> int:
         """How long a list may be."""
-        return self.items.shape[1]
+        return int(self.items.shape[1])
 
     @functools.cached_property
     def lengths(self) -> Int64:
         """How many items each list holds: int64 [n_users]."""
-        return np.count_nonzero(self.items >= 0, axis=1).astype(np.int64, copy=False)
+        lengths: Int64 = np.count_nonzero(self.items >= 0, axis=1).astype(np.int64, copy=False)
+        return lengths
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
