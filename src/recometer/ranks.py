@@ -1,4 +1,4 @@
-"""Ranks and Ratings: the hand-over from sources to metrics."""
+"""Ranks, TopLists and Ratings: the hand-over from sources to metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from recometer.errors import InternalError
 
-__all__ = ["Ranks", "Ratings", "UserFlag"]
+__all__ = ["Ranks", "Ratings", "TopLists", "UserFlag"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -113,6 +113,44 @@ class Ranks:
             (self.n_candidates < 0) | (self.depth < self.n_candidates)
         )
         return early
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TopLists:
+    """The first items of each user's ranking.
+
+    Attributes
+    ----------
+    items : int64 [n_users, k]
+        Positions of items, best first, in the order of the sorted item ids; -1 where a list
+        is shorter.
+    n_items : int
+        How many positions there are.
+    known : bool [n_users]
+        Whether the source has a list for the user.
+    cut_in_ties : bool [n_users]
+        Whether the list ends among items with equal scores.
+    counts : mapping of str to int
+        As in `Ranks`.
+    """
+
+    items: Int64
+    n_items: int
+    known: npt.NDArray[np.bool_]
+    cut_in_ties: npt.NDArray[np.bool_]
+    counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.items.ndim != 2:
+            raise InternalError("TopLists.items must have a row per user.")
+        for name in ("known", "cut_in_ties"):
+            if getattr(self, name).shape != (self.n_users,):
+                raise InternalError(f"TopLists.{name} must have one entry per user.")
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.items)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

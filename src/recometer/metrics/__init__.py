@@ -10,10 +10,13 @@ from recometer.metrics import (
     curves,
     graded,
     mean_precision,
+    novelty,
     positions,
     ratings,
+    spread,
     stopping,
 )
+from recometer.metrics._list_data import ListData, Side
 from recometer.metrics._sums import place_sums
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import (
@@ -29,19 +32,23 @@ from recometer.ties import Groups
 __all__ = [
     "METRICS",
     "Groups",
+    "ListData",
     "Metric",
     "MetricDefinition",
     "Parameter",
+    "Side",
     "binary",
     "confusion",
     "curves",
     "graded",
     "mean_precision",
     "metric",
+    "novelty",
     "parse",
     "place_sums",
     "positions",
     "ratings",
     "reading",
+    "spread",
     "stopping",
 ]
