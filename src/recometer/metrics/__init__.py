@@ -8,6 +8,7 @@ from recometer.metrics import (
     binary,
     confusion,
     curves,
+    diversity,
     graded,
     mean_precision,
     novelty,
@@ -18,6 +19,7 @@ from recometer.metrics import (
 )
 from recometer.metrics._list_data import ListData, Side
 from recometer.metrics._sums import place_sums
+from recometer.metrics.diversity import mean_over_pairs
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import (
     METRICS,
@@ -40,7 +42,9 @@ __all__ = [
     "binary",
     "confusion",
     "curves",
+    "diversity",
     "graded",
+    "mean_over_pairs",
     "mean_precision",
     "metric",
     "novelty",

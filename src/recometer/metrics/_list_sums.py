@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +12,14 @@ from recometer.metrics._list_data import ListData, needed
 from recometer.metrics._sums import ratio
 from recometer.ragged import among, pairs
 
+if TYPE_CHECKING:
+    import scipy.sparse
+
 __all__ = [
     "exposures",
     "history_places",
     "lengths",
+    "listing",
     "log2",
     "of_listed",
     "places_discount",
@@ -134,3 +138,16 @@ def _held(data: ListData, user: Int64, item: Int64) -> Bool:
     width = data.lists.n_items + 1  # -1 becomes a number that no item has
     numbers = pairs(user, item, width)
     return among(pairs(rows, np.where(items < 0, width - 1, items), width), np.sort(numbers))
+
+
+def listing(data: ListData, cutoff: int, worth: Float64) -> scipy.sparse.csr_array:
+    """Return a sparse matrix [n_users, n_items] with what each listed item is worth."""
+    import scipy.sparse
+
+    items = data.first(cutoff)
+    listed = items >= 0
+    indptr = np.zeros(data.n_users + 1, np.int64)
+    np.cumsum(np.count_nonzero(listed, axis=1), out=indptr[1:])
+    which = items[listed]
+    shape = (data.n_users, data.lists.n_items)
+    return scipy.sparse.csr_array((worth[which], which, indptr), shape=shape)
