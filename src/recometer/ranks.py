@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -117,21 +118,25 @@ class Ranks:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TopLists:
-    """The first items of each user's ranking.
+    """The first places of each user's ranking.
+
+    Under a rule for ties that gives equal scores no order (``"expected"``, ``"optimistic"``,
+    ``"pessimistic"``) they follow the item ids, the lower first.
 
     Attributes
     ----------
     items : int64 [n_users, k]
-        Positions of items, best first, in the order of the sorted item ids; -1 where a list
-        is shorter.
+        Positions of items, best first, numbered as `Ranks.item`; -1 where a list is shorter.
     n_items : int
-        How many positions there are.
+        How many positions there are, whether anybody is recommended the item or not.
     known : bool [n_users]
         Whether the source has a list for the user.
     cut_in_ties : bool [n_users]
-        Whether the list ends among items with equal scores.
+        Whether the list is cut among equal scores: some of them are in it, others are not.
     counts : mapping of str to int
-        As in `Ranks`.
+        What was settled by a rule, over all users, as in `Ranks`.
+    flags : uint32 [n_users]
+        `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
     """
 
     items: Int64
@@ -139,18 +144,36 @@ class TopLists:
     known: npt.NDArray[np.bool_]
     cut_in_ties: npt.NDArray[np.bool_]
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    flags: npt.NDArray[np.uint32] | None = None
 
     def __post_init__(self) -> None:
-        if self.items.ndim != 2:
-            raise InternalError("TopLists.items must have a row per user.")
-        for name in ("known", "cut_in_ties"):
+        if self.items.ndim != 2 or self.items.dtype != np.int64:
+            raise InternalError("TopLists.items must be int64 [n_users, k].")
+        if self.flags is None:
+            known = np.where(self.known, UserFlag.KNOWN, 0).astype(np.uint32)
+            object.__setattr__(self, "flags", known)
+        for name in ("known", "cut_in_ties", "flags"):
             if getattr(self, name).shape != (self.n_users,):
                 raise InternalError(f"TopLists.{name} must have one entry per user.")
+        if not -1 <= self.items.min(initial=-1) <= self.items.max(initial=-1) < self.n_items:
+            raise InternalError(f"TopLists.items must be -1 or below n_items={self.n_items}.")
+        if ((self.items[:, :-1] < 0) & (self.items[:, 1:] >= 0)).any():
+            raise InternalError("TopLists.items must have its -1 at the ends of the lists.")
 
     @property
     def n_users(self) -> int:
         """Number of users."""
         return len(self.items)
+
+    @property
+    def depth(self) -> int:
+        """How long a list may be."""
+        return self.items.shape[1]
+
+    @functools.cached_property
+    def lengths(self) -> Int64:
+        """How many items each list holds: int64 [n_users]."""
+        return np.count_nonzero(self.items >= 0, axis=1).astype(np.int64, copy=False)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

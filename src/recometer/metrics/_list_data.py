@@ -165,4 +165,5 @@ def _users(lists: TopLists, block: slice) -> TopLists:
         items=lists.items[block],
         known=lists.known[block],
         cut_in_ties=lists.cut_in_ties[block],
+        flags=needed(lists.flags)[block],
     )

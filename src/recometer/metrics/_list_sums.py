@@ -11,6 +11,7 @@ import numpy.typing as npt
 from recometer.metrics._list_data import ListData, needed
 from recometer.metrics._sums import ratio
 from recometer.ragged import among, pairs
+from recometer.ranks import TopLists
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -56,10 +57,9 @@ def sums_within(values: Array, cutoffs: Int64) -> Float64:
     return found
 
 
-def lengths(items: Int64, cutoffs: Int64) -> Int64:
+def lengths(lists: TopLists, cutoffs: Int64) -> Int64:
     """Count the items within each cut-off: int64 [n_users, n_cutoffs]."""
-    whole = np.count_nonzero(items >= 0, axis=1)
-    found: Int64 = np.minimum(whole[:, np.newaxis], cutoffs)
+    found: Int64 = np.minimum(lists.lengths[:, np.newaxis], cutoffs)
     return found
 
 

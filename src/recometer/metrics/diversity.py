@@ -110,7 +110,7 @@ def ild(
             sums /= max(_features(data).shape[1], 1)
     else:
         sums = _sums_of_pairs(data, cutoffs, distance)
-    n = lengths(data.lists.items, cutoffs).astype(np.float64)
+    n = lengths(data.lists, cutoffs).astype(np.float64)
     pairs = n * (n - 1) / 2
     if average == "pairs":
         value = ratio(sums, pairs)
@@ -147,7 +147,7 @@ def mean_over_pairs(
         users = np.flatnonzero(items[:, place] >= 0)
         for other in range(place):
             sums[users, place] += distance(items[users, other], items[users, place])
-    n = lengths(items, cutoffs).astype(np.float64)
+    n = lengths(data.lists, cutoffs).astype(np.float64)
     return ratio(sums_within(sums, cutoffs), n * (n - 1) / 2)
 
 
@@ -161,7 +161,7 @@ def _sums_of_cosine(data: ListData, cutoffs: Int64) -> Float64:
 
     scale = data.keep("one by length", of_items)
     without_nan: Features = data.keep("features without NaN", lambda: _without_nan(features))
-    n = lengths(data.lists.items, cutoffs).astype(np.float64)
+    n = lengths(data.lists, cutoffs).astype(np.float64)
     return n * (n - 1) / 2 - _sums_of_products(data, cutoffs, without_nan, scale)
 
 
@@ -176,7 +176,7 @@ def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:
     has, values = data.keep("features as values", lambda: _as_values(_features(data)))
     ones = np.ones(data.lists.n_items)
     width = np.diff(has.indptr).astype(np.float64)
-    n = lengths(data.lists.items, cutoffs).astype(np.float64)
+    n = lengths(data.lists, cutoffs).astype(np.float64)
     sizes = np.empty(n.shape)
     for column, cutoff in enumerate(cutoffs.tolist()):
         listed = listing(data, cutoff, width)

@@ -23,7 +23,6 @@ __all__ = ["compute_lists", "compute_over_users", "list_reasons"]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
 Bool = npt.NDArray[np.bool_]
 
 # Users are taken in blocks with about so many listed items, so that working memory does not
@@ -35,7 +34,6 @@ def compute_lists(
     data: ListData,
     metrics: Sequence[Metric],
     protocol: Protocol,
-    flags: UInt32 | None = None,
 ) -> tuple[dict[str, Float64], dict[str, UInt8]]:
     """Compute metrics of lists for every user.
 
@@ -47,8 +45,6 @@ def compute_lists(
         Of the record ``"lists"``, with a value per user.
     protocol
         `undefined` and the rules for undefined values are read.
-    flags : uint32 [n_users], optional
-        `UserFlag` bits, where the source has them.
 
     Returns
     -------
@@ -60,13 +56,12 @@ def compute_lists(
     replacement = np.nan if protocol.undefined == "nan" else protocol.undefined
     for block in _blocks(data):
         some = data.users(block)
-        flags_of_some = None if flags is None else flags[block]
         for wanted in _variants(metrics):
             definition = wanted[0].definition
             table = wanted[0].compute(some, _cutoffs(wanted))
             table = np.clip(table, definition.lower, definition.upper)
             for column, metric in enumerate(wanted):
-                reason = list_reasons(some, metric, protocol, flags_of_some)
+                reason = list_reasons(some, metric, protocol)
                 of_block = table[:, column]
                 of_block[reason != 0] = replacement
                 of_block[reason == Reason.UNKNOWN_USER] = np.nan
@@ -79,14 +74,13 @@ def compute_over_users(
     data: ListData,
     metrics: Sequence[Metric],
     protocol: Protocol,
-    flags: UInt32 | None = None,
     weights: Int64 | None = None,
 ) -> dict[str, float]:
     """Compute metrics of lists that have one value for all users.
 
     Parameters
     ----------
-    data, metrics, protocol, flags
+    data, metrics, protocol
         As of `compute_lists`. Users without a ranking (NaN scores, for instance) do not count.
     weights : int64 [n_users], optional
         How often each user counts: how often one was drawn in a resampling.
@@ -96,7 +90,7 @@ def compute_over_users(
     dict of str to float
         By the metric's name; NaN where it is undefined.
     """
-    counted = _for_all_metrics(data, protocol, flags) == 0
+    counted = _for_all_metrics(data, protocol) == 0
     if not counted.all():
         weights = counted.astype(np.int64) if weights is None else weights * counted
     found: dict[str, float] = {}
@@ -108,12 +102,10 @@ def compute_over_users(
     return {str(metric): found[str(metric)] for metric in metrics}
 
 
-def list_reasons(
-    data: ListData, metric: Metric, protocol: Protocol, flags: UInt32 | None = None
-) -> UInt8:
+def list_reasons(data: ListData, metric: Metric, protocol: Protocol) -> UInt8:
     """Say for every user why a metric of lists is undefined; 0 where it is defined."""
     definition, cutoff = metric.definition, needed(metric.cutoff)
-    result = _for_all_metrics(data, protocol, flags)
+    result = _for_all_metrics(data, protocol)
     if "relevant" in definition.without:
         n_relevant = _relevant(data)
         _mark(result, n_relevant == 0, Reason.NO_RELEVANT)
@@ -126,14 +118,13 @@ def list_reasons(
     return result
 
 
-def _for_all_metrics(data: ListData, protocol: Protocol, flags: UInt32 | None) -> UInt8:
+def _for_all_metrics(data: ListData, protocol: Protocol) -> UInt8:
     """Apply the rules that do not depend on the metric."""
     result = np.zeros(data.n_users, np.uint8)
+    flags = needed(data.lists.flags)
+    raised = {flag: (flags & np.uint32(flag)) != 0 for flag in UserFlag}
     if protocol.users == "known":
         _mark(result, ~data.lists.known, Reason.UNKNOWN_USER)
-    if flags is None:
-        return result
-    raised = {flag: (flags & np.uint32(flag)) != 0 for flag in UserFlag}
     if not protocol.cold_start:
         _mark(result, ~raised[UserFlag.TRAINED], Reason.COLD_START)
     _mark(result, raised[UserFlag.NAN_SCORE], Reason.NAN_SCORE)

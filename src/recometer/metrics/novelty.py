@@ -350,5 +350,5 @@ def _divided(
     if seen_only:
         counts = sums_within(of_listed(needed(data.item_users) > 0, items), cutoffs)
     else:
-        counts = lengths(items, cutoffs).astype(np.float64)
+        counts = lengths(data.lists, cutoffs).astype(np.float64)
     return pooled(sums, counts, weights) if divisor == "rows" else ratio(sums, counts)

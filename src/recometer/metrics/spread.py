@@ -130,7 +130,7 @@ def user_coverage(
     """
     weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
     wanted = cutoffs if least == "full" else np.ones_like(cutoffs)
-    served = lengths(data.lists.items, cutoffs) >= wanted
+    served = lengths(data.lists, cutoffs) >= wanted
     return _or_nan((served * weight[:, np.newaxis]).sum(axis=0), weight.sum())
 
 
@@ -294,7 +294,7 @@ def personalization(
     Zhou, Kuscsik, Liu, Medo, Wakeling & Zhang 2010, Solving the apparent diversity-accuracy
     dilemma of recommender systems ("Hamming distance").
     """
-    every = lengths(data.lists.items, cutoffs)
+    every = lengths(data.lists, cutoffs)
     weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
     values = np.empty(len(cutoffs))
     for column, cutoff in enumerate(cutoffs.tolist()):
