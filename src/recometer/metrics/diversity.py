@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Features = npt.NDArray[np.float64] | scipy.sparse.csr_array
 
-__all__ = ["ild", "mean_over_pairs"]
+__all__ = ["history_similarity", "ild", "mean_over_pairs"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -151,7 +151,39 @@ def mean_over_pairs(
     return ratio(sums_within(sums, cutoffs), n * (n - 1) / 2)
 
 
+def history_similarity(data: ListData) -> Float64:
+    """Return the mean cosine of each listed item to what the user has in train.
+
+    Returns float64 [n_users, width], 0 beyond the end of a list and for users without train.
+    """
+    import scipy.sparse
+
+    features, scale = _directions(data)
+    train, items = needed(data.train), data.lists.items
+    n_history = np.diff(train.indptr)
+    worth = scale[train.items] / np.repeat(n_history, n_history)
+    shape = (data.n_users, data.lists.n_items)
+    table = scipy.sparse.csr_array((worth, train.items, train.indptr), shape=shape)
+    history: Any = table @ features
+    found = np.zeros(items.shape)
+    for place in range(items.shape[1]):
+        users = np.flatnonzero(items[:, place] >= 0)
+        which = items[users, place]
+        if isinstance(features, np.ndarray):
+            product = np.einsum("uf,uf->u", features[which], history[users])
+        else:
+            product = features[which].multiply(history[users]).sum(axis=1)
+        found[users, place] = product * scale[which]
+    return found
+
+
 def _sums_of_cosine(data: ListData, cutoffs: Int64) -> Float64:
+    n = lengths(data.lists, cutoffs).astype(np.float64)
+    return n * (n - 1) / 2 - _sums_of_products(data, cutoffs, *_directions(data))
+
+
+def _directions(data: ListData) -> tuple[Features, Float64]:
+    """Return features without NaN, and what makes each item's 1 long (0 where all are 0)."""
     features = _features(data)
 
     def of_items() -> Float64:
@@ -159,10 +191,8 @@ def _sums_of_cosine(data: ListData, cutoffs: Int64) -> Float64:
         # Rows of NaN make the user's value undefined, and must not spread to other users.
         return ratio(np.ones(len(length)), np.nan_to_num(length))
 
-    scale = data.keep("one by length", of_items)
     without_nan: Features = data.keep("features without NaN", lambda: _without_nan(features))
-    n = lengths(data.lists, cutoffs).astype(np.float64)
-    return n * (n - 1) / 2 - _sums_of_products(data, cutoffs, without_nan, scale)
+    return without_nan, data.keep("one by length", of_items)
 
 
 def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics._list_data import ListData, Side, needed
-from recometer.metrics._list_sums import of_listed
+from recometer.metrics._list_sums import of_listed, relevant_places
 from recometer.metrics.registry import Metric, Without
 from recometer.metrics.undefined import Reason
 from recometer.protocol import Protocol
@@ -143,6 +143,10 @@ def _seen(data: ListData, cutoff: int) -> Bool:
     return _any(of_listed(needed(data.item_users) > 0, data.first(cutoff)))
 
 
+def _hits(data: ListData, cutoff: int) -> Bool:
+    return _any(relevant_places(data)[:, :cutoff])
+
+
 def _history(data: ListData, cutoff: int) -> Bool:
     return np.diff(needed(data.train).indptr) > 0
 
@@ -157,7 +161,7 @@ def _categories(data: ListData, cutoff: int) -> Bool:
 
 def _history_categories(data: ListData, cutoff: int) -> Bool:
     train = needed(data.train)
-    return _any_category(data, train, train.gain != 0)
+    return _any_category(data, train, np.ones(len(train.items), bool))
 
 
 def _relevant_categories(data: ListData, cutoff: int) -> Bool:
@@ -175,6 +179,7 @@ def _features(data: ListData, cutoff: int) -> Bool:
 HAS: dict[Without, tuple[Reason, Callable[[ListData, int], Bool]]] = {
     "pairs": (Reason.ONE_ITEM, _several),
     "seen": (Reason.NOTHING_SEEN, _seen),
+    "hits": (Reason.NO_HIT, _hits),
     "history": (Reason.NO_HISTORY, _history),
     "baseline": (Reason.NO_BASELINE, _baseline),
     "categories": (Reason.NO_CATEGORY, _categories),

@@ -120,8 +120,7 @@ def novelty(
     "sum over j <= k of d(j)",
     source="Vargas & Castells 2011",
     record="lists",
-    side=("train", "test"),
-    without=("relevant",),
+    side=("train",),
     monotone=False,
     upper=np.inf,
     parameters={
@@ -144,7 +143,10 @@ def novelty(
         ),
         "any": Parameter("Items count whether they are relevant or not."),
     },
-    when={"novelty": {"complement": {"upper": 1.0}}},
+    when={
+        "novelty": {"complement": {"upper": 1.0}},
+        "any": {False: {"side": ("test",), "without": ("relevant",)}},
+    },
 )
 def epc(
     data: ListData,

@@ -38,7 +38,7 @@ Function = Callable[..., npt.NDArray[np.float64]]
 Record = Literal["ranks", "ratings", "lists"]
 SideData = Literal["train", "test", "baseline", "categories", "features", "propensity", "catalogue"]
 Without = Literal[
-    "relevant", "pairs", "seen", "history", "baseline", "categories", "history_categories",
+    "relevant", "hits", "pairs", "seen", "history", "baseline", "categories", "history_categories",
     "relevant_categories", "features",
 ]  # fmt: skip
 Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]

@@ -76,6 +76,7 @@ class Reason(enum.IntEnum):
     NO_HISTORY_CATEGORY = 36, "nothing that the user has in train has a category"
     NO_RELEVANT_CATEGORY = 37, "no relevant item of the user has a category"
     NO_FEATURES = 38, "a listed item has no features"
+    NO_HIT = 39, "no listed item is relevant"
 
 
 def compute(
