@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
-from recometer.metrics._sums import columns, means_of_members, ratio, running_sums, sums_between
+from recometer.metrics._sums import means_of_members, ratio, running_sums, sums_between, totals
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
 from recometer.ties import Groups, two_to
@@ -63,11 +63,10 @@ def rbp(
     """
     rate = _shares_of_largest(groups, max_gain) if graded else groups.relevant / groups.size
 
-    def until(groups: Groups, cutoff: int) -> Float64:
-        rows, places = groups.within(cutoff)
-        return groups.total(rows, rate[rows] * _chances(p, groups.start[rows], places))
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        return rate[rows] * _chances(p, groups.start[rows], places)
 
-    return columns(until, groups, cutoffs)
+    return totals(value, groups, cutoffs)
 
 
 def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
