@@ -435,7 +435,7 @@ def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
 def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
-        found = first.astype(np.float64)
+        found: Float64 = first.astype(np.float64)
         size = groups.size[rows]
         open_ = np.flatnonzero(first & (places < size))
         found[open_] = _first_hit.chance(size[open_], groups.relevant[rows][open_], places[open_])
@@ -448,7 +448,7 @@ def _reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
         start, size = groups.start[rows], groups.size[rows]
-        found = first / (start + 1)
+        found: Float64 = first / (start + 1)
         tied = np.flatnonzero(first & (size > 1))
         found[tied] = _first_hit.reciprocal(
             start[tied], size[tied], groups.relevant[rows][tied], places[tied]
