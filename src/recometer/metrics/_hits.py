@@ -25,7 +25,8 @@ def hits_squared(groups: Groups, cutoff: int) -> Float64:
     size, rate = groups.size[rows], groups.relevant[rows] / groups.size[rows]
     # Of a group that is parted the number of hits varies.
     left = (size - within) / np.maximum(size - 1, 1)
-    return hits_within(groups, cutoff) ** 2 + groups.total(rows, within * rate * (1 - rate) * left)
+    hits = hits_within(groups, np.array([cutoff]))[:, 0]
+    return hits**2 + groups.total(rows, within * rate * (1 - rate) * left)
 
 
 def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, Float64]:

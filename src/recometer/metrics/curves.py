@@ -181,25 +181,29 @@ def partial_auc(
     others = groups.n_candidates - relevant_candidates(groups)
     above = groups.start - groups.hits_before
     tied = groups.size - groups.relevant
-    values = np.empty((groups.n_users, len(cutoffs)))
+    begun = np.flatnonzero(above < cutoffs.max(initial=0))
+    user, above, tied = groups.user[begun], above[begun], tied[begun]
+    relevant = groups.relevant[begun]
+    values = np.empty((len(cutoffs), groups.n_users))
     for column, cutoff in enumerate(cutoffs.tolist()):
         # Where their number is unknown, there are enough.
         first = np.where(groups.n_candidates < 0, cutoff, np.minimum(others, cutoff))
         if negatives == "k":
             first = np.full(groups.n_users, cutoff)
         rows = np.flatnonzero(above < cutoff)
-        behind = np.maximum(first[groups.user[rows]] - above[rows], 0)
+        behind = np.maximum(first[user[rows]] - above[rows], 0)
         orders = tied[rows] + 1
         steps = np.minimum(behind, orders)
-        right = (2 * behind - steps + 1) * steps * groups.relevant[rows] / (2 * orders)
+        right = (2 * behind - steps + 1) * steps * relevant[rows] / (2 * orders)
         paired = groups.n_relevant
         if denominator == "min":
-            room = np.maximum(cutoff - groups.hits_before[rows], 0)
-            over = groups.relevant[rows] > room
-            right[over] = _of_first_hits(groups, rows[over], room[over], behind[over])
+            room = np.maximum(cutoff - groups.hits_before[begun[rows]], 0)
+            over = relevant[rows] > room
+            right[over] = _of_first_hits(groups, begun[rows[over]], room[over], behind[over])
             paired = np.minimum(paired, cutoff)
-        values[:, column] = ratio(groups.total(rows, right), paired * first)
-    return values
+        found = sum_by_user(user[rows], right, groups.n_users)
+        values[column] = ratio(found, paired * first)
+    return values.T
 
 
 def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> Float64:
@@ -230,7 +234,7 @@ def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
     pairs = groups.relevant * (start - before + (groups.size - groups.relevant) / 2)
     whole = np.flatnonzero(start + groups.size <= cutoff)
     wrong = groups.total(whole, pairs[whole])
-    found = hits_within(groups, cutoff)
+    found = hits_within(groups, np.array([cutoff]))[:, 0]
     value = _share_of_pairs(found, length - found, wrong, one_kind)
     parted = groups.parted(cutoff)
     if len(parted):
@@ -248,7 +252,7 @@ def _auc_of_known(groups: Groups, cutoff: int, every: Int64, others: Int64) -> F
     """Return the area where only the first places are known; what is left fills them up."""
     n_relevant = groups.n_relevant
     length = np.minimum(np.maximum(every, groups.depth), cutoff)
-    hits = hits_within(groups, cutoff)
+    hits = hits_within(groups, np.array([cutoff]))[:, 0]
     rows, within = groups.within(cutoff)
     start, size, relevant = groups.start[rows], groups.size[rows], groups.relevant[rows]
     # Others that come before a hit: those of earlier groups, and in its own group.

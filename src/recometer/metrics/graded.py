@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -9,10 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics._facts import ideal_members, members
-from recometer.metrics._sums import discounts, log1p_of, log2_of, ratio, shared
+from recometer.metrics._sums import (
+    columns,
+    discounts,
+    log1p_of,
+    log2_of,
+    ratio,
+    shared,
+    totals,
+)
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
-from recometer.ties import WHOLE, Groups, sum_by_user
+from recometer.ties import Groups, sum_by_user
 
 __all__ = ["dcg", "ndcg"]
 
@@ -74,8 +83,7 @@ def dcg(
     & Najork 2008.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
-        columns = [_dcg(groups, cutoff, discount) for cutoff in cutoffs.tolist()]
-    return np.column_stack(columns)
+        return _dcg(groups, cutoffs, discount)
 
 
 @metric(
@@ -131,49 +139,63 @@ def ndcg(
     & Najork 2008.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
-        columns = [
-            ratio(_dcg(groups, cutoff, discount), _ideal_dcg(groups, cutoff, discount, ideal))
-            for cutoff in cutoffs.tolist()
-        ]
-    return np.column_stack(columns)
+        best = _ideal_dcg(groups, cutoffs, discount, ideal)
+        return ratio(_dcg(groups, cutoffs, discount), best)
 
 
 @shared
-def _dcg(groups: Groups, cutoff: int, discount: str) -> Float64:
-    rows, places = groups.within(cutoff)
-    start, gain = groups.start[rows], groups.gain[rows]
-    if discount == "graded":
-        return _dcg_of_members(groups, rows, places)
-    value = gain / _divisor(start, discount)
-    if not groups.single:
-        tied = np.flatnonzero(groups.size[rows] > 1)
-        value[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
-    return groups.total(rows, value)
-
-
-@shared
-def _ideal_dcg(groups: Groups, cutoff: int, discount: str, ideal: str) -> Float64:
-    indptr, gain = groups.ideal_indptr, groups.ideal_gain
-    if ideal == "k":
-        some = np.flatnonzero(np.diff(indptr))
-        value = np.zeros(groups.n_users)
-        largest = gain[indptr[some]]
+def _dcg(groups: Groups, cutoffs: Int64, discount: str) -> Float64:
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size, gain = groups.start[rows], groups.size[rows], groups.gain[rows]
         if discount == "graded":
-            distinct, which = np.unique(largest, return_inverse=True)
-            rank = np.arange(1, cutoff + 1)
-            sums = [_graded_terms(rank, np.full(cutoff, one)).sum() for one in distinct]
-            value[some] = np.array(sums)[which]
-            return value
-        none, all_places = np.zeros(1, np.int64), np.array([cutoff])
-        value[some] = largest * _sum_of_discounts(none, all_places, discount)
-        return value
+            return _terms_of_members(groups, rows, places)
+        found = gain / _divisor(start, discount)
+        tied = np.flatnonzero(size > 1)
+        found[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
+        return found
+
+    return totals(value, groups, cutoffs)
+
+
+def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Float64:
+    if ideal == "k":
+        return columns(functools.partial(_largest_gain_throughout, discount), groups, cutoffs)
     if ideal == "sum":
-        user, _ = ideal_members(groups)
-        total = np.floor(sum_by_user(user, gain, groups.n_users))
-        best = np.minimum(total, float(cutoff)).astype(np.int64)
-        return _sum_of_discounts(np.zeros(groups.n_users, np.int64), best, discount)
+        return columns(functools.partial(_ones, discount), groups, cutoffs)
+    # Beyond the most gains of any user, all cut-offs are alike.
+    _, place, _ = _ideal_terms(groups, discount, ideal)
+    most = np.minimum(cutoffs, place.max(initial=0) + 1)
+    distinct, which = np.unique(most, return_inverse=True)
+    best = columns(functools.partial(_best_gains, discount, ideal), groups, distinct)
+    return best.T[which].T
+
+
+def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Float64:
+    indptr, gain = groups.ideal_indptr, groups.ideal_gain
+    some = np.flatnonzero(np.diff(indptr))
+    value = np.zeros(groups.n_users)
+    largest = gain[indptr[some]]
+    if discount == "graded":
+        distinct, which = np.unique(largest, return_inverse=True)
+        rank = np.arange(1, cutoff + 1)
+        sums = [_graded_terms(rank, np.full(cutoff, one)).sum() for one in distinct]
+        value[some] = np.array(sums)[which]
+        return value
+    none, all_places = np.zeros(1, np.int64), np.array([cutoff])
+    value[some] = largest * _sum_of_discounts(none, all_places, discount)
+    return value
+
+
+def _ones(discount: str, groups: Groups, cutoff: int) -> Float64:
+    user, _ = ideal_members(groups)
+    total = np.floor(sum_by_user(user, groups.ideal_gain, groups.n_users))
+    best = np.minimum(total, float(cutoff)).astype(np.int64)
+    return _sum_of_discounts(np.zeros(groups.n_users, np.int64), best, discount)
+
+
+def _best_gains(discount: str, ideal: str, groups: Groups, cutoff: int) -> Float64:
     user, place, terms = _ideal_terms(groups, discount, ideal)
-    rows = slice(None) if cutoff == WHOLE else np.flatnonzero(place < cutoff)
+    rows = np.flatnonzero(place < cutoff)
     return sum_by_user(user[rows], terms[rows], groups.n_users)
 
 
@@ -191,8 +213,8 @@ def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int6
     return user, place, gain / _divisor(place, discount)
 
 
-def _dcg_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Float64:
-    """Add up what each item of a group adds at each of its places, divided by their number."""
+def _terms_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Float64:
+    """Add up what the items of a group add at each of its first places, over all its places."""
     first = np.cumsum(groups.relevant) - groups.relevant
     count = groups.relevant[rows] * places
     row = np.repeat(np.arange(len(places)), count)
@@ -200,7 +222,7 @@ def _dcg_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Float
     member = first[rows][row] + number // places[row]
     rank = groups.start[rows][row] + number % places[row] + 1
     terms = _graded_terms(rank, groups.member_gain[member]) / groups.size[rows][row]
-    return sum_by_user(groups.user[rows][row], terms, groups.n_users)
+    return sum_by_user(row, terms, len(places))
 
 
 def _graded_terms(rank: Int64, gain: Float64) -> Float64:

@@ -62,7 +62,7 @@ class Reason(enum.IntEnum):
     GAIN_NOT_FINITE = 12, "the gains are NaN or infinite, or too large to be added up"
     NO_CANDIDATES = 13, "the number of candidates is unknown, or there is none"
     NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
-    NO_LIST = 15, "the source has no list for the user"
+    WITHOUT_LIST = 15, "the source has no list for the user"
     ONE_KIND = 16, "what is compared is all relevant, or not at all"
     NOT_COUNTED = 17, "the rule users= leaves the user out of the mean"
     # Of ratings.
@@ -70,6 +70,17 @@ class Reason(enum.IntEnum):
     NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
     NO_VARIANCE = 22, "all true ratings are the same"
     NO_PAIRS = 23, "no two true ratings differ"
+    # Of lists.
+    NO_LIST = 30, "the user's list is empty"
+    ONE_ITEM = 31, "fewer than two listed items"
+    NOTHING_SEEN = 32, "no listed item is in train"
+    NO_HISTORY = 33, "the user has nothing in train"
+    NO_BASELINE = 34, "the baseline has no list for the user"
+    NO_CATEGORY = 35, "no listed item has a category"
+    NO_HISTORY_CATEGORY = 36, "nothing that the user has in train has a category"
+    NO_RELEVANT_CATEGORY = 37, "no relevant item of the user has a category"
+    NO_FEATURES = 38, "a listed item has no features"
+    NO_HIT = 39, "no listed item is relevant"
 
 
 def compute(
@@ -203,20 +214,25 @@ def _compute_block(
                 ranked = groups_by("relevance", own.ties, None, *facts)
             record = rating_rules.predictions(definition, ranked)
         depths = np.array(cutoffs, np.int64)
+        # Items that count more than once may lead beyond a bound.
+        once = own.duplicates not in ("counted", "joined") and own.short_lists == "misses"
+        within_bounds = once and own.ties != "shared" and not corrected
         if corrected:
             groups = groups_by(definition.reads, own.ties, within, *facts)
             table = corrections.compute(first.name, ranks, groups, depths, protocol)
         else:
             table = first.compute(record, depths)
-            exact = own.duplicates not in ("counted", "joined") and own.short_lists == "misses"
-            if exact and own.ties != "shared":
-                # Sums over tied groups may pass a bound by their rounding.
-                table = np.clip(table, definition.lower, definition.upper)
         for column, (name, metric) in enumerate(wanted):
             reason = reasons_of(metric).copy()
             column_values = values[name]
-            column_values[:] = table[:, column]
-            _mark(reason, np.isnan(column_values), Reason.ONE_KIND)
+            if not within_bounds:
+                column_values[:] = table[:, column]
+            else:
+                # Sums over tied groups may pass a bound by their rounding.
+                lower, upper = definition.lower, definition.upper
+                np.clip(table[:, column], lower, upper, out=column_values)
+            if definition.may_be_nan:
+                _mark(reason, np.isnan(column_values), Reason.ONE_KIND)
             if reason.any():
                 _replace(column_values, reason, own)
             if own.decimals is not None:
@@ -230,18 +246,17 @@ def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
     return protocol.replace(**dict(metric.rules)) if metric.rules else protocol
 
 
-def entering(values: Float64, reasons: UInt8, metric: Metric, protocol: Protocol) -> Float64:
+def entering(values: Float64, reasons: UInt8, protocol: Protocol) -> Float64:
     """Return the values of the users who count in a metric's mean; NaN for the others.
 
     By the rules `users` and `missing`; one NaN among them makes all NaN where the rule
     `missing` says so.
     """
     outside = reasons == Reason.NOT_COUNTED
-    own = rules_of(metric, protocol)
-    if own.missing == "skip":
+    if protocol.missing == "skip":
         return np.where(outside, np.nan, values) if outside.any() else values
     undefined = np.isnan(values)
-    if own.missing == "nan" and (undefined & ~outside).any():
+    if protocol.missing == "nan" and (undefined & ~outside).any():
         return np.full(len(values), np.nan)
     return np.where(outside, np.nan, np.where(undefined, 0.0, values))
 
@@ -252,7 +267,7 @@ def _replace(values: Float64, reason: UInt8, protocol: Protocol) -> None:
     if not isinstance(protocol.no_relevant, str):
         values[(reason == Reason.NO_RELEVANT) | (reason == Reason.NO_GAIN)] = protocol.no_relevant
     # Those who do not count at all do not count as a number either.
-    values[(reason == Reason.UNKNOWN_USER) | (reason == Reason.NO_LIST)] = np.nan
+    values[(reason == Reason.UNKNOWN_USER) | (reason == Reason.WITHOUT_LIST)] = np.nan
 
 
 class _Rules:
@@ -310,7 +325,7 @@ class _Rules:
         if protocol.users == "known":
             _mark(result, ~self.known, Reason.UNKNOWN_USER)
         if protocol.no_list == "undefined":
-            _mark(result, ~self.known, Reason.NO_LIST)
+            _mark(result, ~self.known, Reason.WITHOUT_LIST)
         if protocol.no_relevant != "computed":
             _mark(result, ranks.n_relevant == 0, Reason.NO_RELEVANT)
         if self.nothing_drawn is not None:
