@@ -140,6 +140,8 @@ class TopLists:
         `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
     item_ids : [n_items] or None
         Sorted ids of the positions; None: positions name the items.
+    n_catalogue : int or None
+        How many items could have been recommended to somebody; None: unknown.
     """
 
     items: Int64
@@ -150,6 +152,7 @@ class TopLists:
     # By default what `known` says.
     flags: npt.NDArray[np.uint32] = None  # type: ignore[assignment]
     item_ids: npt.NDArray[Any] | None = None
+    n_catalogue: int | None = None
 
     def __post_init__(self) -> None:
         if self.items.ndim != 2 or self.items.dtype != np.int64:
