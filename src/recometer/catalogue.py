@@ -302,7 +302,7 @@ class _Table:
         if isinstance(data, Mapping):
             columns = {str(name): column for name, column in data.items()}
             return cls(list(columns), columns.__getitem__)
-        if frames.is_frame(data):
+        if frames.is_frame(data) and not _one_dimensional(data):
             names, fetch = frames.open_frame(data)
             return cls(names, lambda name: fetch([name])[0])
         return None
@@ -365,6 +365,11 @@ class _Table:
 
 def _no_column(name: str) -> NoReturn:
     raise ColumnError(f"There is no column {name!r}: the items were given without columns.")
+
+
+def _one_dimensional(data: Any) -> bool:
+    """Tell series and arrays from frames: Polars and Arrow export both as streams."""
+    return len(getattr(data, "shape", ())) == 1 or hasattr(data, "type")
 
 
 def _size(items: object) -> int:

@@ -28,7 +28,7 @@ Bool = npt.NDArray[np.bool_]
 # Where side data come from, for messages.
 ARGUMENTS = {
     "train": "what users had before: train=",
-    "baseline": "other lists to compare with: baseline= (another source, or an evaluation)",
+    "baseline": "the lists to compare with: baseline= (another source, or an evaluation)",
     "categories": "the items' categories: catalogue=rm.Catalogue(frame, categories=...)",
     "features": "the items' features: catalogue=rm.Catalogue(frame, features=...)",
     "propensity": "the items' propensities: catalogue=rm.Catalogue(frame, propensity=...)",
@@ -272,6 +272,4 @@ def _rows(matrix: Any, row: Int64) -> npt.NDArray[np.float64] | scipy.sparse.csr
 
 def _lacking(metric: Metric, side: str) -> InputError:
     what, _, argument = ARGUMENTS[side].partition(": ")
-    return InputError(
-        f"The metric {str(metric)!r} reads {what}, which was not given. Hint: {argument}."
-    )
+    return InputError(f"The metric {str(metric)!r} needs to know {what}. Hint: pass {argument}.")
