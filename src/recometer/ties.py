@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -110,29 +110,85 @@ class Groups:
         places : int64 [n_rows]
             How many places of each are within the cut-off, at least 1.
         """
-        if not isinstance(cutoff, int):
-            return self._within(cutoff[self.user])
-        if cutoff == WHOLE:
+        if isinstance(cutoff, int) and cutoff == WHOLE:
             return slice(None), self.size
-        found: tuple[Int64, Int64]
-        found = self.cache[cutoff] if cutoff in self.cache else self._within(cutoff)
-        self.cache[cutoff] = found
-        return found
-
-    def _within(self, limit: int | Int64) -> tuple[Int64, Int64]:
-        room = limit - self.start
+        room = (cutoff if isinstance(cutoff, int) else cutoff[self.user]) - self.start
         rows = np.flatnonzero(room > 0)
         return rows, np.minimum(self.size[rows], room[rows])
 
     def parted(self, cutoff: int) -> Int64:
         """Find the groups of which only some places are within the cut-off, in user order."""
-        if cutoff == WHOLE:
-            return np.empty(0, np.int64)
-        return np.flatnonzero((self.start < cutoff) & (self.start + self.size > cutoff))
+        return np.flatnonzero((self.start < cutoff) & (self.size > cutoff - self.start))
+
+    def reach(self, cutoffs: Int64) -> Reach:
+        """Find the groups within several cut-offs: int64 [n_cutoffs]."""
+        key = ("reach", cutoffs.tobytes())
+        if key not in self.cache:
+            self.cache[key] = _reach(self, cutoffs)
+        found: Reach = self.cache[key]
+        return found
 
     def total(self, rows: Int64 | slice, values: Float64) -> Float64:
         """Add values of some groups up, user by user, in rank order: float64 [n_users]."""
         return sum_by_user(self.user[rows], values, self.n_users)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reach:
+    """The groups within several cut-offs.
+
+    Attributes
+    ----------
+    rows
+        Those that begin within the deepest.
+    parted, places : int64 [n_parted]
+        Those of which only some places are within a cut-off, cut-off by cut-off, and how many.
+    cutoffs
+        For each: which of `rows` are within, and their users; which of these are parted, and
+        where they stand in `parted`.
+    """
+
+    rows: Int64 | slice
+    parted: Int64
+    places: Int64
+    cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
+
+
+def _reach(groups: Groups, cutoffs: Int64) -> Reach:
+    start, size, user = groups.start, groups.size, groups.user
+    rows: Int64 | slice = slice(None)  # mostly not all, and then few: nothing else is looked at
+    deepest = start < cutoffs.max(initial=0)
+    if not deepest.all():
+        rows = np.flatnonzero(deepest)
+        start, size, user = start[rows], size[rows], user[rows]
+    inside: Int64 | slice = slice(None)
+    within: dict[int, tuple[Int64 | slice, Int64, Int64]] = {}
+    parted: dict[int, tuple[Int64, Int64]] = {}
+    for cutoff in sorted(set(cutoffs.tolist()), reverse=True):
+        # Ever fewer groups, found among those within the cut-off before.
+        fewer = start < cutoff
+        if not fewer.all():
+            kept = np.flatnonzero(fewer)
+            inside = _chosen(inside, kept)
+            start, size, user = start[kept], size[kept], user[kept]
+        room = cutoff - start
+        at = np.empty(0, np.int64) if groups.single else np.flatnonzero(size > room)
+        within[cutoff] = inside, user, at
+        parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
+    asked = cutoffs.tolist()
+    ends = np.cumsum([len(parted[cutoff][0]) for cutoff in asked]).tolist()
+    found = zip(asked, [0, *ends], ends, strict=False)
+    return Reach(
+        rows,
+        np.concatenate([np.empty(0, np.int64), *(parted[cutoff][0] for cutoff in asked)]),
+        np.concatenate([np.empty(0, np.int64), *(parted[cutoff][1] for cutoff in asked)]),
+        [(*within[cutoff], slice(begin, end)) for cutoff, begin, end in found],
+    )
+
+
+def _chosen(rows: Int64 | slice, which: Int64) -> Int64:
+    """Return which of some rows are chosen; a slice stands for all."""
+    return which if isinstance(rows, slice) else rows[which]
 
 
 def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
