@@ -16,7 +16,7 @@ from recometer.metrics import reading
 from recometer.metrics.undefined import Reason
 from recometer.testing import cases
 
-METRICS = reading("ranks")
+METRICS = reading("ranks", side=False)
 
 USERS = ["ann", "ann", "bob", "bob", "bob"]
 ITEMS = ["x", "y", "z", "x", "w"]
