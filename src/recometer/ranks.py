@@ -6,6 +6,7 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +77,8 @@ class Ranks:
     popularity, propensity : float64 [n_judged] or None
         How popular the item is in train, 1 the most popular one; the chance that it is observed
         at all. Only where a metric reads them.
+    item_ids : [n_items] or None
+        Sorted ids of the positions in `item`; None: positions name the items.
     """
 
     indptr: Int64
@@ -96,6 +99,7 @@ class Ranks:
     n_rankable: Int64 | None = None
     popularity: Float64 | None = None
     propensity: Float64 | None = None
+    item_ids: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         n_judged = int(self.indptr[-1])
@@ -144,6 +148,10 @@ class TopLists:
         What was settled by a rule, over all users, as in `Ranks`.
     flags : uint32 [n_users]
         `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
+    item_ids : [n_items] or None
+        Sorted ids of the positions; None: positions name the items.
+    n_catalogue : int or None
+        How many items could have been recommended to somebody; None: unknown.
     """
 
     items: Int64
@@ -151,7 +159,10 @@ class TopLists:
     known: npt.NDArray[np.bool_]
     cut_in_ties: npt.NDArray[np.bool_]
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    flags: npt.NDArray[np.uint32] | None = None
+    # By default what `known` says.
+    flags: npt.NDArray[np.uint32] = None  # type: ignore[assignment]
+    item_ids: npt.NDArray[Any] | None = None
+    n_catalogue: int | None = None
 
     def __post_init__(self) -> None:
         if self.items.ndim != 2 or self.items.dtype != np.int64:
@@ -175,12 +186,13 @@ class TopLists:
     @property
     def depth(self) -> int:
         """How long a list may be."""
-        return self.items.shape[1]
+        return int(self.items.shape[1])
 
     @functools.cached_property
     def lengths(self) -> Int64:
         """How many items each list holds: int64 [n_users]."""
-        return np.count_nonzero(self.items >= 0, axis=1).astype(np.int64, copy=False)
+        lengths: Int64 = np.count_nonzero(self.items >= 0, axis=1).astype(np.int64, copy=False)
+        return lengths
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

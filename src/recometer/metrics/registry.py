@@ -35,6 +35,7 @@ __all__ = [
 # function(groups, cutoffs, **parameters); the first argument depends on the record that is
 # read: see `MetricDefinition`.
 Function = Callable[..., npt.NDArray[np.float64]]
+Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
 Record = Literal["ranks", "ratings", "lists"]
 SideData = Literal["train", "test", "baseline", "categories", "features", "propensity", "catalogue"]
 Without = Literal[
@@ -108,6 +109,10 @@ class MetricDefinition:
         that differ in them.
     over_rows
         Whether there is a value over the rows of all users, too.
+    pooled
+        What a user's value is divided by, where it is a ratio: the ``"cutoff"`` k, the number
+        R of ``"relevant"`` items, the hits that are ``"possible"``: min(k, R), or the number of
+        ``"candidates"``. None: there is no pooled mean (see `recometer.metrics.pooling`).
     side
         What a metric reads beside its record: ``"train"``, ``"test"``, ``"baseline"``,
         ``"catalogue"`` (the number of items), ``"categories"``, ``"features"``,
@@ -142,6 +147,7 @@ class MetricDefinition:
     record: Record
     needs: Needs
     over_rows: bool
+    pooled: Pooled | None
     side: tuple[SideData, ...]
     without: tuple[Without, ...]
     over_users: bool
@@ -209,6 +215,7 @@ def metric(
     record: Record = "ranks",
     needs: Needs = "rows",
     over_rows: bool = False,
+    pooled: Pooled | None = None,
     side: tuple[SideData, ...] = (),
     without: tuple[Without, ...] = (),
     over_users: bool = False,
@@ -255,6 +262,7 @@ def metric(
             record=record,
             needs=needs,
             over_rows=over_rows,
+            pooled=pooled,
             side=side,
             without=without,
             over_users=over_users,

@@ -199,13 +199,16 @@ def _compute_block(
             table = corrections.compute(first.name, ranks, groups, depths, protocol)
         else:
             table = first.compute(record, depths)
-            # Sums over tied groups may pass a bound by their rounding.
-            table = np.clip(table, definition.lower, definition.upper)
         for column, (name, metric) in enumerate(wanted):
             reason = reasons_of(metric)
             why[name][:] = reason
             column_values = values[name]
-            column_values[:] = table[:, column]
+            if corrected:
+                column_values[:] = table[:, column]
+            else:
+                # Sums over tied groups may pass a bound by their rounding.
+                lower, upper = definition.lower, definition.upper
+                np.clip(table[:, column], lower, upper, out=column_values)
             if reason.any():
                 column_values[reason != 0] = replacement
                 # Those who do not count at all do not count as a number either.
