@@ -31,6 +31,7 @@ from recometer.sources.factors import Factors
 from recometer.version import __version__
 
 if TYPE_CHECKING:
+    from recometer.item_groups import exposure
     from recometer.sources.lists import Lists
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
@@ -61,6 +62,7 @@ __all__ = [
     "__version__",
     "conventions",
     "evaluate",
+    "exposure",
     "load",
 ]
 
@@ -75,6 +77,8 @@ def __getattr__(name: str) -> Any:
     if name in SOURCES:
         module = importlib.import_module(f"recometer.sources.{SOURCES[name]}")
         return getattr(module, name)
+    if name == "exposure":
+        return importlib.import_module("recometer.item_groups").exposure
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 
 

@@ -143,7 +143,6 @@ def user_coverage(
     over_users=True,
     higher_is_better=False,
     monotone=False,
-    order_free=True,
     parameters={
         "support": Parameter(
             "Which items are counted.",
@@ -166,6 +165,7 @@ def user_coverage(
             "padded": {"side": ("catalogue",)},
         },
         "complement": {True: {"higher_is_better": True}},
+        "patience": {None: {"order_free": True}},
     },
 )
 def gini(
