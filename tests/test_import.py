@@ -52,6 +52,7 @@ ORDER = (
     "arguments",
     "checks",
     "evaluate",
+    "explain",
     "stats",
     "split",
     "data",

@@ -21,6 +21,7 @@ from recometer.errors import (
 )
 from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation, load
+from recometer.explain import explain
 from recometer.interactions import Interactions
 from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
@@ -58,6 +59,7 @@ __all__ = [
     "__version__",
     "conventions",
     "evaluate",
+    "explain",
     "load",
 ]
 

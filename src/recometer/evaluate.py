@@ -43,6 +43,7 @@ from recometer.version import __version__
 
 __all__ = ["evaluate"]
 
+KEPT_BYTES = 2**28  # of inputs that a result holds on to
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
 
@@ -143,12 +144,14 @@ def evaluate(
     """
     begin = time.perf_counter()
     check_source(source, test)
+    repeatable = {"candidates": candidates, "exclude": exclude, "catalogue": catalogue}
     settled = protocol_of(protocol, rules, [*(evaluate.__kwdefaults__ or ())])
     requested = tuple(parse_under(metrics, settled))
     settled = with_order(source, settled)
     known_items = catalogue_of(catalogue)
     seed = seed_of(seed)
     threads = resolve_threads(threads)
+    repeatable |= {"source": source, "test": test}
     test = test_of(source, test)
     train = None if train is None else Interactions.of(train)
     chosen = read_candidates(candidates)
@@ -221,7 +224,28 @@ def evaluate(
         versions=_versions(),
         inputs=inputs,
         over_rows=over_rows,
+        inputs_kept=_kept(repeatable, test, train),
     )
+
+
+def _kept(
+    given: dict[str, Any], test: Interactions, train: Interactions | None
+) -> dict[str, Any] | None:
+    """Return what repeats the evaluation, unless that would hold on to much memory."""
+    source = given["source"]
+    held = source.held_bytes()
+    if held is None:
+        return None
+    for data in (test, train):
+        held += sum(_n_bytes(array) for array in _arrays(data).values())
+    if held > KEPT_BYTES:
+        return None
+    # A source that brings the truth brings it again.
+    return {**given, "test": None if given["test"] is None else test, "train": train}
+
+
+def _n_bytes(array: Any) -> int:
+    return 0 if array is None else int(array.nbytes)
 
 
 def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:

@@ -128,6 +128,9 @@ class Evaluation:
     over_rows
         Metrics of ratings over the rows of all users together: what most tables call the
         RMSE is ``result.over_rows["rmse"]``. (For fcp: over the pairs of all users.)
+    inputs_kept : mapping or None
+        What `evaluate` was given, so that `recometer.explain` can repeat it. Not saved; None
+        where it takes more than 256 MB, and of a function of scores.
     """
 
     values: Mapping[str, Float64]
@@ -147,6 +150,7 @@ class Evaluation:
     versions: Mapping[str, str]
     inputs: Mapping[str, Mapping[str, Any]]
     over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     _intervals: dict[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
@@ -309,6 +313,15 @@ class Evaluation:
             weight = weight * (self.reasons[str(metric)] != Reason.NOT_COUNTED)
             return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
         return _mean(values, weight)
+
+    def known_metric(self, metric: str | Metric) -> Metric:
+        """Return one of the metrics that were asked for, by its name."""
+        name = self._known(metric)
+        return next(one for one in self.metrics if str(one) == name)
+
+    def counted_values(self, metric: str | Metric) -> Float64:
+        """Return the values of the users who count in a metric's mean, NaN for the others."""
+        return self._entering(self.known_metric(metric))
 
     def _entering(self, metric: str | Metric) -> Float64:
         """Return the values of the users who count in the mean of a metric; NaN for the others."""

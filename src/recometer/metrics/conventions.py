@@ -149,6 +149,10 @@ class Convention:
                 found.update(dict.fromkeys(self._parse_one(text, defects)))
         return list(found) or parse([])
 
+    def has(self, name: str) -> bool:
+        """Tell whether a name is one of the library's own."""
+        return any(entry.pattern.fullmatch(_normal(name)) for entry in self.entries)
+
     def _parse_one(self, text: str, defects: bool) -> list[Metric]:
         asked = _normal(text) if isinstance(text, str) else ""
         for entry in self.entries:
