@@ -6,7 +6,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -56,14 +56,15 @@ def test_the_steps_lead_from_one_number_to_the_other() -> None:
     expected = evaluated(metrics="NDCG@3", protocol="rectools").mean()["NDCG@3"]
     assert explanation.right.mean == pytest.approx(expected)
     assert explanation.steps[-1].mean == explanation.right.mean
-    assert [step.name for step in explanation.steps if step.users] == ["ties", "gain", "ideal"]
+    assert [step.name for step in explanation.steps if step.users] == ["gain", "ideal"]
     text = str(explanation)
-    assert "recometer: ndcg@3 = 0.3125 over 3 users" in text
+    assert "recometer: ndcg@3 = 0.2635 over 3 users" in text
     assert "dcg(k) / dcg(k) of the best order" in text
     assert "ideal=all becomes ideal=k (k times the user's largest gain)." in text
 
 
 @pytest.mark.parametrize("name", ["lenskit", "recbole", "trec_eval", "recpack", "pyg", "ranx"])
+@settings(max_examples=8)
 @given(seed=st.integers(0, 1000))
 def test_both_ends_are_what_evaluate_gives(name: str, seed: int) -> None:
     result = random_result(seed, "recometer")
@@ -88,6 +89,10 @@ def test_both_ends_are_what_evaluate_gives(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_convention_and_back(name: str) -> None:
     result = evaluated(metrics="precision@2")
+    if name == "surprise":  # its precision reads predicted ratings
+        with pytest.raises(rm.InputError, match="reads predicted and true ratings"):
+            rm.explain(result, "precision@2", protocol=name)
+        return
     there = rm.explain(result, "precision@2", protocol=name)
     assert there.right.protocol == name
     other = evaluated(metrics="precision@2", protocol=name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from recometer import ids, rendering
 from recometer.arguments import protocol_of
-from recometer.errors import DataWarning, InputError
+from recometer.errors import DataWarning, InputError, UnknownNameError
 from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation
 from recometer.metrics.conventions import find, parse_under
@@ -238,7 +239,7 @@ def explain(
     >>> test = {"ann": ["film"], "bob": ["game", "song"]}
     >>> result = rm.evaluate(lists, test, metrics="ndcg@3")
     >>> print(rm.explain(result, "ndcg@3", protocol="lenskit"))  # doctest: +ELLIPSIS
-    recometer: ndcg@3 = 0.4693 over 2 users
+    recometer: ndcg@3 = 0.4688 over 2 users
     ...
     """
     mine = result.known_metric(metric)
@@ -345,13 +346,13 @@ def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metr
 
 def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
     """Return what the other rules mean by the name, or else by our name for the same metric."""
-    convention = find(protocol.name)
+    if find(protocol.name) is None and not metric.label:
+        return metric
     plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
-    if convention is None:
-        return _plain(metric) if not metric.label else parse_under(plain, protocol)[0]
-    if metric.label and metric.label != plain and convention.has(metric.label):
-        return convention.parse(metric.label, defects=protocol.defects)[0]
-    return convention.parse(plain, defects=protocol.defects)[0]
+    for name in (metric.label, plain):
+        with contextlib.suppress(UnknownNameError, InputError):
+            return parse_under(name, protocol)[0]
+    return parse_under(plain, protocol)[0]  # raises what fits
 
 
 def _plain(metric: Metric) -> Metric:
@@ -361,7 +362,9 @@ def _plain(metric: Metric) -> Metric:
 
 def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
     """Return the rules with what the metric's name changes; under no convention's name."""
-    return dataclasses.replace(rules_of(metric, protocol), name="", version="", defects=False)
+    # With a version, they are another library's: `evaluate` then takes ties as it can.
+    own = rules_of(metric, protocol)
+    return dataclasses.replace(own, name="", version="explained", defects=False)
 
 
 def _formula(metric: Metric) -> str:

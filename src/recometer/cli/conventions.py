@@ -67,7 +67,7 @@ def _explain(convention: Convention) -> None:
 
 
 def _explain_entry(protocol: Protocol, entry: Entry, name: str) -> None:
-    ours = entry.ours(5, "0.5", False)
+    ours = entry.ours(5, entry.some_number, False)
     say(f"  {name} = ", f"{_with_k(entry.metric)}: {_formula(ours)}")
     own = {rule: value for rule, value in entry.rules.items() if value != "{k}"}
     for sentence in protocol.replace(**own).sentences(protocol):
