@@ -50,6 +50,7 @@ from recometer.version import __version__
 
 __all__ = ["evaluate"]
 
+KEPT_BYTES = 2**28  # of inputs that a result holds on to
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
 
@@ -157,6 +158,7 @@ def evaluate(
     """
     begin = time.perf_counter()
     check_source(source, test)
+    repeatable = {"candidates": candidates, "exclude": exclude, "baseline": baseline}
     settled = protocol_of(protocol, rules, [*(evaluate.__kwdefaults__ or ())])
     requested = tuple(parse_under(metrics, settled))
     settled = with_order(source, settled)
@@ -164,6 +166,7 @@ def evaluate(
     other = baseline_of(baseline)
     seed = seed_of(seed)
     threads = resolve_threads(threads)
+    repeatable |= {"source": source, "test": test, "catalogue": known_items}
     test = test_of(source, test)
     train = None if train is None else Interactions.of(train)
     chosen = read_candidates(candidates)
@@ -279,6 +282,7 @@ def evaluate(
         over_users={} if listed is None else listed.over_users,
         lists=None if found is None else found.lists,
         list_data=None if listed is None else listed.data,
+        inputs_kept=_kept(repeatable, test, train),
     )
 
 
@@ -312,6 +316,23 @@ def _numbered(catalogue: Catalogue | None) -> int | npt.NDArray[Any] | None:
     if catalogue is None:
         return None
     return catalogue.n_items if catalogue.item_ids is None else catalogue.item_ids
+
+
+def _kept(
+    given: dict[str, Any], test: Interactions, train: Interactions | None
+) -> dict[str, Any] | None:
+    """Return what repeats the evaluation, unless that would hold on to much memory."""
+    sources = [one for one in (given["source"], given["baseline"]) if isinstance(one, Source)]
+    held = [one.held_bytes() for one in sources]
+    held += [_n_bytes(array) for data in (test, train) for array in _arrays(data).values()]
+    if None in held or sum(filter(None, held)) > KEPT_BYTES:
+        return None
+    # A source that brings the truth brings it again.
+    return {**given, "test": None if given["test"] is None else test, "train": train}
+
+
+def _n_bytes(array: Any) -> int:
+    return 0 if array is None else int(array.nbytes)
 
 
 def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:

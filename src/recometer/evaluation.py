@@ -151,6 +151,9 @@ class Evaluation:
     lists : TopLists or None
         The first places of each user's ranking, where a metric of lists was asked for. They are
         not saved.
+    inputs_kept : mapping or None
+        What `evaluate` was given, so that `recometer.explain` can repeat it. Not saved; None
+        where it takes more than 256 MB, and of a function of scores.
     """
 
     values: Mapping[str, Float64]
@@ -176,6 +179,7 @@ class Evaluation:
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
     # What the intervals of `over_users` are computed from; None: they are known already.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
+    inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     _intervals: dict[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
@@ -499,6 +503,14 @@ class Evaluation:
             metric, values = self._metric(name), self._entering(name)
             return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
         return _mean(self._entering(name), weight)
+
+    def known_metric(self, metric: str | Metric) -> Metric:
+        """Return one of the metrics that were asked for, by its name."""
+        return self._metric(self._known(metric))
+
+    def counted_values(self, metric: str | Metric) -> Float64:
+        """Return the values of the users who count in a metric's mean, NaN for the others."""
+        return self._entering(self._known(metric))
 
     def _entering(self, name: str) -> Float64:
         """Return the values of the users who count in the mean of a metric; NaN for the others."""
