@@ -11,6 +11,7 @@ import numpy as np
 
 from recometer import ids
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.frames import is_frame, only_column
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
@@ -125,6 +126,8 @@ def catalogue_of(catalogue: Any) -> int | np.ndarray[Any, np.dtype[Any]] | None:
         if catalogue < 1:
             raise InputError(f"catalogue={catalogue} must be the number of items, at least 1.")
         return int(catalogue)
+    if is_frame(catalogue):
+        catalogue = only_column(catalogue, "catalogue")
     if isinstance(catalogue, str) or not hasattr(catalogue, "__len__"):
         raise InputTypeError(
             f"catalogue= is of type {type(catalogue).__name__}. Hint: pass the number of items, or "

@@ -77,11 +77,11 @@ def evaluate(
         What must not be recommended again, likewise; None: nothing.
     candidates
         What may be recommended; None: the whole catalogue. A list of items (ids, or positions
-        where the source has no ids) is for all users; an `Interactions`, or what
-        `Interactions.of` takes, holds a set for each user (values do not matter); and
-        `SampledCandidates` draws one. A relevant item that is no candidate is a miss, and
-        counted. Where sets per user are a sample, the values are not those of the whole
-        catalogue, which the result says; see the rule `correction`.
+        where the source has no ids; also the only column of a data frame) is for all users; an
+        `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
+        matter); and `SampledCandidates` draws one. A relevant item that is no candidate is a
+        miss, and counted. Where sets per user are a sample, the values are not those of the
+        whole catalogue, which the result says; see the rule `correction`.
     exclude
         A list of items that must not be recommended to anybody.
     metrics
