@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from recometer import ids
 from recometer.errors import InputError, warn
 from recometer.interactions import Interactions
 from recometer.metrics.registry import Metric
+from recometer.metrics.undefined import Reason
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Source
 
-__all__ = ["check_correction", "check_cutoffs", "check_length", "check_ranks"]
+__all__ = [
+    "check_correction",
+    "check_cutoffs",
+    "check_defined",
+    "check_length",
+    "check_ranks",
+]
 
 
 def check_ranks(ranks: Ranks, source: Source, test: Interactions) -> None:
@@ -99,3 +107,20 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
             f"correction={protocol.correction!r} needs the ranks of all candidates, and the number "
             f"of items that they were drawn from. The source ({source.describe()}) does not tell."
         )
+
+
+def check_defined(
+    values: Mapping[str, npt.NDArray[np.float64]], reasons: Mapping[str, npt.NDArray[np.uint8]]
+) -> None:
+    """Warn of metrics that no user has a value for, and say why."""
+    sentences = {reason.value: reason.sentence for reason in Reason}
+    alike: dict[str, list[str]] = {}
+    for name, column in values.items():
+        if not np.isnan(column).all():
+            continue
+        codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
+        why = [sentences[code] for code in codes[np.argsort(-counts, kind="stable")].tolist()]
+        if why:
+            alike.setdefault("; or ".join(why), []).append(name)
+    for reason, names in alike.items():
+        warn(f"{', '.join(names)}: undefined for all {len(values[names[0]]):,} users: {reason}.")

@@ -19,7 +19,13 @@ from recometer.arguments import (
     seed_of,
     test_of,
 )
-from recometer.checks import check_correction, check_cutoffs, check_length, check_ranks
+from recometer.checks import (
+    check_correction,
+    check_cutoffs,
+    check_defined,
+    check_length,
+    check_ranks,
+)
 from recometer.errors import InputError
 from recometer.evaluation import Evaluation
 from recometer.fingerprints import Fingerprinting
@@ -181,6 +187,7 @@ def evaluate(
         over_rows = undefined.compute_over_rows(ratings, requested, settled) if ratings else {}
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
+    check_defined(values, reasons)
     descriptions = {"source": source.describe(), "test": repr(test)}
     for name, given in (("train", train), ("candidates", chosen), ("exclude", never)):
         if given is not None:

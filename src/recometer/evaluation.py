@@ -196,7 +196,10 @@ class Evaluation:
                 raise UnknownNameError(
                     f"This evaluation has no metric {name!r}. {did_you_mean(name, self.values)}"
                 )
-        return np.column_stack([self.values[name] for name in names])
+        columns = [self.values[name] for name in names]
+        # Written otherwise, such as rbp(p=0.8) for rbp, it is one metric; @1..1 is several.
+        one = len(columns) == 1 and ".." not in str(metric)
+        return columns[0] if one else np.column_stack(columns)
 
     def mean(self, weights: Literal["relevant"] | None = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined.

@@ -268,7 +268,7 @@ def test_mistakes_on_the_cpu(torch):
 
 
 @pytest.mark.parametrize("road", ["cpu", "device"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_bipartite_graph_against_its_dense_adjacency_matrix(torch, request, road, seed):
     device = request.getfixturevalue("device") if road == "device" else torch.device("cpu")
     generator = torch.Generator().manual_seed(seed)
