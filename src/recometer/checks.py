@@ -72,7 +72,8 @@ def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) ->
             else f"the list of user {name} ends after {depth:,} of {n:,} items. Hint: ask for "
             "metrics with a cut-off"
         )
-        raise InputError(f"{' and '.join(whole)} need the whole ranking, but {found}.")
+        need = "needs" if len(whole) == 1 else "need"
+        raise InputError(f"{' and '.join(whole)} {need} the whole ranking, but {found}.")
     longest = int(ranks.depth.max())
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
