@@ -289,6 +289,7 @@ def test_blank_lines_are_left_out(text, lines):
         (['"a', 'b",1,2', "b,1,2,3,4"], 4, "5 fields"),
         (["a,1,2", "b,1"], 3, "2 fields"),
         (["a,1,2", "b", "c,1"], 3, "1 field"),
+        (["a,1,2", "", "", "b,1"], 5, "2 fields"),
     ],
 )
 def test_lines_with_another_number_of_fields_are_named(text, pack, rows, line, fields):

@@ -117,7 +117,8 @@ def check_defined(
     sentences = {reason.value: reason.sentence for reason in Reason}
     alike: dict[str, list[str]] = {}
     for name, column in values.items():
-        if not np.isnan(column).all():
+        # Of millions of users the first few say it nearly always.
+        if not np.isnan(column[:64]).all() or not np.isnan(column).all():
             continue
         codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
         why = [sentences[code] for code in codes[np.argsort(-counts, kind="stable")].tolist()]

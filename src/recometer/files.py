@@ -212,7 +212,7 @@ def _open(path: pathlib.Path) -> TextIO:
 
 def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
     """Return the records of a text file, the header first, each with the number of its line."""
-    with _open(path) as file:
+    with contextlib.suppress(csv.Error), _open(path) as file:
         reader = csv.reader(file, delimiter=_separator(path))
         for record in reader:
             yield reader.line_num, record
@@ -228,11 +228,11 @@ def _without_blank_lines(text: pl.DataFrame, path: pathlib.Path) -> pl.DataFrame
 
 
 def _check_fields(path: pathlib.Path, row: int) -> None:
-    """Raise if a row, counted from 0, has fewer fields than the header."""
-    records = _records(path)
+    """Raise if a row, counted from 0 without blank lines, has fewer fields than the header."""
+    records = (entry for entry in _records(path) if entry[1])
     width = len(next(records)[1])
     for line, record in itertools.islice(records, row, row + 1):
-        if record and len(record) < width:
+        if len(record) < width:
             raise _ragged(path, line, len(record), width)
 
 
@@ -287,7 +287,8 @@ def _floats(text: pl.Series, path: pathlib.Path) -> pl.Series:
     import polars as pl
 
     parsed = text.str.strip_chars().cast(pl.Float64, strict=False)
-    comma = text.str.contains(r"^[^,]*\d,\d[^,]*$").any()
+    wrong = text.filter(parsed.is_null() & text.is_not_null())
+    comma = len(wrong) > 0 and wrong.str.contains(r"^[^,]*\d,\d[^,]*$")[0]
     _check_parsed(text, parsed, path, "a number" + (" with a decimal point" if comma else ""))
     return parsed
 
