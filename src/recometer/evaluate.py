@@ -22,7 +22,13 @@ from recometer.arguments import (
     with_order,
 )
 from recometer.catalogue import Catalogue
-from recometer.checks import check_correction, check_cutoffs, check_length, check_users
+from recometer.checks import (
+    check_correction,
+    check_cutoffs,
+    check_defined,
+    check_length,
+    check_users,
+)
 from recometer.errors import InputError
 from recometer.evaluate_lists import ListValues, find_lists, measure_lists
 from recometer.evaluation import Evaluation
@@ -88,11 +94,11 @@ def evaluate(
         What must not be recommended again, likewise; None: nothing.
     candidates
         What may be recommended; None: the whole catalogue. A list of items (ids, or positions
-        where the source has no ids) is for all users; an `Interactions`, or what
-        `Interactions.of` takes, holds a set for each user (values do not matter); and
-        `SampledCandidates` draws one. A relevant item that is no candidate is a miss, and
-        counted. Where sets per user are a sample, the values are not those of the whole
-        catalogue, which the result says; see the rule `correction`.
+        where the source has no ids; also the only column of a data frame) is for all users; an
+        `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
+        matter); and `SampledCandidates` draws one. A relevant item that is no candidate is a
+        miss, and counted. Where sets per user are a sample, the values are not those of the
+        whole catalogue, which the result says; see the rule `correction`.
     exclude
         A list of items that must not be recommended to anybody.
     metrics
@@ -241,6 +247,7 @@ def evaluate(
         activity, popularity = (None, None) if train is None else profiles(test, train)
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
+    check_defined(values, reasons)
     descriptions = {"source": source.describe(), "test": repr(test)}
     for name, given in (("train", train), ("candidates", chosen), ("exclude", never)):
         if given is not None:

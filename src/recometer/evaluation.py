@@ -236,7 +236,10 @@ class Evaluation:
                     f"{name!r} is one value for all users, {self.over_users[name]:.4f}. Hint: "
                     f"result.mean()[{name!r}] has it."
                 )
-        return np.column_stack([self.values[name] for name in names])
+        columns = [self.values[name] for name in names]
+        # Written otherwise, such as rbp(p=0.8) for rbp, it is one metric; @1..1 is several.
+        one = len(columns) == 1 and ".." not in str(metric)
+        return columns[0] if one else np.column_stack(columns)
 
     def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined.
