@@ -263,7 +263,7 @@ class Pairs(Source):
         lowest[user[last]] = above[last]
         left = user[~listed & (above == lowest[user])]
         best = Best(items, np.bincount(left, minlength=aligned.n_users))
-        return _top.finished(aligned, best, k)
+        return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _place(self, request: Request) -> tuple[Aligned, Int64, _Entries, _Places]:
         """Return the rows of the users of test, what each is, and where each candidate lands."""

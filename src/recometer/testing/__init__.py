@@ -9,7 +9,16 @@ Hypothesis strategies, and `LAWS` what holds for every metric, one of your own i
 
 from recometer.testing.definitions import by_definition, mean_over_orders
 from recometer.testing.laws import LAWS, check_laws
-from recometer.testing.rankings import Case, cases, copies, metrics, orders, rank, variants
+from recometer.testing.rankings import (
+    Case,
+    cases,
+    copies,
+    metrics,
+    observed,
+    orders,
+    rank,
+    variants,
+)
 
 __all__ = [
     "LAWS",
@@ -20,6 +29,7 @@ __all__ = [
     "copies",
     "mean_over_orders",
     "metrics",
+    "observed",
     "orders",
     "rank",
     "variants",
