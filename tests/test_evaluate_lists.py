@@ -92,7 +92,7 @@ def test_side_data_are_needed(data, name):
 
 
 def test_a_number_of_items_is_no_categories(data):
-    with pytest.raises(rm.InputError, match=r"category_entropy.*categories=\.\.\."):
+    with pytest.raises(rm.InputError, match=r"category_entropy.* a column of categories"):
         evaluate(data, "category_entropy@5", catalogue=ITEMS)
 
 
@@ -339,6 +339,32 @@ def test_fingerprints_of_catalogue_and_baseline(data):
     )
     assert result.inputs["baseline"]["fingerprints"].keys() == {"matrix", "user_ids", "item_ids"}
     assert "baseline: Scores" in str(result)
+
+
+def test_propensities_of_ranks(data):
+    """Metrics of ranks read side data, too, and say what they lack."""
+    names = "ips_recall@5 snips_recall@5 ips_recall@5(propensity=given)"
+    result = evaluate(data, "recall@5 " + names)
+    # All the same propensity: the weights are 2.
+    given = result["ips_recall@5(propensity=given)"]
+    np.testing.assert_allclose(given, 2 * result["recall@5"])
+    with pytest.raises(rm.InputError, match=r"'ips_recall@5' needs .* train="):
+        evaluate(data, "ips_recall@5", train=None)
+    with pytest.raises(
+        rm.InputError, match=r"'ips_recall@5\(propensity=given\)' needs .*catalogue="
+    ):
+        evaluate(data, "ips_recall@5(propensity=given)", catalogue=25)
+    # By popularity, written out.
+    lists = expected_lists(data, 5)
+    users = np.maximum(data["trained"].sum(axis=0), 1)
+    weight = (users / users.max()) ** -0.5
+    for u, user in enumerate(USERS):
+        wanted = {ITEMS.index(item) for item in data["test"][user]}
+        hits = sum(weight[i] for i in lists[u] if i in wanted)
+        if wanted:
+            assert result["ips_recall@5"][u] == pytest.approx(hits / len(wanted))
+            every = sum(weight[i] for i in wanted)
+            assert result["snips_recall@5"][u] == pytest.approx(hits / every)
 
 
 def test_nothing_is_warned_of(data):

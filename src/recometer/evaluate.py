@@ -39,7 +39,7 @@ from recometer.metrics.registry import METRICS, Metric, parse, with_largest_gain
 from recometer.profiles import profiles
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
-from recometer.side_data import check_side_data, in_train, needed_by
+from recometer.side_data import check_side_data, in_train, needed_by, ranks_with
 from recometer.sources._align import relevant_rows
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import (
@@ -181,8 +181,7 @@ def evaluate(
     requested = tuple(with_largest_gain(requested, _largest_gain(test)))
     of_lists = [metric for metric in requested if metric.definition.record == "lists"]
     of_ranks = [metric for metric in requested if metric.definition.record != "lists"]
-    needed = needed_by(of_lists)
-    check_side_data(needed, train=train, baseline=other, catalogue=known_items)
+    check_side_data(needed_by(requested), train=train, baseline=other, catalogue=known_items)
     read = time.perf_counter()
 
     request = Request(
@@ -210,6 +209,7 @@ def evaluate(
         check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
         check_correction(ranks, source, settled)
+        ranks = ranks_with(ranks, needed_by(of_ranks), train=train, catalogue=known_items)
     ranked = time.perf_counter()
 
     arrays = {"source": source.arrays(), "test": _arrays(test), "train": _arrays(train)}

@@ -77,6 +77,8 @@ class Ranks:
     popularity, propensity : float64 [n_judged] or None
         How popular the item is in train, 1 the most popular one; the chance that it is observed
         at all. Only where a metric reads them.
+    item_ids : [n_items] or None
+        Sorted ids of the positions in `item`; None: positions name the items.
     """
 
     indptr: Int64
@@ -97,6 +99,7 @@ class Ranks:
     n_rankable: Int64 | None = None
     popularity: Float64 | None = None
     propensity: Float64 | None = None
+    item_ids: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         n_judged = int(self.indptr[-1])

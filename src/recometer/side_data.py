@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +14,14 @@ from recometer.catalogue import Catalogue
 from recometer.errors import InputError
 from recometer.interactions import Interactions
 from recometer.metrics import ListData, Metric, Side
+from recometer.metrics.counterfactual import with_propensities
 from recometer.ranks import Ranks, TopLists
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 __all__ = ["check_side_data", "in_train", "list_data", "lists_of", "needed_by", "of_users"]
+__all__ += ["ranks_with"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -29,9 +31,10 @@ Bool = npt.NDArray[np.bool_]
 ARGUMENTS = {
     "train": "what users had before: train=",
     "baseline": "the lists to compare with: baseline= (another source, or an evaluation)",
-    "categories": "the items' categories: catalogue=rm.Catalogue(frame, categories=...)",
-    "features": "the items' features: catalogue=rm.Catalogue(frame, features=...)",
-    "propensity": "the items' propensities: catalogue=rm.Catalogue(frame, propensity=...)",
+    "categories": "the items' categories: catalogue= with a column of categories, or "
+    "rm.Catalogue(frame, categories=...)",
+    "features": "the items' features: rm.Catalogue(frame, features=...) as catalogue=",
+    "propensity": "the items' propensities: rm.Catalogue(frame, propensity=...) as catalogue=",
     "catalogue": "how many items could have been recommended: catalogue= (their number, or ids)",
 }
 
@@ -46,7 +49,7 @@ def needed_by(metrics: Sequence[Metric]) -> dict[str, Metric]:
 
 
 def check_side_data(
-    needed: dict[str, Metric], *, train: object, baseline: object, catalogue: Catalogue | None
+    needed: Mapping[str, Metric], *, train: object, baseline: object, catalogue: Catalogue | None
 ) -> None:
     """Refuse metrics of lists whose side data were not given.
 
@@ -65,7 +68,7 @@ def check_side_data(
 
 def list_data(
     lists: TopLists,
-    needed: dict[str, Metric],
+    needed: Mapping[str, Metric],
     *,
     test: Interactions,
     train: Interactions | None,
@@ -138,6 +141,38 @@ def list_data(
         if "propensity" in needed and catalogue.propensity is not None:
             found["propensity"] = np.where(row >= 0, catalogue.propensity[row], np.nan)
     return ListData(dataclasses.replace(lists, n_items=n_items), **found)
+
+
+def ranks_with(
+    ranks: Ranks,
+    needed: Mapping[str, Metric],
+    *,
+    train: Interactions | None,
+    catalogue: Catalogue | None,
+) -> Ranks:
+    """Add what metrics of ranks read of each judged item.
+
+    What the source does not know counts like an item that nobody had.
+    """
+    items = _Items(ranks.item_ids, _n_positions(ranks))
+    users = propensity = None
+    # An item that the source does not know has the position -1: the last entry.
+    if "train" in needed and train is not None:
+        positions = items.of(train, "train")
+        users = np.append(np.bincount(positions, minlength=items.n_items), 0)
+    if "propensity" in needed and catalogue is not None and catalogue.propensity is not None:
+        known = items.of_catalogue(catalogue)
+        propensity = np.full(items.n_items + 1, np.nan)
+        propensity[known] = catalogue.propensity
+    if users is None and propensity is None:
+        return ranks
+    return with_propensities(ranks, users, propensity)
+
+
+def _n_positions(ranks: Ranks) -> int:
+    if ranks.item_ids is not None:
+        return len(ranks.item_ids)
+    return int(ranks.item.max(initial=-1)) + 1
 
 
 def in_train(test: Interactions, train: Interactions) -> Bool:

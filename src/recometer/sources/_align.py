@@ -254,6 +254,7 @@ def assemble(
         counts=aligned.counts,
         pool=aligned.pool,
         n_rankable=None if limit is None else _n_rankable(aligned),
+        item_ids=aligned.item_ids,
     )
 
 

@@ -321,6 +321,7 @@ class Pairs(Source):
             counts={name: count for name, count in counts.items() if count},
             any_cutoff=True,
             pool=entries.pool(aligned),
+            item_ids=aligned.item_ids,
         )
         return ranks, rows[order] if own is not None else order
 
