@@ -158,6 +158,7 @@ def test_scores_that_are_not_finite_on_a_device(torch, device, case, nan_scores)
     same(rm.evaluate(function, test, threads=3, **options), expected)
 
 
+@pytest.mark.filterwarnings("ignore:.*have a NaN or infinite score:recometer.DataWarning")
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
 def test_factors_that_are_not_finite_on_a_device(torch, device, case, nan_scores):
     users, items, test, train = case
