@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics import binary
-from recometer.metrics._facts import listed_relevant, relevant_candidates, whole_sum
+from recometer.metrics._facts import relevant_candidates, whole_sum
 from recometer.metrics._hits import expand, hits_squared
 from recometer.metrics._sums import columns, hits_within, ratio
 from recometer.metrics.parameters import Parameter
