@@ -58,6 +58,7 @@ ORDER = (
     "checks",
     "evaluate_lists",
     "evaluate",
+    "item_groups",
     "stats",
     "split",
     "data",

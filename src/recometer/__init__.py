@@ -30,6 +30,7 @@ from recometer.sources.factors import Factors
 from recometer.version import __version__
 
 if TYPE_CHECKING:
+    from recometer.item_groups import exposure
     from recometer.sources.lists import Lists
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
@@ -58,6 +59,7 @@ __all__ = [
     "UserFlag",
     "__version__",
     "evaluate",
+    "exposure",
     "load",
 ]
 
@@ -72,6 +74,8 @@ def __getattr__(name: str) -> Any:
     if name in SOURCES:
         module = importlib.import_module(f"recometer.sources.{SOURCES[name]}")
         return getattr(module, name)
+    if name == "exposure":
+        return importlib.import_module("recometer.item_groups").exposure
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 
 

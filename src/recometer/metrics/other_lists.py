@@ -86,7 +86,7 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
             "What the depths beyond k, or the ends of the lists, add.",
             choices={
                 "extrapolated": "the agreement that was reached (RBO_EXT)",
-                "nothing": "nothing: the lower bound for equally long lists",
+                "nothing": "nothing, also where the longer list has ended",
             },
         ),
     },
@@ -113,7 +113,8 @@ def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapol
         long = np.minimum(np.maximum(one, other), cutoff)[:, np.newaxis]
         agreement = common / depth
         if rest == "nothing":
-            values[:, column] = (1 - p) / p * _total(agreement * power)
+            terms = np.where(depth <= long, agreement * power, 0.0)
+            values[:, column] = (1 - p) / p * _total(terms)
             continue
         until_short = _column(common, short)
         share = ratio(until_short, short)

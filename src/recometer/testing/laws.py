@@ -20,6 +20,7 @@ from recometer.metrics import METRICS, Metric
 from recometer.metrics.undefined import compute
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
+from recometer.testing.list_laws import LIST_LAWS
 from recometer.testing.rankings import Case, cases, copies, observed, rank, variants
 from recometer.ties import WHOLE, TieRule, resolve
 
@@ -59,7 +60,7 @@ def check_laws(metric: str) -> None:
         A law is broken; the traceback shows which, and by what.
     """
     metrics = at_cutoffs(metric, 1, 3, 9)
-    for law in LAWS:
+    for law in LIST_LAWS if METRICS[metric].record == "lists" else LAWS:
         law(metrics)
 
 
