@@ -38,6 +38,8 @@ Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
 KIND = "evaluation"  # what a saved file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
+# Of the users, for metrics with one value for all: fewer where many places are listed.
+RESAMPLES, PLACES_RESAMPLED = (50, 200), 4 * 10**8
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 
@@ -506,6 +508,7 @@ class Evaluation:
             self.n_users,
             self.protocol.confidence,
             self.seed,
+            int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES)),
         )
         self._intervals.update(found)
 
