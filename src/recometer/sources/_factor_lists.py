@@ -105,7 +105,9 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
             scores,
         )
         if work.check:
+            before, empty = flags.copy(), np.diff(offsets) == 0
             work.flag_user_bias(rows, flags)
+            flags[empty] = before[empty]
             flags[ragged.users_of(offsets)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
         n = len(rows)
         several = np.flatnonzero(np.diff(offsets) > 1)
