@@ -249,3 +249,14 @@ def test_many_users_are_taken_in_blocks(monkeypatch):
             for row, other in zip(rows, rows[::-1], strict=True)
         ]  # fmt: skip
         np.testing.assert_array_equal(values(metric, **many), alone)
+
+
+def test_what_is_computed_once_belongs_to_its_users():
+    changes = TWO | {"lists": [[0], [1, 2]]}
+    data = dataclasses.replace(NOBODY, **changes).data()
+    metrics, weights = parse("coverage@2"), np.array([1])
+    found = [
+        compute_over_users(data.users(slice(user, user + 1)), metrics, Protocol(), weights)
+        for user in (0, 1)
+    ]
+    assert found == [{"coverage@2": 1 / 6}, {"coverage@2": 2 / 6}]

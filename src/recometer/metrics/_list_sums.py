@@ -122,7 +122,7 @@ def _placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
         return scipy.sparse.csr_array(table, shape=(data.n_users, data.lists.n_items))
 
     kind = None if discount is None else discount.tobytes()
-    return data.keep(("places", data.n_users, cutoff, kind), build)
+    return data.keep_of_users(("places", cutoff, kind), build)
 
 
 def places_discount(width: int, kind: str, patience: float) -> Float64:
