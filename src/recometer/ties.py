@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recometer.hashing import mix
+from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.ranks import Ranks
 
 __all__ = ["WHOLE", "Groups", "Property", "resolve", "sum_by_user", "two_to", "worth_of"]
@@ -252,12 +252,12 @@ def resolve(
     if not tied.any():
         start, size = above, count
     elif ties == "expected":
-        first, count = _runs(user_of_row, above)
+        first, count = find_runs(user_of_row, above)
         user_of_row, start, size = user_of_row[first], above[first], tied[first] + 1
         worth = _sums_of_runs(worth, first, count) / size
     else:
         if ties == "random":
-            place = _drawn_places(ranks, user, seed, user_keys)[rows]
+            place = drawn_places(ranks, user, seed, user_keys)[rows]
         elif ties == "item" or ties == "input":  # two tests: mypy narrows no tuple
             place = above + ranks.before[rows]
         elif ties == "item_desc":
@@ -341,27 +341,10 @@ def two_to(power: Float64) -> Float64:
     return np.where(large, np.inf, np.fromiter(values, np.float64, len(power)))
 
 
-def _runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:
-    """Find runs of rows with equal user and equal `above`: the members of a tie group.
-
-    Returns the first row and the number of rows of each.
-    """
-    new = np.ones(len(user), bool)
-    new[1:] = (user[1:] != user[:-1]) | (above[1:] != above[:-1])
-    first = np.flatnonzero(new)
-    return first, np.diff(first, append=len(user))
-
-
-def _members(count: Int64) -> tuple[Int64, Int64]:
-    """Return, for rows of runs with so many rows each, the run and the number in the run."""
-    run = np.repeat(np.arange(len(count)), count)
-    return run, np.arange(len(run)) - _offsets(count)[run]
-
-
 def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:
     sums = values[first]
     several = np.flatnonzero(count > 1)  # mostly few
-    run, index = _members(count[several])
+    run, index = number_runs(count[several])
     members = values[first[several][run] + index]
     sums[several] = sum_by_user(run, members, len(several))
     return sums
@@ -395,69 +378,12 @@ def _extreme_places(
     ties: Literal["optimistic", "pessimistic"],
 ) -> Int64:
     """Return the places under the best or the worst order of every tie group."""
-    _, count = _runs(user, above)
-    run, index = _members(count)
+    _, count = find_runs(user, above)
+    run, index = number_runs(count)
     rising = -worth if ties == "optimistic" else worth
     order = np.lexsort((rising, run))
     # Items without worth stay between those that come first and those that come last.
     skipped = np.where(rising[order] < 0, 0, size[order] - count[run])
     place = np.empty_like(above)
     place[order] = above[order] + index + skipped
-    return place
-
-
-def _drawn_places(ranks: Ranks, user: Int64, seed: int, user_keys: UInt64 | None) -> Int64:
-    """Return a place for every judged item, tied ones in one random order per user.
-
-    A draw is a hash of the seed, the user's key, the group's `above` and the item's number
-    among the judged items of the group.
-    """
-    place = ranks.above.copy()
-    rows = np.flatnonzero((ranks.tied > 0) & (ranks.above >= 0))
-    first, count = _runs(user[rows], ranks.above[rows])
-    run, index = _members(count)
-    leader = rows[first]
-    size = ranks.tied[leader] + 1
-    if user_keys is None:
-        user_keys = np.arange(ranks.n_users, dtype=np.uint64)
-    key = mix(np.array([seed % 2**64], np.uint64))
-    key = mix(key ^ user_keys[user[leader]])
-    key = mix(key ^ ranks.above[leader].astype(np.uint64))
-
-    crowded = 2 * count > size
-    in_crowded = crowded[run]
-    sparse = ~in_crowded
-    place[rows[in_crowded]] += _shuffled(key[crowded], size[crowded], count[crowded])
-    place[rows[sparse]] += _distinct(run[sparse], index[sparse], key, size)
-    return place
-
-
-def _shuffled(key: UInt64, size: Int64, count: Int64) -> Int64:
-    """Shuffle all `size` places of every group; return those of its first `count` members."""
-    group, index = _members(size)
-    order = np.lexsort((mix(key[group] ^ index.astype(np.uint64)), group))
-    place = np.empty_like(index)
-    place[order] = index
-    return place[index < count[group]]
-
-
-def _distinct(group: Int64, index: Int64, key: UInt64, size: Int64) -> Int64:
-    """Draw distinct places by drawing again whatever was drawn twice.
-
-    At most half of a group's places are given away, so each round settles at least about
-    half of the items. All places being treated alike, every outcome is equally likely.
-    """
-    place = np.zeros_like(index)
-    pending = np.arange(len(index))
-    attempt = 0
-    while len(pending):
-        counter = index[pending].astype(np.uint64) + np.uint64(attempt << 40)
-        draw = mix(key[group[pending]] ^ counter) % size[group[pending]].astype(np.uint64)
-        place[pending] = draw.astype(np.int64)
-        late = np.zeros(len(index), bool)
-        late[pending] = True
-        order = np.lexsort((late, place, group))
-        same = (np.diff(group[order]) == 0) & (np.diff(place[order]) == 0)
-        pending = np.sort(order[1:][same])
-        attempt += 1
     return place
