@@ -11,11 +11,18 @@ import recometer as rm
 from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["recometer.evaluate", "recometer.evaluation"]
+MODULES = ["recometer.catalogue", "recometer.evaluate", "recometer.evaluation"]
+MODULES += ["recometer.item_groups"]
 MODULES += [
     f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]
-PAGES = ["README.md", "docs/averages.md", "docs/candidates.md", "docs/lists.md"]
+PAGES = [
+    "README.md",
+    "docs/averages.md",
+    "docs/candidates.md",
+    "docs/catalogue.md",
+    "docs/lists.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -30,7 +37,8 @@ def test_a_metric_of_ones_own():
     try:
         failures, tried = doctest.testfile(page, module_relative=False)
     finally:
-        METRICS.pop("fused", None)
+        for name in ("fused", "years_apart"):
+            METRICS.pop(name, None)
     assert tried > 5
     assert failures == 0
 

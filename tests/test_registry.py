@@ -21,6 +21,10 @@ def test_all_metrics_are_registered():
         "precision", "tprecision", "recall", "f", "hit", "hits", "rr", "ap", "tap", "ncrr",
         "mean_precision", "dcg", "ndcg", "rprecision", "rbp", "err", "bpref", "fallout",
         "accuracy", "mcc", "mean_rank", "percentile_rank", "roc_auc", "partial_auc", "pr_auc",
+        "ips_recall", "ips_dcg", "snips_recall", "snips_dcg", "coverage", "user_coverage", "gini",
+        "entropy", "personalization", "novelty", "epc", "popularity", "tail_share", "ild",
+        "category_entropy", "subtopic_recall", "alpha_ndcg", "miscalibration", "overlap", "rbo",
+        "unexpectedness", "serendipity",
         "rmse", "mae", "mse", "r2", "explained_variance", "fcp", "rated_precision", "rated_recall",
     }  # fmt: skip
 

@@ -8,6 +8,7 @@ reads who interacted with what; `recometer.baselines` are simple models to compa
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from recometer.catalogue import Catalogue
 from recometer.errors import (
     ColumnError,
     DataWarning,
@@ -29,11 +30,13 @@ from recometer.sources.factors import Factors
 from recometer.version import __version__
 
 if TYPE_CHECKING:
+    from recometer.item_groups import exposure
     from recometer.sources.lists import Lists
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
 
 __all__ = [
+    "Catalogue",
     "ColumnError",
     "DataWarning",
     "Evaluation",
@@ -56,6 +59,7 @@ __all__ = [
     "UserFlag",
     "__version__",
     "evaluate",
+    "exposure",
     "load",
 ]
 
@@ -70,6 +74,8 @@ def __getattr__(name: str) -> Any:
     if name in SOURCES:
         module = importlib.import_module(f"recometer.sources.{SOURCES[name]}")
         return getattr(module, name)
+    if name == "exposure":
+        return importlib.import_module("recometer.item_groups").exposure
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 
 

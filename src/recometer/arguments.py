@@ -7,16 +7,16 @@ import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from recometer import ids
+from recometer.catalogue import Catalogue
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.evaluation import Evaluation
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 
 __all__ = [
     "PROTOCOLS",
+    "baseline_of",
     "catalogue_of",
     "check_input_order",
     "check_source",
@@ -117,20 +117,28 @@ def check_input_order(source: Source, protocol: Protocol) -> None:
         )
 
 
-def catalogue_of(catalogue: Any) -> int | np.ndarray[Any, np.dtype[Any]] | None:
-    """Return the number of items, or their sorted distinct ids."""
-    if catalogue is None:
-        return None
-    if isinstance(catalogue, numbers.Integral) and not isinstance(catalogue, bool):
-        if catalogue < 1:
-            raise InputError(f"catalogue={catalogue} must be the number of items, at least 1.")
-        return int(catalogue)
-    if isinstance(catalogue, str) or not hasattr(catalogue, "__len__"):
+def catalogue_of(catalogue: Any) -> Catalogue | None:
+    """Return what is known of the items, however it was given."""
+    if catalogue is None or isinstance(catalogue, Catalogue):
+        return catalogue
+    return Catalogue(catalogue)
+
+
+def baseline_of(baseline: object) -> Source | Evaluation | None:
+    """Return what lists are compared with."""
+    if baseline is None or isinstance(baseline, Source):
+        return baseline
+    if not isinstance(baseline, Evaluation):
         raise InputTypeError(
-            f"catalogue= is of type {type(catalogue).__name__}. Hint: pass the number of items, or "
-            "their ids as a list, an array or a column."
+            f"baseline= is of type {type(baseline).__name__}, expected another source, such as "
+            "rm.Factors(None, None, item_bias=popularity), or an evaluation of one."
         )
-    return ids.encode(catalogue, "item ids of the catalogue")[1]
+    if baseline.lists is None:
+        raise InputError(
+            "The evaluation in baseline= has no lists. Hint: it keeps them where a metric of lists "
+            "was asked for, such as coverage@10, and a file does not; or pass the source itself."
+        )
+    return baseline
 
 
 def seed_of(seed: int) -> int:

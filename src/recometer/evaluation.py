@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids, rendering, segments, storage
-from recometer.errors import FileError, InputError, UnknownNameError, did_you_mean
+from recometer import ids, rendering, segments, side_data, storage
+from recometer.errors import FileError, InputError, InternalError, UnknownNameError, did_you_mean
 from recometer.frames import numbers
+from recometer.metrics import ListData
+from recometer.metrics.list_values import compute_over_users
 from recometer.metrics.pooling import denominators
 from recometer.metrics.registry import Metric, parse
 from recometer.metrics.undefined import Reason
 from recometer.protocol import Protocol
+from recometer.ranks import TopLists
 from recometer.segments import SegmentRow, Segments
+from recometer.side_data import lists_of
 from recometer.stats import intervals
 
 if TYPE_CHECKING:
@@ -34,6 +38,8 @@ Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
 KIND = "evaluation"  # what a saved file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
+# Of the users, for metrics with one value for all: fewer where many places are listed.
+RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 
@@ -100,14 +106,15 @@ class Evaluation:
     Attributes
     ----------
     values : mapping of str to float64 [n_users]
-        Per metric; NaN, or the number of the rule ``undefined``, where it is undefined.
+        Per metric that has a value for each user; NaN, or the number of the rule
+        ``undefined``, where it is undefined.
     reasons : mapping of str to uint8 [n_users]
         Per metric, why it is undefined (`Reason`); 0 where it is defined.
     user_ids : [n_users] or None
         In the order of all other arrays; None: users are positions.
     n_relevant, n_candidates, n_excluded : int64 [n_users]
-        Relevant items; items that were ranked, -1 where unknown; items that
-        were not, being in train.
+        Relevant items; items that were ranked; items that were not, being in train. The last
+        two are -1 where they are unknown, or no metric reads them.
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
@@ -135,6 +142,12 @@ class Evaluation:
         Training items of each user; None: there was no train.
     popularity : float64 [n_users] or None
         Mean number of training users of these items, NaN for users without any.
+    over_users : mapping of str to float
+        Metrics with one value for all users, such as ``"coverage@10"``; they are in `mean` and
+        `summary`, too.
+    lists : TopLists or None
+        The first places of each user's ranking, where a metric of lists was asked for. They are
+        not saved.
     """
 
     values: Mapping[str, Float64]
@@ -155,6 +168,10 @@ class Evaluation:
     over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
     activity: Int64 | None = None
     popularity: Float64 | None = None
+    over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    lists: TopLists | None = dataclasses.field(default=None, repr=False)
+    # What the intervals of `over_users` are computed from; None: they are known already.
+    list_data: ListData | None = dataclasses.field(default=None, repr=False)
     _intervals: dict[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
@@ -178,7 +195,7 @@ class Evaluation:
 
     def __contains__(self, metric: object) -> bool:
         """Tell whether a metric was asked for."""
-        return str(metric) in self.values
+        return str(metric) in self.reasons
 
     def __getitem__(self, metric: str | Metric) -> Float64:
         """Return the values of a metric.
@@ -196,6 +213,8 @@ class Evaluation:
         ------
         UnknownNameError
             What was not asked for; the message lists what was.
+        InputError
+            A metric with one value for all users.
         """
         if str(metric) in self.values:
             return self.values[str(metric)]
@@ -204,9 +223,10 @@ class Evaluation:
         except UnknownNameError:
             names = [str(metric)]
         for name in names:
-            if name not in self.values:
-                raise UnknownNameError(
-                    f"This evaluation has no metric {name!r}. {did_you_mean(name, self.values)}"
+            if self._known(name) in self.over_users:
+                raise InputError(
+                    f"{name!r} is one value for all users, {self.over_users[name]:.4f}. Hint: "
+                    f"result.mean()[{name!r}] has it."
                 )
         return np.column_stack([self.values[name] for name in names])
 
@@ -227,7 +247,8 @@ class Evaluation:
         Returns
         -------
         dict of str to float
-            NaN where no user has a value.
+            NaN where no user has a value. Metrics with one value for all users have that; with
+            weights they are left out.
 
         Raises
         ------
@@ -235,8 +256,10 @@ class Evaluation:
             Other weights, or a pooled mean of a metric that has none.
         """
         return {
-            name: _mean(values, self._weights(name, weights))
-            for name, values in self.values.items()
+            name: self.over_users[name]
+            if name in self.over_users
+            else _mean(self.values[name], self._weights(name, weights))
+            for name in self._with_mean(weights)
         }
 
     def interval(self, metric: str | Metric, weights: Weights = None) -> tuple[float, float]:
@@ -252,9 +275,13 @@ class Evaluation:
         Returns
         -------
         tuple of float
-            The lower and the upper end; NaN for fewer than two users with a value.
+            The lower and the upper end; NaN for fewer than two users with a value. Of a metric
+            with one value for all users: see `stats.intervals.resampled`.
         """
-        return self._all_intervals([self._known(metric)], weights)[0]
+        name = self._known(metric)
+        if name not in self._with_mean(weights):
+            raise InputError(f"{name!r} is one value for all users, which have no weights.")
+        return self._all_intervals([name], weights)[0]
 
     def skipped(self, metric: str | Metric) -> dict[str, int]:
         """Return why a metric is undefined, with the number of users for each reason."""
@@ -274,7 +301,10 @@ class Evaluation:
         means = self.mean(weights)
         rows = []
         for name, (low, high) in zip(means, self._all_intervals(means, weights), strict=True):
-            skipped = int(np.isnan(self.values[name]).sum())
+            no_value = self.reasons[name] != 0
+            if name in self.values:
+                no_value = np.isnan(self.values[name])
+            skipped = int(np.count_nonzero(no_value))
             counted = self.n_users - skipped
             reasons = self.skipped(name)
             rows.append(SummaryRow(name, means[name], low, high, counted, skipped, reasons))
@@ -359,12 +389,26 @@ class Evaluation:
         ----------
         positions : array_like of int
             Their places among all users. What was counted over all users stays as it is.
+            Metrics with one value for all users are computed anew; those of an evaluation that
+            was loaded from a file cannot be, and are left out.
         """
         chosen = np.asarray(positions, dtype=np.int64)
         changes: dict[str, Any] = {
             "values": {name: column[chosen] for name, column in self.values.items()},
             "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
         }
+        if self.lists is not None:
+            changes["lists"] = lists_of(self.lists, chosen)
+        if self.list_data is not None:
+            changes["list_data"] = data = side_data.of_users(self.list_data, chosen)
+            changes["over_users"] = compute_over_users(data, self._over_users(), self.protocol)
+        elif self.over_users:
+            # Nothing is left to compute them from.
+            gone = self.over_users.keys()
+            changes["over_users"] = {}
+            changes["metrics"] = tuple(m for m in self.metrics if str(m) not in gone)
+            for name in gone:
+                del changes["reasons"][name]
         for name in (*PER_USER, *PROFILE, "user_ids"):
             array = getattr(self, name)
             changes[name] = None if array is None else array[chosen]
@@ -407,11 +451,16 @@ class Evaluation:
         columns |= {_reason_column(name): codes for name, codes in self.reasons.items()}
         header = {"kind": KIND, **{name: getattr(self, name) for name in SAVED}}
         header["protocol"] = self.protocol.to_dict()
+        ends = self._all_intervals(self.over_users)
+        header["over_users"] = {
+            name: [value, *interval]
+            for (name, value), interval in zip(self.over_users.items(), ends, strict=True)
+        }
         header["metrics"] = [dataclasses.astuple(metric) for metric in self.metrics]
         storage.write_table(path, columns, self.user_ids, header)
 
     def __repr__(self) -> str:
-        return f"<Evaluation of {self.n_users} users: {', '.join(self.values)}>"
+        return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
 
     def __str__(self) -> str:
         return rendering.to_text(self.table())
@@ -421,11 +470,18 @@ class Evaluation:
 
     def _known(self, metric: str | Metric) -> str:
         name = str(metric)
-        if name not in self.values:
+        if name not in self.reasons:
             raise UnknownNameError(
-                f"This evaluation has no metric {name!r}. {did_you_mean(name, self.values)}"
+                f"This evaluation has no metric {name!r}. {did_you_mean(name, self.reasons)}"
             )
         return name
+
+    def _with_mean(self, weights: Weights) -> list[str]:
+        """Return the metrics that have a mean, in the order asked for."""
+        return [name for name in map(str, self.metrics) if weights is None or name in self.values]
+
+    def _over_users(self) -> list[Metric]:
+        return [metric for metric in self.metrics if str(metric) in self.over_users]
 
     def _all_intervals(
         self, names: Iterable[str], weights: Weights = None
@@ -434,9 +490,27 @@ class Evaluation:
             weight = [self._weights(name, weights) for name in names]
             return self._compute_intervals(names, weight)
         missing = [name for name in names if name not in self._intervals]
-        found = self._compute_intervals(missing, None)
-        self._intervals.update(zip(missing, found, strict=True))
+        per_user = [name for name in missing if name in self.values]
+        found = self._compute_intervals(per_user, None)
+        self._intervals.update(zip(per_user, found, strict=True))
+        if len(per_user) < len(missing):
+            self._resample()
         return [self._intervals[name] for name in names]
+
+    def _resample(self) -> None:
+        """Compute the intervals of all metrics with one value for all users."""
+        data, metrics = self.list_data, self._over_users()
+        if data is None:
+            raise InternalError("Nothing is left to resample: intervals are saved with the values.")
+        found = intervals.resampled(
+            lambda weights: compute_over_users(data, metrics, self.protocol, weights),
+            self.over_users,
+            self.n_users,
+            self.protocol.confidence,
+            self.seed,
+            int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES)),
+        )
+        self._intervals.update(found)
 
     def _compute_intervals(
         self, names: Iterable[str], weights: list[Float64] | None
@@ -536,14 +610,18 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     saved: dict[str, Any] = {name: columns[name] for name in PER_USER}
     saved |= {name: columns[name] for name in PROFILE if name in columns}
     saved |= {name: header[name] for name in SAVED if name in header}
-    return Evaluation(
-        values={name: columns[name] for name in names},
+    over_users = header.get("over_users", {})
+    result = Evaluation(
+        values={name: columns[name] for name in names if name not in over_users},
         reasons={name: columns[_reason_column(name)] for name in names},
         user_ids=user_ids,
         metrics=metrics,
         protocol=Protocol(**header["protocol"]),
+        over_users={name: value for name, (value, _, _) in over_users.items()},
         **saved,
     )
+    result._intervals.update({name: (low, high) for name, (_, low, high) in over_users.items()})
+    return result
 
 
 def _reason_column(metric: str) -> str:

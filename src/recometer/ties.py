@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.draws import drawn_places, find_runs, number_runs
+from recometer.errors import InternalError
 from recometer.ranks import Ranks
 
 __all__ = ["WHOLE", "Groups", "Property", "resolve", "sum_by_user", "two_to", "worth_of"]
@@ -25,7 +26,10 @@ Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Float64 = npt.NDArray[np.float64]
 TieRule = Literal["expected", "optimistic", "pessimistic", "random", "item", "item_desc", "input"]
-Property = Literal["relevance", "gain", "exponential", "shifted", "relevant_gain", "judgement"]
+Property = Literal[
+    "relevance", "gain", "exponential", "shifted", "relevant_gain", "judgement",
+    "inverse_popularity", "inverse_propensity",
+]  # fmt: skip
 
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
@@ -302,7 +306,8 @@ def worth_of(
         ``"exponential"``: 2^gain - 1. ``"shifted"``: 2^(gain - relevant_from + 1) - 1 for a
         relevant item (`relevant_from` 1 where none is given). ``"relevant_gain"``: the value
         in test, if it is positive and the item relevant. ``"judgement"``: 1 for a relevant
-        item, -1 for one that was judged and is not relevant.
+        item, -1 for one that was judged and is not relevant. ``"inverse_popularity"``,
+        ``"inverse_propensity"``: 1 / what `Ranks` has of it, for a relevant item.
     relevant_from
         As in `Protocol`.
 
@@ -321,6 +326,11 @@ def worth_of(
     if by == "relevant_gain":
         has = relevant & ~(gain <= 0)
         return has, np.where(has, gain, 0.0)
+    if by in ("inverse_popularity", "inverse_propensity"):
+        chance = ranks.popularity if by == "inverse_popularity" else ranks.propensity
+        if chance is None:
+            raise InternalError(f"A metric of the {by} was asked for without it.")
+        return relevant, np.divide(1, chance, out=np.zeros(len(chance)), where=relevant)
     if by == "exponential":
         worth = two_to(gain) - 1
     else:

@@ -16,7 +16,7 @@ from recometer.metrics import reading
 from recometer.metrics.undefined import Reason
 from recometer.testing import cases
 
-METRICS = reading("ranks")
+METRICS = reading("ranks", side=False)
 
 USERS = ["ann", "ann", "bob", "bob", "bob"]
 ITEMS = ["x", "y", "z", "x", "w"]
@@ -463,7 +463,7 @@ def test_catalogue_by_positions():
     [
         (0, rm.InputError, "at least 1"),
         (1, rm.InputError, r"catalogue= leaves 1 items .* user 'ann' .* the list has 2"),
-        ("items", rm.InputTypeError, "of type str"),
+        ("items", rm.FileError, "There is no file items"),
         (True, rm.InputTypeError, "of type bool"),
         ([1, 2], rm.InputTypeError, "item ids of the catalogue are of type int"),
     ],

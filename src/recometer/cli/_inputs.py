@@ -13,12 +13,13 @@ from typing import Any
 import typer
 
 from recometer import trec
+from recometer.catalogue import Catalogue
 from recometer.cli._factors import USAGE, read_factors, read_ids
 from recometer.cli._stdin import STDIN, StandardInput
 from recometer.cli._text import Note, as_options
 from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
 from recometer.files import EXTENSIONS, column_names, read_file
-from recometer.frames import choose_columns
+from recometer.frames import choose_columns, common_names
 from recometer.interactions import Interactions
 from recometer.sources.base import Source
 from recometer.sources.cut import Cut
@@ -195,10 +196,16 @@ class Inputs:
             return model.is_run and trec.kind_of(self.stdin.path(model.paths[0])) == "run"
 
     def catalogue(self, text: str | None, test: Interactions) -> object:
-        """Read the number of items, or a file with their ids."""
+        """Read the number of items, a table with a row per item, or a file with their ids."""
         if text is None or text.isdecimal():
             return None if text is None else int(text)
         with self.stated():
+            if _is_table(Path(text)):
+                asked = self._present(Path(text), "item")["item"]
+                if asked is not None or common_names("item", column_names(text)):
+                    found = Catalogue(text, item=asked)
+                    self.note(f"catalogue: {text} ({found.describe()})")
+                    return found
             return read_ids(Path(text), "item", self.columns["item"], test.item_ids)
 
     def _lists(self, model: Model) -> Lists:

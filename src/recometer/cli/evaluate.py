@@ -10,7 +10,7 @@ import typer
 
 from recometer.arguments import PROTOCOLS
 from recometer.cli._formats import Format, print_results, summary_csv
-from recometer.cli._inputs import Inputs, models
+from recometer.cli._inputs import Inputs, Model, models
 from recometer.cli._stdin import STDIN, InputFormat, StandardInput
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import FileError, RecometerError, did_you_mean
@@ -112,9 +112,20 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="NUMBER|FILE",
-            help="For runs: how many items could have been recommended, or a file of their ids.",
+            help="For runs: how many items could have been recommended, or a file of their ids. "
+            "For metrics of lists: a table of the items, with a column of categories (genres, "
+            "tags), if any.",
             show_default="unknown",
             rich_help_panel=DATA,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="What metrics of lists compare with (unexpectedness@10, overlap@10): a model of "
+            "this command, or a file of lists.",
+            rich_help_panel=MODELS,
         ),
     ] = None,
     format_in: Annotated[
@@ -243,6 +254,8 @@ def evaluate(
         test_data = inputs.interactions("test", test, value=True)
         train_data = None if train is None else inputs.interactions("train", train, value=False)
         items = inputs.catalogue(catalogue, test_data)
+        other = _baseline(baseline, named)
+        compared = None if other is None else inputs.source(other, test_data, depth)
         for model in named:
             source = inputs.source(model, test_data, depth)
             as_trec_eval = protocol in PROTOCOLS and "users" not in rules and inputs.is_trec(model)
@@ -254,6 +267,7 @@ def evaluate(
                     metrics=metrics,
                     protocol=settled.replace(users="known") if as_trec_eval else settled,
                     catalogue=items,
+                    baseline=compared,
                     seed=seed,
                     threads=threads,
                     progress=False if quiet else None,
@@ -264,6 +278,13 @@ def evaluate(
         _write(out / "summary.csv", summary_csv(results))
         note(f"written: {out}: {', '.join(f'{name}.parquet' for name in results)}, summary.csv")
     print_results(results, form, per_user)
+
+
+def _baseline(text: str | None, named: list[Model]) -> Model | None:
+    """Return the model that others are compared with: one of them, or a file of lists."""
+    if text is None:
+        return None
+    return next((model for model in named if model.name == text), None) or models([text], [])[0]
 
 
 def _rules(texts: list[str], **options: object) -> dict[str, Any]:

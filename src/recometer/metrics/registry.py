@@ -184,9 +184,13 @@ METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
 
 
-def reading(record: Record) -> dict[str, MetricDefinition]:
-    """Return the metrics that read a record, by name."""
-    return {name: each for name, each in METRICS.items() if each.record == record}
+def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]:
+    """Return the metrics that read a record, by name; with ``side=False`` that alone."""
+    return {
+        name: each
+        for name, each in METRICS.items()
+        if each.record == record and (side or not each.given(()).side)
+    }
 
 
 def metric(

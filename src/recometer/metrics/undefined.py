@@ -416,6 +416,8 @@ def _users(ranks: Ranks, block: slice) -> Ranks:
         before=ranks.before[rows],
         gain=ranks.gain[rows],
         relevant=ranks.relevant[rows],
+        popularity=None if ranks.popularity is None else ranks.popularity[rows],
+        propensity=None if ranks.propensity is None else ranks.propensity[rows],
         n_relevant=ranks.n_relevant[block],
         n_candidates=ranks.n_candidates[block],
         n_excluded=ranks.n_excluded[block],

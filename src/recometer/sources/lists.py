@@ -295,7 +295,9 @@ class _Work:
         known = self.known()
         best = Best(self.shelf.items, self.shelf.left)
         counts = self._counts(known, catalogue)
-        return _top.finished(self.aligned, best, k, known=known, counts=counts)
+        return _top.finished(
+            self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
+        )
 
     def ranks(self, catalogue: _Catalogue) -> Ranks:
         """Put the users together."""

@@ -263,7 +263,7 @@ class Pairs(Source):
         lowest[user[last]] = above[last]
         left = user[~listed & (above == lowest[user])]
         best = Best(items, np.bincount(left, minlength=aligned.n_users))
-        return _top.finished(aligned, best, k)
+        return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _place(self, request: Request) -> tuple[Aligned, Int64, _Entries, _Places]:
         """Return the rows of the users of test, what each is, and where each candidate lands."""
@@ -321,6 +321,7 @@ class Pairs(Source):
             counts={name: count for name, count in counts.items() if count},
             any_cutoff=True,
             pool=entries.pool(aligned),
+            item_ids=aligned.item_ids,
         )
         return ranks, rows[order] if own is not None else order
 

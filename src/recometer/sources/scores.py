@@ -269,7 +269,7 @@ class Scores(Source):
         if rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
         best = top_batches(aligned, self._batches(aligned, request), k, rule)
-        return _top.finished(aligned, best, k)
+        return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
         bytes_per_batch = FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from recometer.metrics import METRICS, Metric
 from recometer.testing.rankings import Case, is_relevant
@@ -15,6 +16,7 @@ __all__ = ["by_definition", "mean_over_orders"]
 # say nothing.
 ORDER_FREE = (
     "precision", "tprecision", "recall", "f", "hit", "hits", "fallout", "accuracy", "mcc",
+    "ips_recall", "snips_recall",
 )  # fmt: skip
 
 
@@ -353,6 +355,24 @@ def _err(one: Order, k: int, max_gain: float) -> float:
     return value
 
 
+def _weights(gains: Iterable[float], propensity: str, power: float | None) -> list[float]:
+    exponent = (0.5 if propensity == "popularity" else 1.0) if power is None else power
+    # As `observed` has it, the propensity of an item is 1 / (1 + abs(gain)).
+    return [(1 + abs(gain)) ** exponent for gain in gains]
+
+
+def _ips(one: Order, k: int, discount: bool, **given: Any) -> float:
+    hits = zip(one.rel[:k], _weights(one.gains, **given), strict=False)
+    return sum(
+        rel * weight / (math.log2(j + 1) if discount else 1)
+        for j, (rel, weight) in enumerate(hits, 1)
+    )
+
+
+def _snips(one: Order, k: int, discount: bool, **given: Any) -> float:
+    return _ips(one, k, discount, **given) / sum(_weights(one.relevant_gains, **given))
+
+
 DEFINITIONS: dict[str, Callable[..., float]] = {
     "precision": _precision,
     "tprecision": lambda one, k: one.hits(k) / min(k, one.n_relevant),
@@ -379,4 +399,8 @@ DEFINITIONS: dict[str, Callable[..., float]] = {
     "roc_auc": _roc_auc,
     "partial_auc": _partial_auc,
     "pr_auc": _pr_auc,
+    "ips_recall": lambda one, k, **given: _ips(one, k, False, **given) / one.n_relevant,
+    "ips_dcg": lambda one, k, **given: _ips(one, k, True, **given),
+    "snips_recall": lambda one, k, **given: _snips(one, k, False, **given),
+    "snips_dcg": lambda one, k, **given: _snips(one, k, True, **given),
 }
