@@ -13,6 +13,7 @@ import gc
 import importlib.util
 import json
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -24,10 +25,11 @@ import numpy.typing as npt
 from _table import HEADERS, Measure, markdown, seconds
 from _timing import WAIT, Times, side_by_side
 
-from recometer.metrics import Metric, parse, reading
+from recometer.metrics import ListData, Metric, parse, reading
+from recometer.metrics.list_values import compute_lists
 from recometer.metrics.undefined import compute
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks, TopLists, UserFlag
 
 HERE = Path(__file__).parent
 Call = Callable[[], object]
@@ -171,12 +173,14 @@ def all_metrics(name: str, target: float, *, all_tied: bool) -> Callable[[Run], 
         metrics = accuracy_metrics()
         data = Data.generate(run.users, all_tied=all_tied)
         call = ours(data, metrics, run.threads)
-        result, peak = _peak(call)
+        result, peak, spent = _peak(call)
         contestants = {"ours": call, "writing": writing(run.users, len(metrics), run.threads)}
         times = run.time(name, contestants)
         own, alone = times["ours"].median, times["writing"].median
         title = f"{name}, {run.users:,} users, {len(metrics)} columns"
         run.add(f"{title} (s)", seconds(own), "", own, target, at_most=True)
+        # What other processes take of the processors changes this little.
+        run.add(f"{title}: processor time (s)", seconds(spent), "", spent)
         run.add(f"{title}: to writing as many numbers", seconds(own), seconds(alone), own / alone)
         sizes = f"{peak / 2**30:.2f} GiB", f"{result / 2**30:.2f} GiB"
         run.add(f"{title}: memory to that of the result", *sizes, peak / result, 3, at_most=True)
@@ -184,21 +188,42 @@ def all_metrics(name: str, target: float, *, all_tied: bool) -> Callable[[Run], 
     return measure
 
 
-def _peak(call: Call) -> tuple[int, int]:
-    """Return the bytes of a result, and the most that were taken above those before."""
+def _peak(call: Call) -> tuple[int, int, float]:
+    """Return the bytes of a result, the most that were taken above those before, and seconds."""
     gc.collect()
     # Memory that is free, but kept for the next allocation, would hide what is allocated.
     ctypes.CDLL(None).malloc_trim(0)
     before = _memory("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    start = time.process_time()
     values: Any = call()
-    peak = _memory("VmHWM") - before
-    return sum(array.nbytes for part in values for array in part.values()), peak
+    spent, peak = time.process_time() - start, _memory("VmHWM") - before
+    return sum(array.nbytes for part in values for array in part.values()), peak, spent
 
 
 def _memory(field: str) -> int:
     lines = Path("/proc/self/status").read_text().splitlines()
     return 1024 * int(next(line.split()[1] for line in lines if line.startswith(field)))
+
+
+def ild(run: Run) -> None:
+    """Time ILD of embeddings, the lists being there."""
+    rng = np.random.default_rng(0)
+    n_users, length, n_features = max(run.users // 10, 1), 50, 128
+    shift = rng.integers(0, N_ITEMS, (n_users, 1))
+    everyone = np.ones(n_users, np.bool_)
+    lists = TopLists(
+        (rng.permutation(N_ITEMS)[:length] + shift) % N_ITEMS, N_ITEMS, everyone, ~everyone
+    )
+    features = rng.normal(size=(N_ITEMS, n_features))
+    metrics = parse(f"ild@{length}")
+
+    def call() -> object:
+        return compute_lists(ListData(lists, features=features), metrics, Protocol())
+
+    own = run.time("ild", {"ours": call})["ours"].median
+    title = f"ILD of {n_features} numbers an item, {n_users:,} lists of {length} (s)"
+    run.add(title, seconds(own), "", own, 5, at_most=True)
 
 
 def beside(name: str, others: Callable[[Data], Call], *names: str) -> Callable[[Run], None]:
@@ -269,6 +294,7 @@ def rectools(data: Data) -> Call:
 CASES: dict[str, Callable[[Run], None]] = {
     "few-ties": all_metrics("few ties", 4, all_tied=False),
     "all-tied": all_metrics("every item tied", 10, all_tied=True),
+    "ild": ild,
     "ranx": beside("ranx", ranx, "precision", "recall", "f", "hit", "hits", "rr", "ap", "ndcg"),
     "rectools": beside("rectools", rectools, "precision", "recall", "f", "hit", "rr", "ap", "ndcg"),
 }
