@@ -129,6 +129,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "None": "Values are not rounded.",
         "{}": "A user's value is rounded to {} decimals.",
     },
+    "percent": {"False": "Shares are at most 1.", "True": "Shares are in percent."},
     "unranked": {
         "misses": "Relevant items that are not in the list: misses.",
         "left_out": "Relevant items that are not in the list: as if test lacked them.",
@@ -228,7 +229,9 @@ class Protocol:
         ``"pooled"``: the sum of the users' numerators divided by that of their denominators; or,
         for f, of its ``"parts"``: that of the mean precision and the mean recall.
     decimals
-        A user's value is rounded to so many; None: it is not.
+        A user's value (or the one value for all users) is rounded to so many; None: it is not.
+    percent
+        One value for all users is multiplied by 100.
     unranked
         Relevant items that are not in the list: ``"misses"``, or ``"left_out"`` as if test
         lacked them.
@@ -280,6 +283,7 @@ class Protocol:
     missing: Literal["skip", "zero", "nan"] = "skip"
     average: Literal["users", "relevant", "pooled", "parts"] = "users"
     decimals: int | None = None
+    percent: bool = False
     unranked: Literal["misses", "left_out"] = "misses"
     unknown_items: Literal["misses", "left_out"] = "misses"
     score_above: float | None = None
@@ -302,7 +306,7 @@ class Protocol:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise InputError(f"{rule}={value!r} must be a whole number, 0 or more.")
-        for rule in ("cold_start", "defects"):
+        for rule in ("cold_start", "defects", "percent"):
             if not isinstance(getattr(self, rule), bool):
                 raise InputError(f"{rule}={getattr(self, rule)!r} must be True or False.")
         if not _is_number(self.confidence) or not 0 < self.confidence < 1:

@@ -126,6 +126,11 @@ class Lists(Source):
         longest = lengths.max(initial=0)
         return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}"
 
+    def listed_users(self) -> Array:
+        """Return the ids (or positions) of the users with a list."""
+        listed = np.flatnonzero(np.diff(self._table.indptr))
+        return listed if self._table.user_ids is None else self._table.user_ids[listed]
+
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""
         names = ("indptr", "items", "scores", "user_ids", "item_ids")
