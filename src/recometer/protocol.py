@@ -37,6 +37,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "unknown_items": ("misses", "left_out"),
     "duplicates": ("removed", "first", "counted", "joined"),
     "short_lists": ("misses", "first_item"),
+    "train_in_lists": ("removed", "kept"),
 }
 
 # What each rule says, by its value; {} stands for a number.
@@ -152,6 +153,10 @@ SENTENCES: dict[str, dict[str, str]] = {
         "misses": "Fewer items than k: the missing places are misses.",
         "first_item": "Fewer items than k: the catalogue's first item fills the missing places.",
     },
+    "train_in_lists": {
+        "removed": "Items of train are removed from lists, and the rest moves up.",
+        "kept": "Items of train stay in lists.",
+    },
     "defects": {
         "False": "What the library documents.",
         "True": "What the library computes, against its own documentation.",
@@ -246,6 +251,8 @@ class Protocol:
     short_lists
         Where fewer items than k can be ranked the missing places are ``"misses"``, or all hold
         the ``"first_item"`` of the catalogue.
+    train_in_lists
+        Items of train in lists are ``"removed"``, and the rest moves up; or ``"kept"``.
     version
         Of the library whose convention this is.
     defects
@@ -289,6 +296,7 @@ class Protocol:
     score_above: float | None = None
     duplicates: Literal["removed", "first", "counted", "joined"] = "removed"
     short_lists: Literal["misses", "first_item"] = "misses"
+    train_in_lists: Literal["removed", "kept"] = "removed"
     version: str = ""
     defects: bool = False
 

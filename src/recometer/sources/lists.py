@@ -139,7 +139,7 @@ class Lists(Source):
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
-        table, request = _with_all_items(self._table, request)
+        table, request = _with_all_items(self._table, _as_listed(request))
         repeats = None if request.protocol.duplicates == "removed" else Repeats.of(table)
         if repeats is not None:
             table, request = repeats.table, repeats.added_to(request)
@@ -160,7 +160,7 @@ class Lists(Source):
         return _top.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
-        table, request = _with_all_items(self._table, request)
+        table, request = _with_all_items(self._table, _as_listed(request))
         work, catalogue = self._prepare(table, request, rule)
         work.places(k if self._depth is None else min(k, self._depth), rule)
         work.run_all(request)
@@ -422,6 +422,13 @@ def _catalogue(table: ListTable, request: Request) -> _Catalogue:
     inside |= listed[:-1]
     n_items = int(np.count_nonzero(inside))
     return _Catalogue(n_items, inside, n_items - int(n_given))
+
+
+def _as_listed(request: Request) -> Request:
+    """Forget train where its items stay in lists."""
+    if request.protocol.train_in_lists == "removed":
+        return request
+    return dataclasses.replace(request, train=None)
 
 
 def _with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:
