@@ -226,6 +226,8 @@ def _torchmetrics(record: Record) -> Ask | None:
         name, action = found[1], found[2]
     empty = {"neg": 0.0, "pos": 1.0, "skip": "undefined"}[action]
     rules: tuple[tuple[str, Any], ...] = () if action == "neg" else (("no_relevant", empty),)
+    if name == "RetrievalFallOut":  # where nothing is irrelevant, which is nowhere
+        return Ask("torchmetrics", _at(name, record), record["source"], "binary")
     test = "judged" if record["relevance"] == "graded" else "binary"
     # The functions for one user know no empty_target_action.
     alone = (("no_relevant", 0.0),)

@@ -400,10 +400,7 @@ def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
     for metric in metrics:
         definition = METRICS[metric.name]
         found[metric.variant] = {part: getattr(definition, part) for part in parts}
-        for name, value in metric.parameters:
-            parameter = definition.parameters[name]
-            meaning = parameter.choices.get(str(value), parameter.sentence)
-            found[metric.variant][parameter.write(value)] = meaning
+        found[metric.variant] |= metric.meanings
     return found
 
 

@@ -81,7 +81,10 @@ SENTENCES: dict[str, dict[str, str]] = {
         "positive": "Mean over the users with a value above 0.",
     },
     "min_positives": {"{}": "At least {} relevant items, otherwise undefined."},
-    "min_candidates": {"{}": "At least {} items to rank, otherwise undefined."},
+    "min_candidates": {
+        "0": "Any number of items to rank, even none.",
+        "{}": "At least {} items to rank, otherwise undefined.",
+    },
     "cold_start": {
         "True": "Users without training items count.",
         "False": "Users without training items are undefined.",
@@ -357,16 +360,22 @@ class Protocol:
                 raise UnknownNameError(f"There is no rule {rule!r}. {did_you_mean(rule, known)}")
         return dataclasses.replace(self, **rules)
 
-    def describe(self) -> str:
-        """Return its name, and the rules that are not the default: ``"recometer ties='item'"``."""
-        default = Protocol()
-        rules = [field.name for field in dataclasses.fields(self) if field.name != "name"]
+    def describe(self, other: Protocol | None = None) -> str:
+        """Return its name, and the rules that differ from another's: ``"recometer ties='item'"``.
+
+        Parameters
+        ----------
+        other
+            None: our own, with the default of each rule.
+        """
+        other = Protocol() if other is None else other
+        rules = [field.name for field in dataclasses.fields(self)]
         changed = [
             f"{rule}={getattr(self, rule)!r}"
             for rule in rules
-            if getattr(self, rule) != getattr(default, rule)
+            if rule not in ("name", "version") and self.differs(rule, other)
         ]
-        return " ".join([self.name, *changed])
+        return " ".join([self.name, *filter(None, [self.version]), *changed])
 
     def sentence(self, rule: str) -> str:
         """Say in words what a rule is."""
