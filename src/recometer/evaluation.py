@@ -512,7 +512,7 @@ class Evaluation:
 
     def known_metric(self, metric: str | Metric) -> Metric:
         """Return one of the metrics that were asked for, by its name."""
-        return self._metric(self._known(metric))
+        return self._by_name[self._known(metric)]
 
     def counted_values(self, metric: str | Metric) -> Float64:
         """Return the values of the users who count in a metric's mean, NaN for the others."""
