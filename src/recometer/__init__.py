@@ -22,7 +22,9 @@ from recometer.errors import (
 )
 from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation, load
+from recometer.explain import explain
 from recometer.interactions import Interactions
+from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.candidates import SampledCandidates
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Catalogue",
     "ColumnError",
+    "Convention",
     "DataWarning",
     "Evaluation",
     "Factors",
@@ -58,7 +61,9 @@ __all__ = [
     "UnknownNameError",
     "UserFlag",
     "__version__",
+    "conventions",
     "evaluate",
+    "explain",
     "exposure",
     "load",
 ]

@@ -15,21 +15,29 @@ from recometer import _kernel, ids, ragged
 from recometer.arguments import (
     baseline_of,
     catalogue_of,
-    check_input_order,
     check_source,
     protocol_of,
     seed_of,
     test_of,
+    with_order,
 )
 from recometer.catalogue import Catalogue
-from recometer.checks import check_correction, check_cutoffs, check_length, check_users
+from recometer.checks import (
+    check_correction,
+    check_cutoffs,
+    check_defined,
+    check_length,
+    check_users,
+)
 from recometer.errors import InputError
 from recometer.evaluate_lists import ListValues, find_lists, measure_lists
 from recometer.evaluation import Evaluation
 from recometer.fingerprints import Fingerprinting
 from recometer.interactions import Interactions
 from recometer.metrics import corrections, undefined
-from recometer.metrics.registry import METRICS, Metric, parse, with_largest_gain
+from recometer.metrics.conventions import asked_of_source, parse_under
+from recometer.metrics.registry import METRICS, Metric, with_largest_gain
+from recometer.metrics.settling import leave_out
 from recometer.profiles import profiles
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
@@ -48,6 +56,7 @@ from recometer.version import __version__
 
 __all__ = ["evaluate"]
 
+KEPT_BYTES = 2**28  # of inputs that a result holds on to
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
 
@@ -85,11 +94,11 @@ def evaluate(
         What must not be recommended again, likewise; None: nothing.
     candidates
         What may be recommended; None: the whole catalogue. A list of items (ids, or positions
-        where the source has no ids) is for all users; an `Interactions`, or what
-        `Interactions.of` takes, holds a set for each user (values do not matter); and
-        `SampledCandidates` draws one. A relevant item that is no candidate is a miss, and
-        counted. Where sets per user are a sample, the values are not those of the whole
-        catalogue, which the result says; see the rule `correction`.
+        where the source has no ids; also the only column of a data frame) is for all users; an
+        `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
+        matter); and `SampledCandidates` draws one. A relevant item that is no candidate is a
+        miss, and counted. Where sets per user are a sample, the values are not those of the
+        whole catalogue, which the result says; see the rule `correction`.
     exclude
         A list of items that must not be recommended to anybody.
     metrics
@@ -155,13 +164,15 @@ def evaluate(
     """
     begin = time.perf_counter()
     check_source(source, test)
-    requested = tuple(parse(metrics))
+    repeatable = {"candidates": candidates, "exclude": exclude, "baseline": baseline}
     settled = protocol_of(protocol, rules, [*(evaluate.__kwdefaults__ or ())])
-    check_input_order(source, settled)
+    requested = tuple(parse_under(metrics, settled))
+    settled = with_order(source, settled)
     known_items = catalogue_of(catalogue)
     other = baseline_of(baseline)
     seed = seed_of(seed)
     threads = resolve_threads(threads)
+    repeatable |= {"source": source, "test": test, "catalogue": known_items}
     test = test_of(source, test)
     train = None if train is None else Interactions.of(train)
     chosen = read_candidates(candidates)
@@ -178,12 +189,15 @@ def evaluate(
     check_side_data(needed_by(requested), train=train, baseline=other, catalogue=known_items)
     read = time.perf_counter()
 
+    asked = asked_of_source(of_ranks, settled)
+    forgets = settled.unranked != "misses" or settled.unknown_items != "misses"
+    whole = settled.correction != "none" or forgets
     request = Request(
         test,
         train,
-        settled,
+        asked,
         _numbered(known_items),
-        None if settled.correction != "none" else _depth(of_ranks),
+        None if whole else _depth(of_ranks),
         threads,
         progress,
         chosen,
@@ -196,6 +210,8 @@ def evaluate(
     if ranks is None and (of_ranks or own_truth):
         ranks = source.rank(request)
     found = find_lists(source, other, request, of_lists) if of_lists else None
+    if ranks is not None:
+        ranks = leave_out(ranks, settled)
     users = _Users.of(ranks, None if found is None else found.lists, request)
     check_users(users.flags, users.n_relevant, source, test)
     counts = {} if found is None else dict(found.lists.counts)
@@ -231,6 +247,7 @@ def evaluate(
         activity, popularity = (None, None) if train is None else profiles(test, train)
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
+    check_defined(values, reasons)
     descriptions = {"source": source.describe(), "test": repr(test)}
     for name, given in (("train", train), ("candidates", chosen), ("exclude", never)):
         if given is not None:
@@ -272,6 +289,7 @@ def evaluate(
         over_users={} if listed is None else listed.over_users,
         lists=None if found is None else found.lists,
         list_data=None if listed is None else listed.data,
+        inputs_kept=_kept(repeatable, test, train),
     )
 
 
@@ -281,12 +299,15 @@ class _Users(NamedTuple):
     n_relevant: npt.NDArray[np.int64]
     n_candidates: npt.NDArray[np.int64]
     n_excluded: npt.NDArray[np.int64]
+    depth: npt.NDArray[np.int64]
     flags: npt.NDArray[np.uint32]
 
     @classmethod
     def of(cls, ranks: Ranks | None, lists: TopLists | None, request: Request) -> _Users:
         if ranks is not None:
-            return cls(ranks.n_relevant, ranks.n_candidates, ranks.n_excluded, ranks.flags)
+            return cls(
+                ranks.n_relevant, ranks.n_candidates, ranks.n_excluded, ranks.depth, ranks.flags
+            )
         assert lists is not None
         test, train = request.test, request.train
         relevant = relevant_rows(test, request.protocol.relevant_from)
@@ -294,7 +315,7 @@ class _Users(NamedTuple):
             relevant &= ~in_train(test, train)
         unknown = np.full(test.n_users, -1)
         n_relevant = np.diff(ragged.offsets(relevant, test.indptr))
-        return cls(n_relevant, unknown, unknown, lists.flags)
+        return cls(n_relevant, unknown, unknown, unknown, lists.flags)
 
 
 def _numbered(catalogue: Catalogue | None) -> int | npt.NDArray[Any] | None:
@@ -302,6 +323,23 @@ def _numbered(catalogue: Catalogue | None) -> int | npt.NDArray[Any] | None:
     if catalogue is None:
         return None
     return catalogue.n_items if catalogue.item_ids is None else catalogue.item_ids
+
+
+def _kept(
+    given: dict[str, Any], test: Interactions, train: Interactions | None
+) -> dict[str, Any] | None:
+    """Return what repeats the evaluation, unless that would hold on to much memory."""
+    sources = [one for one in (given["source"], given["baseline"]) if isinstance(one, Source)]
+    held = [one.held_bytes() for one in sources]
+    held += [_n_bytes(array) for data in (test, train) for array in _arrays(data).values()]
+    if None in held or sum(filter(None, held)) > KEPT_BYTES:
+        return None
+    # A source that brings the truth brings it again.
+    return {**given, "test": None if given["test"] is None else test, "train": train}
+
+
+def _n_bytes(array: Any) -> int:
+    return 0 if array is None else int(array.nbytes)
 
 
 def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:

@@ -14,10 +14,11 @@ from recometer import ids, rendering, segments, side_data, storage
 from recometer.errors import FileError, InputError, InternalError, UnknownNameError, did_you_mean
 from recometer.frames import numbers
 from recometer.metrics import ListData
+from recometer.metrics.averages import mean_of_parts
 from recometer.metrics.list_values import compute_over_users
 from recometer.metrics.pooling import denominators
 from recometer.metrics.registry import Metric, parse
-from recometer.metrics.undefined import Reason
+from recometer.metrics.undefined import Reason, entering, rules_of
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.segments import SegmentRow, Segments
@@ -36,7 +37,7 @@ UInt8 = npt.NDArray[np.uint8]
 Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
 
 KIND = "evaluation"  # what a saved file says that it holds
-PER_USER = ("n_relevant", "n_candidates", "n_excluded", "flags")
+PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
 # Of the users, for metrics with one value for all: fewer where many places are listed.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
@@ -57,6 +58,7 @@ COUNTS = {
     "users_without_candidates": "users of test without a candidate",
     "list_users_ignored": "users with a list that are not in test (ignored)",
     "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
+    "list_repeats": "entries of lists that repeat an item (see the rule duplicates)",
     "list_train_items": "entries of lists that are also in train (the rest moves up)",
     "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
     "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
@@ -112,9 +114,10 @@ class Evaluation:
         Per metric, why it is undefined (`Reason`); 0 where it is defined.
     user_ids : [n_users] or None
         In the order of all other arrays; None: users are positions.
-    n_relevant, n_candidates, n_excluded : int64 [n_users]
-        Relevant items; items that were ranked; items that were not, being in train. The last
-        two are -1 where they are unknown, or no metric reads them.
+    n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
+        Relevant items; items that were ranked; items that were not, being in train; places that
+        are known (the length of a list). The last three are -1 where they are unknown, or no
+        metric reads them.
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
@@ -148,6 +151,9 @@ class Evaluation:
     lists : TopLists or None
         The first places of each user's ranking, where a metric of lists was asked for. They are
         not saved.
+    inputs_kept : mapping or None
+        What `evaluate` was given, so that `recometer.explain` can repeat it. Not saved; None
+        where it takes more than 256 MB, and of a function of scores.
     """
 
     values: Mapping[str, Float64]
@@ -156,6 +162,7 @@ class Evaluation:
     n_relevant: Int64
     n_candidates: Int64
     n_excluded: Int64
+    depth: Int64
     flags: npt.NDArray[np.uint32]
     metrics: tuple[Metric, ...]
     protocol: Protocol
@@ -172,6 +179,7 @@ class Evaluation:
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
     # What the intervals of `over_users` are computed from; None: they are known already.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
+    inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     _intervals: dict[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
@@ -228,7 +236,10 @@ class Evaluation:
                     f"{name!r} is one value for all users, {self.over_users[name]:.4f}. Hint: "
                     f"result.mean()[{name!r}] has it."
                 )
-        return np.column_stack([self.values[name] for name in names])
+        columns = [self.values[name] for name in names]
+        # Written otherwise, such as rbp(p=0.8) for rbp, it is one metric; @1..1 is several.
+        one = len(columns) == 1 and ".." not in str(metric)
+        return columns[0] if one else np.column_stack(columns)
 
     def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined.
@@ -238,9 +249,9 @@ class Evaluation:
         Parameters
         ----------
         weights
-            None: every user counts the same. ``"relevant"``: by the user's number of
-            relevant items (for roc_auc this is known as GAUC). ``"pooled"``: the sum of the
-            users' numerators divided by that of their denominators, for metrics that are
+            None: as the rule `average` says, by default every user the same. ``"relevant"``: by the
+            user's number of relevant items (for roc_auc this is known as GAUC). ``"pooled"``: the
+            sum of the users' numerators divided by that of their denominators, for metrics that are
             ratios, such as precision, recall and ap. Or an array of numbers [n_users], at
             least 0.
 
@@ -256,9 +267,7 @@ class Evaluation:
             Other weights, or a pooled mean of a metric that has none.
         """
         return {
-            name: self.over_users[name]
-            if name in self.over_users
-            else _mean(self.values[name], self._weights(name, weights))
+            name: self.over_users[name] if name in self.over_users else self._mean_of(name, weights)
             for name in self._with_mean(weights)
         }
 
@@ -303,7 +312,7 @@ class Evaluation:
         for name, (low, high) in zip(means, self._all_intervals(means, weights), strict=True):
             no_value = self.reasons[name] != 0
             if name in self.values:
-                no_value = np.isnan(self.values[name])
+                no_value = np.isnan(self._entering(name))
             skipped = int(np.count_nonzero(no_value))
             counted = self.n_users - skipped
             reasons = self.skipped(name)
@@ -483,6 +492,33 @@ class Evaluation:
     def _over_users(self) -> list[Metric]:
         return [metric for metric in self.metrics if str(metric) in self.over_users]
 
+    def _rules(self, name: str) -> Protocol:
+        """Return the rules of a metric."""
+        return rules_of(self._metric(name), self.protocol)
+
+    def _metric(self, name: str) -> Metric:
+        return next(one for one in self.metrics if str(one) == name)
+
+    def _mean_of(self, name: str, weights: Weights) -> float:
+        weight = self._weights(name, weights)
+        if weights is None and self._rules(name).average == "parts":
+            weight = weight * (self.reasons[name] != Reason.NOT_COUNTED)
+            metric, values = self._metric(name), self._entering(name)
+            return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
+        return _mean(self._entering(name), weight)
+
+    def known_metric(self, metric: str | Metric) -> Metric:
+        """Return one of the metrics that were asked for, by its name."""
+        return self._metric(self._known(metric))
+
+    def counted_values(self, metric: str | Metric) -> Float64:
+        """Return the values of the users who count in a metric's mean, NaN for the others."""
+        return self._entering(self._known(metric))
+
+    def _entering(self, name: str) -> Float64:
+        """Return the values of the users who count in the mean of a metric; NaN for the others."""
+        return entering(self.values[name], self.reasons[name], self._rules(name))
+
     def _all_intervals(
         self, names: Iterable[str], weights: Weights = None
     ) -> list[tuple[float, float]]:
@@ -515,21 +551,29 @@ class Evaluation:
     def _compute_intervals(
         self, names: Iterable[str], weights: list[Float64] | None
     ) -> list[tuple[float, float]]:
-        columns = [self.values[name] for name in names]
-        return intervals.of_means(
+        columns = [self._entering(name) for name in names]
+        averages = [self._rules(name).average for name in names]
+        if weights is None and set(averages) - {"users"}:
+            weights = [self._weights(name, None) for name in names]
+        found = intervals.of_means(
             self.protocol.interval, columns, self.protocol.confidence, self.seed, weights
         )
+        # That of a mean of parts is not known.
+        parts = [average == "parts" for average in averages]
+        return [intervals.UNKNOWN if part else one for one, part in zip(found, parts, strict=True)]
 
     def _weights(self, name: str, weights: Weights) -> Float64:
         """Return how much each user counts in the mean of a metric."""
+        if weights is None:
+            average = self._rules(name).average
+            weights = average if average in ("relevant", "pooled") else None
         if weights is None:
             return np.ones(self.n_users)
         if isinstance(weights, str):
             if weights == "relevant":
                 return self.n_relevant.astype(np.float64)
             if weights == "pooled":
-                metric = next(one for one in self.metrics if str(one) == name)
-                return denominators(metric, self.n_relevant, self.n_candidates)
+                return denominators(self._metric(name), self.n_relevant, self.n_candidates)
             raise InputError(
                 f"weights={weights!r} does not exist. Hint: 'relevant', 'pooled', None, or a "
                 "number for each user."
@@ -607,7 +651,8 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
         raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
     metrics = tuple(Metric(*entry) for entry in header["metrics"])
     names = [str(metric) for metric in metrics]
-    saved: dict[str, Any] = {name: columns[name] for name in PER_USER}
+    saved: dict[str, Any] = {name: columns[name] for name in PER_USER if name in columns}
+    saved.setdefault("depth", saved["n_candidates"])  # files of older versions lack it
     saved |= {name: columns[name] for name in PROFILE if name in columns}
     saved |= {name: header[name] for name in SAVED if name in header}
     over_users = header.get("over_users", {})

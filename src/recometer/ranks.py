@@ -74,6 +74,11 @@ class Ranks:
         that are not judged were taken. None: the whole catalogue was ranked.
     n_rankable : int64 [n_users] or None
         Relevant items that are candidates, where `depth` hides how many there are.
+    score : float64 [n_judged] or None
+        Of each item, where the rule `score_above` reads it, NaN where there is none.
+    repeated : bool [n_judged] or None
+        Rows of items that stand in a row before, since a list repeats them; None: there are
+        none.
     popularity, propensity : float64 [n_judged] or None
         How popular the item is in train, 1 the most popular one; the chance that it is observed
         at all. Only where a metric reads them.
@@ -97,6 +102,8 @@ class Ranks:
     any_cutoff: bool = False
     pool: Int64 | None = None
     n_rankable: Int64 | None = None
+    score: Float64 | None = None
+    repeated: npt.NDArray[np.bool_] | None = None
     popularity: Float64 | None = None
     propensity: Float64 | None = None
     item_ids: npt.NDArray[Any] | None = None

@@ -50,7 +50,7 @@ class Pairs(Source):
     Parameters
     ----------
     frame
-        A data frame (Polars, pandas, Arrow, ...) with a row per pair, in any order; or
+        A data frame (Polars, pandas, Arrow, DuckDB, ...) with a row per pair, in any order; or
         Surprise's list of predictions as it is.
     user, item, score
         Columns; by default those with common names. ``item=False``, or no such column: every
@@ -283,6 +283,7 @@ class Pairs(Source):
         own = self.test()
         aligned, rows, entries, places = self._place(request)
         n_candidates = places.n_candidates
+        score = table.score[rows[entries.candidate]]
 
         overlap = aligned.counts.get("train_test_overlap", 0)
         if own is None:
@@ -323,6 +324,10 @@ class Pairs(Source):
             pool=entries.pool(aligned),
             item_ids=aligned.item_ids,
         )
+        if request.protocol.score_above is not None:
+            scores = np.full(len(found), np.nan)
+            scores[found] = score[judged.at[found]]
+            ranks = dataclasses.replace(ranks, score=scores[order])
         return ranks, rows[order] if own is not None else order
 
     def _check(self, request: Request, own: bool) -> None:
