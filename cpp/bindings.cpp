@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "hashing.hpp"
 #include "lists.hpp"
 #include "ranking.hpp"
 
@@ -291,6 +292,16 @@ NB_MODULE(_native, m) {
         nb::arg("list").noconvert(), nb::arg("items").noconvert(),
         nb::arg("scores").noconvert().none(), nb::arg("indptr").noconvert(),
         nb::arg("sorted_items").noconvert(), nb::arg("sorted_scores").noconvert().none());
+    m.def(
+        "hash_pieces",
+        [](In1<std::uint8_t> data, std::size_t piece, Out1<std::uint64_t> hashes) {
+            require(piece > 0, "pieces must not be empty");
+            const std::size_t n = data.shape(0);
+            require(hashes.shape(0) == n / piece + (n % piece > 0), "one hash per piece");
+            nb::gil_scoped_release release;
+            hash_pieces(data.data(), n, piece, hashes.data());
+        },
+        nb::arg("data").noconvert(), nb::arg("piece"), nb::arg("hashes").noconvert());
     bind<float>(m);
     bind<double>(m);
 }

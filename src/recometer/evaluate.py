@@ -174,8 +174,7 @@ def evaluate(
     arrays = {"source": source.arrays(), "test": _arrays(test), "train": _arrays(train)}
     arrays |= {"candidates": _arrays(chosen), "exclude": _arrays(never)}
     arrays["catalogue"] = {} if known_items is None else {"items": np.asarray(known_items)}
-    # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
-    with Fingerprinting(arrays) as fingerprinting:
+    with Fingerprinting(arrays, threads) as fingerprinting:
         keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
         values, reasons = undefined.compute(ranks, requested, settled, seed, keys, ratings, threads)
         over_rows = undefined.compute_over_rows(ratings, requested, settled) if ratings else {}

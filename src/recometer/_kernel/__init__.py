@@ -18,6 +18,7 @@ except ImportError as error:
 __all__ = [
     "best_first",
     "group_lists",
+    "hash_pieces",
     "instruction_set",
     "instruction_sets",
     "rank_factors",
@@ -28,6 +29,7 @@ __all__ = [
 
 best_first = _native.best_first
 group_lists = _native.group_lists
+hash_pieces = _native.hash_pieces
 rank_lists = _native.rank_lists
 score_items = _native.score_items
 rank_factors = _native.rank_factors

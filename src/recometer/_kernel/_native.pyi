@@ -86,3 +86,6 @@ def group_lists(
     sorted_items: Int32,
     sorted_scores: npt.NDArray[np.float64] | None,
 ) -> bool: ...
+def hash_pieces(
+    data: npt.NDArray[np.uint8], piece: int, hashes: npt.NDArray[np.uint64]
+) -> None: ...

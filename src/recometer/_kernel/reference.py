@@ -14,7 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "best_first"]
-__all__ += ["group_lists", "rank_factors", "rank_lists", "rank_scores", "score_items"]
+__all__ += [
+    "group_lists",
+    "hash_pieces",
+    "rank_factors",
+    "rank_lists",
+    "rank_scores",
+    "score_items",
+]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -191,6 +198,12 @@ def group_lists(
     return True
 
 
+def hash_pieces(data: npt.NDArray[np.uint8], piece: int, hashes: npt.NDArray[np.uint64]) -> None:
+    """Write XXH64 (seed 0) of each piece; see `cpp/hashing.hpp`."""
+    for number, begin in enumerate(range(0, len(data), piece)):
+        hashes[number] = _xxh64(data[begin : begin + piece].tobytes())
+
+
 def best_first(indptr: Int64, above: Int64, before: Int64, order: Int64) -> None:
     """Write each user's judged items best first, not ranked (above -1) last."""
     for begin, end in itertools.pairwise(indptr):
@@ -225,3 +238,49 @@ def _count(
             above[j] += (candidate & (scores > score)).sum()
             tied[j] += equal.sum() - candidate[item]
             before[j] += equal[:item].sum()
+
+
+PRIMES = (
+    *(0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9),
+    *(0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5),
+)
+
+
+def _xxh64(data: bytes) -> int:
+    one, two, three, four, five = PRIMES
+    at, hashed = 0, five
+    if len(data) >= 32:
+        lanes = [one + two, two, 0, -one]
+        while len(data) - at >= 32:
+            for lane in range(4):
+                lanes[lane] = _round(lanes[lane], _little(data[at : at + 8]))
+                at += 8
+        hashed = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
+        for lane in lanes:
+            hashed = (hashed ^ _round(0, lane)) * one + four
+    hashed += len(data)
+    while len(data) - at >= 8:
+        hashed = _rotate(hashed ^ _round(0, _little(data[at : at + 8])), 27) * one + four
+        at += 8
+    if len(data) - at >= 4:
+        hashed = _rotate(hashed ^ (_little(data[at : at + 4]) * one), 23) * two + three
+        at += 4
+    for byte in data[at:]:
+        hashed = _rotate(hashed ^ (byte * five), 11) * one
+    for bits, prime in ((33, two), (29, three), (32, 1)):
+        hashed %= 2**64
+        hashed = (hashed ^ (hashed >> bits)) * prime
+    return hashed % 2**64
+
+
+def _round(lane: int, given: int) -> int:
+    return _rotate(lane + given * PRIMES[1], 31) * PRIMES[0] % 2**64
+
+
+def _rotate(number: int, bits: int) -> int:
+    number %= 2**64
+    return (number << bits | number >> (64 - bits)) % 2**64
+
+
+def _little(part: bytes) -> int:
+    return int.from_bytes(part, "little")
