@@ -336,6 +336,7 @@ class _Work:
     """What the tasks of one call share; each writes the part of its users."""
 
     aligned: Aligned
+    limit: int | None
     nan_rule: int
     above: Int64
     tied: Int64
@@ -347,6 +348,7 @@ class _Work:
         n = len(aligned.judged)
         return cls(
             aligned,
+            None if aligned.candidates is not None else request.depth,
             NAN_RULES[request.protocol.nan_scores],
             np.full(n, -1, np.int64),
             np.zeros(n, np.int64),
@@ -365,7 +367,7 @@ class _Work:
         who, at = who[has], at[has]
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
-        counts = (_torch.rank_scores if is_tensor(scores) else _rank_scores)(
+        table = (
             scores,
             aligned.item_rows,
             excluded_indptr,
@@ -374,17 +376,21 @@ class _Work:
             aligned.judged[at],
             self.nan_rule,
         )
+        counts = (
+            _torch.rank_scores(*table) if is_tensor(scores) else _rank_scores(*table, self.limit)
+        )
         self.above[at], self.tied[at], self.before[at] = counts[:3]
         aligned.flags[users] |= counts.flags
         self.no_candidates[users] = counts.no_candidates
 
     def ranks(self) -> Ranks:
         """Put the batches together."""
-        order = np.empty(len(self.above), np.int64)
-        _kernel.best_first(self.aligned.judged_indptr, self.above, self.before, order)
-        return assemble(
-            self.aligned, self.above, self.tied, self.before, order, self.no_candidates, None
-        )
+        above, tied, before, order = self.above, self.tied, self.before, np.empty_like(self.above)
+        if self.limit is not None:
+            beyond = above >= self.limit
+            above[beyond], tied[beyond], before[beyond] = -1, 0, 0
+        _kernel.best_first(self.aligned.judged_indptr, above, before, order)
+        return assemble(self.aligned, above, tied, before, order, self.no_candidates, self.limit)
 
 
 def _rank_scores(
@@ -395,6 +401,7 @@ def _rank_scores(
     who: Int64,
     judged: Int32,
     nan_rule: int,
+    limit: int | None,
 ) -> Counts:
     """Count with the kernel; see `_torch.rank_scores`, which counts on a device."""
     n_users = len(scores)
@@ -418,7 +425,7 @@ def _rank_scores(
         above,
         tied,
         before,
-        NO_LIMIT,
+        NO_LIMIT if limit is None else limit,
         nan_rule,
         flags,
         no_candidates,
