@@ -273,25 +273,40 @@ NB_MODULE(_native, m) {
         nb::arg("listed").noconvert(), nb::arg("removed").noconvert(),
         nb::arg("repeated").noconvert());
     m.def(
-        "group_lists",
+        "count_rows",
+        [](In1<std::int32_t> list, Out1<std::int64_t> counts) {
+            nb::gil_scoped_release release;
+            return count_rows(list.data(), list.shape(0), counts.shape(0), counts.data());
+        },
+        nb::arg("list").noconvert(), nb::arg("counts").noconvert());
+    m.def(
+        "group_rows",
         [](In1<std::int32_t> list, In1<std::int32_t> items, std::optional<In1<double>> scores,
-           Out1<std::int64_t> indptr, Out1<std::int32_t> sorted_items,
+           Out1<std::int64_t> next, Out1<std::int32_t> sorted_items,
            std::optional<Out1<double>> sorted_scores) {
             const std::size_t n = list.shape(0);
-            require(items.shape(0) == n && sorted_items.shape(0) == n &&
-                        (!scores || scores->shape(0) == n) && (!scores == !sorted_scores) &&
-                        (!sorted_scores || sorted_scores->shape(0) == n),
+            require(items.shape(0) == n && (!scores || scores->shape(0) == n) &&
+                        (!scores == !sorted_scores),
                     "one entry per row");
-            require(indptr.shape(0) >= 1, "indptr must not be empty");
             nb::gil_scoped_release release;
-            return group_lists(list.data(), n, indptr.shape(0) - 1, items.data(),
-                               scores ? scores->data() : nullptr, indptr.data(),
-                               sorted_items.data(),
-                               sorted_scores ? sorted_scores->data() : nullptr);
+            group_rows(list.data(), n, items.data(), scores ? scores->data() : nullptr, next.data(),
+                       sorted_items.data(), sorted_scores ? sorted_scores->data() : nullptr);
         },
         nb::arg("list").noconvert(), nb::arg("items").noconvert(),
-        nb::arg("scores").noconvert().none(), nb::arg("indptr").noconvert(),
+        nb::arg("scores").noconvert().none(), nb::arg("next").noconvert(),
         nb::arg("sorted_items").noconvert(), nb::arg("sorted_scores").noconvert().none());
+    m.def(
+        "place_rows",
+        [](In1<std::int32_t> list, In1<std::int32_t> items, In1<std::int32_t> places,
+           std::int32_t first, In1<std::int64_t> indptr, Out1<std::int32_t> sorted_items) {
+            const std::size_t n = list.shape(0);
+            require(items.shape(0) == n && places.shape(0) == n, "one entry per row");
+            nb::gil_scoped_release release;
+            return place_rows(list.data(), n, items.data(), places.data(), first, indptr.data(),
+                              sorted_items.data());
+        },
+        nb::arg("list").noconvert(), nb::arg("items").noconvert(), nb::arg("places").noconvert(),
+        nb::arg("first"), nb::arg("indptr").noconvert(), nb::arg("sorted_items").noconvert());
     m.def(
         "hash_pieces",
         [](In1<std::uint8_t> data, std::size_t piece, Out1<std::uint64_t> hashes) {

@@ -13,15 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "best_first"]
-__all__ += [
-    "group_lists",
-    "hash_pieces",
-    "rank_factors",
-    "rank_lists",
-    "rank_scores",
-    "score_items",
-]
+__all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "best_first", "count_rows", "group_rows"]
+__all__ += ["hash_pieces", "place_rows", "rank_factors", "rank_lists", "rank_scores", "score_items"]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -178,23 +171,38 @@ def rank_lists(
                 before[j] = sum(at < entry if input_order else i < item for i, at in equal.items())
 
 
-def group_lists(
+def count_rows(list: Int32, counts: Int64) -> bool:
+    """Count the rows of each list; False where there is no such list."""
+    if len(list) and not 0 <= list.min() <= list.max() < len(counts):
+        return False
+    counts += np.bincount(list, minlength=len(counts))
+    return True
+
+
+def group_rows(
     list: Int32,
     items: Int32,
     scores: npt.NDArray[np.float64] | None,
-    indptr: Int64,
+    next: Int64,
     sorted_items: Int32,
     sorted_scores: npt.NDArray[np.float64] | None,
+) -> None:
+    """Write rows into their lists, in the order given."""
+    for row, at in enumerate(list):
+        sorted_items[next[at]] = items[row]
+        if scores is not None and sorted_scores is not None:
+            sorted_scores[next[at]] = scores[row]
+        next[at] += 1
+
+
+def place_rows(
+    list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
 ) -> bool:
-    """Sort rows by their list, stably; False where there is no such list."""
-    n_lists = len(indptr) - 1
-    if len(list) and not 0 <= list.min() <= list.max() < n_lists:
+    """Write rows to given places of their lists; False where there is no such place."""
+    to = indptr[list] + (places.astype(np.int64) - first)
+    if ((to < indptr[list]) | (to >= indptr[list + 1])).any():
         return False
-    order = np.argsort(list, kind="stable")
-    indptr[:] = np.searchsorted(list[order], np.arange(n_lists + 1))
-    sorted_items[:] = items[order]
-    if scores is not None and sorted_scores is not None:
-        sorted_scores[:] = scores[order]
+    sorted_items[to] = items
     return True
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer import _kernel, ids, ragged, trec
+from recometer import ids, ragged, trec
 from recometer.errors import FileError, InputError, InputTypeError
 from recometer.files import open_file
 from recometer.frames import choose_columns, is_frame, numbers, open_frame
+from recometer.sources import _columns
 
 __all__ = ["ListTable", "read_lists"]
 
@@ -164,14 +165,23 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
     items, n_items, item_ids = _items_of(fetch("item"), f"item ids (column {found['item']!r})")
     scores = None
     if found["rank"] is not None:
-        scores = _ranks(fetch("rank"), what["rank"])
+        column = fetch("rank")
+        whole = _whole_numbers(column)
+        if (
+            whole is not None
+            and lists is None
+            and _columns.ordered(whole[0], indptr, falling=False)
+        ):
+            return ListTable(indptr, items, n_items, None, user_ids, item_ids)
+        if whole is not None and lists is not None:
+            placed = _columns.place(lists, len(user_ids), items, *whole)
+            if placed is not None:
+                return ListTable(*placed, n_items, None, user_ids, item_ids)
+        scores = _ranks(column, what["rank"])
     elif found["score"] is not None:
         scores = _scores(fetch("score"), what["score"])
     if lists is not None:
-        given, values = items, scores
-        items = np.empty_like(given)
-        scores = None if values is None else np.empty_like(values)
-        _kernel.group_lists(lists, given, values, indptr, items, scores)
+        indptr, items, scores = _columns.group(lists, len(user_ids), items, scores)
     return ListTable(indptr, items, n_items, _unless_ordered(scores, indptr), user_ids, item_ids)
 
 
@@ -208,7 +218,8 @@ def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
             f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, -1 "
             "where a list is shorter; ids of items go into item_ids=."
         )
-    low, high = int(array.min(initial=-1)), int(array.max(initial=-1))
+    flat = array.reshape(-1)
+    items, low, high = _columns.narrow([flat], len(flat))
     names = None if item_ids is None else ids.as_ids(item_ids, "item ids of the lists")
     if low < -1 or (names is not None and high >= len(names)):
         row, column = np.argwhere((array < -1) | (array == high if low >= -1 else False))[0]
@@ -217,7 +228,6 @@ def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
             f"Row {row} of the lists holds the item index {array[row, column]}. Hint: indices go "
             f"from 0 {bound}; -1 stands for no item."
         )
-    items = array.astype(np.int32, order="C", copy=False).reshape(-1)
     n_items = high + 1
     if names is not None:
         places, names = ids.encode(names, "item ids of the lists")
@@ -246,7 +256,7 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     lists : int32 [n] or None
         None: the rows of every user lie together already, as `indptr` says.
     indptr : int64 [n_lists + 1]
-        Left to be written where `lists` is not None.
+        Means nothing where `lists` is not None.
     user_ids : [n_lists]
     """
     positions = _positions(column)
@@ -278,16 +288,13 @@ def _runs(column: Any) -> tuple[Int64 | None, Any]:
         if column.null_count() or column.dtype.is_float() or column.dtype == polars.Object:
             return None, None
         if not column.dtype.is_integer():
-            new = (column != column.shift(1)).fill_null(True).to_numpy()
-            starts = np.flatnonzero(new)
+            starts = _columns.runs(column)
             return starts, column.gather(starts)
         column = ids.as_ids(column, "user ids")
     array = column if isinstance(column, np.ndarray) else np.asarray(column)
     if array.dtype.kind not in "iu":
         return None, None
-    new = np.ones(len(array), bool)
-    np.not_equal(array[1:], array[:-1], out=new[1:])
-    starts = np.flatnonzero(new)
+    starts = _columns.runs(array)
     return starts, array[starts]
 
 
@@ -326,27 +333,22 @@ def _encode(column: Any, what: str) -> tuple[Int32, Array]:
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
     """Take integer ids that are nearly positions as such: then there is nothing to look up."""
-    if not len(column):
+    chunks = _columns.chunks_of(column)
+    if not len(column) or chunks is None:
         return None
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(column, polars.Series):
-        if not column.dtype.is_integer() or column.null_count():
-            return None
-        # Chunk by chunk: in one piece, a column from a file would be there twice.
-        chunks = [chunk.to_numpy() for chunk in column.get_chunks()]
-    elif isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-        chunks = [column]
-    else:
-        return None
-    low, high = int(column.min()), int(column.max())
+    codes, low, high = _columns.narrow(chunks, len(column))
     if low < 0 or high >= min(4 * len(column) + 1024, MAX_POSITION):
         return None
-    codes = np.empty(len(column), np.int32)
-    start = 0
-    for chunk in chunks:
-        codes[start : start + len(chunk)] = chunk
-        start += len(chunk)
     return codes, np.arange(high + 1)
+
+
+def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
+    """Return integers as int32, with the lowest of them; None: some do not fit, or are others."""
+    chunks = _columns.chunks_of(column)
+    if not len(column) or chunks is None:
+        return None
+    numbers, low, high = _columns.narrow(chunks, len(column))
+    return (numbers, low) if low >= -MAX_POSITION and high <= MAX_POSITION else None
 
 
 def _scores(column: Any, what: str) -> Float64:
@@ -371,10 +373,7 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
     """Leave scores out that say nothing beyond the order in which the entries stand."""
     if scores is None or not len(scores):
         return None
-    falls = np.ones(len(scores) + 1, bool)
-    np.less(scores[1:], scores[:-1], out=falls[1:-1])
-    falls[indptr] = True
     lists = np.flatnonzero(np.diff(indptr))
     ends = scores[indptr[lists]], scores[indptr[lists + 1] - 1]
-    ordered = falls.all() and np.isfinite(ends).all()
-    return None if ordered else np.ascontiguousarray(scores)
+    plain = np.isfinite(ends).all() and _columns.ordered(scores, indptr, falling=True)
+    return None if plain else np.ascontiguousarray(scores)
