@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.errors import InternalError
-from recometer.tasks import Ticker, resolve_threads, run_tasks
+from recometer.tasks import ROWS_PER_TASK, each_block, on_all_threads, resolve_threads
 
 __all__ = ["chunks_of", "group", "narrow", "ordered", "place", "runs"]
 
-R = TypeVar("R")
-T = TypeVar("T")
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
-
-BLOCK = 2**15  # rows, whose columns fit into the caches of a processor
-ROWS_PER_TASK = 2**18
 
 
 def chunks_of(column: Any) -> list[Array] | None:
@@ -64,7 +59,7 @@ def narrow(chunks: Sequence[Array], n: int) -> tuple[Int32, int, int]:
                 part[block] = given
             return int(given.min()), int(given.max())
 
-        ranges += _each_block(len(chunk), one)
+        ranges += each_block(len(chunk), one)
         start += len(chunk)
     lowest, highest = (low for low, _ in ranges), (high for _, high in ranges)
     return out, min(lowest, default=0), max(highest, default=-1)
@@ -82,10 +77,11 @@ def runs(array: Any) -> Int64:
         begin = max(block.start, 1)
         before, here = array[begin - 1 : block.stop - 1], array[begin : block.stop]
         new = before != here
-        return np.flatnonzero(new if isinstance(new, np.ndarray) else new.to_numpy()) + begin
+        found: Int64 = np.flatnonzero(new if isinstance(new, np.ndarray) else new.to_numpy())
+        return found + begin
 
     first = np.zeros(min(len(array), 1), np.int64)
-    starts: Int64 = np.concatenate([first, *_each_block(len(array), one)])
+    starts: Int64 = np.concatenate([first, *each_block(len(array), one)])
     return starts
 
 
@@ -95,14 +91,16 @@ def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
 
     def one(block: slice) -> bool:
         begin = max(block.start, 1)
-        holds = compare(column[begin : block.stop], column[begin - 1 : block.stop - 1])
+        holds: npt.NDArray[np.bool_] = compare(
+            column[begin : block.stop], column[begin - 1 : block.stop - 1]
+        )
         if holds.all():
             return True
         first, last = np.searchsorted(indptr, [begin, block.stop])
         holds[indptr[first:last] - begin] = True
         return bool(holds.all())
 
-    return all(_each_block(len(column), one))
+    return all(each_block(len(column), one))
 
 
 def group(
@@ -130,7 +128,7 @@ def group(
         own = None if scores is None else scores[rows]
         _kernel.group_rows(lists[rows], items[rows], own, next[number], grouped, grouped_scores)
 
-    _on_threads(one, range(len(parts)))
+    on_all_threads(one, range(len(parts)))
     return indptr, grouped, grouped_scores
 
 
@@ -152,7 +150,7 @@ def place(
         return _kernel.place_rows(lists[rows], items[rows], ranks[rows], first, indptr, placed)
 
     # A rank that is there twice leaves another place empty.
-    fits = all(_on_threads(one, parts)) and placed.min(initial=0) >= 0
+    fits = all(on_all_threads(one, parts)) and placed.min(initial=0) >= 0
     return (indptr, placed) if fits else None
 
 
@@ -163,31 +161,9 @@ def _count(lists: Int32, n_lists: int) -> tuple[list[slice], Int64, Int64]:
     parts = [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
     counts = np.zeros((n_parts, n_lists), np.int64)
     if not all(
-        _on_threads(lambda at: _kernel.count_rows(lists[parts[at]], counts[at]), range(n_parts))
+        on_all_threads(lambda at: _kernel.count_rows(lists[parts[at]], counts[at]), range(n_parts))
     ):
         raise InternalError("A row belongs to no list.")
     indptr = np.zeros(n_lists + 1, np.int64)
     np.cumsum(counts.sum(0), out=indptr[1:])
     return parts, counts, indptr
-
-
-def _each_block(n: int, function: Callable[[slice], R]) -> list[R]:
-    """Call a function on every block of some rows; return the results in their order."""
-
-    def task(first: int) -> list[R]:
-        last = min(first + ROWS_PER_TASK, n)
-        return [function(slice(at, min(at + BLOCK, last))) for at in range(first, last, BLOCK)]
-
-    tasks = _on_threads(task, range(0, n, ROWS_PER_TASK))
-    return list(itertools.chain.from_iterable(tasks))
-
-
-def _on_threads(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
-    if len(tasks) == 1:
-        return [function(tasks[0])]
-
-    def run(task: T, ticker: Ticker) -> R:
-        ticker.advance()
-        return function(task)
-
-    return run_tasks(run, tasks, threads=resolve_threads(None), progress=False)

@@ -327,8 +327,7 @@ def _encode(column: Any, what: str) -> tuple[Int32, Array]:
     positions = _positions(column)
     if positions is not None:
         return positions
-    codes, names = ids.encode(column, what)
-    return codes.astype(np.int32), names
+    return ids.encode(column, what, np.int32)
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
