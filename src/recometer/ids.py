@@ -286,13 +286,14 @@ def _from_objects(values: Sequence[Any], what: str) -> Ids:
 
 
 def _ascend(objects: Ids) -> bool:
-    """Return whether ids are sorted and distinct; False where they cannot be compared."""
-    try:
-        if len(objects) and kind(objects) == "str":
-            "".join(objects.tolist()).encode()
-        return bool((objects[1:] > objects[:-1]).all())
-    except (TypeError, UnicodeEncodeError):
+    """Return whether ids are strings, sorted and distinct."""
+    if not len(objects) or kind(objects) != "str":
         return False
+    try:
+        "".join(objects.tolist()).encode()
+    except UnicodeEncodeError:
+        return False
+    return bool((objects[1:] > objects[:-1]).all())
 
 
 def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple[Any, Ids]:

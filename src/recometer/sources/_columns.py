@@ -78,7 +78,8 @@ def runs(array: Any) -> Int64:
         before, here = array[begin - 1 : block.stop - 1], array[begin : block.stop]
         new = before != here
         found: Int64 = np.flatnonzero(new if isinstance(new, np.ndarray) else new.to_numpy())
-        return found + begin
+        found += begin
+        return found
 
     first = np.zeros(min(len(array), 1), np.int64)
     starts: Int64 = np.concatenate([first, *each_block(len(array), one)])
