@@ -195,6 +195,20 @@ void bind(nb::module_& m) {
         nb::arg("no_candidates").noconvert());
 }
 
+template <class Value>
+void bind_group_rows(nb::module_& m) {
+    m.def(
+        "group_rows",
+        [](In1<std::int32_t> list, In1<Value> values, Out1<std::int64_t> next,
+           Out1<Value> grouped) {
+            require(values.shape(0) == list.shape(0), "one entry per row");
+            nb::gil_scoped_release release;
+            group_rows(list.data(), list.shape(0), values.data(), next.data(), grouped.data());
+        },
+        nb::arg("list").noconvert(), nb::arg("values").noconvert(), nb::arg("next").noconvert(),
+        nb::arg("grouped").noconvert());
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -279,22 +293,8 @@ NB_MODULE(_native, m) {
             return count_rows(list.data(), list.shape(0), counts.shape(0), counts.data());
         },
         nb::arg("list").noconvert(), nb::arg("counts").noconvert());
-    m.def(
-        "group_rows",
-        [](In1<std::int32_t> list, In1<std::int32_t> items, std::optional<In1<double>> scores,
-           Out1<std::int64_t> next, Out1<std::int32_t> sorted_items,
-           std::optional<Out1<double>> sorted_scores) {
-            const std::size_t n = list.shape(0);
-            require(items.shape(0) == n && (!scores || scores->shape(0) == n) &&
-                        (!scores == !sorted_scores),
-                    "one entry per row");
-            nb::gil_scoped_release release;
-            group_rows(list.data(), n, items.data(), scores ? scores->data() : nullptr, next.data(),
-                       sorted_items.data(), sorted_scores ? sorted_scores->data() : nullptr);
-        },
-        nb::arg("list").noconvert(), nb::arg("items").noconvert(),
-        nb::arg("scores").noconvert().none(), nb::arg("next").noconvert(),
-        nb::arg("sorted_items").noconvert(), nb::arg("sorted_scores").noconvert().none());
+    bind_group_rows<std::int32_t>(m);
+    bind_group_rows<double>(m);
     m.def(
         "place_rows",
         [](In1<std::int32_t> list, In1<std::int32_t> items, In1<std::int32_t> places,

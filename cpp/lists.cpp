@@ -151,15 +151,17 @@ bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists,
     return true;
 }
 
-void group_rows(const std::int32_t* list, std::size_t n, const std::int32_t* items,
-                const double* scores, std::int64_t* next, std::int32_t* sorted_items,
-                double* sorted_scores) {
+template <class Value>
+void group_rows(const std::int32_t* list, std::size_t n, const Value* values, std::int64_t* next,
+                Value* grouped) {
     for (std::size_t row = 0; row < n; ++row) {
-        const auto to = static_cast<std::size_t>(next[static_cast<std::size_t>(list[row])]++);
-        sorted_items[to] = items[row];
-        if (scores) sorted_scores[to] = scores[row];
+        grouped[next[static_cast<std::size_t>(list[row])]++] = values[row];
     }
 }
+
+template void group_rows(const std::int32_t*, std::size_t, const std::int32_t*, std::int64_t*,
+                         std::int32_t*);
+template void group_rows(const std::int32_t*, std::size_t, const double*, std::int64_t*, double*);
 
 bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* items,
                 const std::int32_t* places, std::int32_t first, const std::int64_t* indptr,

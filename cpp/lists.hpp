@@ -53,13 +53,12 @@ void rank_lists(const RankLists& problem);
 /// @returns whether every row belongs to one of the lists
 bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists, std::int64_t* counts);
 
-/// Write rows into their lists, in the order given.
+/// Write a column of the rows into their lists, in the order given.
 /// @param list [n]: to which list each row belongs
-/// @param scores, sorted_scores: both null, or not
 /// @param next [n_lists]: where the next row of each list goes; moved on
-void group_rows(const std::int32_t* list, std::size_t n, const std::int32_t* items,
-                const double* scores, std::int64_t* next, std::int32_t* sorted_items,
-                double* sorted_scores);
+template <class Value>
+void group_rows(const std::int32_t* list, std::size_t n, const Value* values, std::int64_t* next,
+                Value* grouped);
 
 /// Write rows to given places of their lists. Several threads may write to the same place; some
 /// other place is then not written to.

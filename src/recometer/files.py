@@ -6,7 +6,7 @@ import difflib
 import os
 import pathlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from recometer.errors import ColumnError, FileError, InputError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXTENSIONS",
+    "FileColumn",
     "check_file",
     "column_names",
     "integers",
@@ -27,6 +28,7 @@ __all__ = [
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 EXTENSIONS = (".parquet", *SEPARATORS)
+ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 
 
@@ -90,12 +92,43 @@ def read_file(
     assert found["user"] is not None
     assert found["item"] is not None
     columns = Columns(found["user"], found["item"], found["value"], found["time"])
-    return columns, pl.DataFrame([fetch(option) for option, name in found.items() if name])
+    fetched = (fetch(option) for option, name in found.items() if name)
+    return columns, pl.DataFrame(
+        [column.read() if isinstance(column, FileColumn) else column for column in fetched]
+    )
+
+
+class FileColumn:
+    """A column of a Parquet file, to be read whole or piece by piece."""
+
+    def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path) -> None:
+        import polars as pl
+
+        self._table, self._name, self._path = table.select(name), name, path
+        self._n = int(_collect(table.select(pl.len()), ["len"], path).item())
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """What it holds."""
+        return self._table.collect_schema()[self._name]
+
+    def read(self) -> pl.Series:
+        """Return all of it."""
+        return _collect(self._table, [self._name], self._path).to_series()
+
+    def pieces(self) -> Iterator[pl.Series]:
+        """Yield the rows in their order, some at a time."""
+        for begin in range(0, self._n, ROWS_AT_ONCE):
+            some = self._table.slice(begin, ROWS_AT_ONCE)
+            yield _collect(some, [self._name], self._path).to_series()
 
 
 def open_file(
     path: str | os.PathLike[str], wanted: Mapping[str, object]
-) -> tuple[dict[str, str | None], Callable[[str], pl.Series]]:
+) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
     """Find columns in a file, to be read one by one.
 
     Parameters
@@ -110,7 +143,7 @@ def open_file(
     found
         The name of the column, or None, for every key of `wanted`.
     fetch
-        A function that reads the column of a key.
+        A function that returns the column of a key; that of a Parquet file is not read yet.
     """
     path = pathlib.Path(path)
     table = _scan(path)
@@ -128,7 +161,7 @@ def open_file(
         # All at once: a single column would be read without looking at the others.
         text = _collect(table, [name for name in found.values() if name is not None], path)
         return found, lambda option: _typed(text[str(found[option])], option, path)
-    return found, lambda option: _collect(table, [str(found[option])], path).to_series()
+    return found, lambda option: FileColumn(table, str(found[option]), path)
 
 
 def _extension(path: pathlib.Path) -> str:

@@ -172,7 +172,7 @@ def match(
         )
     if left.dtype != object and right.dtype != object:
         return _match_integers(left, right, onto_what)
-    if len(left) == len(right) and (left == right).all() and _ascend(right):
+    if len(left) == len(right) and _ascend(right) and (left == right).all():
         return np.arange(len(left))
     values = right.tolist()
     index = {value: position for position, value in enumerate(values)}

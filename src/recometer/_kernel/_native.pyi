@@ -80,12 +80,7 @@ def rank_lists(
 ) -> None: ...
 def count_rows(list: Int32, counts: Int64) -> bool: ...
 def group_rows(
-    list: Int32,
-    items: Int32,
-    scores: npt.NDArray[np.float64] | None,
-    next: Int64,
-    sorted_items: Int32,
-    sorted_scores: npt.NDArray[np.float64] | None,
+    list: Int32, values: npt.NDArray[Any], next: Int64, grouped: npt.NDArray[Any]
 ) -> None: ...
 def place_rows(
     list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32

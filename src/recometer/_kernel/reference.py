@@ -179,19 +179,10 @@ def count_rows(list: Int32, counts: Int64) -> bool:
     return True
 
 
-def group_rows(
-    list: Int32,
-    items: Int32,
-    scores: npt.NDArray[np.float64] | None,
-    next: Int64,
-    sorted_items: Int32,
-    sorted_scores: npt.NDArray[np.float64] | None,
-) -> None:
-    """Write rows into their lists, in the order given."""
-    for row, at in enumerate(list):
-        sorted_items[next[at]] = items[row]
-        if scores is not None and sorted_scores is not None:
-            sorted_scores[next[at]] = scores[row]
+def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
+    """Write a column of the rows into their lists, in the order given."""
+    for at, value in zip(list, values, strict=True):
+        grouped[next[at]] = value
         next[at] += 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,45 +12,52 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.errors import InternalError
+from recometer.files import FileColumn
 from recometer.tasks import ROWS_PER_TASK, each_block, on_all_threads, resolve_threads
 
-__all__ = ["chunks_of", "group", "narrow", "ordered", "place", "runs"]
+__all__ = ["chunks_of", "group", "join", "narrow", "ordered", "place", "runs"]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 
-def chunks_of(column: Any) -> list[Array] | None:
-    """Return an integer column without missing entries piece by piece; None: it is none.
+def chunks_of(column: Any) -> Iterable[Array]:
+    """Return a column of numbers piece by piece, nothing of another one.
 
     In one piece, a column from a file would be in memory twice.
     """
+    if isinstance(column, np.ndarray):
+        return [column] if column.dtype.kind in "iuf" else []
     polars = sys.modules.get("polars")
-    if polars is not None and isinstance(column, polars.Series):
-        if not column.dtype.is_integer() or column.null_count():
-            return None
-        return [chunk.to_numpy() for chunk in column.get_chunks()]
-    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-        return [column]
-    return None
+    is_series = polars is not None and isinstance(column, polars.Series)
+    if not (is_series or isinstance(column, FileColumn)):
+        return []
+    if not (column.dtype.is_integer() or column.dtype.is_float()):
+        return []
+    pieces = column.get_chunks() if is_series else column.pieces()
+    return (piece.to_numpy() for piece in pieces)
 
 
-def narrow(chunks: Sequence[Array], n: int) -> tuple[Int32, int, int]:
+def narrow(column: Any) -> tuple[Int32, int, int] | None:
     """Return integers as int32, with the lowest and the highest of them (0 and -1 of none).
 
-    Where these do not fit into int32, the integers returned mean nothing.
+    Where these do not fit into int32, the integers returned mean nothing. An array that is
+    int32 already is not copied.
 
-    Parameters
-    ----------
-    chunks
-        Their lengths add up to n. Of a single one that is int32 nothing is copied.
+    Returns
+    -------
+    int32 [n], int, int
+        Or None: the column holds no integers, or entries are missing.
     """
-    kept = len(chunks) == 1 and chunks[0].dtype == np.int32 and chunks[0].flags.c_contiguous
-    out = chunks[0] if kept else np.empty(n, np.int32)
+    if isinstance(column, np.ndarray) and column.dtype == np.int32 and column.flags.c_contiguous:
+        out, kept = column, True
+    else:
+        out, kept = np.empty(len(column), np.int32), False
     start, ranges = 0, []
-    for chunk in chunks:
+    for chunk in chunks_of(column):
+        if chunk.dtype.kind not in "iu":
+            return None
         part = out[start : start + len(chunk)]
 
         def one(block: slice, chunk: Array = chunk, part: Int32 = part) -> tuple[int, int]:
@@ -61,6 +68,8 @@ def narrow(chunks: Sequence[Array], n: int) -> tuple[Int32, int, int]:
 
         ranges += each_block(len(chunk), one)
         start += len(chunk)
+    if start < len(column):
+        return None
     lowest, highest = (low for low, _ in ranges), (high for _, high in ranges)
     return out, min(lowest, default=0), max(highest, default=-1)
 
@@ -104,33 +113,57 @@ def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
     return all(each_block(len(column), one))
 
 
-def group(
-    lists: Int32, n_lists: int, items: Int32, scores: Float64 | None
-) -> tuple[Int64, Int32, Float64 | None]:
+def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> tuple[Int64, Array]:
     """Bring the rows of each list together, in the order given.
 
     Parameters
     ----------
     lists : int32 [n]
         The list of each row.
+    pieces
+        A column, n rows together.
+    dtype
+        What becomes of it: int32 or float64.
 
     Returns
     -------
     indptr : int64 [n_lists + 1]
-    items, scores : [n]
+    grouped : `dtype` [n]
     """
-    parts, counts, indptr = _count(lists, n_lists)
-    next = np.cumsum(counts, axis=0) - counts + indptr[:-1]  # of each part, in every list
-    grouped = np.empty_like(items)
-    grouped_scores = None if scores is None else np.empty_like(scores)
+    indptr = _indptr(_count(lists, n_lists)[1])
+    grouped: Array = np.empty(len(lists), dtype)
+    start, first = 0, indptr[:-1]
+    for piece in pieces:
+        values: Array = np.ascontiguousarray(piece, dtype)
+        first = _group_piece(lists[start : start + len(values)], values, first, grouped)
+        start += len(values)
+    return indptr, grouped
 
-    def one(number: int) -> None:
-        rows = parts[number]
-        own = None if scores is None else scores[rows]
-        _kernel.group_rows(lists[rows], items[rows], own, next[number], grouped, grouped_scores)
+
+def _group_piece(lists: Int32, values: Array, first: Int64, out: Array) -> Int64:
+    """Write some rows into their lists, from `first` on; return where those after them go."""
+    parts, counts = _count(lists, len(first))
+    next = np.cumsum(counts, axis=0) - counts + first  # of each part, in every list
+
+    def one(part: int) -> None:
+        rows = parts[part]
+        _kernel.group_rows(lists[rows], values[rows], next[part], out)
 
     on_all_threads(one, range(len(parts)))
-    return indptr, grouped, grouped_scores
+    after: Int64 = next[-1]
+    return after
+
+
+def join(pieces: Iterable[Array], n: int) -> Array:
+    """Return pieces of n rows together as one float64 array; a single one as it is."""
+    if isinstance(pieces, list):
+        whole: Array = pieces[0]
+        return whole
+    joined, start = np.empty(n), 0
+    for piece in pieces:
+        joined[start : start + len(piece)] = piece
+        start += len(piece)
+    return joined
 
 
 def place(
@@ -144,7 +177,8 @@ def place(
     items : int32 [n]
         Or None: the ranks of some list are not `first`, first + 1, and so on.
     """
-    parts, _, indptr = _count(lists, n_lists)
+    parts, counts = _count(lists, n_lists)
+    indptr = _indptr(counts)
     placed = np.full_like(items, -1)
 
     def one(rows: slice) -> bool:
@@ -155,16 +189,22 @@ def place(
     return (indptr, placed) if fits else None
 
 
-def _count(lists: Int32, n_lists: int) -> tuple[list[slice], Int64, Int64]:
+def _count(lists: Int32, n_lists: int) -> tuple[list[slice], Int64]:
     """Cut the rows into a part per thread; return how many of each part are in each list."""
     n_parts = max(1, min(resolve_threads(None), len(lists) // max(n_lists, ROWS_PER_TASK)))
     bounds = [len(lists) * part // n_parts for part in range(n_parts + 1)]
     parts = [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
     counts = np.zeros((n_parts, n_lists), np.int64)
-    if not all(
-        on_all_threads(lambda at: _kernel.count_rows(lists[parts[at]], counts[at]), range(n_parts))
-    ):
+
+    def one(part: int) -> bool:
+        return _kernel.count_rows(lists[parts[part]], counts[part])
+
+    if not all(on_all_threads(one, range(n_parts))):
         raise InternalError("A row belongs to no list.")
-    indptr = np.zeros(n_lists + 1, np.int64)
+    return parts, counts
+
+
+def _indptr(counts: Int64) -> Int64:
+    indptr = np.zeros(counts.shape[1] + 1, np.int64)
     np.cumsum(counts.sum(0), out=indptr[1:])
-    return parts, counts, indptr
+    return indptr

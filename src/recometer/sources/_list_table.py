@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from recometer import ids, ragged, trec
 from recometer.errors import FileError, InputError, InputTypeError
-from recometer.files import open_file
+from recometer.files import FileColumn, open_file
 from recometer.frames import choose_columns, is_frame, numbers, open_frame
 from recometer.sources import _columns
 
@@ -162,26 +162,30 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
     """Read the columns one after the other, so that few are in memory at a time."""
     what = {option: f"{option}s (column {name!r})" for option, name in found.items()}
     lists, indptr, user_ids = _lists_of(fetch("user"), f"user ids (column {found['user']!r})")
-    items, n_items, item_ids = _items_of(fetch("item"), f"item ids (column {found['item']!r})")
-    scores = None
+    items, item_ids = _encode(fetch("item"), f"item ids (column {found['item']!r})")
+    n_items, scores = len(item_ids), None
+    pieces: Iterable[Array] | None = None
     if found["rank"] is not None:
         column = fetch("rank")
         whole = _whole_numbers(column)
-        if (
-            whole is not None
-            and lists is None
-            and _columns.ordered(whole[0], indptr, falling=False)
-        ):
-            return ListTable(indptr, items, n_items, None, user_ids, item_ids)
-        if whole is not None and lists is not None:
+        if whole is not None and lists is None:
+            if _columns.ordered(whole[0], indptr, falling=False):
+                return ListTable(indptr, items, n_items, None, user_ids, item_ids)
+        elif whole is not None and lists is not None:
             placed = _columns.place(lists, len(user_ids), items, *whole)
             if placed is not None:
                 return ListTable(*placed, n_items, None, user_ids, item_ids)
-        scores = _ranks(column, what["rank"])
+        pieces = [_ranks(_in_memory(column), what["rank"])]
     elif found["score"] is not None:
-        scores = _scores(fetch("score"), what["score"])
+        column = fetch("score")
+        by_pieces = isinstance(column, FileColumn) and column.dtype.is_float()
+        pieces = _columns.chunks_of(column) if by_pieces else [_scores(column, what["score"])]
     if lists is not None:
-        indptr, items, scores = _columns.group(lists, len(user_ids), items, scores)
+        indptr, items = _columns.group(lists, len(user_ids), [items], np.int32)
+    if pieces is not None and lists is not None:
+        _, scores = _columns.group(lists, len(user_ids), pieces, np.float64)
+    elif pieces is not None:
+        scores = _columns.join(pieces, len(items))
     return ListTable(indptr, items, n_items, _unless_ordered(scores, indptr), user_ids, item_ids)
 
 
@@ -206,9 +210,11 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
         entries = itertools.chain.from_iterable(row.values() for row in rows)
         scores = _scores(list(entries), "scores")
     flat = list(itertools.chain.from_iterable(rows))
-    items, n_items, item_ids = _items_of(flat, "item ids")
+    items, item_ids = _encode(flat, "item ids")
     user_ids = ids.as_ids(keys, "user ids")
-    return ListTable(indptr, items, n_items, _unless_ordered(scores, indptr), user_ids, item_ids)
+    return ListTable(
+        indptr, items, len(item_ids), _unless_ordered(scores, indptr), user_ids, item_ids
+    )
 
 
 def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
@@ -219,7 +225,9 @@ def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
             "where a list is shorter; ids of items go into item_ids=."
         )
     flat = array.reshape(-1)
-    items, low, high = _columns.narrow([flat], len(flat))
+    narrowed = _columns.narrow(flat)
+    assert narrowed is not None
+    items, low, high = narrowed
     names = None if item_ids is None else ids.as_ids(item_ids, "item ids of the lists")
     if low < -1 or (names is not None and high >= len(names)):
         row, column = np.argwhere((array < -1) | (array == high if low >= -1 else False))[0]
@@ -260,13 +268,13 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     user_ids : [n_lists]
     """
     positions = _positions(column)
-    rows = column if positions is None else positions[0]
+    rows = column = _in_memory(column) if positions is None else positions[0]
     # Rows in no order show it soon; only then is the whole column looked at twice.
     if _grouped(rows[:PROBE], what) is not None:
         grouped = _grouped(rows, what)
         if grouped is not None:
             return None, *grouped
-    codes, names = _encode(column, what) if positions is None else positions
+    codes, names = _look_up(column, what) if positions is None else positions
     return codes, np.zeros(len(names) + 1, np.int64), names
 
 
@@ -315,27 +323,27 @@ def _union(known: Array, more: Array) -> Array:
     return ids.encode([*known.tolist(), *more.tolist()], "item ids")[1]
 
 
-def _items_of(column: Any, what: str) -> tuple[Int32, int, Array]:
-    codes, names = _encode(column, what)
-    return codes, len(names), names
-
-
 def _encode(column: Any, what: str) -> tuple[Int32, Array]:
     """Replace ids by places among sorted distinct ones, perhaps more than there are."""
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
-    positions = _positions(column)
-    if positions is not None:
-        return positions
+    return _positions(column) or _look_up(_in_memory(column), what)
+
+
+def _look_up(column: Any, what: str) -> tuple[Int32, Array]:
     return ids.encode(column, what, np.int32)
+
+
+def _in_memory(column: Any) -> Any:
+    return column.read() if isinstance(column, FileColumn) else column
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
     """Take integer ids that are nearly positions as such: then there is nothing to look up."""
-    chunks = _columns.chunks_of(column)
-    if not len(column) or chunks is None:
+    whole = _columns.narrow(column) if len(column) else None
+    if whole is None:
         return None
-    codes, low, high = _columns.narrow(chunks, len(column))
+    codes, low, high = whole
     if low < 0 or high >= min(4 * len(column) + 1024, MAX_POSITION):
         return None
     return codes, np.arange(high + 1)
@@ -343,15 +351,15 @@ def _positions(column: Any) -> tuple[Int32, Array] | None:
 
 def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
     """Return integers as int32, with the lowest of them; None: some do not fit, or are others."""
-    chunks = _columns.chunks_of(column)
-    if not len(column) or chunks is None:
+    whole = _columns.narrow(column)
+    if whole is None:
         return None
-    numbers, low, high = _columns.narrow(chunks, len(column))
+    numbers, low, high = whole
     return (numbers, low) if low >= -MAX_POSITION and high <= MAX_POSITION else None
 
 
 def _scores(column: Any, what: str) -> Float64:
-    found = numbers(_plain(column), what)
+    found = numbers(_plain(_in_memory(column)), what)
     return np.ones(len(column)) if found is None else found
 
 
