@@ -269,8 +269,9 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     """
     positions = _positions(column)
     rows = column = _in_memory(column) if positions is None else positions[0]
-    # Rows in no order show it soon; only then is the whole column looked at twice.
-    if _grouped(rows[:PROBE], what) is not None:
+    # Rows in no order show it soon, as users who come again or have a row each.
+    probed = _grouped(rows[:PROBE], what)
+    if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
         grouped = _grouped(rows, what)
         if grouped is not None:
             return None, *grouped
