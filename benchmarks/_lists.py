@@ -157,9 +157,7 @@ def pytrec_eval_on_dicts(run: dict[str, Any], qrels: dict[str, Any]) -> Contesta
             for name, own in TREC_NAMES.items()
         }
 
-    return Contestant(
-        lambda: library.RelevanceEvaluator(qrels, measures).evaluate(run), means
-    )
+    return Contestant(lambda: library.RelevanceEvaluator(qrels, measures).evaluate(run), means)
 
 
 def trec_dicts(lists: pl.DataFrame, test: pl.DataFrame) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -213,14 +211,14 @@ def torchmetrics(lists: pl.DataFrame, test: pl.DataFrame) -> Contestant:
     }
 
     def call() -> dict[str, float]:
-        # It takes scored pairs; items of test that are in no list come last.
+        # It takes scored pairs, and recommends none whose score is not positive: the items of
+        # test that are in no list come last, with 0.
         on = ["user_id", "item_id"]
         pairs = lists.join(test.with_columns(target=pl.lit(True)), on=on, how="full", coalesce=True)
-        users = pairs["user_id"].rank("dense").cast(pl.Int64)
         columns = (
-            -pairs["rank"].fill_null(LENGTH + 1).cast(pl.Float32),
+            LENGTH + 1 - pairs["rank"].fill_null(LENGTH + 1).cast(pl.Float32),
             pairs["target"].fill_null(False),
-            users,
+            pairs["user_id"].rank("dense").cast(pl.Int64),
         )
         scores, target, index = (torch.from_numpy(column.to_numpy().copy()) for column in columns)
         found = {}
