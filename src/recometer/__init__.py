@@ -23,7 +23,7 @@ from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation, load
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.version import __version__
@@ -51,6 +51,7 @@ __all__ = [
     "RecometerError",
     "SampledCandidates",
     "Scores",
+    "TopLists",
     "UnknownNameError",
     "UserFlag",
     "__version__",

@@ -27,6 +27,8 @@ __all__ = [
     "rank_lists",
     "rank_scores",
     "score_items",
+    "top_factors",
+    "top_scores",
 ]
 
 best_first = _native.best_first
@@ -38,6 +40,8 @@ rank_lists = _native.rank_lists
 score_items = _native.score_items
 rank_factors = _native.rank_factors
 rank_scores = _native.rank_scores
+top_factors = _native.top_factors
+top_scores = _native.top_scores
 
 
 def instruction_sets() -> list[str]:

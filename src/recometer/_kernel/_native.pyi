@@ -6,6 +6,7 @@ import numpy.typing as npt
 Real = TypeVar("Real", np.float32, np.float64)
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
 
 def instruction_sets() -> list[str]: ...
 def best_first(indptr: Int64, above: Int64, before: Int64, order: Int64) -> None: ...
@@ -57,6 +58,42 @@ def rank_scores(
     flags: npt.NDArray[np.uint32],
     no_candidates: Int64,
 ) -> int: ...
+def top_factors(
+    instruction_set: str,
+    users: npt.NDArray[Any],
+    items: npt.NDArray[Any],
+    bias: npt.NDArray[Any] | None,
+    rows: Int64 | None,
+    first: int,
+    last: int,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    order: int,
+    keys: UInt64,
+    top_scores: npt.NDArray[Any],
+    top_items: Int32,
+    n: Int64,
+    left: Int64,
+    check: bool,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+) -> None: ...
+def top_scores(
+    instruction_set: str,
+    scores: npt.NDArray[Any],
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    order: int,
+    keys: UInt64,
+    top_scores: npt.NDArray[Any],
+    top_items: Int32,
+    n: Int64,
+    left: Int64,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+    no_candidates: Int64,
+) -> None: ...
 def rank_lists(
     items: Int32,
     scores: npt.NDArray[np.float64] | None,
@@ -77,6 +114,10 @@ def rank_lists(
     listed: Int64,
     removed: Int64,
     repeated: Int64,
+    order: int,
+    keys: UInt64,
+    top: Int32,
+    left: Int64,
 ) -> None: ...
 def count_rows(list: Int32, counts: Int64) -> bool: ...
 def group_rows(

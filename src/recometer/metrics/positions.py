@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics._facts import all_gains, judged_others, whole_sum
-from recometer.metrics._sums import columns, harmonic, ratio
+from recometer.metrics._sums import harmonic, ratio
 from recometer.metrics.binary import reciprocal_sum
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
@@ -34,9 +34,9 @@ def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Salah et al. 2020, Cornac: a comparative framework for multimodal recommender systems.
     """
-    possible = np.minimum(cutoffs, groups.n_relevant[:, np.newaxis])
+    possible = np.minimum(cutoffs[:, np.newaxis], groups.n_relevant)
     best = harmonic(np.zeros(possible.size, np.int64), possible.ravel()).reshape(possible.shape)
-    return ratio(columns(reciprocal_sum, groups, cutoffs), best)
+    return ratio(reciprocal_sum(groups, cutoffs), best.T)
 
 
 @metric(
@@ -44,6 +44,7 @@ def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     formula="mean rank of the relevant items",
     source="Bordes et al. 2013",
     cutoff="none",
+    pooled="relevant",
     lower=1.0,
     upper=np.inf,
     higher_is_better=False,
@@ -71,10 +72,11 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
     formula="mean of (rank - 1) / (n - 1) over the relevant items",
     source="Hu, Koren & Volinsky 2008",
     cutoff="none",
+    pooled="relevant",
     higher_is_better=False,
     needs_whole_ranking=True,
     parameters={"weighted": Parameter("Every item counts with its gain, if that is positive.")},
-    when={"weighted": {True: {"reads": "relevant_gain"}}},
+    when={"weighted": {True: {"reads": "relevant_gain", "pooled": None}}},
 )
 def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -> Float64:
     """Mean place of the relevant items: 0 at the top of the ranking, 1 at its end.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["bootstrap", "student"]
+__all__ = ["bootstrap", "of_means", "student"]
 
 Float64 = npt.NDArray[np.float64]
 Interval = tuple[float, float]
@@ -17,12 +18,27 @@ DRAWS_AT_ONCE = 2**20  # bounds the memory of the bootstrap
 UNKNOWN = (float("nan"), float("nan"))
 
 
-def student(values: Float64, confidence: float = 0.95) -> Interval:
+def of_means(
+    kind: str,
+    columns: Sequence[Float64],
+    confidence: float = 0.95,
+    seed: int = 0,
+    weights: Sequence[Float64] | None = None,
+) -> list[Interval]:
+    """Return intervals of a kind: ``"t"`` (`student`) or ``"bootstrap"``."""
+    if kind == "bootstrap":
+        return bootstrap(columns, confidence, seed, weights=weights)
+    each: Sequence[Float64 | None] = [None] * len(columns) if weights is None else weights
+    return [student(values, confidence, w) for values, w in zip(columns, each, strict=True)]
+
+
+def student(values: Float64, confidence: float = 0.95, weights: Float64 | None = None) -> Interval:
     """Return Student's t interval of a mean.
 
     mean ± t(n - 1, (1 + confidence) / 2) · s / √n, with s the standard deviation of the n
     values that are not NaN (n - 1 in its denominator). Student, "The probable error of a
-    mean", Biometrika 6, 1908.
+    mean", Biometrika 6, 1908. A weighted mean m is a ratio, Σ w·x / Σ w, and s / √n becomes
+    √(n / (n - 1) · Σ (w·(x - m))²) / Σ w: Cochran, Sampling Techniques, 1977, section 6.3.
 
     Parameters
     ----------
@@ -30,22 +46,30 @@ def student(values: Float64, confidence: float = 0.95) -> Interval:
         NaN is left out.
     confidence
         Coverage, in (0, 1).
+    weights : float64 [n_users] or None
+        At least 0; None: all the same. Users with the weight 0 are left out.
 
     Returns
     -------
     tuple of float
         The lower and the upper end; NaN for fewer than two values.
     """
-    defined = values[~np.isnan(values)]
-    if len(defined) < 2:
+    chosen = ~np.isnan(values) if weights is None else ~np.isnan(values) & (weights > 0)
+    defined, n = values[chosen], int(np.count_nonzero(chosen))
+    if n < 2:
         return UNKNOWN
     from scipy.special import stdtrit
 
     # Infinite values have an infinite mean, and no deviation from it.
     with np.errstate(invalid="ignore", over="ignore"):
-        mean = defined.mean()
-        error = defined.std(ddof=1) / np.sqrt(len(defined))
-        half = stdtrit(len(defined) - 1, (1 + confidence) / 2) * error
+        if weights is None:
+            mean = defined.mean()
+            error = defined.std(ddof=1) / np.sqrt(n)
+        else:
+            weight = weights[chosen] / weights[chosen].sum()
+            mean = (weight * defined).sum()
+            error = np.sqrt(n / (n - 1) * ((weight * (defined - mean)) ** 2).sum())
+        half = stdtrit(n - 1, (1 + confidence) / 2) * error
         return float(mean - half), float(mean + half)
 
 
@@ -54,6 +78,7 @@ def bootstrap(
     confidence: float = 0.95,
     seed: int = 0,
     n_resamples: int = N_RESAMPLES,
+    weights: Sequence[Float64] | None = None,
 ) -> list[Interval]:
     """Return percentile bootstrap intervals of the means of several metrics.
 
@@ -72,35 +97,73 @@ def bootstrap(
         Of the resamples.
     n_resamples
         Number of resamples, at least 1.
+    weights : float64 [n_users] for each column, or None
+        At least 0; None: all the same.
 
     Returns
     -------
     list of tuple of float
-        For each column the lower and the upper end; NaN for fewer than two values.
+        For each column the lower and the upper end; NaN for fewer than two values, or an
+        infinite one.
     """
     if not columns:
         return []
-    n_users = len(columns[0])
-    generator = np.random.Generator(np.random.PCG64(seed))
-    defined = [~np.isnan(column) for column in columns]
-    filled = [np.where(known, column, 0.0) for known, column in zip(defined, columns, strict=True)]
-    means = np.empty((len(columns), n_resamples))
-    at_once = max(1, DRAWS_AT_ONCE // max(1, n_users))
-    for begin in range(0, n_resamples, at_once):
-        batch = slice(begin, min(begin + at_once, n_resamples))
-        drawn = generator.integers(n_users, size=(batch.stop - batch.start, n_users))
-        for position, (known, column) in enumerate(zip(defined, filled, strict=True)):
-            # 0 / 0 where a resample drew no user with a value: NaN, left out below.
-            with np.errstate(invalid="ignore"):
-                counted = n_users if known.all() else known[drawn].sum(axis=1)
-                means[position, batch] = column[drawn].sum(axis=1) / counted
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    known = [~np.isnan(column) for column in columns]
+    counted = known
+    if weights is not None:
+        known = [mask & (w > 0) for mask, w in zip(known, weights, strict=True)]
+        counted = [np.where(mask, w, 0) for mask, w in zip(known, weights, strict=True)]
+        columns = [column * w for column, w in zip(columns, weights, strict=True)]
+    # Mostly a few masks are those of all metrics.
+    first: dict[bytes, int] = {}
+    digests = [hashlib.sha256(one.tobytes()).digest() for one in counted]
+    which = [first.setdefault(digest, len(first)) for digest in digests]
+    divisors = [counted[which.index(number)] for number in range(len(first))]
+    sums = _resampled_sums([*columns, *divisors], seed, n_resamples)
     found = []
-    for known, row in zip(defined, means, strict=True):
-        row = row[~np.isnan(row)]
-        if np.count_nonzero(known) < 2 or len(row) == 0:
+    for mask, total, number in zip(known, sums, which, strict=False):
+        divisor = sums[len(columns) + number]
+        drawn = divisor > 0  # a resample may have drawn no user with a value
+        if np.count_nonzero(mask) < 2 or not drawn.any() or np.isnan(total).any():
             found.append(UNKNOWN)
         else:
-            low, high = np.quantile(row, tails)
+            tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+            low, high = np.quantile(total[drawn] / divisor[drawn], tails)
             found.append((float(low), float(high)))
     return found
+
+
+def _resampled_sums(columns: Sequence[Float64], seed: int, n_resamples: int) -> Float64:
+    """Add columns up over the users that are drawn: float64 [n_columns, n_resamples].
+
+    NaN counts as 0; a column with an infinite value has NaN throughout.
+    """
+    n_users = len(columns[0])
+    if n_users == 0:
+        return np.zeros((len(columns), n_resamples))
+    # Values are rounded to multiples of so small a power of two that every sum is exact: the
+    # order of adding, which a matrix product does not promise, changes no bit.
+    scales = [_bits_up_to(column) - 53 + n_users.bit_length() for column in columns]
+    generator = np.random.Generator(np.random.PCG64(seed))
+    width = max(1, DRAWS_AT_ONCE // n_resamples)
+    starts = np.arange(0, n_users, width)
+    sizes = np.diff(starts, append=n_users)
+    # How many users of each block are drawn, and then which.
+    drawn_of_block = generator.multinomial(n_users, sizes / n_users, n_resamples)
+    sums = np.zeros((len(columns), n_resamples))
+    for start, size, n_drawn in zip(starts, sizes, drawn_of_block.T, strict=True):
+        drawn = generator.integers(size, size=n_drawn.sum())
+        drawn += np.repeat(np.arange(n_resamples) * size, n_drawn)
+        times = np.bincount(drawn, minlength=n_resamples * size).reshape(n_resamples, size)
+        values = np.stack([column[start : start + size] for column in columns])
+        values = np.rint(np.ldexp(values, -np.array(scales)[:, np.newaxis]))
+        sums += np.where(np.isfinite(values), values, 0) @ times.T.astype(np.float64)
+    totals: Float64 = np.ldexp(sums, np.array(scales)[:, np.newaxis])
+    totals[[bool(np.isinf(column).any()) for column in columns]] = np.nan
+    return totals
+
+
+def _bits_up_to(values: Float64) -> int:
+    """Return the least power of two above all finite values, as an exponent."""
+    finite = values[np.isfinite(values)]
+    return int(np.frexp(np.abs(finite).max(initial=0))[1])
