@@ -11,11 +11,19 @@ import recometer as rm
 from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["recometer.evaluate", "recometer.evaluation"]
+MODULES = ["recometer.catalogue", "recometer.evaluate", "recometer.evaluation"]
+MODULES += ["recometer.explain", "recometer.item_groups"]
 MODULES += [
     f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]
-PAGES = ["README.md", "docs/averages.md", "docs/candidates.md", "docs/lists.md"]
+PAGES = [
+    "README.md",
+    "docs/averages.md",
+    "docs/candidates.md",
+    "docs/catalogue.md",
+    "docs/conventions.md",
+    "docs/lists.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

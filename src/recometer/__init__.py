@@ -8,6 +8,7 @@ reads who interacted with what; `recometer.baselines` are simple models to compa
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from recometer.catalogue import Catalogue
 from recometer.errors import (
     ColumnError,
     DataWarning,
@@ -21,7 +22,9 @@ from recometer.errors import (
 )
 from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation, load
+from recometer.explain import explain
 from recometer.interactions import Interactions
+from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.candidates import SampledCandidates
@@ -29,12 +32,15 @@ from recometer.sources.factors import Factors
 from recometer.version import __version__
 
 if TYPE_CHECKING:
+    from recometer.item_groups import exposure
     from recometer.sources.lists import Lists
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
 
 __all__ = [
+    "Catalogue",
     "ColumnError",
+    "Convention",
     "DataWarning",
     "Evaluation",
     "Factors",
@@ -55,7 +61,10 @@ __all__ = [
     "UnknownNameError",
     "UserFlag",
     "__version__",
+    "conventions",
     "evaluate",
+    "explain",
+    "exposure",
     "load",
 ]
 
@@ -70,6 +79,8 @@ def __getattr__(name: str) -> Any:
     if name in SOURCES:
         module = importlib.import_module(f"recometer.sources.{SOURCES[name]}")
         return getattr(module, name)
+    if name == "exposure":
+        return importlib.import_module("recometer.item_groups").exposure
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 
 

@@ -31,7 +31,7 @@ from recometer.sources._match import (
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
 
-__all__ = ["Aligned", "SourceIndex", "align", "assemble"]
+__all__ = ["Aligned", "SourceIndex", "align", "assemble", "relevant_rows"]
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -166,7 +166,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     indptr, items = test.indptr, test.items
     judged = items if positions is None else positions[items].astype(np.int32)
     gain = np.ones(len(items)) if test.values is None else test.values
-    relevant = _relevant(test, request.protocol.relevant_from)
+    relevant = relevant_rows(test, request.protocol.relevant_from)
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
     if train is None:
         excluded_indptr = np.zeros(test.n_users + 1, np.int64)
@@ -254,6 +254,7 @@ def assemble(
         counts=aligned.counts,
         pool=aligned.pool,
         n_rankable=None if limit is None else _n_rankable(aligned),
+        item_ids=aligned.item_ids,
     )
 
 
@@ -304,7 +305,8 @@ def _choose(
     return aligned
 
 
-def _relevant(test: Interactions, relevant_from: float | None) -> Bool:
+def relevant_rows(test: Interactions, relevant_from: float | None) -> Bool:
+    """Return which rows of test are relevant: bool [len(test)]."""
     if test.values is None:
         return np.full(len(test), relevant_from is None or relevant_from <= 1)
     return test.values != 0 if relevant_from is None else test.values >= relevant_from

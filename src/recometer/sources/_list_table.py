@@ -14,8 +14,16 @@ import numpy.typing as npt
 
 from recometer import ids, ragged, trec
 from recometer.errors import FileError, InputError, InputTypeError
-from recometer.files import FileColumn, open_file
-from recometer.frames import choose_columns, is_frame, numbers, open_frame
+from recometer.files import FileColumn, in_memory, open_file
+from recometer.frames import (
+    choose_columns,
+    is_column,
+    is_frame,
+    numbers,
+    open_frame,
+    refuse_columns,
+)
+from recometer.ranks import Ranks
 from recometer.sources import _columns
 
 __all__ = ["ListTable", "read_lists"]
@@ -55,6 +63,8 @@ class ListTable:
         Sorted and distinct, perhaps with items that are in no list; None: positions.
     padded : bool
         Whether -1 may stand among `items`.
+    given : float64 [n_entries] or None
+        The scores, also where the order says all; None: there are none, or only ranks.
     """
 
     indptr: Int64
@@ -64,6 +74,7 @@ class ListTable:
     user_ids: Array | None
     item_ids: Array | None
     padded: bool = False
+    given: Float64 | None = None
 
     @property
     def n_lists(self) -> int:
@@ -94,6 +105,28 @@ class ListTable:
         return len(np.unique(who[self.items[entries] >= 0]))
 
 
+def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> npt.NDArray[np.float64]:
+    """Return the score of each judged item in its list, NaN where it is in none.
+
+    Parameters
+    ----------
+    table
+        With scores; of an item that is repeated, the highest counts.
+    lists : int64 [n_users]
+        The list of each user of `ranks`, -1 where there is none.
+    ranks
+    """
+    assert table.given is not None
+    key = ragged.pairs(ragged.users_of(table.indptr), table.items, table.n_items)
+    order = np.lexsort((-table.given, key))
+    user = ragged.users_of(ranks.indptr)
+    wanted = ragged.pairs(lists[user], ranks.item, table.n_items)
+    at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
+    entry = order[at]
+    found = (key[entry] == wanted) & (ranks.above >= 0)
+    return np.where(found, table.given[entry], np.nan)
+
+
 def read_lists(
     data: Any,
     *,
@@ -115,6 +148,7 @@ def read_lists(
         _refuse(given_ids, "a file, which has ids")
         return _from_path(data, columns)
     if isinstance(data, Mapping):
+        refuse_columns(data)
         _refuse({**columns, **given_ids}, "a dict, which has ids")
         return _from_dict(data)
     torch = sys.modules.get("torch")
@@ -131,6 +165,12 @@ def read_lists(
         wanted = [option for option, name in found.items() if name is not None]
         series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
         return _from_columns(found, series.pop)
+    if is_column(data):
+        raise InputTypeError(
+            f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
+            "of lists whose index holds the users is read as series.to_dict(); otherwise pass "
+            "a data frame with a column of users and one of items."
+        )
     raise InputTypeError(
         f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
     )
@@ -175,7 +215,7 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
             placed = _columns.place(lists, len(user_ids), items, *whole)
             if placed is not None:
                 return ListTable(*placed, n_items, None, user_ids, item_ids)
-        pieces = [_ranks(_in_memory(column), what["rank"])]
+        pieces = [_ranks(in_memory(column), what["rank"])]
     elif found["score"] is not None:
         column = fetch("score")
         by_pieces = isinstance(column, FileColumn) and column.dtype.is_float()
@@ -186,7 +226,9 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
         _, scores = _columns.group(lists, len(user_ids), pieces, np.float64)
     elif pieces is not None:
         scores = _columns.join(pieces, len(items))
-    return ListTable(indptr, items, n_items, _unless_ordered(scores, indptr), user_ids, item_ids)
+    needed = _unless_ordered(scores, indptr)
+    real = scores if found["rank"] is None else None
+    return ListTable(indptr, items, n_items, needed, user_ids, item_ids, given=real)
 
 
 def _from_dict(data: Mapping[Any, Any]) -> ListTable:
@@ -212,9 +254,8 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
     flat = list(itertools.chain.from_iterable(rows))
     items, item_ids = _encode(flat, "item ids")
     user_ids = ids.as_ids(keys, "user ids")
-    return ListTable(
-        indptr, items, len(item_ids), _unless_ordered(scores, indptr), user_ids, item_ids
-    )
+    needed = _unless_ordered(scores, indptr)
+    return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=scores)
 
 
 def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
@@ -268,7 +309,7 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     user_ids : [n_lists]
     """
     positions = _positions(column)
-    rows = column = _in_memory(column) if positions is None else positions[0]
+    rows = column = in_memory(column) if positions is None else positions[0]
     # Rows in no order show it soon, as users who come again or have a row each.
     probed = _grouped(rows[:PROBE], what)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
@@ -328,15 +369,11 @@ def _encode(column: Any, what: str) -> tuple[Int32, Array]:
     """Replace ids by places among sorted distinct ones, perhaps more than there are."""
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
-    return _positions(column) or _look_up(_in_memory(column), what)
+    return _positions(column) or _look_up(in_memory(column), what)
 
 
 def _look_up(column: Any, what: str) -> tuple[Int32, Array]:
     return ids.encode(column, what, np.int32)
-
-
-def _in_memory(column: Any) -> Any:
-    return column.read() if isinstance(column, FileColumn) else column
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
@@ -360,7 +397,7 @@ def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
 
 
 def _scores(column: Any, what: str) -> Float64:
-    found = numbers(_plain(_in_memory(column)), what)
+    found = numbers(_plain(in_memory(column)), what)
     return np.ones(len(column)) if found is None else found
 
 
