@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "hashing.hpp"
 #include "lists.hpp"
 #include "ranking.hpp"
 
@@ -288,6 +289,20 @@ void bind(nb::module_& m) {
         nb::arg("no_candidates").noconvert());
 }
 
+template <class Value>
+void bind_group_rows(nb::module_& m) {
+    m.def(
+        "group_rows",
+        [](In1<std::int32_t> list, In1<Value> values, Out1<std::int64_t> next,
+           Out1<Value> grouped) {
+            require(values.shape(0) == list.shape(0), "one entry per row");
+            nb::gil_scoped_release release;
+            group_rows(list.data(), list.shape(0), values.data(), next.data(), grouped.data());
+        },
+        nb::arg("list").noconvert(), nb::arg("values").noconvert(), nb::arg("next").noconvert(),
+        nb::arg("grouped").noconvert());
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -375,25 +390,36 @@ NB_MODULE(_native, m) {
         nb::arg("repeated").noconvert(), nb::arg("order"), nb::arg("keys").noconvert(),
         nb::arg("top").noconvert(), nb::arg("left").noconvert());
     m.def(
-        "group_lists",
-        [](In1<std::int32_t> list, In1<std::int32_t> items, std::optional<In1<double>> scores,
-           Out1<std::int64_t> indptr, Out1<std::int32_t> sorted_items,
-           std::optional<Out1<double>> sorted_scores) {
-            const std::size_t n = list.shape(0);
-            require(items.shape(0) == n && sorted_items.shape(0) == n &&
-                        (!scores || scores->shape(0) == n) && (!scores == !sorted_scores) &&
-                        (!sorted_scores || sorted_scores->shape(0) == n),
-                    "one entry per row");
-            require(indptr.shape(0) >= 1, "indptr must not be empty");
+        "count_rows",
+        [](In1<std::int32_t> list, Out1<std::int64_t> counts) {
             nb::gil_scoped_release release;
-            return group_lists(list.data(), n, indptr.shape(0) - 1, items.data(),
-                               scores ? scores->data() : nullptr, indptr.data(),
-                               sorted_items.data(),
-                               sorted_scores ? sorted_scores->data() : nullptr);
+            return count_rows(list.data(), list.shape(0), counts.shape(0), counts.data());
         },
-        nb::arg("list").noconvert(), nb::arg("items").noconvert(),
-        nb::arg("scores").noconvert().none(), nb::arg("indptr").noconvert(),
-        nb::arg("sorted_items").noconvert(), nb::arg("sorted_scores").noconvert().none());
+        nb::arg("list").noconvert(), nb::arg("counts").noconvert());
+    bind_group_rows<std::int32_t>(m);
+    bind_group_rows<double>(m);
+    m.def(
+        "place_rows",
+        [](In1<std::int32_t> list, In1<std::int32_t> items, In1<std::int32_t> places,
+           std::int32_t first, In1<std::int64_t> indptr, Out1<std::int32_t> sorted_items) {
+            const std::size_t n = list.shape(0);
+            require(items.shape(0) == n && places.shape(0) == n, "one entry per row");
+            nb::gil_scoped_release release;
+            return place_rows(list.data(), n, items.data(), places.data(), first, indptr.data(),
+                              sorted_items.data());
+        },
+        nb::arg("list").noconvert(), nb::arg("items").noconvert(), nb::arg("places").noconvert(),
+        nb::arg("first"), nb::arg("indptr").noconvert(), nb::arg("sorted_items").noconvert());
+    m.def(
+        "hash_pieces",
+        [](In1<std::uint8_t> data, std::size_t piece, Out1<std::uint64_t> hashes) {
+            require(piece > 0, "pieces must not be empty");
+            const std::size_t n = data.shape(0);
+            require(hashes.shape(0) == n / piece + (n % piece > 0), "one hash per piece");
+            nb::gil_scoped_release release;
+            hash_pieces(data.data(), n, piece, hashes.data());
+        },
+        nb::arg("data").noconvert(), nb::arg("piece"), nb::arg("hashes").noconvert());
     bind<float>(m);
     bind<double>(m);
     bind_top<float>(m);

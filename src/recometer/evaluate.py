@@ -236,8 +236,7 @@ def evaluate(
     values: dict[str, Any] = {}
     reasons: dict[str, Any] = {}
     of_list_metrics: ListValues | None = None
-    # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
-    with Fingerprinting(arrays) as fingerprinting:
+    with Fingerprinting(arrays, threads) as fingerprinting:
         if ranks is not None and of_ranks:
             keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
             values, reasons = undefined.compute(

@@ -17,9 +17,12 @@ except ImportError as error:
 
 __all__ = [
     "best_first",
-    "group_lists",
+    "count_rows",
+    "group_rows",
+    "hash_pieces",
     "instruction_set",
     "instruction_sets",
+    "place_rows",
     "rank_factors",
     "rank_lists",
     "rank_scores",
@@ -29,7 +32,10 @@ __all__ = [
 ]
 
 best_first = _native.best_first
-group_lists = _native.group_lists
+count_rows = _native.count_rows
+group_rows = _native.group_rows
+place_rows = _native.place_rows
+hash_pieces = _native.hash_pieces
 rank_lists = _native.rank_lists
 score_items = _native.score_items
 rank_factors = _native.rank_factors

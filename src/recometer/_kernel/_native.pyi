@@ -119,11 +119,13 @@ def rank_lists(
     top: Int32,
     left: Int64,
 ) -> None: ...
-def group_lists(
-    list: Int32,
-    items: Int32,
-    scores: npt.NDArray[np.float64] | None,
-    indptr: Int64,
-    sorted_items: Int32,
-    sorted_scores: npt.NDArray[np.float64] | None,
+def count_rows(list: Int32, counts: Int64) -> bool: ...
+def group_rows(
+    list: Int32, values: npt.NDArray[Any], next: Int64, grouped: npt.NDArray[Any]
+) -> None: ...
+def place_rows(
+    list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
 ) -> bool: ...
+def hash_pieces(
+    data: npt.NDArray[np.uint8], piece: int, hashes: npt.NDArray[np.uint64]
+) -> None: ...

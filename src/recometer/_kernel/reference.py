@@ -16,8 +16,8 @@ import numpy.typing as npt
 from recometer.hashing import mix
 
 __all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "ORDER_ITEM", "ORDER_ITEM_DESC"]
-__all__ += ["ORDER_RANDOM", "best_first", "group_lists", "rank_factors", "rank_lists"]
-__all__ += ["rank_scores", "score_items", "top_factors", "top_scores"]
+__all__ += ["ORDER_RANDOM", "best_first", "count_rows", "group_rows", "hash_pieces", "place_rows"]
+__all__ += ["rank_factors", "rank_lists", "rank_scores", "score_items", "top_factors", "top_scores"]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -243,24 +243,36 @@ def rank_lists(
                 before[j] = sum(at < entry if input_order else i < item for i, at in equal.items())
 
 
-def group_lists(
-    list: Int32,
-    items: Int32,
-    scores: npt.NDArray[np.float64] | None,
-    indptr: Int64,
-    sorted_items: Int32,
-    sorted_scores: npt.NDArray[np.float64] | None,
-) -> bool:
-    """Sort rows by their list, stably; False where there is no such list."""
-    n_lists = len(indptr) - 1
-    if len(list) and not 0 <= list.min() <= list.max() < n_lists:
+def count_rows(list: Int32, counts: Int64) -> bool:
+    """Count the rows of each list; False where there is no such list."""
+    if len(list) and not 0 <= list.min() <= list.max() < len(counts):
         return False
-    order = np.argsort(list, kind="stable")
-    indptr[:] = np.searchsorted(list[order], np.arange(n_lists + 1))
-    sorted_items[:] = items[order]
-    if scores is not None and sorted_scores is not None:
-        sorted_scores[:] = scores[order]
+    counts += np.bincount(list, minlength=len(counts))
     return True
+
+
+def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
+    """Write a column of the rows into their lists, in the order given."""
+    for at, value in zip(list, values, strict=True):
+        grouped[next[at]] = value
+        next[at] += 1
+
+
+def place_rows(
+    list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
+) -> bool:
+    """Write rows to given places of their lists; False where there is no such place."""
+    to = indptr[list] + (places.astype(np.int64) - first)
+    if ((to < indptr[list]) | (to >= indptr[list + 1])).any():
+        return False
+    sorted_items[to] = items
+    return True
+
+
+def hash_pieces(data: npt.NDArray[np.uint8], piece: int, hashes: npt.NDArray[np.uint64]) -> None:
+    """Write XXH64 (seed 0) of each piece; see `cpp/hashing.hpp`."""
+    for number, begin in enumerate(range(0, len(data), piece)):
+        hashes[number] = _xxh64(data[begin : begin + piece].tobytes())
 
 
 def best_first(indptr: Int64, above: Int64, before: Int64, order: Int64) -> None:
@@ -340,3 +352,49 @@ def _count(
             above[j] += (candidate & (scores > score)).sum()
             tied[j] += equal.sum() - candidate[item]
             before[j] += equal[:item].sum()
+
+
+PRIMES = (
+    *(0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9),
+    *(0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5),
+)
+
+
+def _xxh64(data: bytes) -> int:
+    one, two, three, four, five = PRIMES
+    at, hashed = 0, five
+    if len(data) >= 32:
+        lanes = [one + two, two, 0, -one]
+        while len(data) - at >= 32:
+            for lane in range(4):
+                lanes[lane] = _round(lanes[lane], _little(data[at : at + 8]))
+                at += 8
+        hashed = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
+        for lane in lanes:
+            hashed = (hashed ^ _round(0, lane)) * one + four
+    hashed += len(data)
+    while len(data) - at >= 8:
+        hashed = _rotate(hashed ^ _round(0, _little(data[at : at + 8])), 27) * one + four
+        at += 8
+    if len(data) - at >= 4:
+        hashed = _rotate(hashed ^ (_little(data[at : at + 4]) * one), 23) * two + three
+        at += 4
+    for byte in data[at:]:
+        hashed = _rotate(hashed ^ (byte * five), 11) * one
+    for bits, prime in ((33, two), (29, three), (32, 1)):
+        hashed %= 2**64
+        hashed = (hashed ^ (hashed >> bits)) * prime
+    return hashed % 2**64
+
+
+def _round(lane: int, given: int) -> int:
+    return _rotate(lane + given * PRIMES[1], 31) * PRIMES[0] % 2**64
+
+
+def _rotate(number: int, bits: int) -> int:
+    number %= 2**64
+    return (number << bits | number >> (64 - bits)) % 2**64
+
+
+def _little(part: bytes) -> int:
+    return int.from_bytes(part, "little")

@@ -19,7 +19,7 @@ from recometer.cli._factors import USAGE, like, read_factors, read_ids
 from recometer.cli._stdin import STDIN, StandardInput
 from recometer.cli._text import Note, as_options
 from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
-from recometer.files import EXTENSIONS, column_names, open_file, read_file
+from recometer.files import EXTENSIONS, column_names, in_memory, open_file, read_file
 from recometer.frames import Columns, choose_columns, common_names
 from recometer.interactions import Interactions
 from recometer.sources.base import Source
@@ -271,7 +271,7 @@ def _lists_like(file: Path, wanted: Mapping[str, object], test: Interactions) ->
 
     if wanted:
         found, fetch = open_file(file, wanted)
-        columns = {option: fetch(option) for option, name in found.items() if name}
+        columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}
     else:
         columns = trec.read_run(file).to_dict()
     columns["user"] = like(columns["user"], test.user_ids)

@@ -45,6 +45,9 @@ class Lists(Source):
     (``catalogue=``): rules that need the number of candidates do not apply then, and
     metrics of the whole ranking are refused.
 
+    Data are read when this is made, on all processors of the process; a Parquet file piece by
+    piece.
+
     Parameters
     ----------
     recommendations
