@@ -12,7 +12,7 @@ from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
 MODULES = ["recometer.catalogue", "recometer.evaluate", "recometer.item_groups"]
-MODULES += ["recometer.evaluation"]
+MODULES += ["recometer.evaluation", "recometer.metrics.conventions"]
 MODULES += [
     f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]
@@ -21,6 +21,7 @@ PAGES = [
     "docs/averages.md",
     "docs/candidates.md",
     "docs/catalogue.md",
+    "docs/conventions.md",
     "docs/lists.md",
 ]
 
