@@ -3,9 +3,7 @@
 import pathlib
 
 import numpy as np
-import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 import scipy.sparse
 
@@ -22,13 +20,12 @@ ITEMS = {
 }
 
 
-def lazy(data):
-    return pl.DataFrame(data).lazy()
+def test_a_dict_of_columns():
+    assert rm.Catalogue(ITEMS).titles.tolist() == ["Antz", "Big", "Heat"]
 
 
-@pytest.mark.parametrize("kind", [dict, pl.DataFrame, lazy, pd.DataFrame, pa.table])
-def test_frames_of_every_library(kind):
-    catalogue = rm.Catalogue(kind(ITEMS), features="embedding", propensity="chance")
+def test_frames_of_every_library(frame):
+    catalogue = rm.Catalogue(frame(ITEMS), features="embedding", propensity="chance")
     assert len(catalogue) == 3
     assert catalogue.item_ids.tolist() == ["a", "b", "c"]
     assert catalogue.titles.tolist() == ["Antz", "Big", "Heat"]

@@ -550,7 +550,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         (("--test", "far.csv", *MF), "mf: The source (Factors: 20 users x 30 items"),
         ((*BASIC, "--run", "no.csv"), "no: There is no file no.csv"),
         ((*BASIC, "--run", "users.npy"), "users.npy: users.npy has an extension that is not read"),
-        ((*BASIC, "--run", "als.parquet"), "als: roc_auc need the whole ranking"),
+        ((*BASIC, "--run", "als.parquet"), "als: roc_auc needs the whole ranking"),
         ((*BASIC, "--run", "als.parquet"), "pass --catalogue (the number of items"),
         ((*LISTS, "--run", "odd.csv", "--score", "pionts"), "--score pionts: no file has such"),
         ((*LISTS, "--run", "texts.csv"), "texts: The user ids of test are of type int"),

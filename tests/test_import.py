@@ -59,6 +59,7 @@ ORDER = (
     "evaluate_lists",
     "evaluate",
     "item_groups",
+    "explain",
     "stats",
     "split",
     "data",

@@ -22,6 +22,7 @@ from recometer.errors import (
 )
 from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation, load
+from recometer.explain import explain
 from recometer.interactions import Interactions
 from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
@@ -62,6 +63,7 @@ __all__ = [
     "__version__",
     "conventions",
     "evaluate",
+    "explain",
     "exposure",
     "load",
 ]

@@ -302,9 +302,11 @@ class _Table:
         if isinstance(data, Mapping):
             columns = {str(name): column for name, column in data.items()}
             return cls(list(columns), columns.__getitem__)
-        if frames.is_frame(data) and not _one_dimensional(data):
+        if frames.is_frame(data):
             names, fetch = frames.open_frame(data)
-            return cls(names, lambda name: fetch([name])[0])
+            # Together: a lazy frame that is executed twice may come in another order.
+            columns = dict(zip(names, fetch(names), strict=True))
+            return cls(names, columns.__getitem__)
         return None
 
     def ids(self, name: str) -> Any:
@@ -365,11 +367,6 @@ class _Table:
 
 def _no_column(name: str) -> NoReturn:
     raise ColumnError(f"There is no column {name!r}: the items were given without columns.")
-
-
-def _one_dimensional(data: Any) -> bool:
-    """Tell series and arrays from frames: Polars and Arrow export both as streams."""
-    return len(getattr(data, "shape", ())) == 1 or hasattr(data, "type")
 
 
 def _size(items: object) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from recometer import ids
 from recometer.errors import InputError, warn
 from recometer.interactions import Interactions
 from recometer.metrics.registry import Metric
+from recometer.metrics.undefined import Reason
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.base import Source
@@ -19,6 +20,7 @@ __all__ = [
     "check_baseline",
     "check_correction",
     "check_cutoffs",
+    "check_defined",
     "check_length",
     "check_lists",
     "check_users",
@@ -77,7 +79,8 @@ def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) ->
             else f"the list of user {name} ends after {depth:,} of {n:,} items. Hint: ask for "
             "metrics with a cut-off"
         )
-        raise InputError(f"{' and '.join(whole)} need the whole ranking, but {found}.")
+        need = "needs" if len(whole) == 1 else "need"
+        raise InputError(f"{' and '.join(whole)} {need} the whole ranking, but {found}.")
     longest = int(ranks.depth.max())
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
@@ -132,3 +135,21 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
             f"correction={protocol.correction!r} needs the ranks of all candidates, and the number "
             f"of items that they were drawn from. The source ({source.describe()}) does not tell."
         )
+
+
+def check_defined(
+    values: Mapping[str, npt.NDArray[np.float64]], reasons: Mapping[str, npt.NDArray[np.uint8]]
+) -> None:
+    """Warn of metrics that no user has a value for, and say why."""
+    sentences = {reason.value: reason.sentence for reason in Reason}
+    alike: dict[str, list[str]] = {}
+    for name, column in values.items():
+        # Of millions of users the first few say it nearly always.
+        if not np.isnan(column[:64]).all() or not np.isnan(column).all():
+            continue
+        codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
+        why = [sentences[code] for code in codes[np.argsort(-counts, kind="stable")].tolist()]
+        if why:
+            alike.setdefault("; or ".join(why), []).append(name)
+    for reason, names in alike.items():
+        warn(f"{', '.join(names)}: undefined for all {len(values[names[0]]):,} users: {reason}.")

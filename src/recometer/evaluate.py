@@ -22,7 +22,13 @@ from recometer.arguments import (
     with_order,
 )
 from recometer.catalogue import Catalogue
-from recometer.checks import check_correction, check_cutoffs, check_length, check_users
+from recometer.checks import (
+    check_correction,
+    check_cutoffs,
+    check_defined,
+    check_length,
+    check_users,
+)
 from recometer.errors import InputError
 from recometer.evaluate_lists import ListValues, find_lists, measure_lists
 from recometer.evaluation import Evaluation
@@ -51,6 +57,7 @@ from recometer.version import __version__
 
 __all__ = ["evaluate"]
 
+KEPT_BYTES = 2**28  # of inputs that a result holds on to
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
 
@@ -88,11 +95,11 @@ def evaluate(
         What must not be recommended again, likewise; None: nothing.
     candidates
         What may be recommended; None: the whole catalogue. A list of items (ids, or positions
-        where the source has no ids) is for all users; an `Interactions`, or what
-        `Interactions.of` takes, holds a set for each user (values do not matter); and
-        `SampledCandidates` draws one. A relevant item that is no candidate is a miss, and
-        counted. Where sets per user are a sample, the values are not those of the whole
-        catalogue, which the result says; see the rule `correction`.
+        where the source has no ids; also the only column of a data frame) is for all users; an
+        `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
+        matter); and `SampledCandidates` draws one. A relevant item that is no candidate is a
+        miss, and counted. Where sets per user are a sample, the values are not those of the
+        whole catalogue, which the result says; see the rule `correction`.
     exclude
         A list of items that must not be recommended to anybody.
     metrics
@@ -161,6 +168,7 @@ def evaluate(
     """
     begin = time.perf_counter()
     check_source(source, test)
+    repeatable = {"candidates": candidates, "exclude": exclude, "baseline": baseline}
     settled = protocol_of(protocol, rules, [*(evaluate.__kwdefaults__ or ())])
     requested = tuple(parse_under(metrics, settled))
     settled = with_order(source, settled)
@@ -168,6 +176,7 @@ def evaluate(
     other = baseline_of(baseline)
     seed = seed_of(seed)
     threads = resolve_threads(threads)
+    repeatable |= {"source": source, "test": test, "catalogue": known_items}
     test = test_of(source, test)
     train = None if train is None else Interactions.of(train)
     chosen = read_candidates(candidates)
@@ -246,6 +255,7 @@ def evaluate(
         activity, popularity = (None, None) if train is None else profiles(test, train)
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
+    check_defined(values, reasons)
     descriptions = {"source": source.describe(), "test": repr(test)}
     for name, given in (("train", train), ("candidates", chosen), ("exclude", never)):
         if given is not None:
@@ -287,6 +297,7 @@ def evaluate(
         over_users={} if of_list_metrics is None else of_list_metrics.over_users,
         lists=None if found is None else found.lists,
         list_data=None if of_list_metrics is None else of_list_metrics.data,
+        inputs_kept=_kept(repeatable, test, train),
     )
 
 
@@ -320,6 +331,23 @@ def _numbered(catalogue: Catalogue | None) -> int | npt.NDArray[Any] | None:
     if catalogue is None:
         return None
     return catalogue.n_items if catalogue.item_ids is None else catalogue.item_ids
+
+
+def _kept(
+    given: dict[str, Any], test: Interactions, train: Interactions | None
+) -> dict[str, Any] | None:
+    """Return what repeats the evaluation, unless that would hold on to much memory."""
+    sources = [one for one in (given["source"], given["baseline"]) if isinstance(one, Source)]
+    held = [one.held_bytes() for one in sources]
+    held += [_n_bytes(array) for data in (test, train) for array in _arrays(data).values()]
+    if None in held or sum(filter(None, held)) > KEPT_BYTES:
+        return None
+    # A source that brings the truth brings it again.
+    return {**given, "test": None if given["test"] is None else test, "train": train}
+
+
+def _n_bytes(array: Any) -> int:
+    return 0 if array is None else int(array.nbytes)
 
 
 def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:

@@ -41,6 +41,8 @@ Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
 KIND = "evaluation"  # what a saved file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
+# Of the users, for metrics with one value for all: fewer where many places are listed.
+RESAMPLES, PLACES_RESAMPLED = (50, 200), 4 * 10**8
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 
@@ -151,6 +153,9 @@ class Evaluation:
     lists : TopLists or None
         The first places of each user's ranking, where a metric of lists was asked for. They are
         not saved.
+    inputs_kept : mapping or None
+        What `evaluate` was given, so that `recometer.explain` can repeat it. Not saved; None
+        where it takes more than 256 MB, and of a function of scores.
     """
 
     values: Mapping[str, Float64]
@@ -176,6 +181,7 @@ class Evaluation:
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
     # What the intervals of `over_users` are computed from; None: they are known already.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
+    inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     _intervals: dict[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
@@ -232,7 +238,10 @@ class Evaluation:
                     f"{name!r} is one value for all users, {self.over_users[name]:.4f}. Hint: "
                     f"result.mean()[{name!r}] has it."
                 )
-        return np.column_stack([self.values[name] for name in names])
+        columns = [self.values[name] for name in names]
+        # Written otherwise, such as rbp(p=0.8) for rbp, it is one metric; @1..1 is several.
+        one = len(columns) == 1 and ".." not in str(metric)
+        return columns[0] if one else np.column_stack(columns)
 
     def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined.
@@ -501,6 +510,14 @@ class Evaluation:
             return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
         return _mean(self._entering(name), weight)
 
+    def known_metric(self, metric: str | Metric) -> Metric:
+        """Return one of the metrics that were asked for, by its name."""
+        return self._by_name[self._known(metric)]
+
+    def counted_values(self, metric: str | Metric) -> Float64:
+        """Return the values of the users who count in a metric's mean, NaN for the others."""
+        return self._entering(self._known(metric))
+
     def _entering(self, name: str) -> Float64:
         """Return the values of the users who count in the mean of a metric; NaN for the others."""
         return entering(self.values[name], self.reasons[name], self._rules(name))
@@ -530,6 +547,7 @@ class Evaluation:
             self.n_users,
             self.protocol.confidence,
             self.seed,
+            int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES)),
         )
         self._intervals.update(found)
 

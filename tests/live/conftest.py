@@ -34,3 +34,28 @@ def implicit():
 @pytest.fixture(scope="session")
 def surprise():
     return load("surprise")
+
+
+@pytest.fixture(scope="session")
+def lightfm():
+    return load("lightfm")
+
+
+@pytest.fixture(scope="session")
+def torchmetrics(torch):
+    return load("torchmetrics.functional.retrieval")
+
+
+@pytest.fixture(scope="session")
+def link_prediction(geometric):
+    return load("torch_geometric.metrics")
+
+
+@pytest.fixture(scope="session")
+def ranx():
+    return load("ranx")
+
+
+@pytest.fixture(scope="session")
+def pytrec_eval():
+    return load("pytrec_eval")

@@ -252,7 +252,11 @@ def evaluate(
         inputs = Inputs(stdin, columns, note)
         inputs.check_columns([*data, *files])
         test_data = inputs.interactions("test", test, value=True)
-        train_data = None if train is None else inputs.interactions("train", train, value=False)
+        train_data = (
+            None
+            if train is None
+            else inputs.interactions("train", train, value=False, test=test_data)
+        )
         items = inputs.catalogue(catalogue, test_data)
         other = _baseline(baseline, named)
         compared = None if other is None else inputs.source(other, test_data, depth)

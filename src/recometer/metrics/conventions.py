@@ -75,6 +75,11 @@ class Entry:
         text = text.replace(re.escape(CUTOFF), r"(?P<k>\d[\d.,]*)")
         return re.compile(text.replace(re.escape(NUMBER), r"(?P<x>[-+.\deE]+)"))
 
+    @property
+    def some_number(self) -> str:
+        """A number that the name may have, to look at the metric without one."""
+        return "5" if f"0.{NUMBER}" in self.metric else "0.5"
+
     def ours(self, cutoff: int | None, number: str | None, defects: bool) -> Metric:
         """Return our metric, with the rules that the name changes; it has no label yet."""
         faulty = defects and bool(self.defect)
@@ -206,7 +211,8 @@ class Convention:
         for plain in parse([text]):
             metric = plain
             if name in entry_of:
-                default = entry_of[name].ours(plain.cutoff or 1, "0.5", False)
+                entry = entry_of[name]
+                default = entry.ours(plain.cutoff or 1, entry.some_number, False)
                 own = dict(default.parameters) | dict(pairs)
                 metric = dataclasses.replace(
                     default, cutoff=plain.cutoff, parameters=tuple(own.items())

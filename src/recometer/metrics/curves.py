@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics import binary
-from recometer.metrics._facts import listed_relevant, relevant_candidates, whole_sum
+from recometer.metrics._facts import relevant_candidates, whole_sum
 from recometer.metrics._hits import expand, hits_squared
 from recometer.metrics._sums import columns, hits_within, ratio
 from recometer.metrics.parameters import Parameter
@@ -83,15 +83,13 @@ def roc_auc(
     """
     if domain == "list":
         return columns(functools.partial(_auc_of_list, one_kind=one_kind), groups, cutoffs)
-    ranked = listed_relevant(groups)
     every = groups.n_candidates
     if negatives == "all":
         every = every + groups.ranks.n_excluded
-    others = every - ranked
+    others = every - relevant_candidates(groups)
     if domain == "extended":
-        return columns(
-            functools.partial(_auc_of_known, every=every, others=others), groups, cutoffs
-        )
+        known = functools.partial(_auc_of_known, every=every, others=others)
+        return columns(known, groups, cutoffs)
     above = groups.start - groups.hits_before  # non-relevant items before the group
     tied = groups.size - groups.relevant
     right = whole_sum(groups, groups.relevant * (2 * (others[groups.user] - above) - tied))

@@ -15,7 +15,14 @@ import numpy.typing as npt
 from recometer import _kernel, ids, ragged, trec
 from recometer.errors import FileError, InputError, InputTypeError
 from recometer.files import open_file
-from recometer.frames import choose_columns, is_frame, numbers, open_frame
+from recometer.frames import (
+    choose_columns,
+    is_column,
+    is_frame,
+    numbers,
+    open_frame,
+    refuse_columns,
+)
 from recometer.ranks import Ranks
 
 __all__ = ["ListTable", "read_lists"]
@@ -140,6 +147,7 @@ def read_lists(
         _refuse(given_ids, "a file, which has ids")
         return _from_path(data, columns)
     if isinstance(data, Mapping):
+        refuse_columns(data)
         _refuse({**columns, **given_ids}, "a dict, which has ids")
         return _from_dict(data)
     torch = sys.modules.get("torch")
@@ -156,6 +164,12 @@ def read_lists(
         wanted = [option for option, name in found.items() if name is not None]
         series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
         return _from_columns(found, series.pop)
+    if is_column(data):
+        raise InputTypeError(
+            f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
+            "of lists whose index holds the users is read as series.to_dict(); otherwise pass "
+            "a data frame with a column of users and one of items."
+        )
     raise InputTypeError(
         f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
     )

@@ -50,7 +50,7 @@ class Pairs(Source):
     Parameters
     ----------
     frame
-        A data frame (Polars, pandas, Arrow, ...) with a row per pair, in any order; or
+        A data frame (Polars, pandas, Arrow, DuckDB, ...) with a row per pair, in any order; or
         Surprise's list of predictions as it is.
     user, item, score
         Columns; by default those with common names. ``item=False``, or no such column: every

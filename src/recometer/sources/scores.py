@@ -195,6 +195,10 @@ class Scores(Source):
             "item_ids": self._index.item_ids,
         }
 
+    def held_bytes(self) -> int | None:
+        """Return the memory that a matrix takes; None for a function."""
+        return None if self._matrix is None else super().held_bytes()
+
     def batch(self, rows: Int64) -> Any:
         """Return the scores of some user rows, checked, as they are counted.
 

@@ -176,10 +176,11 @@ def resampled(
     n_users: int,
     confidence: float = 0.95,
     seed: int = 0,
+    n_resamples: int = N_FOR_DEVIATION,
 ) -> dict[str, Interval]:
     """Return intervals of numbers that are no means: what they are over resampled users.
 
-    value ± z((1 + confidence) / 2) · s, with s the standard deviation of the number over 200
+    value ± z((1 + confidence) / 2) · s, with s the standard deviation of the number over
     resamples of the users. (Not the resamples' quantiles: a resample has fewer different
     users, and so fewer different items in their lists.) Efron & Tibshirani, "An Introduction
     to the Bootstrap", 1993, chapters 6 and 12.
@@ -195,6 +196,8 @@ def resampled(
         Coverage, in (0, 1).
     seed
         Of the resamples.
+    n_resamples
+        Number of resamples, at least 2.
 
     Returns
     -------
@@ -207,7 +210,7 @@ def resampled(
 
     generator = np.random.Generator(np.random.PCG64(seed))
     found = []
-    for _ in range(N_FOR_DEVIATION):
+    for _ in range(n_resamples):
         drawn = generator.integers(n_users, size=n_users)
         numbers = statistic(np.bincount(drawn, minlength=n_users))
         found.append([numbers[name] for name in values])
