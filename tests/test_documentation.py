@@ -12,7 +12,7 @@ from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
 MODULES = ["recometer.catalogue", "recometer.evaluate", "recometer.evaluation"]
-MODULES += ["recometer.explain", "recometer.item_groups"]
+MODULES += ["recometer.explain", "recometer.item_groups", "recometer.metrics.conventions"]
 MODULES += [
     f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]

@@ -103,9 +103,12 @@ def evaluate(
     exclude
         A list of items that must not be recommended to anybody.
     metrics
-        Names with cut-offs, for instance ``"ndcg@10 recall@5,10,50 ap@1..10 roc_auc"``.
+        Names with cut-offs, for instance ``"ndcg@10 recall@5,10,50 ap@1..10 roc_auc"``. Under a
+        convention also as its library writes them: ``"LinkPredMAP@10"``.
     protocol
-        The rules that the numbers depend on; ``other.protocol`` repeats an evaluation.
+        The rules that the numbers depend on; ``other.protocol`` repeats an evaluation. The name
+        of a convention, such as ``"trec_eval"``, takes another library's rules and its names of
+        metrics, see `recometer.conventions`.
     catalogue
         What is known of the items: a `Catalogue`, or what makes one: their number, their ids, a
         data frame, a file. Metrics of lists read their categories, features and propensities.
