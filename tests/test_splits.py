@@ -38,6 +38,7 @@ from recometer.split import (
     ValuesFrom,
     Windows,
     folds,
+    memory,
     split,
 )
 from recometer.split.sizes import holdout_sizes
@@ -698,3 +699,37 @@ def test_a_warning_when_fewer_can_be_tested_than_asked_for():
     with pytest.warns(DataWarning, match=r"UsersNumber\(number=99\): only 18 users can be tested"):
         result = split(interactions(), Last(1), who=UsersNumber(99))
     assert len(result.users) == 18
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "expected"), [("max", "5", 2048_000), ("1000", "400", 600), ("10", "99", 0)]
+)
+def test_free_memory_is_what_the_system_and_control_groups_leave(limit, used, expected, tmp_path):
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable:    2000 kB\n")
+    (tmp_path / "cgroup").write_text("1:cpu:/x\n0::/a/b\n")
+    folder = tmp_path / "root" / "a"
+    folder.mkdir(parents=True)
+    (folder / "memory.max").write_text(limit + "\n")
+    (folder / "memory.current").write_text(used + "\n")
+    paths = (tmp_path / "meminfo", tmp_path / "cgroup", tmp_path / "root")
+    assert memory.available(*paths) == expected
+    assert memory.available(tmp_path / "none", *paths[1:]) is None
+
+
+def test_what_does_not_fit_in_memory_is_an_error_before(monkeypatch, tmp_path):
+    data = interactions()
+    data.write_parquet(tmp_path / "data.parquet")
+    monkeypatch.setattr(memory, "available", lambda: 15_000)
+    for whole in (data, data.to_pandas(), data.to_arrow(), rm.Interactions.of(settled(data))):
+        enough = isinstance(whole, rm.Interactions) and len(whole) * 64 <= 15_000
+        if not enough:
+            message = r"needs about 0.0 GB, and 0.0 GB are free. Hint: split a Parquet file"
+            with pytest.raises(InputError, match=message):
+                split(whole, Last(1))
+    assert len(split(tmp_path / "data.parquet", Last(1)).users)
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    with pytest.raises(InputError, match=r"Splitting 240 interactions .* more memory"):
+        split(tmp_path / "data.parquet", Last(1))

@@ -41,6 +41,11 @@ class Container:
     table: Table
     columns: Columns | None = None
 
+    @property
+    def bytes_of_parts(self) -> int:
+        """How much memory the parts will take together."""
+        raise NotImplementedError
+
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
         """Return the rows of a part, in their order; `values` replace theirs (or are None)."""
         raise NotImplementedError
@@ -87,6 +92,11 @@ class _Interactions(Container):
             None if data.times is None else _given(data.times),
             None if data.values is None else _given(data.values),
         )
+
+    @property
+    def bytes_of_parts(self) -> int:
+        columns = (self.data.items, self.data.values, self.data.times)
+        return sum(column.nbytes for column in columns if column is not None)
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Interactions:
         kept = parts == number
@@ -151,6 +161,16 @@ class _Frame(Container):
             dates = kind in (pl.Date, pl.Datetime) or getattr(kind, "kind", "") == "M"
         self.table = _table(lambda name: fetch([name])[0], self.columns, len(data), dates)
 
+    @property
+    def bytes_of_parts(self) -> int:
+        import polars as pl
+
+        if isinstance(self.data, pl.DataFrame):
+            return int(self.data.estimated_size())
+        if hasattr(self.data, "memory_usage"):
+            return int(self.data.memory_usage(index=True).sum())
+        return int(self.data.nbytes)
+
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
         import polars as pl
 
@@ -200,6 +220,10 @@ class _Parquet(Container):
         time = self.columns.time
         dates = time is not None and scan.collect_schema()[time] in (pl.Date, pl.Datetime)
         self.table = _table(lambda name: fetch(by_name[name]), self.columns, n, dates)
+
+    @property
+    def bytes_of_parts(self) -> int:
+        return 0
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> pl.LazyFrame:
         import polars as pl
