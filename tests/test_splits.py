@@ -362,7 +362,8 @@ def test_everything_after_a_time():
 def test_times_that_are_dates():
     days = [datetime.datetime(2024, 5, day) for day in (1, 2, 3, 4)]
     data = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": days})
-    for frame in (data, data.to_pandas(), data.to_arrow(), data.cast({"time": pl.Date})):
+    objects = data.to_pandas().astype({"time": object})
+    for frame in (data, data.to_pandas(), objects, data.to_arrow(), data.cast({"time": pl.Date})):
         for time in ("2024-05-03", days[2], days[2].date()):
             assert len(split(frame, After(time)).test) == 2
     berlin = datetime.timezone(datetime.timedelta(hours=2))
@@ -567,6 +568,18 @@ def test_saved_splits_come_back(kind, untested, tmp_path):
             assert first.equals(second)
 
 
+def test_the_train_of_a_split_is_split_again_in_its_place(tmp_path):
+    data = interactions()
+    split(data, Last(1)).save(tmp_path)
+    made = split(tmp_path / "train.parquet", Last(2))
+    expected = made.test.collect()
+    made.save(tmp_path)
+    assert rm.Split.load(tmp_path).test.collect().equals(expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("split.json", "test.parquet", "train.parquet", "users.parquet")
+    ]
+
+
 def test_folders_that_hold_no_split(tmp_path):
     with pytest.raises(rm.FileError, match=r"There is no split in .* Hint: .*save"):
         rm.Split.load(tmp_path)
@@ -663,6 +676,12 @@ def test_users_that_no_fold_defines_have_a_reason():
         (lambda d: folds(d, Last(1)), InputTypeError, "One of what and who makes the folds"),
         (lambda d: folds(d, KFold(2), who=UserFolds(2)), InputTypeError, "One of what and who"),
         (lambda d: list(folds(d, Windows([5, 3]))), InputError, "Windows must ascend"),
+        (
+            lambda d: list(folds(d, Windows([9], length=datetime.timedelta(days=1)))),
+            InputError,
+            "is a span of dates, but the times",
+        ),
+        (lambda d: split(d.clear(), Last(1)), NoTestUsersError, "of 0 interactions"),
         (lambda d: split(d, Last), InputTypeError, "Hint: for instance call it"),
         (lambda d: split(d, "last"), InputTypeError, r"what='last' .* rm.split.Last\(1\)"),
         (lambda d: split(d, Last(1), who=Last(1)), InputTypeError, r"who=Last\(number=1\)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import os
 import pathlib
 import sys
@@ -134,6 +135,17 @@ def _table(fetch: Any, columns: Columns, n: int, dates: bool) -> Table:
     )
 
 
+def _is_date(column: Any) -> bool:
+    """Tell whether a column, as `open_frame` fetches it, holds dates."""
+    import polars as pl
+
+    if isinstance(column, pl.Series):
+        return column.dtype in (pl.Date, pl.Datetime)
+    if column.dtype == object:
+        return any(isinstance(entry, datetime.date) for entry in column[:1])
+    return bool(column.dtype.kind == "M")
+
+
 class _Frame(Container):
     """A data frame: of Polars, pandas or pyarrow; others become those of Polars."""
 
@@ -153,12 +165,7 @@ class _Frame(Container):
         available, fetch = open_frame(data)
         self.columns = find_columns(available, **options)
         time = self.columns.time
-        dates = False
-        if time is not None:
-            kind = (
-                fetch([time])[0].dtype if not isinstance(data, pl.DataFrame) else data[time].dtype
-            )
-            dates = kind in (pl.Date, pl.Datetime) or getattr(kind, "kind", "") == "M"
+        dates = time is not None and _is_date(fetch([time])[0])
         self.table = _table(lambda name: fetch([name])[0], self.columns, len(data), dates)
 
     @property

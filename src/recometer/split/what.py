@@ -250,6 +250,11 @@ class Windows(Folding):
         ends: list[Any] = [*begins[1:], None if self.until is None else moment(table, self.until)]
         length = self.length
         if isinstance(length, datetime.timedelta):
+            if not table.dates:
+                raise InputError(
+                    f"length={length} is a span of dates, but the times of the data are numbers. "
+                    "Hint: give a number in their unit."
+                )
             length = length // datetime.timedelta(microseconds=1)
         for begin, end in zip(begins, ends, strict=True):
             since = None if length is None else begin - length
