@@ -8,6 +8,7 @@ reads who interacted with what; `recometer.baselines` are simple models to compa
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from recometer.catalogue import Catalogue
 from recometer.errors import (
     ColumnError,
     DataWarning,
@@ -21,21 +22,26 @@ from recometer.errors import (
 )
 from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation, load
+from recometer.explain import explain
 from recometer.interactions import Interactions
+from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.version import __version__
 
 if TYPE_CHECKING:
+    from recometer.item_groups import exposure
     from recometer.sources.lists import Lists
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
     from recometer.split.result import Folds, Split
 
 __all__ = [
+    "Catalogue",
     "ColumnError",
+    "Convention",
     "DataWarning",
     "Evaluation",
     "Factors",
@@ -54,10 +60,14 @@ __all__ = [
     "SampledCandidates",
     "Scores",
     "Split",
+    "TopLists",
     "UnknownNameError",
     "UserFlag",
     "__version__",
+    "conventions",
     "evaluate",
+    "explain",
+    "exposure",
     "load",
 ]
 
@@ -78,6 +88,8 @@ def __getattr__(name: str) -> Any:
     if name in LAZY:
         module = importlib.import_module(f"recometer.{LAZY[name]}")
         return getattr(module, name)
+    if name == "exposure":
+        return importlib.import_module("recometer.item_groups").exposure
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 
 

@@ -10,22 +10,45 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.hashing import mix
+from recometer.draws import drawn_places, find_runs, number_runs
+from recometer.errors import InternalError
 from recometer.ranks import Ranks
 
-__all__ = ["WHOLE", "Groups", "Property", "resolve", "sum_by_user", "two_to", "worth_of"]
+__all__ = [
+    "WHOLE",
+    "Groups",
+    "Property",
+    "TieRule",
+    "resolve",
+    "sum_by_user",
+    "two_to",
+    "worth_of",
+]
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Float64 = npt.NDArray[np.float64]
-TieRule = Literal["expected", "optimistic", "pessimistic", "random", "item", "item_desc", "input"]
-Property = Literal["relevance", "gain", "exponential", "shifted", "relevant_gain", "judgement"]
+TieRule = Literal[
+    "expected",
+    "optimistic",
+    "pessimistic",
+    "random",
+    "item",
+    "item_desc",
+    "item_desc_within",
+    "input",
+    "shared",
+]
+Property = Literal[
+    "relevance", "gain", "exponential", "shifted", "relevant_gain", "judgement",
+    "inverse_popularity", "inverse_propensity",
+]  # fmt: skip
 
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
@@ -60,8 +83,8 @@ class Groups:
         The same; unknown (-1) only for metrics that do not read it.
     ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
         The positive gains of each user's judged items, ranked or not, best first.
-    listed_ideal : callable
-        Returns the same two for ranked items only.
+    listed_ideal, signed_ideal : callable
+        Return the same two for ranked items only; with the gains that are not positive.
     ranks : Ranks
         What is known of each user: the depth of the ranking, for instance.
     cache : dict
@@ -82,6 +105,7 @@ class Groups:
     ideal_indptr: Int64
     ideal_gain: Float64
     listed_ideal: Callable[[], tuple[Int64, Float64]]
+    signed_ideal: Callable[[], tuple[Int64, Float64]]
     ranks: Ranks
     cache: dict[Hashable, Any] = dataclasses.field(default_factory=dict, repr=False)
 
@@ -110,29 +134,85 @@ class Groups:
         places : int64 [n_rows]
             How many places of each are within the cut-off, at least 1.
         """
-        if not isinstance(cutoff, int):
-            return self._within(cutoff[self.user])
-        if cutoff == WHOLE:
+        if isinstance(cutoff, int) and cutoff == WHOLE:
             return slice(None), self.size
-        found: tuple[Int64, Int64]
-        found = self.cache[cutoff] if cutoff in self.cache else self._within(cutoff)
-        self.cache[cutoff] = found
-        return found
-
-    def _within(self, limit: int | Int64) -> tuple[Int64, Int64]:
-        room = limit - self.start
+        room = (cutoff if isinstance(cutoff, int) else cutoff[self.user]) - self.start
         rows = np.flatnonzero(room > 0)
         return rows, np.minimum(self.size[rows], room[rows])
 
     def parted(self, cutoff: int) -> Int64:
         """Find the groups of which only some places are within the cut-off, in user order."""
-        if cutoff == WHOLE:
-            return np.empty(0, np.int64)
-        return np.flatnonzero((self.start < cutoff) & (self.start + self.size > cutoff))
+        return np.flatnonzero((self.start < cutoff) & (self.size > cutoff - self.start))
+
+    def reach(self, cutoffs: Int64) -> Reach:
+        """Find the groups within several cut-offs: int64 [n_cutoffs]."""
+        key = ("reach", cutoffs.tobytes())
+        if key not in self.cache:
+            self.cache[key] = _reach(self, cutoffs)
+        found: Reach = self.cache[key]
+        return found
 
     def total(self, rows: Int64 | slice, values: Float64) -> Float64:
         """Add values of some groups up, user by user, in rank order: float64 [n_users]."""
         return sum_by_user(self.user[rows], values, self.n_users)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reach:
+    """The groups within several cut-offs.
+
+    Attributes
+    ----------
+    rows
+        Those that begin within the deepest.
+    parted, places : int64 [n_parted]
+        Those of which only some places are within a cut-off, cut-off by cut-off, and how many.
+    cutoffs
+        For each: which of `rows` are within, and their users; which of these are parted, and
+        where they stand in `parted`.
+    """
+
+    rows: Int64 | slice
+    parted: Int64
+    places: Int64
+    cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
+
+
+def _reach(groups: Groups, cutoffs: Int64) -> Reach:
+    start, size, user = groups.start, groups.size, groups.user
+    rows: Int64 | slice = slice(None)  # mostly not all, and then few: nothing else is looked at
+    deepest = start < cutoffs.max(initial=0)
+    if not deepest.all():
+        rows = np.flatnonzero(deepest)
+        start, size, user = start[rows], size[rows], user[rows]
+    inside: Int64 | slice = slice(None)
+    within: dict[int, tuple[Int64 | slice, Int64, Int64]] = {}
+    parted: dict[int, tuple[Int64, Int64]] = {}
+    for cutoff in sorted(set(cutoffs.tolist()), reverse=True):
+        # Ever fewer groups, found among those within the cut-off before.
+        fewer = start < cutoff
+        if not fewer.all():
+            kept = np.flatnonzero(fewer)
+            inside = _chosen(inside, kept)
+            start, size, user = start[kept], size[kept], user[kept]
+        room = cutoff - start
+        at = np.empty(0, np.int64) if groups.single else np.flatnonzero(size > room)
+        within[cutoff] = inside, user, at
+        parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
+    asked = cutoffs.tolist()
+    ends = np.cumsum([len(parted[cutoff][0]) for cutoff in asked]).tolist()
+    found = zip(asked, [0, *ends], ends, strict=False)
+    return Reach(
+        rows,
+        np.concatenate([np.empty(0, np.int64), *(parted[cutoff][0] for cutoff in asked)]),
+        np.concatenate([np.empty(0, np.int64), *(parted[cutoff][1] for cutoff in asked)]),
+        [(*within[cutoff], slice(begin, end)) for cutoff, begin, end in found],
+    )
+
+
+def _chosen(rows: Int64 | slice, which: Int64) -> Int64:
+    """Return which of some rows are chosen; a slice stands for all."""
+    return which if isinstance(rows, slice) else rows[which]
 
 
 def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
@@ -148,6 +228,7 @@ def resolve(
     seed: int = 0,
     user_keys: UInt64 | None = None,
     relevant_from: float | None = None,
+    within: int | None = None,
 ) -> Groups:
     """Apply a tie rule.
 
@@ -171,6 +252,8 @@ def resolve(
         evaluated; the users' positions by default.
     relevant_from
         As in `Protocol`.
+    within
+        The cut-off of the rule ``"item_desc_within"``; None: the whole ranking.
     """
     user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
     has, every_worth = worth_of(ranks, by, relevant_from)
@@ -185,27 +268,39 @@ def resolve(
         ideal_indptr = _offsets(ranks.n_relevant)
         ideal_gain = np.ones(int(ideal_indptr[-1]))
     else:
-        ideal_indptr, ideal_gain = _best_first(every_worth, user, ranks.n_users)
+        once = every_worth if ranks.repeated is None else np.where(ranks.repeated, 0, every_worth)
+        ideal_indptr, ideal_gain = _best_first(once, user, ranks.n_users)
 
     def listed_ideal() -> tuple[Int64, Float64]:
         if by != "relevance" and ranked.all():
             return ideal_indptr, ideal_gain
-        return _best_first(np.where(ranked, every_worth, 0), user, ranks.n_users)
+        seen = ranked if ranks.repeated is None else ranked & ~ranks.repeated
+        return _best_first(np.where(seen, every_worth, 0), user, ranks.n_users)
+
+    def signed_ideal() -> tuple[Int64, Float64]:
+        judged = slice(None) if ranks.repeated is None else ~ranks.repeated
+        order = np.lexsort((-every_worth[judged], user[judged]))
+        counted = np.bincount(user[judged], minlength=ranks.n_users)
+        return _offsets(counted), every_worth[judged][order]
 
     members = worth
     if not tied.any():
         start, size = above, count
     elif ties == "expected":
-        first, count = _runs(user_of_row, above)
+        first, count = find_runs(user_of_row, above)
         user_of_row, start, size = user_of_row[first], above[first], tied[first] + 1
         worth = _sums_of_runs(worth, first, count) / size
     else:
         if ties == "random":
-            place = _drawn_places(ranks, user, seed, user_keys)[rows]
+            place = drawn_places(ranks, user, seed, user_keys)[rows]
         elif ties == "item" or ties == "input":  # two tests: mypy narrows no tuple
             place = above + ranks.before[rows]
         elif ties == "item_desc":
             place = above + tied - ranks.before[rows]
+        elif ties == "shared":
+            place = above + tied // 2
+        elif ties == "item_desc_within":
+            place = _falling_within(above, tied, ranks.before[rows], within)
         else:
             place = _extreme_places(user_of_row, above, tied + 1, worth, ties)
         order = np.lexsort((place, user_of_row))
@@ -229,6 +324,7 @@ def resolve(
         ideal_indptr=ideal_indptr,
         ideal_gain=ideal_gain,
         listed_ideal=listed_ideal,
+        signed_ideal=signed_ideal,
         ranks=ranks,
     )
 
@@ -246,7 +342,8 @@ def worth_of(
         ``"exponential"``: 2^gain - 1. ``"shifted"``: 2^(gain - relevant_from + 1) - 1 for a
         relevant item (`relevant_from` 1 where none is given). ``"relevant_gain"``: the value
         in test, if it is positive and the item relevant. ``"judgement"``: 1 for a relevant
-        item, -1 for one that was judged and is not relevant.
+        item, -1 for one that was judged and is not relevant. ``"inverse_popularity"``,
+        ``"inverse_propensity"``: 1 / what `Ranks` has of it, for a relevant item.
     relevant_from
         As in `Protocol`.
 
@@ -265,6 +362,11 @@ def worth_of(
     if by == "relevant_gain":
         has = relevant & ~(gain <= 0)
         return has, np.where(has, gain, 0.0)
+    if by in ("inverse_popularity", "inverse_propensity"):
+        chance = ranks.popularity if by == "inverse_popularity" else ranks.propensity
+        if chance is None:
+            raise InternalError(f"A metric of the {by} was asked for without it.")
+        return relevant, np.divide(1, chance, out=np.zeros(len(chance)), where=relevant)
     if by == "exponential":
         worth = two_to(gain) - 1
     else:
@@ -285,27 +387,10 @@ def two_to(power: Float64) -> Float64:
     return np.where(large, np.inf, np.fromiter(values, np.float64, len(power)))
 
 
-def _runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:
-    """Find runs of rows with equal user and equal `above`: the members of a tie group.
-
-    Returns the first row and the number of rows of each.
-    """
-    new = np.ones(len(user), bool)
-    new[1:] = (user[1:] != user[:-1]) | (above[1:] != above[:-1])
-    first = np.flatnonzero(new)
-    return first, np.diff(first, append=len(user))
-
-
-def _members(count: Int64) -> tuple[Int64, Int64]:
-    """Return, for rows of runs with so many rows each, the run and the number in the run."""
-    run = np.repeat(np.arange(len(count)), count)
-    return run, np.arange(len(run)) - _offsets(count)[run]
-
-
 def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:
     sums = values[first]
     several = np.flatnonzero(count > 1)  # mostly few
-    run, index = _members(count[several])
+    run, index = number_runs(count[several])
     members = values[first[several][run] + index]
     sums[several] = sum_by_user(run, members, len(several))
     return sums
@@ -331,6 +416,12 @@ def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float6
     return indptr, best
 
 
+def _falling_within(above: Int64, tied: Int64, before: Int64, within: int | None) -> Int64:
+    """Return the places where the lower ids lie within the cut-off, and there in falling order."""
+    inside = tied + 1 if within is None else np.clip(within - above, 0, tied + 1)
+    return above + np.where(before < inside, inside - 1 - before, before)
+
+
 def _extreme_places(
     user: Int64,
     above: Int64,
@@ -339,69 +430,12 @@ def _extreme_places(
     ties: Literal["optimistic", "pessimistic"],
 ) -> Int64:
     """Return the places under the best or the worst order of every tie group."""
-    _, count = _runs(user, above)
-    run, index = _members(count)
+    _, count = find_runs(user, above)
+    run, index = number_runs(count)
     rising = -worth if ties == "optimistic" else worth
     order = np.lexsort((rising, run))
     # Items without worth stay between those that come first and those that come last.
     skipped = np.where(rising[order] < 0, 0, size[order] - count[run])
     place = np.empty_like(above)
     place[order] = above[order] + index + skipped
-    return place
-
-
-def _drawn_places(ranks: Ranks, user: Int64, seed: int, user_keys: UInt64 | None) -> Int64:
-    """Return a place for every judged item, tied ones in one random order per user.
-
-    A draw is a hash of the seed, the user's key, the group's `above` and the item's number
-    among the judged items of the group.
-    """
-    place = ranks.above.copy()
-    rows = np.flatnonzero((ranks.tied > 0) & (ranks.above >= 0))
-    first, count = _runs(user[rows], ranks.above[rows])
-    run, index = _members(count)
-    leader = rows[first]
-    size = ranks.tied[leader] + 1
-    if user_keys is None:
-        user_keys = np.arange(ranks.n_users, dtype=np.uint64)
-    key = mix(np.array([seed % 2**64], np.uint64))
-    key = mix(key ^ user_keys[user[leader]])
-    key = mix(key ^ ranks.above[leader].astype(np.uint64))
-
-    crowded = 2 * count > size
-    in_crowded = crowded[run]
-    sparse = ~in_crowded
-    place[rows[in_crowded]] += _shuffled(key[crowded], size[crowded], count[crowded])
-    place[rows[sparse]] += _distinct(run[sparse], index[sparse], key, size)
-    return place
-
-
-def _shuffled(key: UInt64, size: Int64, count: Int64) -> Int64:
-    """Shuffle all `size` places of every group; return those of its first `count` members."""
-    group, index = _members(size)
-    order = np.lexsort((mix(key[group] ^ index.astype(np.uint64)), group))
-    place = np.empty_like(index)
-    place[order] = index
-    return place[index < count[group]]
-
-
-def _distinct(group: Int64, index: Int64, key: UInt64, size: Int64) -> Int64:
-    """Draw distinct places by drawing again whatever was drawn twice.
-
-    At most half of a group's places are given away, so each round settles at least about
-    half of the items. All places being treated alike, every outcome is equally likely.
-    """
-    place = np.zeros_like(index)
-    pending = np.arange(len(index))
-    attempt = 0
-    while len(pending):
-        counter = index[pending].astype(np.uint64) + np.uint64(attempt << 40)
-        draw = mix(key[group[pending]] ^ counter) % size[group[pending]].astype(np.uint64)
-        place[pending] = draw.astype(np.int64)
-        late = np.zeros(len(index), bool)
-        late[pending] = True
-        order = np.lexsort((late, place, group))
-        same = (np.diff(group[order]) == 0) & (np.diff(place[order]) == 0)
-        pending = np.sort(order[1:][same])
-        attempt += 1
     return place

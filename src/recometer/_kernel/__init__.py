@@ -28,6 +28,8 @@ __all__ = [
     "rank_lists",
     "rank_scores",
     "score_items",
+    "top_factors",
+    "top_scores",
     "trim_core",
 ]
 
@@ -42,6 +44,8 @@ place_rows = _native.place_rows
 hold_below = _native.hold_below
 count_codes = _native.count_codes
 trim_core = _native.trim_core
+top_factors = _native.top_factors
+top_scores = _native.top_scores
 
 
 def instruction_sets() -> list[str]:

@@ -8,9 +8,11 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperGroup
 
+from recometer.cli.conventions import conventions
 from recometer.cli.demo import demo
 from recometer.cli.evaluate import evaluate
 from recometer.cli.metrics import metrics
+from recometer.cli.why import why
 from recometer.errors import DataWarning, RecometerError
 from recometer.version import __version__
 
@@ -44,6 +46,8 @@ app = typer.Typer(
 )
 app.command()(evaluate)
 app.command()(metrics)
+app.command()(conventions)
+app.command()(why)
 app.command()(demo)
 
 

@@ -13,7 +13,15 @@ import numpy.typing as npt
 from recometer.metrics import _first_hit
 from recometer.metrics._facts import all_gains, ideal_members, listed_relevant
 from recometer.metrics._hits import expand
-from recometer.metrics._sums import columns, gains_within, harmonic, hits_within, ratio, shared
+from recometer.metrics._sums import (
+    columns,
+    gains_within,
+    harmonic,
+    hits_within,
+    ratio,
+    shared,
+    totals,
+)
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
 from recometer.ties import WHOLE, Groups, sum_by_user
@@ -63,10 +71,10 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
     if denominator == "min":
         places = _possible(groups, cutoffs)
     elif denominator == "list":
-        places = np.minimum(cutoffs, groups.depth[:, np.newaxis])
+        places = np.minimum(cutoffs[:, np.newaxis], groups.depth).T
     else:
         places = _places(groups, cutoffs)
-    return ratio(columns(hits_within, groups, cutoffs), places)
+    return ratio(hits_within(groups, cutoffs), places)
 
 
 @metric(
@@ -86,7 +94,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Cortes 2021, recometrics ("truncated precision").
     """
-    return ratio(columns(hits_within, groups, cutoffs), _possible(groups, cutoffs))
+    return ratio(hits_within(groups, cutoffs), _possible(groups, cutoffs))
 
 
 @metric(
@@ -104,6 +112,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
                 "min": "min(k, R)",
                 "list": "the relevant items in the whole list",
                 "gains": "the sum of the relevant items' gains",
+                "min_gains": "min(k, the sum of the relevant items' gains)",
             },
         ),
         "weighted": Parameter(
@@ -117,6 +126,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
             "min": {"pooled": "possible"},
             "list": {"beyond_cutoff": True, "pooled": None},
             "gains": {"reads": "relevant_gain", "upper": np.inf, "pooled": None},
+            "min_gains": {"reads": "relevant_gain", "upper": np.inf, "pooled": None},
         },
         "weighted": {True: {"reads": "relevant_gain", "pooled": None}},
     },
@@ -132,16 +142,19 @@ def recall(
     ----------
     Cleverdon & Keen 1966, Factors Determining the Performance of Indexing Systems.
     """
-    found = columns(gains_within if weighted else hits_within, groups, cutoffs)
+    found = (gains_within if weighted else hits_within)(groups, cutoffs)
     if denominator == "gains" or (weighted and denominator == "relevant"):
         return ratio(found, all_gains(groups)[:, np.newaxis])
+    if denominator == "min_gains":
+        return ratio(found, np.minimum(all_gains(groups)[:, np.newaxis], _places(groups, cutoffs)))
     if denominator == "min":
         return ratio(
             found, columns(_best_gains, groups, cutoffs) if weighted else _possible(groups, cutoffs)
         )
     if denominator == "list":
-        listed = gains_within(groups, WHOLE) if weighted else listed_relevant(groups)
-        return ratio(found, listed[:, np.newaxis])
+        if weighted:
+            return ratio(found, gains_within(groups, np.array([WHOLE])))
+        return ratio(found, listed_relevant(groups)[:, np.newaxis])
     return ratio(found, groups.n_relevant[:, np.newaxis])
 
 
@@ -151,9 +164,27 @@ def recall(
     source="van Rijsbergen 1979",
     cutoff="optional",
     order_free=True,
-    parameters={"beta": Parameter("How much more recall weighs.", above=0, examples=(0.5, 2))},
+    parameters={
+        "beta": Parameter("How much more recall weighs.", above=0, examples=(0.5, 2)),
+        "denominator": Parameter(
+            "What the hits are divided by in the precision.",
+            choices={"k": "k", "list": "min(k, length of the list)"},
+        ),
+        "empty": Parameter(
+            "Where precision and recall are 0.",
+            choices={"zero": "0", "undefined": "undefined"},
+        ),
+    },
+    when={"empty": {"undefined": {"monotone": False, "may_be_nan": True}}},
 )
-def f(groups: Groups, cutoffs: Int64, *, beta: float = 1.0) -> Float64:
+def f(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    beta: float = 1.0,
+    denominator: str = "k",
+    empty: str = "zero",
+) -> Float64:
     """Weighted harmonic mean of precision and recall: ``(1+b²) h(k) / (b² R + k)``.
 
     In [0, 1]; the same as ``(1+b²) P R / (b² P + R)`` with ``P = h(k)/k`` and
@@ -165,15 +196,21 @@ def f(groups: Groups, cutoffs: Int64, *, beta: float = 1.0) -> Float64:
     """
     square = beta * beta
     relevant = square * groups.n_relevant[:, np.newaxis].astype(np.float64)
-    denominator = np.add(relevant, _places(groups, cutoffs))
-    return ratio((1 + square) * columns(hits_within, groups, cutoffs), denominator)
+    places = _places(groups, cutoffs)
+    if denominator == "list":
+        places = np.minimum(places, groups.depth[:, np.newaxis])
+    values = ratio((1 + square) * hits_within(groups, cutoffs), np.add(relevant, places))
+    if empty == "undefined":
+        # One order without a hit is enough.
+        values[_chance_of_hit(groups, cutoffs) < 1] = np.nan
+    return values
 
 
 @metric(
     title="Hit (its mean is the hit rate)",
     formula="1 if hits(k) > 0, else 0",
     source="Deshpande & Karypis 2004",
-    cutoff="required",
+    cutoff="optional",
     order_free=True,
 )
 def hit(groups: Groups, cutoffs: Int64) -> Float64:
@@ -187,20 +224,20 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Deshpande & Karypis 2004, Item-based top-N recommendation algorithms.
     """
-    return columns(_chance_of_hit, groups, cutoffs)
+    return _chance_of_hit(groups, cutoffs)
 
 
 @metric(
     title="Hits",
     formula="hits(k)",
     source="Manning, Raghavan & Schütze 2008, section 8.3 (true positives)",
-    cutoff="required",
+    cutoff="optional",
     upper=np.inf,
     order_free=True,
 )
 def hits(groups: Groups, cutoffs: Int64) -> Float64:
     """Count the relevant items in the first k places; tied items count with their mean."""
-    return columns(hits_within, groups, cutoffs)
+    return hits_within(groups, cutoffs)
 
 
 @metric(
@@ -208,10 +245,24 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     formula="1 / rank of the first relevant item, 0 if that is beyond k",
     source="Voorhees 1999, TREC-8 Question Answering",
     cutoff="optional",
-    parameters={"all": Parameter("The mean of 1 / rank over all relevant items.")},
-    when={"all": {True: {"pooled": "relevant"}}},
+    parameters={
+        "all": Parameter("The mean of 1 / rank over all relevant items."),
+        "graded": Parameter("The largest of 1 / (rank * gain) over the relevant items."),
+    },
+    when={
+        "all": {True: {"pooled": "relevant"}},
+        "graded": {
+            True: {
+                "reads": "relevant_gain",
+                "upper": np.inf,
+                "monotone": False,
+                "averages_ties": False,
+                "pooled": None,
+            }
+        },
+    },
 )
-def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
+def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = False) -> Float64:
     """Reciprocal of the first relevant item's rank; 0 if it is beyond k. In [0, 1].
 
     With tied items it is the mean over the place of the first relevant one within the first
@@ -224,9 +275,11 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
     Computing information retrieval performance measures efficiently in the presence of
     tied scores.
     """
+    if graded:
+        return columns(_graded_reciprocal, groups, cutoffs)
     if all:
-        return ratio(columns(reciprocal_sum, groups, cutoffs), groups.n_relevant[:, np.newaxis])
-    return columns(_reciprocal_rank, groups, cutoffs)
+        return ratio(reciprocal_sum(groups, cutoffs), groups.n_relevant[:, np.newaxis])
+    return _reciprocal_rank(groups, cutoffs)
 
 
 @metric(
@@ -246,7 +299,10 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
                 "list": "min(R, k, length of the list)",
                 "listed": "the relevant items in the whole list",
             },
-        )
+        ),
+        "repeat_last": Parameter(
+            "The last place of a list that is shorter than k counts again for every missing one."
+        ),
     },
     when={
         "denominator": {
@@ -255,10 +311,17 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
             "hits": {"monotone": False, "pooled": None},
             "list": {"pooled": None},
             "listed": {"beyond_cutoff": True, "pooled": None},
-        }
+        },
+        "repeat_last": {True: {"upper": np.inf, "monotone": False, "pooled": None}},
     },
 )
-def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Float64:
+def ap(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    denominator: str = "relevant",
+    repeat_last: bool = False,
+) -> Float64:
     """Mean over the R relevant items of the precision where each is found; in [0, 1].
 
     ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. A tied group with
@@ -271,8 +334,8 @@ def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Floa
     Buckley & Voorhees 2000, Evaluating evaluation measure stability. McSherry & Najork
     2008.
     """
-    if denominator == "hits":
-        return columns(_mean_precision_of_hits, groups, cutoffs)
+    if denominator == "hits" and not repeat_last:
+        return _mean_precision_of_hits(groups, cutoffs)
     possible = groups.n_relevant[:, np.newaxis]
     if denominator == "min":
         possible = _possible(groups, cutoffs)
@@ -282,7 +345,10 @@ def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Floa
         possible = np.minimum(_possible(groups, cutoffs), groups.depth[:, np.newaxis])
     elif denominator == "listed":
         possible = listed_relevant(groups)[:, np.newaxis]
-    return ratio(columns(_precision_sum, groups, cutoffs), possible)
+    found = _precision_sum(groups, cutoffs)
+    if repeat_last:
+        found = found + last_places(groups, cutoffs) * _last_precision(groups)[:, np.newaxis]
+    return ratio(found, possible)
 
 
 @metric(
@@ -301,7 +367,7 @@ def tap(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Cortes 2021, recometrics ("truncated average precision").
     """
-    return ratio(columns(_precision_sum, groups, cutoffs), _possible(groups, cutoffs))
+    return ratio(_precision_sum(groups, cutoffs), _possible(groups, cutoffs))
 
 
 @metric(
@@ -321,21 +387,30 @@ def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Buckley & Voorhees 2000, Evaluating evaluation measure stability.
     """
-    found = np.empty((groups.n_users, len(cutoffs)))
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        rows, places = groups.within(np.minimum(groups.n_relevant, cutoff))
-        found[:, column] = groups.total(rows, places * groups.relevant[rows] / groups.size[rows])
-    return ratio(found, groups.n_relevant[:, np.newaxis])
+    # Beyond the most relevant items of any user, all cut-offs are alike.
+    most = np.minimum(cutoffs, groups.n_relevant.max(initial=1))
+    distinct, which = np.unique(most, return_inverse=True)
+    found = columns(_hits_until_relevant, groups, distinct)
+    return ratio(found.T[which].T, groups.n_relevant[:, np.newaxis])
+
+
+def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
+    """Return the (expected) hits within min(cutoff, R)."""
+    rows, places = groups.within(np.minimum(groups.n_relevant, cutoff))
+    return groups.total(rows, places * groups.relevant[rows] / groups.size[rows])
 
 
 def _possible(groups: Groups, cutoffs: Int64) -> Int64:
     """Return the most hits that k places can hold, min(k, R): int64 [n_users, n_cutoffs]."""
-    return np.minimum(_places(groups, cutoffs), groups.n_relevant[:, np.newaxis])
+    return np.minimum(_places(groups, cutoffs).T, groups.n_relevant).T
 
 
 def _places(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return k, the length of the ranking where there is none: int64 [n_users, n_cutoffs]."""
-    return np.where(cutoffs == WHOLE, groups.depth[:, np.newaxis], cutoffs)
+    """Return k, the length of the ranking where there is none: [n_users or 1, n_cutoffs]."""
+    whole = cutoffs == WHOLE
+    if not whole.any():
+        return cutoffs[np.newaxis]
+    return np.where(whole[:, np.newaxis], groups.depth, cutoffs[:, np.newaxis]).T
 
 
 def _best_gains(groups: Groups, cutoff: int) -> Float64:
@@ -345,29 +420,34 @@ def _best_gains(groups: Groups, cutoff: int) -> Float64:
     return sum_by_user(user[rows], groups.ideal_gain[rows], groups.n_users)
 
 
-def reciprocal_sum(groups: Groups, cutoff: int) -> Float64:
-    """Return the (expected) sum of rel(j) / j over j <= cutoff."""
-    rows, places = groups.within(cutoff)
-    start = groups.start[rows]
-    value = 1 / (start + 1)
-    if not groups.single:
-        tied = np.flatnonzero(groups.size[rows] > 1)
-        rate = groups.relevant[rows][tied] / groups.size[rows][tied]
-        value[tied] = rate * harmonic(start[tied], places[tied])
-    return groups.total(rows, value)
+@shared
+def reciprocal_sum(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the (expected) sums of rel(j) / j over j <= k: [n_users, n_cutoffs]."""
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size = groups.start[rows], groups.size[rows]
+        found = 1 / (start + 1)
+        tied = np.flatnonzero(size > 1)
+        rate = groups.relevant[rows][tied] / size[tied]
+        found[tied] = rate * harmonic(start[tied], places[tied])
+        return found
+
+    return totals(value, groups, cutoffs)
 
 
 @shared
-def _precision_sum(groups: Groups, cutoff: int) -> Float64:
-    """Return the sum over j <= cutoff of P(j) rel(j)."""
-    rows, places = groups.within(cutoff)
-    start, before = groups.start[rows], groups.hits_before[rows]
-    value = (before + 1) / (start + 1)
-    if not groups.single:
-        tied = np.flatnonzero(groups.size[rows] > 1)
-        n, r = groups.size[rows][tied], groups.relevant[rows][tied]
-        value[tied] = _precisions(start[tied], places[tied], before[tied], n, r)
-    return groups.total(rows, value)
+def _precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the sums over j <= k of P(j) rel(j): [n_users, n_cutoffs]."""
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
+        found = (before + 1) / (start + 1)
+        tied = np.flatnonzero(size > 1)
+        relevant = groups.relevant[rows][tied]
+        found[tied] = _precisions(start[tied], places[tied], before[tied], size[tied], relevant)
+        return found
+
+    return totals(value, groups, cutoffs)
 
 
 def _precisions(
@@ -379,15 +459,22 @@ def _precisions(
     return relevant / size * (first + others * places)
 
 
-def _mean_precision_of_hits(groups: Groups, cutoff: int) -> Float64:
+def _mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
     """Return the mean over the hits of the precision where each is found; 0 without a hit."""
-    value = ratio(_precision_sum(groups, cutoff), hits_within(groups, cutoff))
-    parted = groups.parted(cutoff)
-    if not len(parted):
-        return value
+    values = ratio(_precision_sum(groups, cutoffs), hits_within(groups, cutoffs))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        parted = groups.parted(cutoff)
+        if len(parted):
+            # The group that is parted is in the sum with its mean.
+            values[groups.user[parted], column] = _given_the_hits(groups, cutoff, parted)
+    return values
+
+
+def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
+    """Return the same for users with a parted group, as the mean over the hits in that."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
-    # What the groups before add. The one that is parted is in the sum with its mean.
+    # What the groups before add.
     whole = np.flatnonzero(groups.start + groups.size <= cutoff)
     terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
     tied = np.flatnonzero(groups.size[whole] > 1)
@@ -411,45 +498,63 @@ def _mean_precision_of_hits(groups: Groups, cutoff: int) -> Float64:
     )
     hits = before[which] + found
     each = chance * ratio(sure[user[which]] + inner, hits)
-    value[user] = sum_by_user(which, each, len(parted))
-    return value
+    return sum_by_user(which, each, len(parted))
 
 
-@shared
-def _first_groups(groups: Groups, cutoff: int) -> tuple[Int64, Int64, Int64]:
-    """Find each user's first group where it begins within the cut-off.
-
-    Returns the users, the rows of the groups, and how many of their places are within.
-    """
-    users = np.flatnonzero(np.diff(groups.indptr))
-    rows = groups.indptr[users]
-    room = cutoff - groups.start[rows]
-    within = room > 0
-    users, rows = users[within], rows[within]
-    return users, rows, np.minimum(groups.size[rows], room[within])
+def last_places(groups: Groups, cutoffs: Int64) -> Int64:
+    """Return how many places lists lack up to k: int64 [n_users, n_cutoffs]; 0 without k."""
+    return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
 
 
-def _chance_of_hit(groups: Groups, cutoff: int) -> Float64:
-    users, rows, places = _first_groups(groups, cutoff)
+def last_groups(groups: Groups) -> Int64:
+    """Find the groups that hold the last place of their user's list."""
+    depth = groups.depth[groups.user]
+    return np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
+
+
+def _last_precision(groups: Groups) -> Float64:
+    """Return the (expected) P(n) rel(n) of the last place n of each list: float64 [n_users]."""
+    rows = last_groups(groups)
+    n, r = groups.size[rows], groups.relevant[rows]
+    depth = groups.depth[groups.user[rows]]
+    others = (depth - groups.start[rows] - 1) * (r - 1) / np.maximum(n - 1, 1)
+    precision = (groups.hits_before[rows] + 1 + others) / depth
+    return groups.total(rows, r / n * precision)
+
+
+def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
+    """Return the largest 1 / (rank * gain); a tied group is one step, at its last place."""
+    rows, places = groups.within(cutoff)
+    rank = groups.start[rows] + places
+    # The smallest gain of a group counts.
+    first = np.cumsum(groups.relevant) - groups.relevant
+    least = np.minimum.reduceat(groups.member_gain, first)[rows] if len(first) else np.zeros(0)
     value = np.zeros(groups.n_users)
-    value[users] = 1
-    open_ = np.flatnonzero(places < groups.size[rows])
-    if len(open_):
-        rows = rows[open_]
-        value[users[open_]] = _first_hit.chance(
-            groups.size[rows], groups.relevant[rows], places[open_]
-        )
+    np.maximum.at(value, groups.user[rows], 1 / (rank * least))
     return value
 
 
-def _reciprocal_rank(groups: Groups, cutoff: int) -> Float64:
-    users, rows, places = _first_groups(groups, cutoff)
-    value = np.zeros(groups.n_users)
-    value[users] = 1 / (groups.start[rows] + 1)
-    tied = np.flatnonzero(groups.size[rows] > 1)
-    if len(tied):
-        rows = rows[tied]
-        value[users[tied]] = _first_hit.reciprocal(
-            groups.start[rows], groups.size[rows], groups.relevant[rows], places[tied]
+def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        first = groups.hits_before[rows] == 0
+        found: Float64 = first.astype(np.float64)
+        size = groups.size[rows]
+        open_ = np.flatnonzero(first & (places < size))
+        found[open_] = _first_hit.chance(size[open_], groups.relevant[rows][open_], places[open_])
+        return found
+
+    return totals(value, groups, cutoffs)
+
+
+def _reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        first = groups.hits_before[rows] == 0
+        start, size = groups.start[rows], groups.size[rows]
+        found: Float64 = first / (start + 1)
+        tied = np.flatnonzero(first & (size > 1))
+        found[tied] = _first_hit.reciprocal(
+            start[tied], size[tied], groups.relevant[rows][tied], places[tied]
         )
-    return value
+        return found
+
+    return totals(value, groups, cutoffs)

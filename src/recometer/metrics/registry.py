@@ -28,15 +28,22 @@ __all__ = [
     "MetricDefinition",
     "metric",
     "parse",
+    "parse_cutoffs",
     "reading",
+    "split",
     "with_largest_gain",
 ]
 
 # function(groups, cutoffs, **parameters); the first argument depends on the record that is
 # read: see `MetricDefinition`.
 Function = Callable[..., npt.NDArray[np.float64]]
-Record = Literal["ranks", "ratings"]
 Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
+Record = Literal["ranks", "ratings", "lists"]
+SideData = Literal["train", "test", "baseline", "categories", "features", "propensity", "catalogue"]
+Without = Literal[
+    "relevant", "hits", "pairs", "seen", "history", "baseline", "categories", "history_categories",
+    "relevant_categories", "features",
+]  # fmt: skip
 Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]
 AnyFunction = TypeVar("AnyFunction", bound=Function)
 
@@ -60,12 +67,15 @@ class MetricDefinition:
         the record ``"ratings"``: the formula for every user, as float64 [n_users, n_cutoffs];
         a ratio without denominator is 0 there. The cut-offs are an int64 array, in which
         `recometer.ties.WHOLE` means the whole ranking. Where the metric is undefined is
-        settled elsewhere (`recometer.metrics.undefined`).
+        settled elsewhere (`recometer.metrics.undefined`). Of the record ``"lists"`` it is
+        ``function(data, cutoffs)``; one value for all users takes ``weights``, too, and
+        returns float64 [n_cutoffs], see `over_users`.
     parameters
         By name; the function takes each by keyword.
     when
         What a parameter's value changes of the attributes below:
-        ``{"gain": {"binary": {"reads": "relevance"}}}``.
+        ``{"gain": {"binary": {"reads": "relevance"}}}``. `side` and `without` are added to what
+        the metric has anyway, also by a parameter's default.
     title, formula, source
         For people: the metric's full name, its formula and literature.
     lower, upper
@@ -92,18 +102,31 @@ class MetricDefinition:
     needs_whole_ranking
         Whether a list that ends before the last candidate cannot give the metric.
     record
-        What is read: ``"ranks"`` (`recometer.ties.Groups`) or ``"ratings"``
-        (`recometer.metrics.ratings.Predictions`).
+        What is read: ``"ranks"`` (`recometer.ties.Groups`), ``"ratings"``
+        (`recometer.metrics.ratings.Predictions`) or ``"lists"``
+        (`recometer.metrics.ListData`).
     needs
         What a metric of ratings is undefined without: ``"rows"``, ``"relevant"`` or
         ``"recommended"`` ones, a ``"variance"`` of the true ratings, or ``"pairs"`` of rows
         that differ in them.
     over_rows
         Whether there is a value over the rows of all users, too.
+    may_be_nan
+        Whether the formula itself may have no value: the function returns NaN there.
     pooled
         What a user's value is divided by, where it is a ratio: the ``"cutoff"`` k, the number
         R of ``"relevant"`` items, the hits that are ``"possible"``: min(k, R), or the number of
         ``"candidates"``. None: there is no pooled mean (see `recometer.metrics.pooling`).
+    side
+        What a metric reads beside its record: ``"train"``, ``"test"``, ``"baseline"``,
+        ``"catalogue"`` (the number of items), ``"categories"``, ``"features"``,
+        ``"propensity"``.
+    without
+        What a metric of lists is undefined without, beside the list itself: see
+        `recometer.metrics.list_values`.
+    over_users
+        A metric of lists with one value for all users. Its function takes ``weights`` (int64
+        [n_users] or None: how often each user counts) as the third argument.
     """
 
     name: str
@@ -128,13 +151,23 @@ class MetricDefinition:
     record: Record
     needs: Needs
     over_rows: bool
+    may_be_nan: bool
     pooled: Pooled | None
+    side: tuple[SideData, ...]
+    without: tuple[Without, ...]
+    over_users: bool
 
     def given(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
         """Return the definition with these parameters."""
+        values = {name: parameter.default for name, parameter in self.parameters.items()}
         changes: dict[str, Any] = {}
-        for name, value in parameters:
-            changes |= self.when.get(name, {}).get(value, {})
+        for name, value in (values | dict(parameters)).items():
+            change = dict(self.when.get(name, {}).get(value, {}))
+            for adding in ("side", "without"):
+                if adding in change:
+                    so_far = changes.get(adding, getattr(self, adding))
+                    change[adding] = tuple(dict.fromkeys((*so_far, *change[adding])))
+            changes |= change
         return dataclasses.replace(self, **changes) if changes else self
 
 
@@ -156,9 +189,13 @@ METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
 
 
-def reading(record: Record) -> dict[str, MetricDefinition]:
-    """Return the metrics that read a record, by name."""
-    return {name: each for name, each in METRICS.items() if each.record == record}
+def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]:
+    """Return the metrics that read a record, by name; with ``side=False`` that alone."""
+    return {
+        name: each
+        for name, each in METRICS.items()
+        if each.record == record and (side or not each.given(()).side)
+    }
 
 
 def metric(
@@ -183,7 +220,11 @@ def metric(
     record: Record = "ranks",
     needs: Needs = "rows",
     over_rows: bool = False,
+    may_be_nan: bool = False,
     pooled: Pooled | None = None,
+    side: tuple[SideData, ...] = (),
+    without: tuple[Without, ...] = (),
+    over_users: bool = False,
 ) -> Callable[[AnyFunction], AnyFunction]:
     """Register the function below as the metric of its name; see `MetricDefinition`.
 
@@ -227,7 +268,11 @@ def metric(
             record=record,
             needs=needs,
             over_rows=over_rows,
+            may_be_nan=may_be_nan,
             pooled=pooled,
+            side=side,
+            without=without,
+            over_users=over_users,
         )
         return function
 
@@ -266,6 +311,11 @@ class Metric:
     parameters
         A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. Kept as
         pairs, in the registry's order, without those that have their default.
+    label
+        What it was asked for as, if that is another name: a convention's, or one that a
+        convention gives other parameters (see `recometer.metrics.conventions`).
+    rules
+        The rules of the protocol that this name changes, as a mapping or pairs.
 
     Raises
     ------
@@ -279,8 +329,12 @@ class Metric:
     name: str
     cutoff: int | None = None
     parameters: tuple[tuple[str, Value], ...] = ()
+    label: str = ""
+    rules: tuple[tuple[str, Value], ...] = ()
 
     def __post_init__(self) -> None:
+        rules = self.rules.items() if isinstance(self.rules, Mapping) else self.rules
+        object.__setattr__(self, "rules", tuple((rule, value) for rule, value in rules))
         if self.name not in METRICS:
             raise UnknownNameError(f"There is no metric {self.name!r}. {_hint(str(self.name))}")
         object.__setattr__(self, "parameters", _settled(self.name, self.parameters))
@@ -306,6 +360,11 @@ class Metric:
         object.__setattr__(self, "cutoff", cutoff)
 
     def __str__(self) -> str:
+        return self.label or self.ours
+
+    @property
+    def ours(self) -> str:
+        """Its name here, whatever it was asked for as."""
         head = self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
         return head + self._written
 
@@ -333,6 +392,12 @@ class Metric:
     def compute(self, record: Any, cutoffs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Compute it at some cut-offs, instead of its own: float64 [n_users, n_cutoffs]."""
         return METRICS[self.name].function(record, cutoffs, **dict(self.parameters))
+
+    def compute_over_users(
+        self, record: Any, cutoffs: npt.NDArray[np.int64], weights: npt.NDArray[np.int64] | None
+    ) -> npt.NDArray[np.float64]:
+        """Compute what has one value for all users: float64 [n_cutoffs]."""
+        return METRICS[self.name].function(record, cutoffs, weights, **dict(self.parameters))
 
 
 def _settled(name: str, parameters: object) -> tuple[tuple[str, Value], ...]:
@@ -377,7 +442,8 @@ def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]
             for parameter in parameters
             if parameter.from_test and parameter.name not in dict(one.parameters)
         }
-        settled.append(Metric(one.name, one.cutoff, (*one.parameters, *missing.items())))
+        pairs = (*one.parameters, *missing.items())
+        settled.append(dataclasses.replace(one, parameters=pairs) if missing else one)
     return list(dict.fromkeys(settled))
 
 
@@ -428,21 +494,25 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
     return list(found)
 
 
-def _parse_one(text: str) -> Iterable[Metric]:
+def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
+    """Take a name apart: ``"f@5,10(beta=2)"`` is ``("f", "5,10", (("beta", "2"),))``."""
     head, bracket, rest = text.partition("(")
     name, at, cutoffs = head.partition("@")
-    parameters: tuple[tuple[str, Value], ...] = ()
-    if bracket:
-        parameters = _parse_parameters(text, head, rest)
-    if not at:
+    return name, cutoffs if at else None, _parse_parameters(text, head, rest) if bracket else ()
+
+
+def _parse_one(text: str) -> Iterable[Metric]:
+    name, cutoffs, parameters = split(text)
+    if cutoffs is None:
         return [Metric(name, None, parameters)]
     if name not in METRICS or METRICS[name].given(_settled(name, parameters)).cutoff == "none":
         return [Metric(name, 1, parameters)]  # raises what fits
-    return [
-        Metric(name, cutoff, parameters)
-        for part in cutoffs.split(",")
-        for cutoff in _parse_part(name, part)
-    ]
+    return [Metric(name, cutoff, parameters) for cutoff in parse_cutoffs(name, cutoffs)]
+
+
+def parse_cutoffs(name: str, text: str) -> list[int]:
+    """Read cut-offs such as ``"5,10"`` and ``"1..3"``; `name` is for the message."""
+    return [cutoff for part in text.split(",") for cutoff in _parse_part(name, part)]
 
 
 def _parse_parameters(text: str, head: str, rest: str) -> tuple[tuple[str, Value], ...]:

@@ -31,7 +31,7 @@ from recometer.sources._match import (
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
 
-__all__ = ["Aligned", "SourceIndex", "align", "assemble"]
+__all__ = ["Aligned", "SourceIndex", "align", "assemble", "relevant_rows"]
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -71,6 +71,8 @@ class Aligned:
     pool : int64 [n_users] or None
         Where users have candidates of their own: the items of the catalogue that are neither
         in train nor in test.
+    item_ids : [n_positions] or None
+        Sorted ids of the positions of the whole catalogue; None: positions.
     """
 
     rows: Int64
@@ -92,6 +94,7 @@ class Aligned:
     candidate_indptr: Int64 | None = None
     candidates: Int32 | None = None
     pool: Int64 | None = None
+    item_ids: npt.NDArray[Any] | None = None
 
     @property
     def n_users(self) -> int:
@@ -163,7 +166,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     indptr, items = test.indptr, test.items
     judged = items if positions is None else positions[items].astype(np.int32)
     gain = np.ones(len(items)) if test.values is None else test.values
-    relevant = _relevant(test, request.protocol.relevant_from)
+    relevant = relevant_rows(test, request.protocol.relevant_from)
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
     if train is None:
         excluded_indptr = np.zeros(test.n_users + 1, np.int64)
@@ -211,6 +214,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         flags=flags,
         counts={name: count for name, count in sorted(counts.items()) if count},
         item=judged,
+        item_ids=sorted_ids,
     )
     return _choose(aligned, index, sorted_ids, request, catalogue)
 
@@ -250,6 +254,7 @@ def assemble(
         counts=aligned.counts,
         pool=aligned.pool,
         n_rankable=None if limit is None else _n_rankable(aligned),
+        item_ids=aligned.item_ids,
     )
 
 
@@ -300,7 +305,8 @@ def _choose(
     return aligned
 
 
-def _relevant(test: Interactions, relevant_from: float | None) -> Bool:
+def relevant_rows(test: Interactions, relevant_from: float | None) -> Bool:
+    """Return which rows of test are relevant: bool [len(test)]."""
     if test.values is None:
         return np.full(len(test), relevant_from is None or relevant_from <= 1)
     return test.values != 0 if relevant_from is None else test.values >= relevant_from
