@@ -658,6 +658,27 @@ def test_folds_are_evaluated_and_pooled(convert):
         assert "fold 2: test" in str(result)
 
 
+def test_pooled_values_of_folds_that_count_the_undefined_as_zero():
+    data = settled(interactions())
+    made = folds(data, Last(2), who=UserFolds(3))
+    plain = rm.evaluate(popularity, made, metrics="rr ndcg@2")
+    zeros = rm.evaluate(popularity, made, metrics="rr ndcg@2", undefined=0)
+    for name in ("rr", "ndcg@2"):
+        np.testing.assert_array_equal(zeros[name], np.nan_to_num(plain[name]))
+        np.testing.assert_array_equal(zeros.reasons[name], plain.reasons[name])
+
+
+def test_a_metric_of_all_users_is_the_mean_over_folds(tmp_path):
+    data = settled(interactions())
+    result = rm.evaluate(popularity, folds(data, KFold(3)), metrics="coverage@2 rr")
+    each = [fold.mean()["coverage@2"] for fold in result.folds]
+    assert result.mean()["coverage@2"] == pytest.approx(np.mean(each))
+    assert result.per_fold()["coverage@2"].to_list() == each
+    assert "coverage@2" in str(result)
+    result.save(tmp_path / "pooled.parquet")
+    assert rm.load(tmp_path / "pooled.parquet").mean() == result.mean()
+
+
 def test_users_that_no_fold_defines_have_a_reason():
     data = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 2], "time": [1, 9, 1, 2, 9]})
     made = folds(data, Windows([5, 10]))
