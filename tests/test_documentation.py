@@ -13,6 +13,7 @@ from recometer.metrics import METRICS
 ROOT = Path(__file__).parents[1]
 MODULES = ["recometer.catalogue", "recometer.evaluate", "recometer.evaluation"]
 MODULES += ["recometer.explain", "recometer.item_groups", "recometer.metrics.conventions"]
+MODULES += ["recometer.split.splitting"]
 MODULES += [
     f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]
@@ -23,6 +24,7 @@ PAGES = [
     "docs/catalogue.md",
     "docs/conventions.md",
     "docs/lists.md",
+    "docs/splits.md",
 ]
 
 

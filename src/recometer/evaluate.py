@@ -16,6 +16,7 @@ from recometer.arguments import (
     baseline_of,
     catalogue_of,
     check_source,
+    is_split,
     protocol_of,
     seed_of,
     test_of,
@@ -90,7 +91,8 @@ def evaluate(
     test
         What should have been recommended: an `Interactions`, or what `Interactions.of`
         takes (a SciPy sparse matrix, a data frame, a file, ...). None where the truth comes
-        with the source: ``rm.Pairs(frame, ...)``.
+        with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; `Folds` take a
+        list of sources, or a function from `Split` to source, and the result has ``.folds``.
     train
         What must not be recommended again, likewise; None: nothing.
     candidates
@@ -166,6 +168,12 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
+    if is_split(test, train):
+        options = {"candidates": candidates, "exclude": exclude, "catalogue": catalogue}
+        options |= {"baseline": baseline, "metrics": metrics, "protocol": protocol}
+        options |= {"seed": seed, "threads": threads, "progress": progress}
+        result: Evaluation = test.evaluate(source, **options, **rules)  # type: ignore[attr-defined]
+        return result
     begin = time.perf_counter()
     check_source(source, test)
     repeatable = {"candidates": candidates, "exclude": exclude, "baseline": baseline}
