@@ -11,7 +11,7 @@ import recometer as rm
 from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["recometer.evaluate"]
+MODULES = ["recometer.audit.check", "recometer.evaluate"]
 MODULES += [
     f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]

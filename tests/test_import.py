@@ -54,6 +54,7 @@ ORDER = (
     "evaluate",
     "stats",
     "split",
+    "audit",
     "data",
     "baselines",
     "compat",

@@ -8,6 +8,7 @@ reads who interacted with what; `recometer.baselines` are simple models to compa
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from recometer.audit import Audit, audit
 from recometer.errors import (
     ColumnError,
     DataWarning,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from recometer.sources.scores import Scores
 
 __all__ = [
+    "Audit",
     "ColumnError",
     "DataWarning",
     "Evaluation",
@@ -54,6 +56,7 @@ __all__ = [
     "UnknownNameError",
     "UserFlag",
     "__version__",
+    "audit",
     "evaluate",
     "load",
 ]

@@ -25,6 +25,7 @@ from recometer.sources._match import (
     match_items,
     match_users,
     positions_of,
+    relevant_rows,
     rows_of,
     sorted_items,
 )
@@ -163,7 +164,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     indptr, items = test.indptr, test.items
     judged = items if positions is None else positions[items].astype(np.int32)
     gain = np.ones(len(items)) if test.values is None else test.values
-    relevant = _relevant(test, request.protocol.relevant_from)
+    relevant = relevant_rows(test, request.protocol.relevant_from)
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
     if train is None:
         excluded_indptr = np.zeros(test.n_users + 1, np.int64)
@@ -298,12 +299,6 @@ def _choose(
             popularity = np.bincount(bought[bought >= 0], minlength=index.n_items)
         return _narrow.draw(aligned, wanted, keys, popularity, request.threads, request.progress)
     return aligned
-
-
-def _relevant(test: Interactions, relevant_from: float | None) -> Bool:
-    if test.values is None:
-        return np.full(len(test), relevant_from is None or relevant_from <= 1)
-    return test.values != 0 if relevant_from is None else test.values >= relevant_from
 
 
 def _overlap(
