@@ -15,7 +15,7 @@ MODULES = ["recometer.audit.check", "recometer.evaluate"]
 MODULES += [
     f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]
-PAGES = ["README.md", "docs/candidates.md", "docs/lists.md"]
+PAGES = ["README.md", "docs/audit.md", "docs/candidates.md", "docs/lists.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -11,13 +11,16 @@ from recometer.errors import InputError
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 
-__all__ = ["CHECKS", "audit"]
+__all__ = ["CHECKS", "LEAKAGE", "audit"]
 
 # A check is a function of Sides that returns a Finding; this is the order they are shown in.
-CHECKS = (
+OF_LEAKAGE = (
     _leakage.overlap,
     _leakage.older_than_own_training,
     _leakage.older_than_training,
+)
+CHECKS = (
+    *OF_LEAKAGE,
     _leakage.same_time,
     _evaluable.duplicates_of_train,
     _evaluable.duplicates_of_test,
@@ -32,6 +35,8 @@ CHECKS = (
     _shifts.popularity_shift,
     _shifts.activity_shift,
 )
+LEAKAGE = tuple(check.__name__ for check in OF_LEAKAGE)
+"""The names of the findings that can be leakage."""
 
 
 def audit(

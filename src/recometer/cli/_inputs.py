@@ -86,6 +86,9 @@ def _stem(path: str) -> str:
     return name[: len(name) - len(extension)] or name
 
 
+NONE = "none"  # what is asked for in place of a column that should not be read
+OPTIONAL = ("value", "time")  # columns that may be none
+
 # A hint of `evaluate` that speaks of an argument, and what it means on the command line.
 NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
 RUN_HINT = "does --user name the users' column, and are users written alike in both files?"
@@ -102,8 +105,9 @@ class Inputs:
         Where the path ``-`` leads.
     columns
         The column that was asked for, or None, by ``"user"``, ``"item"``, ``"value"``,
-        ``"score"`` and ``"rank"``. A file without the column that was asked for is read by its
-        common names (not for ``"value"``): test, train and models may call them differently.
+        ``"time"``, ``"score"`` and ``"rank"``, as far as the command reads them. A file without
+        the column that was asked for is read by its common names (not for ``"value"`` and
+        ``"time"``): test, train and models may call them differently.
     note
         Called with what was found.
     """
@@ -138,7 +142,7 @@ class Inputs:
 
     def check_columns(self, paths: Iterable[str]) -> None:
         """Raise if a column that was asked for is in none of the files."""
-        asked = {option: name for option, name in self.columns.items() if option != "value"}
+        asked = {option: name for option, name in self.columns.items() if option not in OPTIONAL}
         if not any(asked.values()):
             return
         with self.stated():
@@ -150,8 +154,10 @@ class Inputs:
                         f"--{option} {name}: no file has such a column. {did_you_mean(name, names)}"
                     )
 
-    def interactions(self, what: str, path: str, *, value: bool) -> Interactions:
-        """Read interactions, with their values or without."""
+    def interactions(
+        self, what: str, path: str, *, value: bool, time: bool = False
+    ) -> Interactions:
+        """Read interactions, with their values and times or without."""
         file = self.stdin.path(path)
         with self.stated(what=what):
             kind = trec.kind_of(file)
@@ -164,16 +170,21 @@ class Inputs:
                 self._say(what, file, "TREC qrels")
                 data = Interactions.of(file)
             else:
-                asked_value = self.columns["value"] if value else "none"
+                asked_value = self.columns["value"] if value else NONE
+                asked_time = self.columns["time"] if time else NONE
                 found, frame = read_file(
                     file,
                     **self._present(file, "user", "item"),
-                    value=False if asked_value == "none" else asked_value,
-                    time=False,
+                    value=False if asked_value == NONE else asked_value,
+                    time=False if asked_time == NONE else asked_time,
                 )
                 self._say(what, file, found._asdict())
                 data = Interactions.of(
-                    frame, user=found.user, item=found.item, value=found.value or False, time=False
+                    frame,
+                    user=found.user,
+                    item=found.item,
+                    value=found.value or False,
+                    time=found.time or False,
                 )
             if not len(data):
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
