@@ -60,6 +60,11 @@ def settled(rows: list[Any]) -> Rows:
     return found
 
 
+def duplicates(rows: list[Any]) -> tuple[int, int, list[Any]]:
+    times = collections.Counter(row[:2] for row in rows)
+    return len(rows) - len(times), len(rows), sorted(p for p, n in times.items() if n > 1)[:5]
+
+
 def slow_audit(
     train_rows: list[Any],
     test_rows: list[Any],
@@ -110,8 +115,8 @@ def slow_audit(
         ),
         "older_than_training": rows(lambda pair: test[pair][1] < last),
         "same_time": rows(lambda pair: newest.get(pair[0]) == test[pair][1]),
-        "train_duplicates": (len(train_rows) - len(train), len(train_rows), []),
-        "test_duplicates": (len(test_rows) - len(test), len(test_rows), []),
+        "train_duplicates": duplicates(train_rows),
+        "test_duplicates": duplicates(test_rows),
         "unseen_users": of_users(lambda user: user not in owned),
         "unseen_items": (
             sum(item not in bought for item in items),

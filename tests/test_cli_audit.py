@@ -174,4 +174,5 @@ def test_repeated_rows_are_counted() -> None:
     found = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
     assert found["test_duplicates"]["count"] == 2
     assert found["test_duplicates"]["level"] == "warning"
+    assert found["test_duplicates"]["examples"] == [["ann", "c"], ["bob", "a"]]
     assert "Warning: test: 2 of 5 interactions repeat a pair" in result.stderr

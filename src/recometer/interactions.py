@@ -23,6 +23,7 @@ Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MAX_ITEMS = 2**31 - 1
+MAX_REPEATED = 5  # pairs that are kept as examples
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -49,6 +50,8 @@ class Interactions:
         The same for items.
     duplicates : int
         Rows of the data that repeated a pair of user and item, and were settled.
+    repeated : tuple
+        The first few of these pairs, (user, item): ids, or positions where there are none.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class Interactions:
     user_ids: npt.NDArray[Any] | None = None
     item_ids: npt.NDArray[Any] | None = None
     duplicates: int = 0
+    repeated: tuple[tuple[Any, Any], ...] = ()
 
     def __post_init__(self) -> None:
         _check_item_count(self.n_items)
@@ -246,6 +250,7 @@ def _build(rows: Rows) -> Interactions:
     _check_item_count(rows.n_items)
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
     duplicates = 0
+    repeated: tuple[tuple[Any, Any], ...] = ()
     if indptr is None:
         assert rows.users is not None
         users = rows.users.astype(np.int64, copy=False)
@@ -258,9 +263,16 @@ def _build(rows: Rows) -> Interactions:
             first[1:] = (users[1:] != users[:-1]) | (items[1:] != items[:-1])
             starts = np.flatnonzero(first)
             if len(starts) < len(users):
-                repeated = int(np.argmin(first))
+                twice = starts[np.diff(starts, append=len(users)) > 1][:MAX_REPEATED]
+                repeated = tuple(
+                    zip(
+                        _named(users[twice], rows.user_ids),
+                        _named(items[twice], rows.item_ids),
+                        strict=True,
+                    )
+                )
                 pair = _pair(
-                    int(users[repeated]), int(items[repeated]), rows.user_ids, rows.item_ids
+                    int(users[twice[0]]), int(items[twice[0]]), rows.user_ids, rows.item_ids
                 )
                 duplicates = len(users) - len(starts)
                 warn(
@@ -285,6 +297,7 @@ def _build(rows: Rows) -> Interactions:
         user_ids=rows.user_ids,
         item_ids=rows.item_ids,
         duplicates=duplicates,
+        repeated=repeated,
     )
 
 
@@ -306,6 +319,12 @@ def _pointers(users: Int64, n_users: int) -> Int64:
     indptr = np.zeros(n_users + 1, dtype=np.int64)
     np.cumsum(np.bincount(users, minlength=n_users), out=indptr[1:])
     return indptr
+
+
+def _named(positions: npt.NDArray[np.integer], ids: npt.NDArray[Any] | None) -> list[Any]:
+    """Return ids, or positions where there are none."""
+    named: list[Any] = (positions if ids is None else ids[positions]).tolist()
+    return named
 
 
 def _pair(

@@ -174,7 +174,7 @@ def _duplicates(side: str, data: Interactions) -> Finding:
     return counted(
         data.duplicates,
         len(data) + data.duplicates,
-        (),
+        data.repeated,
         f"{side}_duplicates",
         f"rows of {side} that repeat a pair of user and item",
         "warning",
