@@ -176,7 +176,7 @@ def test_means(users: list[tuple[float, int]]) -> None:
 
 
 def test_unknown_weights() -> None:
-    with pytest.raises(InputError, match="weights='gain' must be None or 'relevant'"):
+    with pytest.raises(InputError, match=r"weights='gain' does not exist\. Hint: 'relevant'"):
         evaluation({"rr": [1.0]}).mean(weights="gain")  # type: ignore[arg-type]
 
 

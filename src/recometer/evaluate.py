@@ -26,6 +26,7 @@ from recometer.fingerprints import Fingerprinting
 from recometer.interactions import Interactions
 from recometer.metrics import corrections, undefined
 from recometer.metrics.registry import METRICS, Metric, parse, with_largest_gain
+from recometer.profiles import profiles
 from recometer.protocol import Protocol
 from recometer.ranks import Ratings
 from recometer.sources.base import Request, Source
@@ -179,6 +180,7 @@ def evaluate(
         keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
         values, reasons = undefined.compute(ranks, requested, settled, seed, keys, ratings, threads)
         over_rows = undefined.compute_over_rows(ratings, requested, settled) if ratings else {}
+        activity, popularity = (None, None) if train is None else profiles(test, train)
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
     descriptions = {"source": source.describe(), "test": repr(test)}
@@ -216,6 +218,8 @@ def evaluate(
         versions=_versions(),
         inputs=inputs,
         over_rows=over_rows,
+        activity=activity,
+        popularity=popularity,
     )
 
 

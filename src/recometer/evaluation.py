@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids, rendering, storage
+from recometer import ids, rendering, segments, storage
 from recometer.errors import FileError, InputError, UnknownNameError, did_you_mean
+from recometer.frames import numbers
+from recometer.metrics.pooling import denominators
 from recometer.metrics.registry import Metric, parse
 from recometer.metrics.undefined import Reason
 from recometer.protocol import Protocol
+from recometer.segments import SegmentRow, Segments
 from recometer.stats import intervals
 
 if TYPE_CHECKING:
@@ -26,9 +29,11 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 UInt8 = npt.NDArray[np.uint8]
+Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
 
 KIND = "evaluation"  # what a saved file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "flags")
+PROFILE = ("activity", "popularity")  # per user, where there was train
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 
@@ -126,6 +131,10 @@ class Evaluation:
     over_rows
         Metrics of ratings over the rows of all users together: what most tables call the
         RMSE is ``result.over_rows["rmse"]``. (For fcp: over the pairs of all users.)
+    activity : int64 [n_users] or None
+        Training items of each user; None: there was no train.
+    popularity : float64 [n_users] or None
+        Mean number of training users of these items, NaN for users without any.
     """
 
     values: Mapping[str, Float64]
@@ -144,6 +153,8 @@ class Evaluation:
     versions: Mapping[str, str]
     inputs: Mapping[str, Mapping[str, Any]]
     over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    activity: Int64 | None = None
+    popularity: Float64 | None = None
     _intervals: dict[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
@@ -152,8 +163,9 @@ class Evaluation:
         for name in ("values", "reasons"):
             columns = {key: _read_only(column) for key, column in getattr(self, name).items()}
             object.__setattr__(self, name, columns)
-        for name in PER_USER:
-            object.__setattr__(self, name, _read_only(getattr(self, name)))
+        for name in (*PER_USER, *PROFILE):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _read_only(getattr(self, name)))
 
     @property
     def n_users(self) -> int:
@@ -198,34 +210,51 @@ class Evaluation:
                 )
         return np.column_stack([self.values[name] for name in names])
 
-    def mean(self, weights: Literal["relevant"] | None = None) -> dict[str, float]:
+    def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined.
+
+        `summary` has the number of these users beside it, and the mean's interval.
 
         Parameters
         ----------
         weights
             None: every user counts the same. ``"relevant"``: by the user's number of
-            relevant items.
+            relevant items (for roc_auc this is known as GAUC). ``"pooled"``: the sum of the
+            users' numerators divided by that of their denominators, for metrics that are
+            ratios, such as precision, recall and ap. Or an array of numbers [n_users], at
+            least 0.
 
         Returns
         -------
         dict of str to float
             NaN where no user has a value.
-        """
-        if weights not in (None, "relevant"):
-            raise InputError(f"weights={weights!r} must be None or 'relevant'.")
-        weight = self.n_relevant if weights else np.ones(self.n_users)
-        return {name: _mean(values, weight) for name, values in self.values.items()}
 
-    def interval(self, metric: str | Metric) -> tuple[float, float]:
+        Raises
+        ------
+        InputError
+            Other weights, or a pooled mean of a metric that has none.
+        """
+        return {
+            name: _mean(values, self._weights(name, weights))
+            for name, values in self.values.items()
+        }
+
+    def interval(self, metric: str | Metric, weights: Weights = None) -> tuple[float, float]:
         """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
+
+        Parameters
+        ----------
+        metric
+            Its name.
+        weights
+            As in `mean`.
 
         Returns
         -------
         tuple of float
             The lower and the upper end; NaN for fewer than two users with a value.
         """
-        return self._all_intervals([self._known(metric)])[0]
+        return self._all_intervals([self._known(metric)], weights)[0]
 
     def skipped(self, metric: str | Metric) -> dict[str, int]:
         """Return why a metric is undefined, with the number of users for each reason."""
@@ -234,16 +263,112 @@ class Evaluation:
         undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
         return {reason.sentence: int(users[reason]) for reason in undefined}
 
-    def summary(self) -> list[SummaryRow]:
-        """Return a row per metric: its mean, the mean's interval, and who counts in it."""
-        means = self.mean()
+    def summary(self, weights: Weights = None) -> list[SummaryRow]:
+        """Return a row per metric: its mean, the mean's interval, and who counts in it.
+
+        Parameters
+        ----------
+        weights
+            As in `mean`.
+        """
+        means = self.mean(weights)
         rows = []
-        for name, (low, high) in zip(means, self._all_intervals(means), strict=True):
+        for name, (low, high) in zip(means, self._all_intervals(means, weights), strict=True):
             skipped = int(np.isnan(self.values[name]).sum())
             counted = self.n_users - skipped
             reasons = self.skipped(name)
             rows.append(SummaryRow(name, means[name], low, high, counted, skipped, reasons))
         return rows
+
+    def by(
+        self,
+        groups: object,
+        *,
+        column: str | None = None,
+        user: str | None = None,
+        quantiles: int = 4,
+        weights: Weights = None,
+    ) -> Segments:
+        """Return every metric for each group of users, and how far the groups are apart.
+
+        Parameters
+        ----------
+        groups
+            The group of each user: a sequence or array [n_users], in the order of `user_ids`;
+            a dict from user to group; or a data frame with a column of users and one of
+            groups. Users without a group, or whose group is missing, are left out and counted.
+            ``"activity"``: quantiles of the user's number of training items; ``"popularity"``:
+            quantiles of the mean number of training users that these items have.
+        column, user
+            The frame's columns of groups and of users. None: the only one that is not the
+            users', and the one with a common name.
+        quantiles
+            How many groups ``"activity"`` and ``"popularity"`` make, at least 2; fewer where
+            many users have the same value, since these stay together.
+        weights
+            As in `mean`.
+
+        Returns
+        -------
+        Segments
+
+        Raises
+        ------
+        InputError
+            Groups of another number of users, no user with a group, or no training data where
+            they are needed.
+        InputTypeError
+            Something that does not say who is in which group.
+
+        Examples
+        --------
+        >>> import numpy as np, recometer as rm
+        >>> scores = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0], [2.0, 3.0, 1.0], [3.0, 1.0, 2.0]])
+        >>> test = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]])
+        >>> result = rm.evaluate(rm.Scores(scores), test, metrics="rr")
+        >>> print(result.by(["old", "new", "old", "new"]))
+        metric  group  users    mean       95% interval  counted
+        rr      new        2  0.6667  -3.5687 to 4.9021        2
+        rr      old        2  1.0000   1.0000 to 1.0000        2
+        <BLANKLINE>
+        rr: gap 0.3333 (old - new), ratio 0.6667 (new / old)
+        """
+        if isinstance(groups, str) and groups in PROFILE:
+            values = self.activity if groups == "activity" else self.popularity
+            codes, names = segments.quantiles(groups, values, quantiles)
+        else:
+            codes, names = segments.read_groups(groups, self.user_ids, self.n_users, column, user)
+        members = [np.flatnonzero(codes == code) for code in range(len(names))]
+        summaries = []
+        for chosen in members:
+            named = weights is None or isinstance(weights, str)
+            weight = weights if named else np.asarray(weights)[chosen]
+            summaries.append(self.of_users(chosen).summary(weight))
+        rows = [
+            SegmentRow(row.metric, name, len(chosen), row.mean, row.low, row.high, row.counted)
+            for of_metric in zip(*summaries, strict=True)
+            for row, name, chosen in zip(of_metric, names, members, strict=True)
+        ]
+        left_out = int(np.count_nonzero(codes == segments.LEFT_OUT))
+        return Segments(tuple(rows), tuple(names), left_out, self.protocol.confidence)
+
+    def of_users(self, positions: npt.ArrayLike) -> Evaluation:
+        """Return the evaluation of some users alone.
+
+        Parameters
+        ----------
+        positions : array_like of int
+            Their places among all users. What was counted over all users stays as it is.
+        """
+        chosen = np.asarray(positions, dtype=np.int64)
+        changes: dict[str, Any] = {
+            "values": {name: column[chosen] for name, column in self.values.items()},
+            "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
+        }
+        for name in (*PER_USER, *PROFILE, "user_ids"):
+            array = getattr(self, name)
+            changes[name] = None if array is None else array[chosen]
+        return dataclasses.replace(self, **changes)
 
     def per_user(self) -> polars.DataFrame:
         """Return a Polars frame: the column ``user`` and a column per metric.
@@ -277,6 +402,7 @@ class Evaluation:
             User ids of a type that cannot be stored.
         """
         columns = {name: getattr(self, name) for name in PER_USER}
+        columns |= {n: getattr(self, n) for n in PROFILE if getattr(self, n) is not None}
         columns |= self.values
         columns |= {_reason_column(name): codes for name, codes in self.reasons.items()}
         header = {"kind": KIND, **{name: getattr(self, name) for name in SAVED}}
@@ -301,16 +427,46 @@ class Evaluation:
             )
         return name
 
-    def _all_intervals(self, names: Iterable[str]) -> list[tuple[float, float]]:
+    def _all_intervals(
+        self, names: Iterable[str], weights: Weights = None
+    ) -> list[tuple[float, float]]:
+        if weights is not None:
+            weight = [self._weights(name, weights) for name in names]
+            return self._compute_intervals(names, weight)
         missing = [name for name in names if name not in self._intervals]
-        columns = [self.values[name] for name in missing]
-        confidence = self.protocol.confidence
-        if self.protocol.interval == "bootstrap":
-            found = intervals.bootstrap(columns, confidence, self.seed)
-        else:
-            found = [intervals.student(column, confidence) for column in columns]
+        found = self._compute_intervals(missing, None)
         self._intervals.update(zip(missing, found, strict=True))
         return [self._intervals[name] for name in names]
+
+    def _compute_intervals(
+        self, names: Iterable[str], weights: list[Float64] | None
+    ) -> list[tuple[float, float]]:
+        columns = [self.values[name] for name in names]
+        return intervals.of_means(
+            self.protocol.interval, columns, self.protocol.confidence, self.seed, weights
+        )
+
+    def _weights(self, name: str, weights: Weights) -> Float64:
+        """Return how much each user counts in the mean of a metric."""
+        if weights is None:
+            return np.ones(self.n_users)
+        if isinstance(weights, str):
+            if weights == "relevant":
+                return self.n_relevant.astype(np.float64)
+            if weights == "pooled":
+                metric = next(one for one in self.metrics if str(one) == name)
+                return denominators(metric, self.n_relevant, self.n_candidates)
+            raise InputError(
+                f"weights={weights!r} does not exist. Hint: 'relevant', 'pooled', None, or a "
+                "number for each user."
+            )
+        given = numbers(weights, "weights")
+        if given is None or given.shape != (self.n_users,) or not (given >= 0).all():
+            raise InputError(
+                f"weights must be {self.n_users:,} numbers that are at least 0, one for each user "
+                "in the order of user_ids."
+            )
+        return given
 
     def table(self) -> rendering.Table:
         """Return what ``print`` shows, for other ways to show it."""
@@ -378,6 +534,7 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     metrics = tuple(Metric(*entry) for entry in header["metrics"])
     names = [str(metric) for metric in metrics]
     saved: dict[str, Any] = {name: columns[name] for name in PER_USER}
+    saved |= {name: columns[name] for name in PROFILE if name in columns}
     saved |= {name: header[name] for name in SAVED if name in header}
     return Evaluation(
         values={name: columns[name] for name in names},

@@ -40,6 +40,7 @@ Float64 = npt.NDArray[np.float64]
     formula="hits(k) / k",
     source="Cleverdon & Keen 1966",
     cutoff="optional",
+    pooled="cutoff",
     order_free=True,
     parameters={
         "denominator": Parameter(
@@ -47,6 +48,7 @@ Float64 = npt.NDArray[np.float64]
             choices={"k": "k", "list": "min(k, length of the list)", "min": "min(k, R)"},
         )
     },
+    when={"denominator": {"list": {"pooled": None}, "min": {"pooled": "possible"}}},
 )
 def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Float64:
     """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
@@ -72,6 +74,7 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
     formula="hits(k) / min(k, R)",
     source="Cortes 2021, recometrics",
     cutoff="required",
+    pooled="possible",
     order_free=True,
 )
 def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
@@ -91,6 +94,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     formula="hits(k) / R",
     source="Cleverdon & Keen 1966",
     cutoff="optional",
+    pooled="relevant",
     order_free=True,
     parameters={
         "denominator": Parameter(
@@ -110,10 +114,11 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     },
     when={
         "denominator": {
-            "list": {"beyond_cutoff": True},
-            "gains": {"reads": "relevant_gain", "upper": np.inf},
+            "min": {"pooled": "possible"},
+            "list": {"beyond_cutoff": True, "pooled": None},
+            "gains": {"reads": "relevant_gain", "upper": np.inf, "pooled": None},
         },
-        "weighted": {True: {"reads": "relevant_gain"}},
+        "weighted": {True: {"reads": "relevant_gain", "pooled": None}},
     },
 )
 def recall(
@@ -204,6 +209,7 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     source="Voorhees 1999, TREC-8 Question Answering",
     cutoff="optional",
     parameters={"all": Parameter("The mean of 1 / rank over all relevant items.")},
+    when={"all": {True: {"pooled": "relevant"}}},
 )
 def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
     """Reciprocal of the first relevant item's rank; 0 if it is beyond k. In [0, 1].
@@ -228,6 +234,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
     formula="(1 / R) * sum over j <= k of (hits(j) / j) * rel(j)",
     source="Buckley & Voorhees 2000; ties: McSherry & Najork 2008",
     cutoff="optional",
+    pooled="relevant",
     parameters={
         "denominator": Parameter(
             "What the sum is divided by.",
@@ -243,8 +250,11 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
     },
     when={
         "denominator": {
-            "hits": {"monotone": False},
-            "listed": {"beyond_cutoff": True},
+            "min": {"pooled": "possible"},
+            "k": {"pooled": "cutoff"},
+            "hits": {"monotone": False, "pooled": None},
+            "list": {"pooled": None},
+            "listed": {"beyond_cutoff": True, "pooled": None},
         }
     },
 )
@@ -280,6 +290,7 @@ def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Floa
     formula="(1 / min(k, R)) * sum over j <= k of (hits(j) / j) * rel(j)",
     source="Cortes 2021, recometrics",
     cutoff="required",
+    pooled="possible",
 )
 def tap(groups: Groups, cutoffs: Int64) -> Float64:
     """Average precision over the hits that were possible; in [0, 1].
@@ -298,6 +309,7 @@ def tap(groups: Groups, cutoffs: Int64) -> Float64:
     formula="hits(R) / R; with k: hits(min(k, R)) / R",
     source="Buckley & Voorhees 2000",
     cutoff="optional",
+    pooled="possible",
 )
 def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
     """Precision at the number of relevant items: ``h(R) / R``, in [0, 1].

@@ -48,6 +48,7 @@ def fallout(groups: Groups, cutoffs: Int64) -> Float64:
     formula="(hits(k) + candidates beyond k that are not relevant) / n",
     source="Manning, Raghavan & Schütze 2008, section 8.3",
     cutoff="required",
+    pooled="candidates",
     order_free=True,
     beyond_cutoff=True,
     needs_candidates=True,

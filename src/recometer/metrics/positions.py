@@ -44,6 +44,7 @@ def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     formula="mean rank of the relevant items",
     source="Bordes et al. 2013",
     cutoff="none",
+    pooled="relevant",
     lower=1.0,
     upper=np.inf,
     higher_is_better=False,
@@ -71,10 +72,11 @@ def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
     formula="mean of (rank - 1) / (n - 1) over the relevant items",
     source="Hu, Koren & Volinsky 2008",
     cutoff="none",
+    pooled="relevant",
     higher_is_better=False,
     needs_whole_ranking=True,
     parameters={"weighted": Parameter("Every item counts with its gain, if that is positive.")},
-    when={"weighted": {True: {"reads": "relevant_gain"}}},
+    when={"weighted": {True: {"reads": "relevant_gain", "pooled": None}}},
 )
 def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -> Float64:
     """Mean place of the relevant items: 0 at the top of the ranking, 1 at its end.

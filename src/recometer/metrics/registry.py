@@ -36,6 +36,7 @@ __all__ = [
 # read: see `MetricDefinition`.
 Function = Callable[..., npt.NDArray[np.float64]]
 Record = Literal["ranks", "ratings"]
+Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
 Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]
 AnyFunction = TypeVar("AnyFunction", bound=Function)
 
@@ -99,6 +100,10 @@ class MetricDefinition:
         that differ in them.
     over_rows
         Whether there is a value over the rows of all users, too.
+    pooled
+        What a user's value is divided by, where it is a ratio: the ``"cutoff"`` k, the number
+        R of ``"relevant"`` items, the hits that are ``"possible"``: min(k, R), or the number of
+        ``"candidates"``. None: there is no pooled mean (see `recometer.metrics.pooling`).
     """
 
     name: str
@@ -123,6 +128,7 @@ class MetricDefinition:
     record: Record
     needs: Needs
     over_rows: bool
+    pooled: Pooled | None
 
     def given(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
         """Return the definition with these parameters."""
@@ -177,6 +183,7 @@ def metric(
     record: Record = "ranks",
     needs: Needs = "rows",
     over_rows: bool = False,
+    pooled: Pooled | None = None,
 ) -> Callable[[AnyFunction], AnyFunction]:
     """Register the function below as the metric of its name; see `MetricDefinition`.
 
@@ -220,6 +227,7 @@ def metric(
             record=record,
             needs=needs,
             over_rows=over_rows,
+            pooled=pooled,
         )
         return function
 

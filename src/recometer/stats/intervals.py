@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["bootstrap", "student"]
+__all__ = ["bootstrap", "of_means", "student"]
 
 Float64 = npt.NDArray[np.float64]
 Interval = tuple[float, float]
@@ -17,12 +17,27 @@ DRAWS_AT_ONCE = 2**20  # bounds the memory of the bootstrap
 UNKNOWN = (float("nan"), float("nan"))
 
 
-def student(values: Float64, confidence: float = 0.95) -> Interval:
+def of_means(
+    kind: str,
+    columns: Sequence[Float64],
+    confidence: float = 0.95,
+    seed: int = 0,
+    weights: Sequence[Float64] | None = None,
+) -> list[Interval]:
+    """Return intervals of a kind: ``"t"`` (`student`) or ``"bootstrap"``."""
+    if kind == "bootstrap":
+        return bootstrap(columns, confidence, seed, weights=weights)
+    each: Sequence[Float64 | None] = [None] * len(columns) if weights is None else weights
+    return [student(values, confidence, w) for values, w in zip(columns, each, strict=True)]
+
+
+def student(values: Float64, confidence: float = 0.95, weights: Float64 | None = None) -> Interval:
     """Return Student's t interval of a mean.
 
     mean ± t(n - 1, (1 + confidence) / 2) · s / √n, with s the standard deviation of the n
     values that are not NaN (n - 1 in its denominator). Student, "The probable error of a
-    mean", Biometrika 6, 1908.
+    mean", Biometrika 6, 1908. A weighted mean m is a ratio, Σ w·x / Σ w, and s / √n becomes
+    √(n / (n - 1) · Σ (w·(x - m))²) / Σ w: Cochran, Sampling Techniques, 1977, section 6.3.
 
     Parameters
     ----------
@@ -30,22 +45,30 @@ def student(values: Float64, confidence: float = 0.95) -> Interval:
         NaN is left out.
     confidence
         Coverage, in (0, 1).
+    weights : float64 [n_users] or None
+        At least 0; None: all the same. Users with the weight 0 are left out.
 
     Returns
     -------
     tuple of float
         The lower and the upper end; NaN for fewer than two values.
     """
-    defined = values[~np.isnan(values)]
-    if len(defined) < 2:
+    chosen = ~np.isnan(values) if weights is None else ~np.isnan(values) & (weights > 0)
+    defined, n = values[chosen], int(np.count_nonzero(chosen))
+    if n < 2:
         return UNKNOWN
     from scipy.special import stdtrit
 
     # Infinite values have an infinite mean, and no deviation from it.
     with np.errstate(invalid="ignore", over="ignore"):
-        mean = defined.mean()
-        error = defined.std(ddof=1) / np.sqrt(len(defined))
-        half = stdtrit(len(defined) - 1, (1 + confidence) / 2) * error
+        if weights is None:
+            mean = defined.mean()
+            error = defined.std(ddof=1) / np.sqrt(n)
+        else:
+            weight = weights[chosen] / weights[chosen].sum()
+            mean = (weight * defined).sum()
+            error = np.sqrt(n / (n - 1) * ((weight * (defined - mean)) ** 2).sum())
+        half = stdtrit(n - 1, (1 + confidence) / 2) * error
         return float(mean - half), float(mean + half)
 
 
@@ -54,6 +77,7 @@ def bootstrap(
     confidence: float = 0.95,
     seed: int = 0,
     n_resamples: int = N_RESAMPLES,
+    weights: Sequence[Float64] | None = None,
 ) -> list[Interval]:
     """Return percentile bootstrap intervals of the means of several metrics.
 
@@ -72,6 +96,8 @@ def bootstrap(
         Of the resamples.
     n_resamples
         Number of resamples, at least 1.
+    weights : float64 [n_users] for each column, or None
+        At least 0; None: all the same.
 
     Returns
     -------
@@ -83,6 +109,9 @@ def bootstrap(
     n_users = len(columns[0])
     generator = np.random.Generator(np.random.PCG64(seed))
     defined = [~np.isnan(column) for column in columns]
+    if weights is not None:
+        defined = [known & (w > 0) for known, w in zip(defined, weights, strict=True)]
+        columns = [column * w for column, w in zip(columns, weights, strict=True)]
     filled = [np.where(known, column, 0.0) for known, column in zip(defined, columns, strict=True)]
     means = np.empty((len(columns), n_resamples))
     at_once = max(1, DRAWS_AT_ONCE // max(1, n_users))
@@ -92,7 +121,10 @@ def bootstrap(
         for position, (known, column) in enumerate(zip(defined, filled, strict=True)):
             # 0 / 0 where a resample drew no user with a value: NaN, left out below.
             with np.errstate(invalid="ignore"):
-                counted = n_users if known.all() else known[drawn].sum(axis=1)
+                if weights is not None:
+                    counted = np.where(known, weights[position], 0)[drawn].sum(axis=1)
+                else:
+                    counted = n_users if known.all() else known[drawn].sum(axis=1)
                 means[position, batch] = column[drawn].sum(axis=1) / counted
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     found = []
