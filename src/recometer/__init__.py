@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from recometer.sources.lists import Lists
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
+    from recometer.split.result import Folds, Split
 
 __all__ = [
     "Audit",
@@ -41,6 +42,7 @@ __all__ = [
     "Evaluation",
     "Factors",
     "FileError",
+    "Folds",
     "InputError",
     "InputTypeError",
     "Interactions",
@@ -53,6 +55,7 @@ __all__ = [
     "RecometerError",
     "SampledCandidates",
     "Scores",
+    "Split",
     "UnknownNameError",
     "UserFlag",
     "__version__",
@@ -63,14 +66,20 @@ __all__ = [
 
 # Imported when they are first used, so that `import recometer` stays light.
 SUBMODULES = ("baselines", "compat", "split")
-SOURCES = {"Lists": "lists", "Pairs": "pairs", "Scores": "scores"}
+LAZY = {
+    "Folds": "split.result",
+    "Lists": "sources.lists",
+    "Pairs": "sources.pairs",
+    "Scores": "sources.scores",
+    "Split": "split.result",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in SUBMODULES:
         return importlib.import_module(f"recometer.{name}")
-    if name in SOURCES:
-        module = importlib.import_module(f"recometer.sources.{SOURCES[name]}")
+    if name in LAZY:
+        module = importlib.import_module(f"recometer.{LAZY[name]}")
         return getattr(module, name)
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 

@@ -20,12 +20,23 @@ __all__ = [
     "catalogue_of",
     "check_input_order",
     "check_source",
+    "is_split",
     "protocol_of",
     "seed_of",
     "test_of",
 ]
 
 PROTOCOLS = {"recometer": Protocol()}
+
+
+def is_split(test: object, train: object) -> bool:
+    """Tell whether test is a `Split` or `Folds`, which bring train along."""
+    found = callable(getattr(test, "evaluate", None)) and not isinstance(test, Source)
+    if found and train is not None:
+        raise InputError(
+            f"train was given, but {type(test).__name__} brings its own. Hint: leave train out."
+        )
+    return found
 
 
 def check_source(source: object, test: object) -> None:

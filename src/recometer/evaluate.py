@@ -15,6 +15,7 @@ from recometer.arguments import (
     catalogue_of,
     check_input_order,
     check_source,
+    is_split,
     protocol_of,
     seed_of,
     test_of,
@@ -73,7 +74,8 @@ def evaluate(
     test
         What should have been recommended: an `Interactions`, or what `Interactions.of`
         takes (a SciPy sparse matrix, a data frame, a file, ...). None where the truth comes
-        with the source: ``rm.Pairs(frame, ...)``.
+        with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; `Folds` take a
+        list of sources, or a function from `Split` to source, and the result has ``.folds``.
     train
         What must not be recommended again, likewise; None: nothing.
     candidates
@@ -140,6 +142,16 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
+    if is_split(test, train):
+        options = {
+            "candidates": candidates,
+            "exclude": exclude,
+            "metrics": metrics,
+            "protocol": protocol,
+        }
+        options |= {"catalogue": catalogue, "seed": seed, "threads": threads, "progress": progress}
+        result: Evaluation = test.evaluate(source, **options, **rules)  # type: ignore[attr-defined]
+        return result
     begin = time.perf_counter()
     check_source(source, test)
     requested = tuple(parse(metrics))

@@ -17,13 +17,18 @@ except ImportError as error:
 
 __all__ = [
     "best_first",
+    "count_codes",
     "group_lists",
+    "hold_below",
+    "hold_first",
     "instruction_set",
     "instruction_sets",
+    "place_rows",
     "rank_factors",
     "rank_lists",
     "rank_scores",
     "score_items",
+    "trim_core",
 ]
 
 best_first = _native.best_first
@@ -32,6 +37,11 @@ rank_lists = _native.rank_lists
 score_items = _native.score_items
 rank_factors = _native.rank_factors
 rank_scores = _native.rank_scores
+hold_first = _native.hold_first
+place_rows = _native.place_rows
+hold_below = _native.hold_below
+count_codes = _native.count_codes
+trim_core = _native.trim_core
 
 
 def instruction_sets() -> list[str]:
