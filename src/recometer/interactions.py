@@ -11,13 +11,13 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.errors import InputError, warn
 from recometer.frames import Columns, find_columns
-from recometer.ids import kind, show
+from recometer.ids import encode, kind, show
 from recometer.rows import Options, Rows, as_positions, ascending, read_rows
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["Columns", "Interactions", "find_columns"]
+__all__ = ["Columns", "Interactions", "find_columns", "together"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -244,6 +244,57 @@ class Interactions:
             times=None if self.times is None else self.times[rows],
             user_ids=None if self.user_ids is None else self.user_ids[chosen],
         )
+
+
+def together(first: Interactions, second: Interactions) -> Interactions:
+    """Return the interactions of both, without their values; times only where both have them.
+
+    Users and items are those of both by id, or by position where neither has ids.
+
+    Raises
+    ------
+    InputError
+        Ids on one side only, or different numbers of users or items without ids.
+    InputTypeError
+        Ids of different kinds.
+    """
+    sides = (first, second)
+    users, user_ids, n_users = _common("user", [(side.user_ids, side.n_users) for side in sides])
+    items, item_ids, n_items = _common("item", [(side.item_ids, side.n_items) for side in sides])
+    times = [side.times for side in sides if side.times is not None]
+    return _build(
+        Rows(
+            np.concatenate(
+                [
+                    codes[ragged.users_of(side.indptr)]
+                    for codes, side in zip(users, sides, strict=True)
+                ]
+            ),
+            np.concatenate([codes[side.items] for codes, side in zip(items, sides, strict=True)]),
+            n_users,
+            n_items,
+            times=np.concatenate(times) if len(times) == len(sides) else None,
+            user_ids=user_ids,
+            item_ids=item_ids,
+        )
+    )
+
+
+def _common(
+    what: str, sides: list[tuple[npt.NDArray[Any] | None, int]]
+) -> tuple[list[Int64], npt.NDArray[Any] | None, int]:
+    """Return the codes of both sides' users or items among those of both, their ids and number."""
+    (ids, n), (other_ids, other_n) = sides
+    if ids is None and other_ids is None and n == other_n:
+        return [np.arange(n)] * 2, None, n
+    if ids is None or other_ids is None:
+        raise InputError(
+            f"The {what}s of both parts must have ids, or be positions of equal number; found "
+            f"{n:,} and {other_n:,}."
+        )
+    parts = [part for part in (ids, other_ids) if len(part)]
+    codes, distinct = encode([value for part in parts for value in part.tolist()], f"{what} ids")
+    return [codes[:n], codes[n:]], distinct, len(distinct)
 
 
 def _build(rows: Rows) -> Interactions:

@@ -7,8 +7,8 @@ from typing import Any
 from recometer.audit import _evaluable, _leakage, _shifts
 from recometer.audit._sides import Sides
 from recometer.audit.result import Audit
-from recometer.errors import InputError
-from recometer.interactions import Interactions
+from recometer.errors import InputError, InputTypeError
+from recometer.interactions import Interactions, together
 from recometer.protocol import Protocol
 
 __all__ = ["CHECKS", "LEAKAGE", "audit"]
@@ -41,7 +41,7 @@ LEAKAGE = tuple(check.__name__ for check in OF_LEAKAGE)
 
 def audit(
     train: object,
-    test: object,
+    test: object = None,
     *,
     user: str | None = None,
     item: str | None = None,
@@ -62,9 +62,9 @@ def audit(
     ----------
     train, test
         Whatever `Interactions.of` takes. Users and items are matched by id, or by position where
-        neither side has ids.
+        neither side has ids. Or `train` alone: a `Split`, whose remainder counts as train.
     user, item, value, time
-        Columns of frames and files, as in `Interactions.of`.
+        Columns of frames and files, as in `Interactions.of`; not for a Split, which knows them.
     relevant_from, min_positives, min_candidates
         The rules of `evaluate` by which users are evaluated.
 
@@ -109,6 +109,8 @@ def audit(
         relevant_from=relevant_from, min_positives=min_positives, min_candidates=min_candidates
     )
     columns: dict[str, Any] = {"user": user, "item": item, "value": value, "time": time}
+    if test is None:
+        train, test = _of_split(train)
     if isinstance(train, Interactions) and isinstance(test, Interactions):
         Interactions.of(train, **columns)  # refuses columns
     sides = Sides.of(_read("train", train, columns), _read("test", test, columns), rules)
@@ -117,6 +119,21 @@ def audit(
         train=repr(sides.train),
         test=repr(sides.test),
     )
+
+
+def _of_split(split: object) -> tuple[Interactions, Interactions]:
+    """Return train and test of a Split."""
+    from recometer.split import Split
+
+    if not isinstance(split, Split):
+        raise InputTypeError(
+            f"An audit needs train and test, or a Split, found {type(split).__name__} alone. "
+            "Hint: rm.audit(train, test); rm.Split.load(folder) reads a split that was saved."
+        )
+    plain = split.interactions()
+    if plain.remainder is None or not len(plain.remainder):
+        return plain.train, plain.test
+    return together(plain.train, plain.remainder), plain.test
 
 
 def _read(name: str, data: object, columns: dict[str, Any]) -> Interactions:

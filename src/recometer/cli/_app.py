@@ -12,6 +12,7 @@ from recometer.cli.audit import audit
 from recometer.cli.demo import demo
 from recometer.cli.evaluate import evaluate
 from recometer.cli.metrics import metrics
+from recometer.cli.split import split
 from recometer.errors import DataWarning, RecometerError
 from recometer.version import __version__
 
@@ -44,6 +45,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(evaluate)
+app.command()(split)
 app.command()(audit)
 app.command()(metrics)
 app.command()(demo)

@@ -24,7 +24,7 @@ from recometer.sources.base import Source
 from recometer.sources.cut import Cut
 from recometer.sources.lists import Lists
 
-__all__ = ["Inputs", "Model", "models"]
+__all__ = ["NONE", "Inputs", "Model", "models"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,6 +189,23 @@ class Inputs:
             if not len(data):
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
         return data
+
+    def whole(self, what: str, path: str) -> dict[str, Any]:
+        """Find the columns of a file that is split, and return them as options of `split`."""
+        file = self.stdin.path(path)
+        if trec.kind_of(file) is not None:
+            self._say(what, file, "TREC qrels")
+            return {}
+        asked = {
+            option: False if option in OPTIONAL and name == NONE else name
+            for option, name in self.columns.items()
+        }
+        try:
+            found = choose_columns(column_names(file), asked)
+        except ColumnError as error:
+            raise ColumnError(f"{file}: {error}") from None
+        self._say(what, file, found)
+        return {option: name or False for option, name in found.items()}
 
     def source(self, model: Model, test: Interactions, depth: int | None) -> Source:
         """Read a model, and cut its lists if that was asked for."""

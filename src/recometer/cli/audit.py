@@ -9,6 +9,7 @@ import typer
 
 from recometer.audit import LEAKAGE, Audit
 from recometer.audit import audit as run_audit
+from recometer.cli._folder import load_split
 from recometer.cli._formats import Format, markdown
 from recometer.cli._inputs import Inputs
 from recometer.cli._stdin import STDIN, StandardInput
@@ -19,6 +20,14 @@ __all__ = ["audit"]
 
 
 def audit(
+    split: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FOLDER",
+            help="A split that recometer split made.",
+            show_default=False,
+        ),
+    ] = None,
     train: Annotated[
         str | None,
         typer.Option(
@@ -84,8 +93,11 @@ def audit(
             f"there is no leakage called {unknown!r}. {did_you_mean(unknown, LEAKAGE)}",
             param_hint="--allow",
         )
-    if train is None or test is None:
-        raise typer.BadParameter("an audit needs --train and --test.")
+    columns = {"user": user, "item": item, "value": value, "time": time}
+    if split is not None and (train or test or any(columns.values())):
+        raise typer.BadParameter("a split has its files and columns. Hint: name the folder alone.")
+    if split is None and (train is None or test is None):
+        raise typer.BadParameter("an audit needs --train and --test, or the folder of a split.")
     if train == test == STDIN:
         raise typer.BadParameter("standard input (-) can be read only once.")
 
@@ -93,14 +105,9 @@ def audit(
         if not quiet:
             typer.echo(text, err=True)
 
-    columns = {"user": user, "item": item, "value": value, "time": time}
     with StandardInput(None) as stdin:
         inputs = Inputs(stdin, columns, note)
-        inputs.check_columns([train, test])
-        train_data = inputs.interactions("train", train, value=False, time=True)
-        test_data = inputs.interactions("test", test, value=True, time=True)
-        with inputs.stated():
-            found = run_audit(train_data, test_data, relevant_from=relevant_from)
+        found = _audit(inputs, split, train, test, relevant_from)
     _print(found, form)
     leaks = [
         f"{finding.name} ({finding.count:,})"
@@ -110,6 +117,27 @@ def audit(
     if strict and leaks:
         typer.echo(f"Leakage: {', '.join(leaks)}.", err=True)
         raise typer.Exit(1)
+
+
+def _audit(
+    inputs: Inputs,
+    split: str | None,
+    train: str | None,
+    test: str | None,
+    relevant_from: float | None,
+) -> Audit:
+    if split is not None:
+        with inputs.stated(what=split):
+            made = load_split(split)
+            inputs.note(f"split: {split} ({made.protocol})")
+            return run_audit(made, relevant_from=relevant_from)
+    assert train is not None
+    assert test is not None
+    inputs.check_columns([train, test])
+    train_data = inputs.interactions("train", train, value=False, time=True)
+    test_data = inputs.interactions("test", test, value=True, time=True)
+    with inputs.stated():
+        return run_audit(train_data, test_data, relevant_from=relevant_from)
 
 
 def _print(found: Audit, form: Format) -> None:
