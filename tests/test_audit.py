@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import importlib
 import json
 import math
@@ -17,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
+from recometer import split as splits
 from recometer.audit.shift import expected_variation, head, total_variation
 
 Rows = dict[tuple[Any, Any], tuple[float, int]]  # (user, item) -> (value, time)
@@ -30,16 +32,16 @@ ROW = st.tuples(
 
 
 @st.composite
-def splits(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
+def sides(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
     """Rows of train and of test; the ids are numbers or texts."""
     name = draw(st.sampled_from([lambda n: n, lambda n: f"id {n}"]))
-    sides = []
+    both = []
     for _ in range(2):
         rows = draw(st.lists(ROW, min_size=1, max_size=14))
-        sides.append(
+        both.append(
             [(name(user), name(10 + item), value, time) for user, item, value, time in rows]
         )
-    return sides[0], sides[1]
+    return both[0], both[1]
 
 
 def frame(rows: list[Any]) -> pl.DataFrame:
@@ -135,7 +137,7 @@ def slow_audit(
 
 
 @given(
-    split=splits(),
+    split=sides(),
     relevant_from=st.sampled_from([None, 1, 2.5]),
     min_positives=st.integers(1, 3),
     min_candidates=st.integers(1, 4),
@@ -161,14 +163,14 @@ def test_it_finds_what_a_slow_audit_finds(split, relevant_from, min_positives, m
 
 
 @settings(max_examples=30)
-@given(split=splits(), order=st.randoms(use_true_random=False))
+@given(split=sides(), order=st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_means_nothing(split, order):
     shuffled = [order.sample(side, len(side)) for side in split]
     assert audit(*map(frame, split)).to_dict() == audit(*map(frame, shuffled)).to_dict()
 
 
 @settings(max_examples=30)
-@given(split=splits())
+@given(split=sides())
 def test_positions_are_matched_as_ids_are(split):
     numbers = [
         [(*(int(str(x).split()[-1]) for x in row[:2]), *row[2:]) for row in s] for s in split
@@ -189,7 +191,7 @@ def test_positions_are_matched_as_ids_are(split):
 
 
 @given(
-    split=splits(), relevant_from=st.sampled_from([None, 1, 2.5]), min_positives=st.integers(1, 2)
+    split=sides(), relevant_from=st.sampled_from([None, 1, 2.5]), min_positives=st.integers(1, 2)
 )
 def test_users_that_cannot_be_evaluated_are_those_that_evaluate_skips(
     split, relevant_from, min_positives
@@ -308,6 +310,104 @@ def test_without_times_the_order_is_not_checked_and_that_is_said():
             assert found[name].sentence == f"Not checked: {missing}."
         assert str(found).count("not checked") == 3
         assert not found.leaks
+
+
+# Splits that the library makes
+
+
+@st.composite
+def whole_data(draw: st.DrawFn) -> pl.DataFrame:
+    """Interactions at few times, every pair of user and item once."""
+    pairs = st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 6)), min_size=6, max_size=30, unique=True
+    )
+    return frame([(*pair, 1, draw(st.integers(0, 9))) for pair in draw(pairs)])
+
+
+WHO = st.sampled_from(
+    [splits.AllUsers(), splits.UsersFraction(0.6), splits.UsersNumber(3), splits.ActiveAfter(5)]
+)
+SETTINGS = st.fixed_dictionaries(
+    {
+        "untested": st.sampled_from(["train", "apart"]),
+        "min_train": st.integers(0, 2),
+        "seed": st.integers(0, 9),
+        "filters": st.sampled_from([(), splits.MinCounts(user=2), splits.SeenInTrain()]),
+    }
+)
+TIME = st.integers(1, 8)
+
+
+def made(*arguments: Any, several: bool = False, **settings: Any) -> list[rm.Split]:
+    """Make splits, as far as there is anybody to test."""
+    found = []
+    make = splits.folds if several else splits.split
+    with warnings.catch_warnings(), contextlib.suppress(splits.NoTestUsersError):
+        warnings.simplefilter("ignore", rm.DataWarning)
+        result = make(*arguments, **settings)
+        for one in result if several else [result]:
+            found.append(one)
+    return [one for one in found if len(one.train) or one.protocol.counts["remainder"]]
+
+
+@given(data=whole_data(), who=WHO, time=TIME, until=st.sampled_from([None, 9]), settings=SETTINGS)
+def test_splits_at_one_time_do_not_leak(data, who, time, until, settings):
+    for split in made(data, splits.After(time, until), who=who, **settings):
+        assert not rm.audit(split).leaks
+    windows = splits.Windows(sorted({time, 4, 7}), until=until, length=5)
+    for split in made(data, windows, who=who, several=True, **settings):
+        assert not rm.audit(split).leaks
+
+
+BY_TIME = st.sampled_from(
+    [splits.Last(), splits.Last(2), splits.LastFraction(0.3), splits.LeaveOneOut()]
+)
+AT_RANDOM = st.sampled_from(
+    [splits.Fraction(0.4), splits.Fraction(0.3, per_user=False), splits.Number(2)]
+)
+
+
+@given(data=whole_data(), who=WHO, what=BY_TIME, settings=SETTINGS)
+def test_the_last_of_each_user_leak_through_others_alone(data, who, what, settings):
+    for split in made(data, what, who=who, **settings):
+        found = rm.audit(split)
+        assert {f.name for f in found.findings if f.level == "leakage"} <= {"older_than_training"}
+
+
+@given(data=whole_data(), who=WHO, what=st.one_of(BY_TIME, AT_RANDOM), settings=SETTINGS)
+def test_what_leaks_of_a_split_is_counted(data, who, what, settings):
+    for split in made(data, what, who=who, **settings):
+        found = rm.audit(split)
+        parts = [part for part in (split.train, split.remainder) if part is not None]
+        expected = slow_audit(pl.concat(parts).rows(), split.test.rows(), None, 1, 2)
+        for name, (count, total, examples) in expected.items():
+            assert (found[name].count, found[name].total) == (count, total), name
+            assert list(found[name].examples) == examples
+
+
+def test_a_split_is_audited_as_its_parts_are(tmp_path):
+    train, test = clean_split()
+    whole = pl.concat([train, test])
+    for data in (whole, rm.Interactions.of(whole), whole.to_pandas()):
+        split = splits.split(data, splits.Last(2))
+        assert rm.audit(split).to_dict()["findings"] == rm.audit(train, test).to_dict()["findings"]
+        split.save(tmp_path)
+        assert rm.audit(rm.Split.load(tmp_path)).to_dict() == rm.audit(split).to_dict()
+    with pytest.raises(rm.InputError, match="user= does not apply"):
+        rm.audit(split, user="user_id")
+    with pytest.raises(rm.InputTypeError, match="needs train and test, or a Split, found Data"):
+        rm.audit(whole)
+
+
+def test_what_was_settled_before_a_split_is_no_fault_of_its_parts():
+    rows = [(user, item, 1, item) for user in range(3) for item in range(4)]
+    with pytest.warns(rm.DataWarning, match="3 of 15 interactions repeat"):
+        data = rm.Interactions.of(frame(rows + rows[:3]))
+    found = rm.audit(splits.split(data, splits.Last(1)))
+    assert (found["train_duplicates"].count, found["test_duplicates"].count) == (0, 0)
+    kept = splits.split(frame(rows + rows[:3]), splits.After(3))
+    with pytest.warns(rm.DataWarning):
+        assert rm.audit(kept)["train_duplicates"].examples == ((0, 0), (0, 1), (0, 2))
 
 
 # Times and ids that do not fit
