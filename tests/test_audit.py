@@ -399,6 +399,22 @@ def test_a_split_is_audited_as_its_parts_are(tmp_path):
         rm.audit(whole)
 
 
+def test_the_remainder_of_a_split_counts_as_train():
+    train, test = clean_split()
+    whole = pl.concat([train, test])
+    dense = np.zeros((300, 50))
+    dense[whole["user_id"], whole["item_id"]] = 1
+    for data, what in ((whole, splits.Last(2)), (dense, splits.Number(2))):
+        split = splits.split(data, what, who=splits.UsersFraction(0.1), untested="apart")
+        found = rm.audit(split)
+        assert found["untested_users"].count == 300 - len(split.users)
+        assert found["untested_users"].total == 300
+        assert found["unseen_items"].count == 0
+        if data is whole:
+            joined = pl.concat([split.train, split.remainder])
+            assert found.to_dict()["findings"] == rm.audit(joined, split.test).to_dict()["findings"]
+
+
 def test_what_was_settled_before_a_split_is_no_fault_of_its_parts():
     rows = [(user, item, 1, item) for user in range(3) for item in range(4)]
     with pytest.warns(rm.DataWarning, match="3 of 15 interactions repeat"):
@@ -436,7 +452,8 @@ def test_times_of_different_kinds_are_refused(early, late):
 
 
 @pytest.mark.parametrize(
-    ("early", "late"), [([0], [10]), ([1, 5], [600_000_000]), ([3e8], [9e8]), ([-5], [7])]
+    ("early", "late"),
+    [([-(10**15)], [10**15]), ([0], [10]), ([1, 5], [600_000_000]), ([3e8], [9e8]), ([-5], [7])],
 )
 def test_times_that_may_count_the_same_are_compared(early, late):
     def side(times: Any, item: int) -> pl.DataFrame:

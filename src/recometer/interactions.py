@@ -247,16 +247,9 @@ class Interactions:
 
 
 def together(first: Interactions, second: Interactions) -> Interactions:
-    """Return the interactions of both, without their values; times only where both have them.
+    """Return the interactions of two parts of the same data, without their values.
 
-    Users and items are those of both by id, or by position where neither has ids.
-
-    Raises
-    ------
-    InputError
-        Ids on one side only, or different numbers of users or items without ids.
-    InputTypeError
-        Ids of different kinds.
+    Users and items are those of both by id, or the same positions.
     """
     sides = (first, second)
     users, user_ids, n_users = _common("user", [(side.user_ids, side.n_users) for side in sides])
@@ -284,14 +277,9 @@ def _common(
     what: str, sides: list[tuple[npt.NDArray[Any] | None, int]]
 ) -> tuple[list[Int64], npt.NDArray[Any] | None, int]:
     """Return the codes of both sides' users or items among those of both, their ids and number."""
-    (ids, n), (other_ids, other_n) = sides
-    if ids is None and other_ids is None and n == other_n:
-        return [np.arange(n)] * 2, None, n
+    (ids, n), (other_ids, _) = sides
     if ids is None or other_ids is None:
-        raise InputError(
-            f"The {what}s of both parts must have ids, or be positions of equal number; found "
-            f"{n:,} and {other_n:,}."
-        )
+        return [np.arange(n)] * 2, None, n
     parts = [part for part in (ids, other_ids) if len(part)]
     codes, distinct = encode([value for part in parts for value in part.tolist()], f"{what} ids")
     return [codes[:n], codes[n:]], distinct, len(distinct)

@@ -131,7 +131,7 @@ def users_without_candidates(sides: Sides) -> Finding:
         "users_without_candidates",
         f"users of test with fewer than {least:,} items left to rank",
         "warning",
-        f"Train has the other items of theirs already: {UNDEFINED} (the rule min_candidates).",
+        f"They have nearly every item in train already: {UNDEFINED} (the rule min_candidates).",
         "Everyone else has enough items to rank.",
     )
 

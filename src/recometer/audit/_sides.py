@@ -195,7 +195,8 @@ def _check_times(train: Interactions, test: Interactions) -> None:
     if train.times is None or test.times is None or not len(train) or not len(test):
         return
     for early, late in ((train.times, test.times), (test.times, train.times)):
-        if late.min() > max(UNIX_TIME, APART * float(early.max())):
+        largest = max(abs(float(early.min())), abs(float(early.max())))
+        if late.min() > max(UNIX_TIME, APART * largest):
             raise InputError(
                 f"The times of train ({train.times.min()} to {train.times.max()}) and of test "
                 f"({test.times.min()} to {test.times.max()}) are of different kinds: they differ "
