@@ -241,6 +241,7 @@ def test_a_clean_split_has_no_leakage():
     assert not found.leaks
     assert {finding.level for finding in found.findings} == {"fact"}
     assert repr(found) == "<Audit: no leakage>"
+    assert str(found).endswith("\nNo leakage was found.")
 
 
 @pytest.mark.parametrize("n", [1, 7, 100])
@@ -309,6 +310,7 @@ def test_without_times_the_order_is_not_checked_and_that_is_said():
             assert found[name].share is None
             assert found[name].sentence == f"Not checked: {missing}."
         assert str(found).count("not checked") == 3
+        assert str(found).endswith("\nNo leakage was found, as far as it was checked.")
         assert not found.leaks
 
 

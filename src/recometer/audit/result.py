@@ -163,7 +163,9 @@ class Audit:
             for finding in self.findings
             if finding.count != 0
         ]
-        verdict = "There is leakage." if self.leaks else "No leakage was found."
+        checked = all(finding.count is not None for finding in self.findings)
+        clear = "No leakage was found" + ("." if checked else ", as far as it was checked.")
+        verdict = "There is leakage." if self.leaks else clear
         return [f"train: {self.train}", f"test: {self.test}", *said, verdict]
 
     def __repr__(self) -> str:
