@@ -234,8 +234,8 @@ void bind_splits(nb::module_& m) {
            std::optional<In1<std::int64_t>> times, bool float_times,
            std::optional<In1<double>> values, std::uint32_t first, In1<std::int64_t> counts,
            int order, In1<std::int64_t> sizes, Out1<std::uint8_t> held) {
-            const InteractionRows rows = interaction_rows(users, items, user_draws, item_draws,
-                                                          times, float_times, values);
+            const InteractionRows rows =
+                interaction_rows(users, items, user_draws, item_draws, times, float_times, values);
             const UserRange range = user_range(first, counts, user_draws);
             require(sizes.shape(0) == range.n, "one size per user");
             require(held.shape(0) == rows.n, "one entry per row");
@@ -254,8 +254,8 @@ void bind_splits(nb::module_& m) {
            std::optional<In1<std::int64_t>> times, bool float_times,
            std::optional<In1<double>> values, std::uint32_t first, In1<std::int64_t> counts,
            int order, Out1<std::uint32_t> places) {
-            const InteractionRows rows = interaction_rows(users, items, user_draws, item_draws,
-                                                          times, float_times, values);
+            const InteractionRows rows =
+                interaction_rows(users, items, user_draws, item_draws, times, float_times, values);
             const UserRange range = user_range(first, counts, user_draws);
             require(places.shape(0) == rows.n, "one entry per row");
             const RowOrder chosen = row_order(order);
@@ -271,8 +271,8 @@ void bind_splits(nb::module_& m) {
         "hold_below",
         [](Codes users, Codes items, Draws user_draws, Draws item_draws, std::uint64_t limit,
            Out1<std::uint8_t> held) {
-            const InteractionRows rows = interaction_rows(
-                users, items, user_draws, item_draws, std::nullopt, false, std::nullopt);
+            const InteractionRows rows = interaction_rows(users, items, user_draws, item_draws,
+                                                          std::nullopt, false, std::nullopt);
             require(held.shape(0) == rows.n, "one entry per row");
             nb::gil_scoped_release release;
             hold_below(rows, limit, held.data());
@@ -289,14 +289,14 @@ void bind_splits(nb::module_& m) {
         nb::arg("codes").noconvert(), nb::arg("counts").noconvert());
     m.def(
         "trim_core",
-        [](Codes users, Codes items, Out1<std::int64_t> user_counts,
-           Out1<std::int64_t> item_counts, std::int64_t least_user, std::int64_t least_item,
-           bool backwards, Out1<std::uint8_t> kept) {
+        [](Codes users, Codes items, Out1<std::int64_t> user_counts, Out1<std::int64_t> item_counts,
+           std::int64_t least_user, std::int64_t least_item, bool backwards,
+           Out1<std::uint8_t> kept) {
             const std::size_t n = users.shape(0);
             require(items.shape(0) == n && kept.shape(0) == n, "one entry per row");
             nb::gil_scoped_release release;
-            return trim_core(users.data(), items.data(), n, user_counts.data(),
-                             item_counts.data(), least_user, least_item, backwards, kept.data());
+            return trim_core(users.data(), items.data(), n, user_counts.data(), item_counts.data(),
+                             least_user, least_item, backwards, kept.data());
         },
         nb::arg("users").noconvert(), nb::arg("items").noconvert(),
         nb::arg("user_counts").noconvert(), nb::arg("item_counts").noconvert(),

@@ -135,14 +135,13 @@ bool hold_first(const InteractionRows& rows, const UserRange& users, const std::
     for (std::size_t u = 0; u < users.n; ++u) {
         Entry* const begin = grouped.begin(u);
         Entry* const end = grouped.end(u);
-        if (sizes[u] <= 0) continue;
-        Entry* const last = begin + std::min<std::int64_t>(sizes[u], end - begin);
+        Entry* const last = begin + std::clamp<std::int64_t>(sizes[u], 0, end - begin);
         if (last == begin + 1) {
             std::iter_swap(begin, std::min_element(begin, end, before));
-        } else if (last != end) {
+        } else if (last != begin && last != end) {
             std::nth_element(begin, last, end, before);
         }
-        for (const Entry* entry = begin; entry != last; ++entry) held[entry->row] = 1;
+        for (const Entry* entry = begin; entry != end; ++entry) held[entry->row] = entry < last;
     }
     return grouped.decided;
 }

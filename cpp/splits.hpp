@@ -40,7 +40,7 @@ enum class RowOrder {
     kOldPairs,  ///< rows of the same item together: the reverse
 };
 
-/// Set `held` to 1 for the first sizes[u] rows of each user u of the range.
+/// Set `held` to 1 for the first sizes[u] rows of each user u of the range, to 0 for the others.
 /// @returns false if the order of rows mattered that differ in nothing but perhaps their value,
 /// and values are not given
 /// @throws std::invalid_argument where a user has more rows than `counts` says, or an item is

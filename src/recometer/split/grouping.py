@@ -42,7 +42,7 @@ def hold_first(table: Table, sizes: Int64, order: Order, *, seed: int, threads: 
     """Choose the first rows of each user; how many, is said per user: int64 [n_users]."""
     if order == Order.LATEST:
         table.times  # noqa: B018  # an error of its own, if there are none
-    held = np.zeros(table.n, dtype=bool)
+    held = np.empty(table.n, dtype=bool)
     out = held.view(np.uint8)
 
     def hold(block: slice, *rows: Any) -> bool:

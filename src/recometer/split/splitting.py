@@ -306,9 +306,9 @@ class _Work:
 
     def _tested(self, who: Who, held: Held) -> Bool | None:
         """Return who is tested, bool by code; None: all who have rows."""
-        codes, n = self.table.users.codes, self.table.users.n
         eligible = None
         if who.counts_users or self.min_train > 0 or self.min_test > 1:
+            codes, n = self.table.users.codes, self.table.users.n
             n_test = np.bincount(codes[held.test], minlength=n)
             n_train = self.table.users.counts - n_test
             if held.left_out is not None:

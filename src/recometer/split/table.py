@@ -82,7 +82,9 @@ class Coded:
             Ids of another kind.
         """
         known = np.arange(self.n) if self.low is None and self.ids is None else self.named_all
-        codes = match(wanted, known, what, f"{what.split()[0]}s of the data")
+        codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
+        if self.low is not None:
+            codes[(codes >= 0) & (self.counts[codes] == 0)] = -1  # a number between two ids
         if (codes < 0).any():
             first = np.asarray(wanted, dtype=object)[int(np.argmax(codes < 0))]
             raise InputError(

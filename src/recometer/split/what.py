@@ -201,9 +201,9 @@ class After(What):
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return the rows from the time on."""
-        bounds = [self.since, self.time, self.until]
-        since, time, until = (None if t is None else moment(table, t) for t in bounds)
-        assert time is not None
+        time = moment(table, self.time)
+        bounds = (self.since, self.until)
+        since, until = (None if bound is None else moment(table, bound) for bound in bounds)
         if (since is not None and since >= time) or (until is not None and until <= time):
             raise InputError(f"{self!r}: the times must ascend: since < time < until.")
         left_out = None
