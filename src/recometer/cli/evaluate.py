@@ -226,6 +226,8 @@ def evaluate(
 
     Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage.
     """
+    if test is None and split is None:
+        raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
     named = models(run or [], factors or [])
     parse(metrics)  # a wrong name should not wait for the files
     users = None if complete is None else "test" if complete else "known"
@@ -238,8 +240,7 @@ def evaluate(
             raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
         train, test, known = files_of(split)
         columns |= {name: column for name, column in known.items() if columns.get(name) is None}
-    if test is None:
-        raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
+    assert test is not None
     data = [test] if train is None else [test, train]
     files = [path for model in named for path in model.paths if path]
     _check_stdin([*data, *files], format_in)
