@@ -225,6 +225,9 @@ def test_dates() -> None:
     wrong = split("ratings.parquet", "--what", "after=2024-06-01", "--out", "wrong")
     assert wrong.exit_code == 1
     assert "is a date, but the times of the data are numbers" in wrong.stderr
+    wrong = split("dated.parquet", "--what", "after=2024", "--out", "wrong")
+    assert wrong.exit_code == 1
+    assert "is a number, but the times of the data are dates" in wrong.stderr
 
 
 def test_text_and_standard_input() -> None:

@@ -64,10 +64,10 @@ def _time(text: str) -> int | float | str:
 
 
 def _span(text: str) -> int | float | datetime.timedelta:
-    found = re.fullmatch(r"(\d+)([dhm])", text)
+    found = re.fullmatch(r"(\d+)(d|h|min)", text)
     if found is None:
         return _number(text)
-    unit = {"d": "days", "h": "hours", "m": "minutes"}[found[2]]
+    unit = {"d": "days", "h": "hours", "min": "minutes"}[found[2]]
     return datetime.timedelta(**{unit: int(found[1])})
 
 
