@@ -251,6 +251,21 @@ def test_qrels() -> None:
     assert (len(made.train), len(made.test)) == (6, 2)
 
 
+def test_ids_in_text_are_read_as_those_of_the_data_are() -> None:
+    test_qrels()
+    pathlib.Path("topics.txt").write_text("302\n", encoding="utf-8")
+    texts = data().with_columns(pl.col("user_id", "movieId").cast(pl.String))
+    texts.write_parquet("texts.parquet")
+    cases = [("qrels", "topics.txt", ["302"]), ("texts.parquet", "some.txt", ["11", "3", "7"])]
+    cases += [("ratings.csv", "some.txt", [3, 7, 11]), ("ratings.parquet", "some.txt", [3, 7, 11])]
+    for file, names, users in cases:
+        result = split(file, "--who", f"users={names}", "--what", "number=1", "--out", "given")
+        assert result.exit_code == 0, result.stderr
+        assert rm.Split.load("given").users.tolist() == users
+    result = split("texts.parquet", "--what", "cold_items=some.txt", "--out", "given")
+    assert result.exit_code == 0, result.stderr
+
+
 def test_columns_may_be_named() -> None:
     named = {"user_id": "who", "movieId": "what", "rating": "much", "timestamp": "when"}
     data().rename(named).write_parquet("named.parquet")

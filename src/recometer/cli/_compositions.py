@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
 import typer
 
 from recometer import split
@@ -18,6 +19,8 @@ from recometer.errors import InputError, RecometerError, did_you_mean
 __all__ = ["WHAT", "WHO", "Part", "complete", "make_core", "make_part", "usages"]
 
 Read = Callable[[str], Any]
+Known = Callable[[str], npt.NDArray[Any] | None]
+"""Returns ids of the data of the kind ``"user"`` or ``"item"``, or None."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +38,9 @@ class Part:
     values
         How many values it takes, at least and at most.
     read
-        What makes a value of a text.
+        What makes a value of a text; None: only files of ids.
+    ids
+        Whose ids are in the file that a text names which `read` does not understand.
     options
         The same for each of its options, ``NAME=VALUE``.
     """
@@ -44,7 +49,8 @@ class Part:
     usage: str
     meaning: str
     values: tuple[int, float] = (1, 1)
-    read: Read = str
+    read: Read | None = str
+    ids: str | None = None
     options: Mapping[str, Read] = dataclasses.field(default_factory=dict)
 
 
@@ -75,17 +81,6 @@ def _yes_or_no(text: str) -> bool:
     return {"yes": True, "no": False}[text]
 
 
-def _ids(what: str) -> Read:
-    return lambda path: read_ids(Path(path), what, None, None)
-
-
-def _share_or_items(text: str) -> dict[str, Any]:
-    try:
-        return {"fraction": float(text)}
-    except ValueError:
-        return {"items": _ids("item")(text)}
-
-
 WHO = {
     "all": Part(split.AllUsers, "all", "everyone", values=(0, 0)),
     "fraction": Part(
@@ -93,7 +88,7 @@ WHO = {
     ),
     "number": Part(split.UsersNumber, "number=1000", "so many users, at random", read=int),
     "users": Part(
-        split.GivenUsers, "users=FILE", "those whose ids are in a file", read=_ids("user")
+        split.GivenUsers, "users=FILE", "those whose ids are in a file", read=None, ids="user"
     ),
     "after": Part(
         split.ActiveAfter, "after=TIME", "those with interactions at that time or later", read=_time
@@ -132,20 +127,23 @@ WHAT = {
         "one window of time after the other",
         (1, float("inf")),
         _time,
-        {"until": _time, "length": _span},
+        options={"until": _time, "length": _span},
     ),
     "folds": Part(split.KFold, "folds=5", "every interaction, in one of so many folds", read=int),
     "cold_items": Part(
-        lambda given: split.ColdItems(**given),
+        lambda given: split.ColdItems(
+            **{"fraction" if isinstance(given, float) else "items": given}
+        ),
         "cold_items=0.1 or cold_items=FILE",
         "everything with a random share of the items, or with those in a file",
-        read=_share_or_items,
+        read=float,
+        ids="item",
     ),
 }
 CORE = Part(split.KCore, "5 or user=5,item=3", "", (0, 1), int, options={"user": int, "item": int})
 
 
-def make_part(option: str, parts: Mapping[str, Part], text: str) -> Any:
+def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -> Any:
     """Make a part of a split of ``NAME``, ``NAME=VALUE`` or ``NAME=VALUE,OPTION=VALUE``.
 
     Parameters
@@ -155,6 +153,8 @@ def make_part(option: str, parts: Mapping[str, Part], text: str) -> Any:
     parts
         `WHO` or `WHAT`.
     text
+    known
+        By its ids it is told whether those of a file in text are numbers.
 
     Raises
     ------
@@ -170,12 +170,12 @@ def make_part(option: str, parts: Mapping[str, Part], text: str) -> Any:
         )
     if equals and not rest:
         raise _bad(option, text, parts[name], "there is nothing after '='")
-    return _make(option, parts[name], text, rest.split(",") if rest else [])
+    return _make(option, parts[name], text, rest.split(",") if rest else [], known)
 
 
 def make_core(text: str) -> split.KCore:
     """Make a k-core of ``5``, or of ``user=5,item=3``."""
-    core: split.KCore = _make("--core", CORE, text, text.split(","))
+    core: split.KCore = _make("--core", CORE, text, text.split(","), lambda _: None)
     return core
 
 
@@ -193,20 +193,21 @@ def usages(parts: Iterable[Part]) -> str:
     return "; ".join(f"{part.usage} ({part.meaning})" for part in parts)
 
 
-def _make(option: str, part: Part, text: str, pieces: list[str]) -> Any:
+def _make(option: str, part: Part, text: str, pieces: list[str], known: Known) -> Any:
     values: list[Any] = []
     options: dict[str, Any] = {}
     for piece in pieces:
         name, equals, given = piece.partition("=")
         if equals and (name not in part.options or name in options):
-            known = ", ".join(part.options) or "none"
-            twice = "is given twice" if name in options else f"is no option of it (known: {known})"
+            possible = ", ".join(part.options) or "none"
+            twice = (
+                "is given twice" if name in options else f"is no option of it (known: {possible})"
+            )
             raise _bad(option, text, part, f"{name!r} {twice}")
         if not equals and options:
             raise _bad(option, text, part, f"{piece!r} must stand before the options")
-        read = part.options[name] if equals else part.read
         try:
-            made = read(given if equals else piece)
+            made = part.options[name](given) if equals else _value(part, piece, known)
         except (ValueError, KeyError) as error:
             if isinstance(error, RecometerError):
                 raise
@@ -223,6 +224,17 @@ def _make(option: str, part: Part, text: str, pieces: list[str]) -> Any:
         return part.make(*values, **options)
     except InputError as error:
         raise _bad(option, text, part, str(error)) from error
+
+
+def _value(part: Part, text: str, known: Known) -> Any:
+    if part.read is not None:
+        try:
+            return part.read(text)
+        except ValueError:
+            if part.ids is None:
+                raise
+    assert part.ids is not None
+    return read_ids(Path(text), part.ids, None, known(part.ids))
 
 
 def _bad(option: str, text: str, part: Part, why: str) -> typer.BadParameter:

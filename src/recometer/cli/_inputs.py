@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 
 from recometer import trec
@@ -17,8 +19,9 @@ from recometer.cli._factors import USAGE, read_factors, read_ids
 from recometer.cli._stdin import STDIN, StandardInput
 from recometer.cli._text import Note, as_options
 from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
-from recometer.files import EXTENSIONS, column_names, read_file
+from recometer.files import EXTENSIONS, column_names, integers, read_columns, read_file
 from recometer.frames import choose_columns
+from recometer.ids import as_ids
 from recometer.interactions import Interactions
 from recometer.sources.base import Source
 from recometer.sources.cut import Cut
@@ -190,12 +193,11 @@ class Inputs:
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
         return data
 
-    def whole(self, what: str, path: str) -> dict[str, Any]:
-        """Find the columns of a file that is split, and return them as options of `split`."""
+    def columns_of(self, path: str) -> dict[str, Any] | None:
+        """Find the columns of a file that is split: options of `split`; None: TREC qrels."""
         file = self.stdin.path(path)
         if trec.kind_of(file) is not None:
-            self._say(what, file, "TREC qrels")
-            return {}
+            return None
         asked = {
             option: False if option in OPTIONAL and name == NONE else name
             for option, name in self.columns.items()
@@ -204,8 +206,21 @@ class Inputs:
             found = choose_columns(column_names(file), asked)
         except ColumnError as error:
             raise ColumnError(f"{file}: {error}") from None
-        self._say(what, file, found)
         return {option: name or False for option, name in found.items()}
+
+    def say_columns(self, what: str, path: str, found: Mapping[str, Any] | None) -> None:
+        """Say in which columns of a file what was found."""
+        self._say(what, self.stdin.path(path), "TREC qrels" if found is None else found)
+
+    def some_ids(self, path: str, what: str) -> npt.NDArray[Any]:
+        """Return an id of a user or an item in a file, if there is one."""
+        columns = self.columns_of(path)
+        if columns is None:
+            return np.array(["a topic or a document"], dtype=object)
+        file, name = self.stdin.path(path), columns[what]
+        column = read_columns(file, [name])[name]
+        typed = column if file.name.lower().endswith(".parquet") else integers(column)
+        return as_ids(typed.head(1), f"{what} ids of {file}")
 
     def source(self, model: Model, test: Interactions, depth: int | None) -> Source:
         """Read a model, and cut its lists if that was asked for."""

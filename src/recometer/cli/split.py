@@ -205,13 +205,8 @@ def split(
     """
     if what is None:
         raise typer.BadParameter(f"it must be said: {usages(WHAT.values())}.", param_hint="--what")
-    held_out, tested = make_part("--what", WHAT, what), make_part("--who", WHO, who)
-    several = isinstance(held_out, Folding), isinstance(tested, splits.UserFolds)
-    if all(several):
-        raise typer.BadParameter(f"--who {who} and --what {what} both make folds.")
+    filters = _filters(from_value, duplicates, min_user, min_item, core, seen)
     settings: dict[str, Any] = {
-        "who": tested,
-        "filters": _filters(from_value, duplicates, min_user, min_item, core, seen),
         "untested": untested.value,
         "min_train": min_train,
         "min_test": min_test,
@@ -226,16 +221,22 @@ def split(
     with StandardInput(None) as stdin:
         inputs = Inputs(stdin, {"user": user, "item": item, "value": value, "time": time}, note)
         with inputs.stated(what="data"):
-            columns = inputs.whole("data", data)
-            file = stdin.path(data)
+            held_out = make_part("--what", WHAT, what, lambda of: inputs.some_ids(data, of))
+            tested = make_part("--who", WHO, who, lambda of: inputs.some_ids(data, of))
+            several = isinstance(held_out, Folding), isinstance(tested, splits.UserFolds)
+            if all(several):
+                raise typer.BadParameter(f"--who {who} and --what {what} both make folds.")
+            columns = inputs.columns_of(data)
+            inputs.say_columns("data", data, columns)
+            settings |= {"who": tested, "filters": filters, **(columns or {})}
             if any(several):
-                made = splits.folds(file, held_out, **settings, **columns)
+                made = splits.folds(stdin.path(data), held_out, **settings)
                 folders = [out / f"fold_{number}" for number in range(len(made))]
                 _check_folder(out, [folder.name for folder in folders])
                 table = table_of_folds(_saved(made, folders))
             else:
                 _check_folder(out, [])
-                one = splits.split(file, held_out, **settings, **columns)
+                one = splits.split(stdin.path(data), held_out, **settings)
                 one.save(out)
                 table = table_of_split(one, out)
     note(f"written: {out}")
