@@ -130,3 +130,26 @@ def test_seeds(mode):
     drawn = [getattr(rm.split, mode)(matrix(), seed=seed).test for seed in (1, 1, 2)]
     np.testing.assert_array_equal(drawn[0].items, drawn[1].items)
     assert drawn[0].items.tolist() != drawn[2].items.tolist()
+
+
+def test_at_the_sizes_of_recometrics_own_tests():
+    rng = np.random.default_rng(123)
+    for n_items in (10_000, 3):
+        whole = sp.random_array((1000, n_items), density=0.01, rng=rng, format="csr")
+        made = modes.all(whole)
+        train, test = made.train.to_csr(), made.test.to_csr()
+        assert train.shape == test.shape == whole.shape
+        assert abs(train + test - whole).sum() == 0
+    whole = sp.random_array((1000, 10_000), density=0.01, rng=rng, format="csr")
+    for mode in MODES.values():
+        made = mode(whole, users_test_fraction=0.1)
+        train, test = (part.to_csr()[made.users] for part in (made.train, made.test))
+        assert train.shape == test.shape == (100, 10_000)
+        assert abs(train + test - whole[made.users]).sum() == 0
+    small = sp.random_array((10, 9), density=0.5, rng=rng, format="csr")
+    made = modes.separated(small, users_test_fraction=None, max_test_users=2)
+    assert len(made.users) == np.count_nonzero(np.diff(made.test.indptr)) == 2
+    assert set(np.flatnonzero(np.diff(made.remainder.indptr))).isdisjoint(made.users)
+    sparse = sp.random_array((1000, 3), density=0.01, rng=rng, format="csr")
+    with pytest.raises(NoTestUsersError):
+        modes.separated(sparse, min_pos_test=2)

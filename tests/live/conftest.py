@@ -34,3 +34,17 @@ def implicit():
 @pytest.fixture(scope="session")
 def surprise():
     return load("surprise")
+
+
+@pytest.fixture(scope="session")
+def lenskit():
+    for part in ("data", "splitting"):
+        load(f"lenskit.{part}")
+    return load("lenskit")
+
+
+@pytest.fixture(scope="session")
+def rectools():
+    for part in ("dataset", "model_selection"):
+        load(f"rectools.{part}")
+    return load("rectools")
