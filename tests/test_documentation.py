@@ -11,11 +11,17 @@ import recometer as rm
 from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["recometer.audit.check", "recometer.evaluate", "recometer.evaluation"]
+MODULES = [
+    "recometer.audit.check",
+    "recometer.evaluate",
+    "recometer.evaluation",
+    "recometer.split.splitting",
+]
 MODULES += [
     f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]
-PAGES = ["README.md", "docs/audit.md", "docs/averages.md", "docs/candidates.md", "docs/lists.md"]
+PAGES = ["README.md", "docs/averages.md", "docs/candidates.md", "docs/lists.md"]
+PAGES += ["docs/audit.md", "docs/splits.md"]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -38,6 +38,7 @@ from recometer.split import (
     ValuesFrom,
     Windows,
     folds,
+    memory,
     split,
 )
 from recometer.split.sizes import holdout_sizes
@@ -361,7 +362,8 @@ def test_everything_after_a_time():
 def test_times_that_are_dates():
     days = [datetime.datetime(2024, 5, day) for day in (1, 2, 3, 4)]
     data = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": days})
-    for frame in (data, data.to_pandas(), data.to_arrow(), data.cast({"time": pl.Date})):
+    objects = data.to_pandas().astype({"time": object})
+    for frame in (data, data.to_pandas(), objects, data.to_arrow(), data.cast({"time": pl.Date})):
         for time in ("2024-05-03", days[2], days[2].date()):
             assert len(split(frame, After(time)).test) == 2
     berlin = datetime.timezone(datetime.timedelta(hours=2))
@@ -566,6 +568,18 @@ def test_saved_splits_come_back(kind, untested, tmp_path):
             assert first.equals(second)
 
 
+def test_the_train_of_a_split_is_split_again_in_its_place(tmp_path):
+    data = interactions()
+    split(data, Last(1)).save(tmp_path)
+    made = split(tmp_path / "train.parquet", Last(2))
+    expected = made.test.collect()
+    made.save(tmp_path)
+    assert rm.Split.load(tmp_path).test.collect().equals(expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("split.json", "test.parquet", "train.parquet", "users.parquet")
+    ]
+
+
 def test_folders_that_hold_no_split(tmp_path):
     with pytest.raises(rm.FileError, match=r"There is no split in .* Hint: .*save"):
         rm.Split.load(tmp_path)
@@ -657,11 +671,10 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: split(d, After("2024-01-01")), InputError, "is a date, but the times"),
         (lambda d: split(d, After("soon")), InputError, "no date in ISO 8601"),
         (lambda d: split(dated(d), After(2024)), InputError, "a number, but the times .* dates"),
-        (lambda d: list(folds(d, Windows([5], length=DAY))), InputError, "Hint: give a number"),
         (
             lambda d: list(folds(dated(d), Windows(["2024-01-05"], length=5))),
             InputError,
-            "The length 5 does not fit times that are dates. Hint: give a timedelta",
+            "length=5 is a number, but the times of the data are dates",
         ),
         (lambda d: split(d, After(None)), InputTypeError, "must be a number or a date"),
         (lambda d: split(d, After(float("nan"))), InputError, "must not be NaN"),
@@ -675,6 +688,12 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: folds(d, Last(1)), InputTypeError, "One of what and who makes the folds"),
         (lambda d: folds(d, KFold(2), who=UserFolds(2)), InputTypeError, "One of what and who"),
         (lambda d: list(folds(d, Windows([5, 3]))), InputError, "Windows must ascend"),
+        (
+            lambda d: list(folds(d, Windows([9], length=datetime.timedelta(days=1)))),
+            InputError,
+            "is a span of dates, but the times",
+        ),
+        (lambda d: split(d.clear(), Last(1)), NoTestUsersError, "of 0 interactions"),
         (lambda d: split(d, Last), InputTypeError, "Hint: for instance call it"),
         (lambda d: split(d, "last"), InputTypeError, r"what='last' .* rm.split.Last\(1\)"),
         (lambda d: split(d, Last(1), who=Last(1)), InputTypeError, r"who=Last\(number=1\)"),
@@ -711,3 +730,37 @@ def test_a_warning_when_fewer_can_be_tested_than_asked_for():
     with pytest.warns(DataWarning, match=r"UsersNumber\(number=99\): only 18 users can be tested"):
         result = split(interactions(), Last(1), who=UsersNumber(99))
     assert len(result.users) == 18
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "expected"), [("max", "5", 2048_000), ("1000", "400", 600), ("10", "99", 0)]
+)
+def test_free_memory_is_what_the_system_and_control_groups_leave(limit, used, expected, tmp_path):
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable:    2000 kB\n")
+    (tmp_path / "cgroup").write_text("1:cpu:/x\n0::/a/b\n")
+    folder = tmp_path / "root" / "a"
+    folder.mkdir(parents=True)
+    (folder / "memory.max").write_text(limit + "\n")
+    (folder / "memory.current").write_text(used + "\n")
+    paths = (tmp_path / "meminfo", tmp_path / "cgroup", tmp_path / "root")
+    assert memory.available(*paths) == expected
+    assert memory.available(tmp_path / "none", *paths[1:]) is None
+
+
+def test_what_does_not_fit_in_memory_is_an_error_before(monkeypatch, tmp_path):
+    data = interactions()
+    data.write_parquet(tmp_path / "data.parquet")
+    monkeypatch.setattr(memory, "available", lambda: 15_000)
+    for whole in (data, data.to_pandas(), data.to_arrow(), rm.Interactions.of(settled(data))):
+        enough = isinstance(whole, rm.Interactions) and len(whole) * 64 <= 15_000
+        if not enough:
+            message = r"needs about 0.0 GB, and 0.0 GB are free. Hint: split a Parquet file"
+            with pytest.raises(InputError, match=message):
+                split(whole, Last(1))
+    assert len(split(tmp_path / "data.parquet", Last(1)).users)
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    with pytest.raises(InputError, match=r"Splitting 240 interactions .* more memory"):
+        split(tmp_path / "data.parquet", Last(1))

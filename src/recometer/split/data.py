@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import os
 import pathlib
 import sys
@@ -40,6 +41,11 @@ class Container:
 
     table: Table
     columns: Columns | None = None
+
+    @property
+    def bytes_of_parts(self) -> int:
+        """How much memory the parts will take together."""
+        raise NotImplementedError
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
         """Return the rows of a part, in their order; `values` replace theirs (or are None)."""
@@ -88,6 +94,11 @@ class _Interactions(Container):
             None if data.values is None else _given(data.values),
         )
 
+    @property
+    def bytes_of_parts(self) -> int:
+        columns = (self.data.items, self.data.values, self.data.times)
+        return sum(column.nbytes for column in columns if column is not None)
+
     def take(self, parts: UInt8, number: int, values: Array | None) -> Interactions:
         kept = parts == number
         values = self.data.values if values is None else values
@@ -126,6 +137,17 @@ def _table(fetch: Any, columns: Columns, n: int, dates: bool) -> Table:
     )
 
 
+def _is_date(column: Any) -> bool:
+    """Tell whether a column, as `open_frame` fetches it, holds dates."""
+    import polars as pl
+
+    if isinstance(column, pl.Series):
+        return column.dtype in (pl.Date, pl.Datetime)
+    if column.dtype == object:
+        return any(isinstance(entry, datetime.date) for entry in column[:1])
+    return bool(column.dtype.kind == "M")
+
+
 class _Frame(Container):
     """A data frame: of Polars, pandas or pyarrow; others become those of Polars."""
 
@@ -145,13 +167,18 @@ class _Frame(Container):
         available, fetch = open_frame(data)
         self.columns = find_columns(available, **options)
         time = self.columns.time
-        dates = False
-        if time is not None:
-            kind = (
-                fetch([time])[0].dtype if not isinstance(data, pl.DataFrame) else data[time].dtype
-            )
-            dates = kind in (pl.Date, pl.Datetime) or getattr(kind, "kind", "") == "M"
+        dates = time is not None and _is_date(fetch([time])[0])
         self.table = _table(lambda name: fetch([name])[0], self.columns, len(data), dates)
+
+    @property
+    def bytes_of_parts(self) -> int:
+        import polars as pl
+
+        if isinstance(self.data, pl.DataFrame):
+            return int(self.data.estimated_size())
+        if hasattr(self.data, "memory_usage"):
+            return int(self.data.memory_usage(index=True).sum())
+        return int(self.data.nbytes)
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
         import polars as pl
@@ -202,6 +229,10 @@ class _Parquet(Container):
         time = self.columns.time
         dates = time is not None and scan.collect_schema()[time] in (pl.Date, pl.Datetime)
         self.table = _table(lambda name: fetch(by_name[name]), self.columns, n, dates)
+
+    @property
+    def bytes_of_parts(self) -> int:
+        return 0
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> pl.LazyFrame:
         import polars as pl

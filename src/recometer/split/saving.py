@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import secrets
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,6 +28,7 @@ Array = npt.NDArray[Any]
 VERSION = 1  # of the format; a reader understands its own version and all older ones
 HEADER = "split.json"
 PARTS = ("train", "test", "remainder")
+FILES = (*PARTS, "users", "all_users", "all_items")
 
 
 def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str, Any]) -> None:
@@ -40,27 +43,31 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
     """
     import polars as pl
 
+    given = {name: part for name, part in parts.items() if part is not None}
+    # Beside what is there until all is written: the data may be the file of an earlier split.
+    temporary = folder / f".{secrets.token_hex(8)}"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in (
-            HEADER,
-            *(f"{part}.parquet" for part in (*PARTS, "users", "all_users", "all_items")),
-        ):
-            (folder / name).unlink(missing_ok=True)
-        given = {name: part for name, part in parts.items() if part is not None}
+        temporary.mkdir(parents=True)
+        kind: object
         if isinstance(parts["train"], Interactions):
-            kind: object = _write_interactions(folder, given)
+            kind = _write_interactions(temporary, given)
         else:
-            kind = _write_frames(folder, given)
+            kind = _write_frames(temporary, given)
         header = {"version": VERSION, "kind": kind, "parts": list(given), **header}
         header["users"], column = encode_ids(users)
-        column.to_frame().write_parquet(folder / "users.parquet")
+        column.to_frame().write_parquet(temporary / "users.parquet")
+        for name in (HEADER, *(f"{part}.parquet" for part in FILES)):
+            (folder / name).unlink(missing_ok=True)
+        for path in temporary.iterdir():
+            path.replace(folder / path.name)
         (folder / HEADER).write_text(json.dumps(header, indent=2) + "\n", encoding="utf-8")
     except (OSError, pl.exceptions.PolarsError) as error:
         raise FileError(
             f"Cannot write the split to {str(folder)!r}: {error}. "
             "Hint: the folder must be writable."
         ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write_frames(folder: Path, parts: Mapping[str, Any]) -> str:

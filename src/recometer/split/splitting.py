@@ -14,6 +14,7 @@ from recometer.errors import InputError, InputTypeError
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.data import Container, open_data
 from recometer.split.filters import Filter, SeenInTrain
+from recometer.split.memory import check_memory
 from recometer.split.result import Folds, Split, SplitProtocol
 from recometer.split.table import Table
 from recometer.split.what import Folding, Held, What
@@ -85,7 +86,7 @@ def split(
     NoTestUsersError
         Nobody can be tested (an `InputError`).
     InputError
-        Times or values that a part needs and the data lack, ids that are
+        Too little memory, times or values that a part needs and the data lack, ids that are
         not in the data, numbers out of range.
     InputTypeError
         A part of the split of another kind.
@@ -206,6 +207,7 @@ class _Work:
         for one in listed:
             _check_kind(one, (Filter, SeenInTrain), "filters")
         container = open_data(data, columns)
+        check_memory(container.table.n, container.bytes_of_parts)
         table, rows, values = container.table, None, None
         removed = {}
         for one in listed:

@@ -242,13 +242,18 @@ class Windows(Folding):
             raise InputError("The times of Windows must ascend, and there must be one at least.")
         ends: list[Any] = [*begins[1:], None if self.until is None else moment(table, self.until)]
         length = self.length
-        if length is not None and isinstance(length, datetime.timedelta) != table.dates:
-            found, hint = ("dates", "a timedelta") if table.dates else ("numbers", "a number")
-            raise InputError(
-                f"The length {length} does not fit times that are {found}. Hint: give {hint}."
-            )
         if isinstance(length, datetime.timedelta):
+            if not table.dates:
+                raise InputError(
+                    f"length={length} is a span of dates, but the times of the data are numbers. "
+                    "Hint: give a number in their unit."
+                )
             length = length // datetime.timedelta(microseconds=1)
+        elif length is not None and table.dates:
+            raise InputError(
+                f"length={length} is a number, but the times of the data are dates. Hint: give a "
+                "datetime.timedelta."
+            )
         for begin, end in zip(begins, ends, strict=True):
             since = None if length is None else begin - length
             yield _held_between(table, since, begin, end)
