@@ -83,6 +83,100 @@ struct SortedJudged {
 };
 
 template <class Real>
+using Lists2 = nb::ndarray<Real, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+template <class Real>
+Top<Real> top(std::size_t n_users, int order, const In1<std::uint64_t>& keys,
+              const Lists2<Real>& scores, const Lists2<std::int32_t>& items,
+              const Out1<std::int64_t>& n, const Out1<std::int64_t>& left) {
+    const std::size_t k = scores.shape(1);
+    require(k >= 1, "a list has at least one place");
+    require(scores.shape(0) == n_users && items.shape(0) == n_users && items.shape(1) == k &&
+                keys.shape(0) == n_users && n.shape(0) == n_users && left.shape(0) == n_users,
+            "one list per user");
+    return {static_cast<std::int64_t>(k),
+            static_cast<Order>(order),
+            keys.data(),
+            scores.data(),
+            items.data(),
+            n.data(),
+            left.data()};
+}
+
+template <class Real>
+void bind_top(nb::module_& m) {
+    m.def(
+        "top_factors",
+        [](const std::string& set, In2<Real> users, Strided2<Real> items,
+           std::optional<In1<Real>> bias, std::optional<In1<std::int64_t>> rows, std::int64_t first,
+           std::int64_t last, In1<std::int64_t> excluded_indptr, In1<std::int32_t> excluded,
+           int order, In1<std::uint64_t> keys, Lists2<Real> top_scores,
+           Lists2<std::int32_t> top_items, Out1<std::int64_t> n, Out1<std::int64_t> left,
+           bool check, int nan_rule, Out1<std::uint32_t> flags) {
+            const std::size_t n_users = users.shape(0);
+            require(users.shape(1) == items.shape(1), "users and items differ in factors");
+            const ItemFactors<Real> factors = item_factors<Real>(items, bias, rows);
+            require(0 <= first && first <= last && last <= factors.n_items, "no such items");
+            require(flags.shape(0) == n_users, "one flag per user");
+            const TopFactors<Real> problem{
+                users.data(),
+                n_users,
+                users.shape(1),
+                factors,
+                first,
+                last,
+                ragged(excluded_indptr, excluded, n_users),
+                top(n_users, order, keys, top_scores, top_items, n, left),
+                check,
+                static_cast<NanRule>(nan_rule),
+                flags.data()};
+            const InstructionSet& chosen = find(set);
+            nb::gil_scoped_release release;
+            kernel(chosen, Real{}).top_factors(problem);
+        },
+        nb::arg("instruction_set"), nb::arg("users").noconvert(), nb::arg("items").noconvert(),
+        nb::arg("bias").noconvert().none(), nb::arg("rows").noconvert().none(), nb::arg("first"),
+        nb::arg("last"), nb::arg("excluded_indptr").noconvert(), nb::arg("excluded").noconvert(),
+        nb::arg("order"), nb::arg("keys").noconvert(), nb::arg("top_scores").noconvert(),
+        nb::arg("top_items").noconvert(), nb::arg("n").noconvert(), nb::arg("left").noconvert(),
+        nb::arg("check"), nb::arg("nan_rule"), nb::arg("flags").noconvert());
+
+    m.def(
+        "top_scores",
+        [](const std::string& set, Strided2<Real> scores, std::optional<In1<std::int64_t>> columns,
+           In1<std::int64_t> excluded_indptr, In1<std::int32_t> excluded, int order,
+           In1<std::uint64_t> keys, Lists2<Real> top_scores, Lists2<std::int32_t> top_items,
+           Out1<std::int64_t> n, Out1<std::int64_t> left, int nan_rule, Out1<std::uint32_t> flags,
+           Out1<std::int64_t> no_candidates) {
+            const std::size_t n_users = scores.shape(0);
+            require(scores.shape(1) <= 1 || scores.stride(1) == 1,
+                    "the scores of a user must be contiguous");
+            require(flags.shape(0) == n_users && no_candidates.shape(0) == n_users,
+                    "one flag per user");
+            const TopScores<Real> problem{
+                scores.data(),
+                static_cast<std::ptrdiff_t>(scores.stride(0)),
+                n_users,
+                columns ? columns->data() : nullptr,
+                static_cast<std::int64_t>(columns ? columns->shape(0) : scores.shape(1)),
+                ragged(excluded_indptr, excluded, n_users),
+                top(n_users, order, keys, top_scores, top_items, n, left),
+                static_cast<NanRule>(nan_rule),
+                flags.data(),
+                no_candidates.data()};
+            const InstructionSet& chosen = find(set);
+            nb::gil_scoped_release release;
+            kernel(chosen, Real{}).top_scores(problem);
+        },
+        nb::arg("instruction_set"), nb::arg("scores").noconvert(),
+        nb::arg("columns").noconvert().none(), nb::arg("excluded_indptr").noconvert(),
+        nb::arg("excluded").noconvert(), nb::arg("order"), nb::arg("keys").noconvert(),
+        nb::arg("top_scores").noconvert(), nb::arg("top_items").noconvert(),
+        nb::arg("n").noconvert(), nb::arg("left").noconvert(), nb::arg("nan_rule"),
+        nb::arg("flags").noconvert(), nb::arg("no_candidates").noconvert());
+}
+
+template <class Real>
 void bind(nb::module_& m) {
     m.def(
         "score_items",
@@ -339,13 +433,16 @@ NB_MODULE(_native, m) {
            In1<std::int32_t> judged_items, bool input_order, int nan_rule, Out1<std::int64_t> above,
            Out1<std::int64_t> tied, Out1<std::int64_t> before, Out1<std::uint32_t> flags,
            Out1<std::int64_t> given, Out1<std::int64_t> listed, Out1<std::int64_t> removed,
-           Out1<std::int64_t> repeated) {
+           Out1<std::int64_t> repeated, int order, In1<std::uint64_t> keys,
+           Lists2<std::int32_t> top, Out1<std::int64_t> left) {
             const std::size_t n_users = begin.shape(0), n_judged = judged_items.shape(0);
             require(!scores || scores->shape(0) == items.shape(0), "one score per entry");
             require(end.shape(0) == n_users && flags.shape(0) == n_users &&
                         given.shape(0) == n_users && listed.shape(0) == n_users &&
                         removed.shape(0) == n_users && repeated.shape(0) == n_users,
                     "one entry per user");
+            require(keys.shape(0) == n_users && top.shape(0) == n_users && left.shape(0) == n_users,
+                    "one list per user");
             require(above.shape(0) == n_judged && tied.shape(0) == n_judged &&
                         before.shape(0) == n_judged,
                     "one entry per judged item");
@@ -369,7 +466,12 @@ NB_MODULE(_native, m) {
                 given.data(),
                 listed.data(),
                 removed.data(),
-                repeated.data()};
+                repeated.data(),
+                static_cast<std::int64_t>(top.shape(1)),
+                static_cast<Order>(order),
+                keys.data(),
+                top.data(),
+                left.data()};
             nb::gil_scoped_release release;
             rank_lists(problem);
         },
@@ -380,7 +482,8 @@ NB_MODULE(_native, m) {
         nb::arg("nan_rule"), nb::arg("above").noconvert(), nb::arg("tied").noconvert(),
         nb::arg("before").noconvert(), nb::arg("flags").noconvert(), nb::arg("given").noconvert(),
         nb::arg("listed").noconvert(), nb::arg("removed").noconvert(),
-        nb::arg("repeated").noconvert());
+        nb::arg("repeated").noconvert(), nb::arg("order"), nb::arg("keys").noconvert(),
+        nb::arg("top").noconvert(), nb::arg("left").noconvert());
     m.def(
         "group_lists",
         [](In1<std::int32_t> list, In1<std::int32_t> items, std::optional<In1<double>> scores,
@@ -404,4 +507,6 @@ NB_MODULE(_native, m) {
     bind_splits(m);
     bind<float>(m);
     bind<double>(m);
+    bind_top<float>(m);
+    bind_top<double>(m);
 }

@@ -1,6 +1,7 @@
 // The kernel, written once over an instruction set S and compiled once for each.
 //
 //     tile.hpp      scores of users x items
+//     top.hpp       the best candidates of a block of users
 //     counting.hpp  a chunk of scores against the thresholds of a user
 //     board.hpp     the thresholds of a block of users
 //     kernel.hpp    the loops around them
@@ -28,8 +29,6 @@
 namespace recometer {
 namespace {
 
-constexpr std::size_t kPackedBytes = 512 * 1024;  // packed item factors: part of level-2 cache
-
 /// Take excluded items out of a chunk and check the rest where that is asked for.
 template <class S>
 void finish_chunk(const Board<S>& board, std::size_t u, typename S::Real* scores, std::int64_t from,
@@ -50,14 +49,11 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     using C = Counting<S>;
     constexpr std::int64_t kChunk = C::kChunk;
     constexpr std::size_t kUsers = S::kUsers;
-    constexpr std::int64_t kPanel = 2 * S::kLanes;
 
     const std::size_t row = p.n_factors + 1;
     const std::int64_t range = p.last - p.first;
-    std::int64_t chunks = static_cast<std::int64_t>(kPackedBytes / (sizeof(Real) * row)) / kChunk;
-    if (chunks > (range + kChunk - 1) / kChunk) chunks = (range + kChunk - 1) / kChunk;
+    std::int64_t chunks = packed_chunks<Real>(p.n_factors, range, kChunk);
     if (chunks > kMaxChunks) chunks = kMaxChunks;
-    if (chunks < 1) chunks = 1;
     const int n_planes = C::planes_for(chunks);
 
     Board<S> board(p.judged, p.excluded, p.n_users, p.first, p.last, p.limit);
@@ -83,16 +79,7 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
         const std::int64_t n_chunks = (to - from + kChunk - 1) / kChunk;
         pack_items<S>(p.items, p.n_factors, from, to, from + n_chunks * kChunk, items.get());
         if (users_changed) {
-            for (std::size_t first = 0; first < n_active; first += kUsers) {
-                Real* out = users.get() + first * p.n_factors;
-                for (std::size_t u = 0; u < kUsers; ++u) {
-                    const Real* in =
-                        first + u < n_active ? p.users + active[first + u] * p.n_factors : nullptr;
-                    for (std::size_t f = 0; f < p.n_factors; ++f) {
-                        out[f * kUsers + u] = in == nullptr ? Real{0} : in[f];
-                    }
-                }
-            }
+            pack_users<S>(p.users, p.n_factors, active.get(), n_active, users.get());
             users_changed = false;
         }
         for (std::size_t first = 0; first < n_active; first += kUsers) {
@@ -100,11 +87,8 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
             const Real* panel = items.get();
             for (std::int64_t c = from; c < to; c += kChunk) {
                 const std::int64_t c_to = to - c < kChunk ? to : c + kChunk;
-                for (std::int64_t i = 0; i < kChunk; i += kPanel) {
-                    score_tile<S>(panel, users.get() + first * p.n_factors, p.n_factors,
-                                  scores.get() + i, kChunk);
-                    panel += kPanel * static_cast<std::int64_t>(row);
-                }
+                panel = score_chunk<S>(panel, users.get() + first * p.n_factors, p.n_factors,
+                                       scores.get(), kChunk);
                 for (std::size_t u = 0; u < n; ++u) {
                     Real* const chunk = scores.get() + u * static_cast<std::size_t>(kChunk);
                     std::int64_t absent = 0;
@@ -148,13 +132,7 @@ std::int64_t rank_scores(const RankScores<typename S::Real>& p) {
         // Scores are looked at even where nothing is left to count: flags and candidates.
         for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
             const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
-            Real* const out = scores.get();
-            if (p.columns == nullptr) {
-                std::memcpy(out, in + from, static_cast<std::size_t>(to - from) * sizeof(Real));
-            } else {
-                for (std::int64_t i = from; i < to; ++i) out[i - from] = in[p.columns[i]];
-            }
-            for (std::int64_t i = to; i < from + kChunk; ++i) out[i - from] = not_a_number<Real>();
+            read_chunk<S>(in, p.columns, from, to, scores.get());
             finish_chunk(board, u, scores.get(), from, to, true, p.nan_rule, true, p.flags, absent);
             board.count(u, scores.get(), from, planes.get(), kPlanes);
             if (++pending == kMaxChunks) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "kernel.hpp"
+#include "top.hpp"
 
-#define RECOMETER_KERNEL(S) {score_items<S>, rank_factors<S>, rank_scores<S>}
+#define RECOMETER_KERNEL(S) \
+    {score_items<S>, rank_factors<S>, rank_scores<S>, top_factors<S>, top_scores<S>}
 #define RECOMETER_INSTRUCTION_SET(name, S, D) {name, RECOMETER_KERNEL(S), RECOMETER_KERNEL(D)}
 
 namespace recometer {

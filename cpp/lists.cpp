@@ -26,6 +26,7 @@ class Ranker {
             if (p.excluded.items[j] >= 0) mark[index(p.excluded.items[j])] = base;
         }
         const std::int32_t places = p.lists.scores ? read_scored(user) : read(user);
+        if (p.lists.scores && p.k > 0) write_top(user);
         for (auto j = p.judged.indptr[user]; j < p.judged.indptr[user + 1]; ++j) {
             const std::int32_t item = p.judged.items[j];
             const std::int32_t place = item < 0 ? 0 : mark[index(item)] - base;
@@ -39,6 +40,31 @@ class Ranker {
  private:
     static std::size_t index(std::int32_t item) { return static_cast<std::size_t>(item); }
 
+    std::int32_t* top(std::size_t user) const {
+        return p.top + static_cast<std::int64_t>(user) * p.k;
+    }
+
+    /// Write the best of the items that `read_scored` left.
+    void write_top(std::size_t user) {
+        entries.clear();
+        for (std::size_t i = 0; i < items.size(); ++i) {
+            // In the order given, entries stand for items.
+            const std::int32_t name = p.input_order ? static_cast<std::int32_t>(i) : items[i];
+            if (scores[i] == scores[i]) entries.push_back({scores[i], name});
+        }
+        const Order order = p.input_order ? Order::kItem : p.order;
+        auto n = static_cast<std::int64_t>(entries.size());
+        if (n > p.k) {
+            p.left[user] = keep_best(entries.data(), n, p.k, order, p.keys[user]);
+            n = p.k;
+        }
+        sort_best(entries.data(), n, order, p.keys[user]);
+        for (std::int64_t i = 0; i < n; ++i) {
+            const std::int32_t name = entries[static_cast<std::size_t>(i)].item;
+            top(user)[i] = p.input_order ? items[index(name)] : name;
+        }
+    }
+
     /// Mark each item with its place, from 1 on, over `base`; return the last.
     std::int32_t read(std::size_t user) {
         std::int32_t last = base;
@@ -49,6 +75,8 @@ class Ranker {
             ++given;
             std::int32_t& known = mark[index(item)];
             if (known < base) {
+                const std::int64_t place = last - base;
+                if (place < p.k) top(user)[place] = item;
                 known = ++last;
             } else if (known == base) {
                 ++removed;
@@ -132,6 +160,7 @@ class Ranker {
     std::vector<std::int32_t> mark;  // per item: below `base` nothing, `base` a training item
     std::vector<std::int32_t> items;
     std::vector<double> scores;
+    std::vector<Entry<double>> entries;
 };
 
 }  // namespace

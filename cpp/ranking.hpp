@@ -100,6 +100,52 @@ struct RankScores {
     std::int64_t* no_candidates;  ///< [n_users]: + items that are not excluded but scored -inf
 };
 
+/// In which order candidates with equal scores stand.
+enum class Order : int { kItem = 0, kItemDescending = 1, kRandom = 2 };
+
+/// The best candidates of each user of a block, to which those of further items may be added.
+template <class Real>
+struct Top {
+    std::int64_t k;             ///< places per user, at least 1
+    Order order;                ///< of equal scores
+    const std::uint64_t* keys;  ///< [n_users]: what the random order is drawn from
+    Real* scores;               ///< [n_users][k], best first
+    std::int32_t* items;        ///< [n_users][k]
+    std::int64_t* n;            ///< [n_users]: how many there are
+    std::int64_t* left;         ///< [n_users]: candidates that are not among them though they
+                                ///< score like the last of them
+};
+
+/// Find the best of the items [first, last) for a block of users, scored by factors.
+template <class Real>
+struct TopFactors {
+    const Real* users;  ///< [n_users][n_factors], contiguous
+    std::size_t n_users;
+    std::size_t n_factors;
+    ItemFactors<Real> items;
+    std::int64_t first, last;
+    Ragged excluded;
+    Top<Real> top;
+    bool check;            ///< look for scores that are not finite
+    NanRule nan_rule;      ///< read where `check` is set
+    std::uint32_t* flags;  ///< [n_users], ScoreFlag bits are added where `check` is set
+};
+
+/// Find the best of all items for a block of users, scores given. -inf is not a candidate.
+template <class Real>
+struct TopScores {
+    const Real* scores;  ///< [n_users][n_items]
+    std::ptrdiff_t user_stride;
+    std::size_t n_users;
+    const std::int64_t* columns;  ///< [n_items]: the column of each item, or null
+    std::int64_t n_items;
+    Ragged excluded;
+    Top<Real> top;
+    NanRule nan_rule;
+    std::uint32_t* flags;         ///< [n_users]
+    std::int64_t* no_candidates;  ///< [n_users]: + items that are not excluded but scored -inf
+};
+
 /// The functions of one instruction set.
 ///
 /// rank_* return -1, or the position of a judged item that did not find its own score exactly
@@ -109,7 +155,26 @@ struct Kernel {
     void (*score_items)(const ScoreItems<Real>&);
     std::int64_t (*rank_factors)(const RankFactors<Real>&);
     std::int64_t (*rank_scores)(const RankScores<Real>&);
+    void (*top_factors)(const TopFactors<Real>&);
+    void (*top_scores)(const TopScores<Real>&);
 };
+
+template <class Real>
+struct Entry {
+    Real score;  ///< not NaN
+    std::int32_t item;
+};
+
+/// Bring the best k of n entries to the front, the worst of them last.
+/// @param key what the random order is drawn from
+/// @returns how many of the others have the score of that one
+template <class Real>
+std::int64_t keep_best(Entry<Real>* entries, std::int64_t n, std::int64_t k, Order order,
+                       std::uint64_t key);
+
+/// Sort entries best first.
+template <class Real>
+void sort_best(Entry<Real>* entries, std::int64_t n, Order order, std::uint64_t key);
 
 /// Sort each user's judged items by (score, item), NaN left out.
 /// @param order, order_end see Judged; order_end is [n_users]

@@ -2,11 +2,26 @@
 // becomes of scores that are not finite.
 #pragma once
 
+#include <cstring>
+
 #include "basics.hpp"
+#include "counting.hpp"
 #include "ranking.hpp"
 
 namespace recometer {
 namespace {
+
+constexpr std::size_t kPackedBytes = 512 * 1024;  // packed item factors: part of level-2 cache
+
+/// How many chunks of items are packed at once, at least 1.
+template <class Real>
+inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, std::int64_t chunk) {
+    const std::int64_t all = (n_items + chunk - 1) / chunk;
+    const std::int64_t fit =
+        static_cast<std::int64_t>(kPackedBytes / (sizeof(Real) * (n_factors + 1))) / chunk;
+    const std::int64_t some = fit < all ? fit : all;
+    return some < 1 ? 1 : some;
+}
 
 /// The scores of up to 8 items for one user: independent chains hide the latency of fma.
 template <class S, int N>
@@ -113,6 +128,52 @@ void score_tile(const typename S::Real* panel, const typename S::Real* users, st
     for (int u = 0; u < kUsers; ++u) {
         S::store(out + u * out_stride, left[u]);
         S::store(out + u * out_stride + S::kLanes, right[u]);
+    }
+}
+
+/// Groups of kUsers users, the last filled up with zeros: [n_factors][kUsers] each.
+/// @param which [n]: their rows in `users`
+template <class S>
+void pack_users(const typename S::Real* users, std::size_t n_factors, const std::size_t* which,
+                std::size_t n, typename S::Real* out) {
+    using Real = typename S::Real;
+    constexpr std::size_t kUsers = S::kUsers;
+    for (std::size_t first = 0; first < n; first += kUsers, out += kUsers * n_factors) {
+        for (std::size_t u = 0; u < kUsers; ++u) {
+            const Real* in = first + u < n ? users + which[first + u] * n_factors : nullptr;
+            for (std::size_t f = 0; f < n_factors; ++f) {
+                out[f * kUsers + u] = in == nullptr ? Real{0} : in[f];
+            }
+        }
+    }
+}
+
+/// kUsers x n scores from so many packed items; returns where the next items lie.
+/// @param out [kUsers][n]
+template <class S>
+const typename S::Real* score_chunk(const typename S::Real* panel, const typename S::Real* users,
+                                    std::size_t n_factors, typename S::Real* out, std::int64_t n) {
+    constexpr std::int64_t kPanel = 2 * S::kLanes;
+    for (std::int64_t i = 0; i < n; i += kPanel) {
+        score_tile<S>(panel, users, n_factors, out + i, n);
+        panel += kPanel * static_cast<std::int64_t>(n_factors + 1);
+    }
+    return panel;
+}
+
+/// A chunk of given scores, those of the items [from, to), filled up with NaN.
+/// @param columns see RankScores
+template <class S>
+void read_chunk(const typename S::Real* in, const std::int64_t* columns, std::int64_t from,
+                std::int64_t to, typename S::Real* out) {
+    using Real = typename S::Real;
+    if (columns == nullptr) {
+        std::memcpy(out, in + from, static_cast<std::size_t>(to - from) * sizeof(Real));
+    } else {
+        for (std::int64_t i = from; i < to; ++i) out[i - from] = in[columns[i]];
+    }
+    for (std::int64_t i = to - from; i < kChunkVectors * S::kLanes; ++i) {
+        out[i] = not_a_number<Real>();
     }
 }
 

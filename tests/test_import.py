@@ -32,6 +32,7 @@ ORDER = (
     "protocol",
     "ragged",
     "ranks",
+    "draws",
     "tasks",
     "tensors",
     "ids",

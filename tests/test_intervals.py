@@ -35,13 +35,48 @@ def test_no_interval_below_two_values(values: list[float]) -> None:
     assert np.isnan(bootstrap([np.array(values, float)])).all()
 
 
-def test_bootstrap_is_the_percentile_bootstrap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bootstrap_is_the_percentile_bootstrap() -> None:
     values = np.random.default_rng(1).normal(size=50)
     draws = np.random.Generator(np.random.PCG64(7)).integers(50, size=(300, 50))
     expected = np.quantile(values[draws].mean(axis=1), [0.05, 0.95])
     assert bootstrap([values], 0.9, seed=7, n_resamples=300)[0] == pytest.approx(tuple(expected))
-    monkeypatch.setattr(intervals, "DRAWS_AT_ONCE", 70)
-    assert bootstrap([values], 0.9, seed=7, n_resamples=300)[0] == pytest.approx(tuple(expected))
+
+
+def test_users_of_several_blocks_are_drawn_with_replacement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every resample draws as many users as there are, each as often as any other."""
+    monkeypatch.setattr(intervals, "DRAWS_AT_ONCE", 4_000 * 7)
+    n, n_resamples = 20, 4_000  # blocks of 7, 7 and 6 users
+    sums = intervals._resampled_sums([np.ones(n), *np.eye(n)], 5, n_resamples)
+    assert (sums[0] == n).all()
+    times = sums[1:]
+    assert (times.sum(axis=0) == n).all()
+    # Of one user Binomial(n, 1/n); of two, a covariance of -1/n; within five standard errors.
+    assert times.mean(axis=1) == pytest.approx(1, abs=5 / np.sqrt(n_resamples))
+    covariance = np.cov(times)
+    assert np.diag(covariance) == pytest.approx(1 - 1 / n, abs=0.15)
+    apart = covariance[~np.eye(n, dtype=bool)]
+    assert apart == pytest.approx(-1 / n, abs=5 / np.sqrt(n_resamples))
+
+
+def test_sums_of_resamples_are_exact_in_any_order() -> None:
+    """Values are rounded by less than 2^-36 of the largest, then added up without rounding."""
+    generator = np.random.default_rng(5)
+    values = generator.normal(size=(3, 3_000)) * [[1], [1e-300], [1e300]]
+    together = intervals._resampled_sums(list(values), 1, 40)
+    for row, column in zip(together, values, strict=True):
+        (alone,) = intervals._resampled_sums([column], 1, 40)
+        np.testing.assert_array_equal(alone, row)
+    times = intervals._resampled_sums(list(np.eye(3_000)), 1, 40)
+    np.testing.assert_allclose(together[0], values[0] @ times, atol=3_000 * 4 * 2.0**-38)
+
+
+def test_an_infinite_value_has_no_interval() -> None:
+    columns = [np.array([1.0, np.inf, 2.0]), np.array([1.0, 3.0, 2.0])]
+    infinite, finite = bootstrap(columns)
+    assert np.isnan(infinite).all()
+    assert finite == bootstrap(columns[1:])[0]
 
 
 def test_bootstrap_of_several_metrics_equals_each_alone() -> None:

@@ -22,12 +22,16 @@ def ragged(rng, n_users, n_items, most):
 
 
 def run(rank_lists, problem):
-    (lists, n_items, excluded, judged, order, nan_rule), n_users = problem
+    (lists, n_items, excluded, judged, input_order, nan_rule, k, order), n_users = problem
     counts = [np.full(len(judged[1]), -9, np.int64) for _ in range(3)]
     flags = np.zeros(n_users, np.uint32)
     users = [np.full(n_users, -9, np.int64) for _ in range(4)]
-    rank_lists(*lists, n_items, *excluded, *judged, order, nan_rule, *counts, flags, *users)
-    return [*counts, flags, *users]
+    keys = np.arange(n_users, dtype=np.uint64) * np.uint64(977)
+    top, left = np.full((n_users, k), -1, np.int32), np.zeros(n_users, np.int64)
+    rules = (input_order, nan_rule)
+    ordered = (order, keys, top, left)
+    rank_lists(*lists, n_items, *excluded, *judged, *rules, *counts, flags, *users, *ordered)
+    return [*counts, flags, *users, top, left]
 
 
 @given(
@@ -35,9 +39,11 @@ def run(rank_lists, problem):
     scored=st.sampled_from(["no", "few", "many", "special"]),
     input_order=st.booleans(),
     nan_rule=st.sampled_from([0, 1, 2]),
+    k=st.sampled_from([0, 1, 2, 5, 20]),
+    order=st.sampled_from([0, 1, 2]),
 )
-@settings(max_examples=300)
-def test_rank_lists(seed, scored, input_order, nan_rule):
+@settings(max_examples=400)
+def test_rank_lists(seed, scored, input_order, nan_rule, k, order):
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(1, 5)), int(rng.integers(1, 12))
     lengths = rng.integers(0, 14, n_users)
@@ -52,7 +58,8 @@ def test_rank_lists(seed, scored, input_order, nan_rule):
     judged = ragged(rng, n_users, n_items, 5)
     judged[1][rng.random(len(judged[1])) < 0.1] = -1
     lists = (items, scores, end - lengths, end)
-    problem = (lists, n_items, ragged(rng, n_users, n_items, 3), judged, input_order, nan_rule)
+    excluded = ragged(rng, n_users, n_items, 3)
+    problem = (lists, n_items, excluded, judged, input_order, nan_rule, k, order)
     native, slow = (run(f, (problem, n_users)) for f in (_kernel.rank_lists, reference.rank_lists))
     for found, expected in zip(native, slow, strict=True):
         np.testing.assert_array_equal(found, expected)

@@ -24,7 +24,7 @@ from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation, load
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.version import __version__
@@ -56,6 +56,7 @@ __all__ = [
     "SampledCandidates",
     "Scores",
     "Split",
+    "TopLists",
     "UnknownNameError",
     "UserFlag",
     "__version__",

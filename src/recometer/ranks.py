@@ -1,17 +1,19 @@
-"""Ranks and Ratings: the hand-over from sources to metrics."""
+"""Ranks, TopLists and Ratings: the hand-over from sources to metrics."""
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InternalError
 
-__all__ = ["Ranks", "Ratings", "UserFlag"]
+__all__ = ["Ranks", "Ratings", "TopLists", "UserFlag"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -113,6 +115,71 @@ class Ranks:
             (self.n_candidates < 0) | (self.depth < self.n_candidates)
         )
         return early
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TopLists:
+    """The first places of each user's ranking.
+
+    Under a rule for ties that gives equal scores no order (``"expected"``, ``"optimistic"``,
+    ``"pessimistic"``) they follow the item ids, the lower first.
+
+    Attributes
+    ----------
+    items : int64 [n_users, k]
+        Positions of items, best first, numbered as `Ranks.item`; -1 where a list is shorter.
+    n_items : int
+        How many positions there are, whether anybody is recommended the item or not.
+    known : bool [n_users]
+        Whether the source has a list for the user.
+    cut_in_ties : bool [n_users]
+        Whether the list is cut among equal scores: some of them are in it, others are not.
+    counts : mapping of str to int
+        What was settled by a rule, over all users, as in `Ranks`.
+    flags : uint32 [n_users]
+        `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
+    item_ids : [n_items] or None
+        Sorted ids of the positions; None: positions name the items.
+    """
+
+    items: Int64
+    n_items: int
+    known: npt.NDArray[np.bool_]
+    cut_in_ties: npt.NDArray[np.bool_]
+    counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    # By default what `known` says.
+    flags: npt.NDArray[np.uint32] = None  # type: ignore[assignment]
+    item_ids: npt.NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.items.ndim != 2 or self.items.dtype != np.int64:
+            raise InternalError("TopLists.items must be int64 [n_users, k].")
+        if self.flags is None:
+            known = np.where(self.known, UserFlag.KNOWN, 0).astype(np.uint32)
+            object.__setattr__(self, "flags", known)
+        for name in ("known", "cut_in_ties", "flags"):
+            if getattr(self, name).shape != (self.n_users,):
+                raise InternalError(f"TopLists.{name} must have one entry per user.")
+        if not -1 <= self.items.min(initial=-1) <= self.items.max(initial=-1) < self.n_items:
+            raise InternalError(f"TopLists.items must be -1 or below n_items={self.n_items}.")
+        if ((self.items[:, :-1] < 0) & (self.items[:, 1:] >= 0)).any():
+            raise InternalError("TopLists.items must have its -1 at the ends of the lists.")
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.items)
+
+    @property
+    def depth(self) -> int:
+        """How long a list may be."""
+        return int(self.items.shape[1])
+
+    @functools.cached_property
+    def lengths(self) -> Int64:
+        """How many items each list holds: int64 [n_users]."""
+        lengths: Int64 = np.count_nonzero(self.items >= 0, axis=1).astype(np.int64, copy=False)
+        return lengths
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -10,13 +10,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.hashing import mix
+from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.ranks import Ranks
 
 __all__ = ["WHOLE", "Groups", "Property", "resolve", "sum_by_user", "two_to", "worth_of"]
@@ -110,29 +110,85 @@ class Groups:
         places : int64 [n_rows]
             How many places of each are within the cut-off, at least 1.
         """
-        if not isinstance(cutoff, int):
-            return self._within(cutoff[self.user])
-        if cutoff == WHOLE:
+        if isinstance(cutoff, int) and cutoff == WHOLE:
             return slice(None), self.size
-        found: tuple[Int64, Int64]
-        found = self.cache[cutoff] if cutoff in self.cache else self._within(cutoff)
-        self.cache[cutoff] = found
-        return found
-
-    def _within(self, limit: int | Int64) -> tuple[Int64, Int64]:
-        room = limit - self.start
+        room = (cutoff if isinstance(cutoff, int) else cutoff[self.user]) - self.start
         rows = np.flatnonzero(room > 0)
         return rows, np.minimum(self.size[rows], room[rows])
 
     def parted(self, cutoff: int) -> Int64:
         """Find the groups of which only some places are within the cut-off, in user order."""
-        if cutoff == WHOLE:
-            return np.empty(0, np.int64)
-        return np.flatnonzero((self.start < cutoff) & (self.start + self.size > cutoff))
+        return np.flatnonzero((self.start < cutoff) & (self.size > cutoff - self.start))
+
+    def reach(self, cutoffs: Int64) -> Reach:
+        """Find the groups within several cut-offs: int64 [n_cutoffs]."""
+        key = ("reach", cutoffs.tobytes())
+        if key not in self.cache:
+            self.cache[key] = _reach(self, cutoffs)
+        found: Reach = self.cache[key]
+        return found
 
     def total(self, rows: Int64 | slice, values: Float64) -> Float64:
         """Add values of some groups up, user by user, in rank order: float64 [n_users]."""
         return sum_by_user(self.user[rows], values, self.n_users)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Reach:
+    """The groups within several cut-offs.
+
+    Attributes
+    ----------
+    rows
+        Those that begin within the deepest.
+    parted, places : int64 [n_parted]
+        Those of which only some places are within a cut-off, cut-off by cut-off, and how many.
+    cutoffs
+        For each: which of `rows` are within, and their users; which of these are parted, and
+        where they stand in `parted`.
+    """
+
+    rows: Int64 | slice
+    parted: Int64
+    places: Int64
+    cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
+
+
+def _reach(groups: Groups, cutoffs: Int64) -> Reach:
+    start, size, user = groups.start, groups.size, groups.user
+    rows: Int64 | slice = slice(None)  # mostly not all, and then few: nothing else is looked at
+    deepest = start < cutoffs.max(initial=0)
+    if not deepest.all():
+        rows = np.flatnonzero(deepest)
+        start, size, user = start[rows], size[rows], user[rows]
+    inside: Int64 | slice = slice(None)
+    within: dict[int, tuple[Int64 | slice, Int64, Int64]] = {}
+    parted: dict[int, tuple[Int64, Int64]] = {}
+    for cutoff in sorted(set(cutoffs.tolist()), reverse=True):
+        # Ever fewer groups, found among those within the cut-off before.
+        fewer = start < cutoff
+        if not fewer.all():
+            kept = np.flatnonzero(fewer)
+            inside = _chosen(inside, kept)
+            start, size, user = start[kept], size[kept], user[kept]
+        room = cutoff - start
+        at = np.empty(0, np.int64) if groups.single else np.flatnonzero(size > room)
+        within[cutoff] = inside, user, at
+        parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
+    asked = cutoffs.tolist()
+    ends = np.cumsum([len(parted[cutoff][0]) for cutoff in asked]).tolist()
+    found = zip(asked, [0, *ends], ends, strict=False)
+    return Reach(
+        rows,
+        np.concatenate([np.empty(0, np.int64), *(parted[cutoff][0] for cutoff in asked)]),
+        np.concatenate([np.empty(0, np.int64), *(parted[cutoff][1] for cutoff in asked)]),
+        [(*within[cutoff], slice(begin, end)) for cutoff, begin, end in found],
+    )
+
+
+def _chosen(rows: Int64 | slice, which: Int64) -> Int64:
+    """Return which of some rows are chosen; a slice stands for all."""
+    return which if isinstance(rows, slice) else rows[which]
 
 
 def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
@@ -196,12 +252,12 @@ def resolve(
     if not tied.any():
         start, size = above, count
     elif ties == "expected":
-        first, count = _runs(user_of_row, above)
+        first, count = find_runs(user_of_row, above)
         user_of_row, start, size = user_of_row[first], above[first], tied[first] + 1
         worth = _sums_of_runs(worth, first, count) / size
     else:
         if ties == "random":
-            place = _drawn_places(ranks, user, seed, user_keys)[rows]
+            place = drawn_places(ranks, user, seed, user_keys)[rows]
         elif ties == "item" or ties == "input":  # two tests: mypy narrows no tuple
             place = above + ranks.before[rows]
         elif ties == "item_desc":
@@ -285,27 +341,10 @@ def two_to(power: Float64) -> Float64:
     return np.where(large, np.inf, np.fromiter(values, np.float64, len(power)))
 
 
-def _runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:
-    """Find runs of rows with equal user and equal `above`: the members of a tie group.
-
-    Returns the first row and the number of rows of each.
-    """
-    new = np.ones(len(user), bool)
-    new[1:] = (user[1:] != user[:-1]) | (above[1:] != above[:-1])
-    first = np.flatnonzero(new)
-    return first, np.diff(first, append=len(user))
-
-
-def _members(count: Int64) -> tuple[Int64, Int64]:
-    """Return, for rows of runs with so many rows each, the run and the number in the run."""
-    run = np.repeat(np.arange(len(count)), count)
-    return run, np.arange(len(run)) - _offsets(count)[run]
-
-
 def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:
     sums = values[first]
     several = np.flatnonzero(count > 1)  # mostly few
-    run, index = _members(count[several])
+    run, index = number_runs(count[several])
     members = values[first[several][run] + index]
     sums[several] = sum_by_user(run, members, len(several))
     return sums
@@ -339,69 +378,12 @@ def _extreme_places(
     ties: Literal["optimistic", "pessimistic"],
 ) -> Int64:
     """Return the places under the best or the worst order of every tie group."""
-    _, count = _runs(user, above)
-    run, index = _members(count)
+    _, count = find_runs(user, above)
+    run, index = number_runs(count)
     rising = -worth if ties == "optimistic" else worth
     order = np.lexsort((rising, run))
     # Items without worth stay between those that come first and those that come last.
     skipped = np.where(rising[order] < 0, 0, size[order] - count[run])
     place = np.empty_like(above)
     place[order] = above[order] + index + skipped
-    return place
-
-
-def _drawn_places(ranks: Ranks, user: Int64, seed: int, user_keys: UInt64 | None) -> Int64:
-    """Return a place for every judged item, tied ones in one random order per user.
-
-    A draw is a hash of the seed, the user's key, the group's `above` and the item's number
-    among the judged items of the group.
-    """
-    place = ranks.above.copy()
-    rows = np.flatnonzero((ranks.tied > 0) & (ranks.above >= 0))
-    first, count = _runs(user[rows], ranks.above[rows])
-    run, index = _members(count)
-    leader = rows[first]
-    size = ranks.tied[leader] + 1
-    if user_keys is None:
-        user_keys = np.arange(ranks.n_users, dtype=np.uint64)
-    key = mix(np.array([seed % 2**64], np.uint64))
-    key = mix(key ^ user_keys[user[leader]])
-    key = mix(key ^ ranks.above[leader].astype(np.uint64))
-
-    crowded = 2 * count > size
-    in_crowded = crowded[run]
-    sparse = ~in_crowded
-    place[rows[in_crowded]] += _shuffled(key[crowded], size[crowded], count[crowded])
-    place[rows[sparse]] += _distinct(run[sparse], index[sparse], key, size)
-    return place
-
-
-def _shuffled(key: UInt64, size: Int64, count: Int64) -> Int64:
-    """Shuffle all `size` places of every group; return those of its first `count` members."""
-    group, index = _members(size)
-    order = np.lexsort((mix(key[group] ^ index.astype(np.uint64)), group))
-    place = np.empty_like(index)
-    place[order] = index
-    return place[index < count[group]]
-
-
-def _distinct(group: Int64, index: Int64, key: UInt64, size: Int64) -> Int64:
-    """Draw distinct places by drawing again whatever was drawn twice.
-
-    At most half of a group's places are given away, so each round settles at least about
-    half of the items. All places being treated alike, every outcome is equally likely.
-    """
-    place = np.zeros_like(index)
-    pending = np.arange(len(index))
-    attempt = 0
-    while len(pending):
-        counter = index[pending].astype(np.uint64) + np.uint64(attempt << 40)
-        draw = mix(key[group[pending]] ^ counter) % size[group[pending]].astype(np.uint64)
-        place[pending] = draw.astype(np.int64)
-        late = np.zeros(len(index), bool)
-        late[pending] = True
-        order = np.lexsort((late, place, group))
-        same = (np.diff(group[order]) == 0) & (np.diff(place[order]) == 0)
-        pending = np.sort(order[1:][same])
-        attempt += 1
     return place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import decimal
 import itertools
 import math
 
@@ -79,6 +80,32 @@ def test_reciprocal_rank_and_hit(start, size, relevant):
     assert computed("hit", start, size, relevant, cutoffs) == pytest.approx(
         [value / 2**300 for value in hit.values()], rel=1e-14
     )
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "relevant"),
+    [
+        (0, 50_000, 20_000),
+        (0, 1_000_000, 100_000),
+        (5, 300_000, 30_000),
+        (1_000, 1_000_000, 3_000),
+        (1_000, 1_000_000, 10_000),
+    ],
+)
+def test_reciprocal_rank_of_many_tied_relevant_items(start, size, relevant):
+    """Summed up in 40 digits; what is left out is less than 1e-30."""
+    with decimal.localcontext() as context:
+        context.prec = 40
+        chance, expected = decimal.Decimal(relevant) / size, decimal.Decimal(0)
+        for i in itertools.count(1):
+            expected += chance / (start + i)
+            chance *= decimal.Decimal(size - i - relevant + 1) / (size - i)
+            if chance < 1e-30:
+                break
+    values = computed("rr", start, size, relevant, [start + size // 3, WHOLE])
+    assert values == pytest.approx([float(expected)] * 2, rel=3e-14)
+    (hit,) = computed("hit", start, size, relevant, [start + size // 3])
+    assert hit == pytest.approx(1, rel=1e-15)
 
 
 @pytest.mark.parametrize(("start", "size", "relevant"), GROUPS)

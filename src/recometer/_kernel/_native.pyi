@@ -60,6 +60,42 @@ def rank_scores(
     flags: npt.NDArray[np.uint32],
     no_candidates: Int64,
 ) -> int: ...
+def top_factors(
+    instruction_set: str,
+    users: npt.NDArray[Any],
+    items: npt.NDArray[Any],
+    bias: npt.NDArray[Any] | None,
+    rows: Int64 | None,
+    first: int,
+    last: int,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    order: int,
+    keys: UInt64,
+    top_scores: npt.NDArray[Any],
+    top_items: Int32,
+    n: Int64,
+    left: Int64,
+    check: bool,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+) -> None: ...
+def top_scores(
+    instruction_set: str,
+    scores: npt.NDArray[Any],
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    order: int,
+    keys: UInt64,
+    top_scores: npt.NDArray[Any],
+    top_items: Int32,
+    n: Int64,
+    left: Int64,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+    no_candidates: Int64,
+) -> None: ...
 def rank_lists(
     items: Int32,
     scores: npt.NDArray[np.float64] | None,
@@ -80,6 +116,10 @@ def rank_lists(
     listed: Int64,
     removed: Int64,
     repeated: Int64,
+    order: int,
+    keys: UInt64,
+    top: Int32,
+    left: Int64,
 ) -> None: ...
 def group_lists(
     list: Int32,

@@ -15,9 +15,10 @@ import numpy.typing as npt
 
 from recometer.hashing import mix
 
-__all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "best_first"]
+__all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "ORDER_ITEM", "ORDER_ITEM_DESC"]
+__all__ += ["ORDER_RANDOM", "best_first", "group_lists", "rank_factors", "rank_lists"]
+__all__ += ["rank_scores", "score_items", "top_factors", "top_scores"]
 __all__ += ["count_codes", "hold_below", "hold_first", "place_rows", "trim_core"]
-__all__ += ["group_lists", "rank_factors", "rank_lists", "rank_scores", "score_items"]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -27,6 +28,7 @@ UInt64 = npt.NDArray[np.uint64]
 
 NAN_SCORE, INFINITE_SCORE = 4, 8  # as in ranks.UserFlag
 NAN_UNDEFINED, NAN_FIRST, NAN_LAST = 0, 1, 2
+ORDER_ITEM, ORDER_ITEM_DESC, ORDER_RANDOM = 0, 1, 2
 
 
 def score_items(
@@ -69,14 +71,9 @@ def rank_factors(
     flags: npt.NDArray[np.uint32],
 ) -> int:
     """Add the counts of the items [first, last); `limit` changes nothing here."""
-    chosen = items if rows is None else items[rows]
-    scores = np.zeros((len(users), len(chosen)), users.dtype)
-    if bias is not None:
-        scores += bias if rows is None else bias[rows]
-    for factor in range(users.shape[1]):
-        scores += users[:, factor, None] * chosen[:, factor]
+    scores = _all_scores(users, items, bias, rows)
     for user in range(len(users)):
-        candidate = np.zeros(len(chosen), bool)
+        candidate = np.zeros(scores.shape[1], bool)
         candidate[first:last] = True
         candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
         if check:
@@ -116,6 +113,63 @@ def rank_scores(
     return -1
 
 
+def top_factors(
+    users: Array,
+    items: Array,
+    bias: Array | None,
+    rows: Int64 | None,
+    first: int,
+    last: int,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    order: int,
+    keys: UInt64,
+    top_scores: Array,
+    top_items: Int32,
+    n: Int64,
+    left: Int64,
+    check: bool,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+) -> None:
+    """Add the items [first, last) to the lists of the best."""
+    scores = _all_scores(users, items, bias, rows)
+    for user in range(len(users)):
+        candidate = np.zeros(scores.shape[1], bool)
+        candidate[first:last] = True
+        candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
+        if check:
+            flags[user] |= _settle(scores[user], candidate, nan_rule)
+        _keep_best(user, scores[user], candidate, order, keys, top_scores, top_items, n, left)
+
+
+def top_scores(
+    scores: Array,
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    order: int,
+    keys: UInt64,
+    top_scores: Array,
+    top_items: Int32,
+    n: Int64,
+    left: Int64,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+    no_candidates: Int64,
+) -> None:
+    """Add all items to the lists of the best, their scores given; -inf is no candidate."""
+    scores = scores.copy() if columns is None else scores[:, columns]
+    for user in range(len(scores)):
+        candidate = np.ones(scores.shape[1], bool)
+        candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
+        absent = candidate & np.isneginf(scores[user])
+        no_candidates[user] += absent.sum()
+        candidate &= ~absent
+        flags[user] |= _settle(scores[user], candidate, nan_rule)
+        _keep_best(user, scores[user], candidate, order, keys, top_scores, top_items, n, left)
+
+
 def rank_lists(
     items: Int32,
     scores: npt.NDArray[np.float64] | None,
@@ -136,8 +190,12 @@ def rank_lists(
     listed: Int64,
     removed: Int64,
     repeated: Int64,
+    order: int,
+    keys: UInt64,
+    top: Int32,
+    left: Int64,
 ) -> None:
-    """Find the judged items in given lists; see `cpp/lists.hpp`."""
+    """Find the judged items in given lists, and the first items; see `cpp/lists.hpp`."""
     for user in range(len(begin)):
         train = set(excluded[excluded_indptr[user] : excluded_indptr[user + 1]].tolist())
         # Per item: its best score, and the entry that has it.
@@ -165,6 +223,17 @@ def rank_lists(
             if item not in kept or score > kept[item][0]:
                 kept[item] = (score, entry)
         listed[user] = len(kept)
+        found = list(kept)
+        best = np.array([kept[item][0] for item in found])
+        if input_order:
+            names, order = np.array([kept[item][1] for item in found]), ORDER_ITEM
+        else:
+            names = np.array(found)
+        place = np.lexsort((_tie_break(names, order, keys[user]), -best))
+        k = top.shape[1]
+        top[user, : len(place[:k])] = np.array(found, np.int32)[place[:k]]
+        if 0 < k < len(place):
+            left[user] = (best[place[k:]] == best[place[k - 1]]).sum()
         for j in range(judged_indptr[user], judged_indptr[user + 1]):
             above[j], tied[j], before[j] = -1, 0, 0
             item = int(judged[j])
@@ -201,6 +270,49 @@ def best_first(indptr: Int64, above: Int64, before: Int64, order: Int64) -> None
     for begin, end in itertools.pairwise(indptr):
         unranked = above[begin:end] < 0
         order[begin:end] = begin + np.lexsort((before[begin:end], above[begin:end], unranked))
+
+
+def _all_scores(users: Array, items: Array, bias: Array | None, rows: Int64 | None) -> Array:
+    chosen = items if rows is None else items[rows]
+    scores = np.zeros((len(users), len(chosen)), users.dtype)
+    if bias is not None:
+        scores += bias if rows is None else bias[rows]
+    for factor in range(users.shape[1]):
+        scores += users[:, factor, None] * chosen[:, factor]
+    return scores
+
+
+def _tie_break(items: npt.NDArray[np.integer], order: int, key: np.uint64) -> npt.NDArray[Any]:
+    """Return what items with equal scores are sorted by."""
+    if order == ORDER_RANDOM:
+        return mix(key ^ items.astype(np.uint64))
+    return items if order == ORDER_ITEM else -items.astype(np.int64)
+
+
+def _keep_best(
+    user: int,
+    scores: Array,
+    candidate: npt.NDArray[np.bool_],
+    order: int,
+    keys: UInt64,
+    top_scores: Array,
+    top_items: Int32,
+    n: Int64,
+    left: Int64,
+) -> None:
+    """Sort the user's list and all candidates that are not NaN together; keep the best."""
+    k = top_scores.shape[1]
+    more = np.flatnonzero(candidate & ~np.isnan(scores))
+    items = np.concatenate([top_items[user, : n[user]], more])
+    values = np.concatenate([top_scores[user, : n[user]], scores[more]])
+    place = np.lexsort((_tie_break(items, order, keys[user]), -values))
+    last = top_scores[user, k - 1] if n[user] == k else np.nan
+    n[user] = min(k, len(place))
+    top_items[user, : n[user]] = items[place[:k]]
+    top_scores[user, : n[user]] = values[place[:k]]
+    if len(place) > k:
+        new = values[place[k - 1]]
+        left[user] = (left[user] if new == last else 0) + (values[place[k:]] == new).sum()
 
 
 def _settle(scores: Array, candidate: npt.NDArray[np.bool_], nan_rule: int) -> int:

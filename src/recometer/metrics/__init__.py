@@ -6,15 +6,22 @@ decorator `metric` registers a metric of your own, see docs/own_metric.md.
 
 from recometer.metrics import (
     binary,
+    categories,
     confusion,
     curves,
+    diversity,
     graded,
     mean_precision,
+    novelty,
+    other_lists,
     positions,
     ratings,
+    spread,
     stopping,
 )
+from recometer.metrics._list_data import ListData, Side
 from recometer.metrics._sums import place_sums
+from recometer.metrics.diversity import mean_over_pairs
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import (
     METRICS,
@@ -29,19 +36,27 @@ from recometer.ties import Groups
 __all__ = [
     "METRICS",
     "Groups",
+    "ListData",
     "Metric",
     "MetricDefinition",
     "Parameter",
+    "Side",
     "binary",
+    "categories",
     "confusion",
     "curves",
+    "diversity",
     "graded",
+    "mean_over_pairs",
     "mean_precision",
     "metric",
+    "novelty",
+    "other_lists",
     "parse",
     "place_sums",
     "positions",
     "ratings",
     "reading",
+    "spread",
     "stopping",
 ]

@@ -18,6 +18,9 @@ from recometer.metrics._sums import harmonic, log1p_of
 
 __all__ = ["chance", "reciprocal"]
 
+SHORT = 32  # so many terms are added up without looking for a shorter way
+NEVER = np.iinfo(np.int64).max
+
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
@@ -30,6 +33,8 @@ def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
     """
     # The number of relevant items and that of places may be exchanged: take fewer steps.
     steps, others = np.minimum(relevant, places), np.maximum(relevant, places)
+    # After i steps less than exp(-others * i / size) is missing from 1: here 1e-18.
+    steps = np.minimum(steps, 42 * size // np.maximum(others, 1) + 1)
     order = np.argsort(-steps, kind="stable")
     size, steps, others = size[order], steps[order], others[order]
     missed = -steps  # in rising order
@@ -44,29 +49,45 @@ def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
 def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
     """Return the expected 1 / (start + I), counted as 0 where I is beyond `places`.
 
-    For a whole group with r relevant items of n after t others, S(r) obeys
+    Place by place, that is a sum of so many terms, or of fewer where r of n items are relevant:
+    P(I > i) <= exp(-r i / n). In steps of r, after t others and with q(r) = P(I > places),
 
-        S(r) = r / ((r - 1)(n - r + 1)) * ((n + t - r + 2) S(r - 1) - 1)
-        S(1) = (H(t + n) - H(t)) / n,    S(n) = 1 / (t + 1)
+        S(r) = r / ((r - 1)(n - r + 1)) * ((n + t - r + 2) S(r - 1) - 1 + q(r - 1))
+        S(1) = (H(t + places) - H(t)) / n
 
-    Downwards, from any r beyond, it forgets an error of its start and adds no new ones;
-    upwards it takes r steps. Whichever is shorter is accurate, see `_whole`.
+    and for a whole group (q = 0) also S(n) = 1 / (t + 1). Downwards, from any r beyond, this
+    forgets an error of its start and adds no new ones; upwards it takes r steps. What takes the
+    fewest steps is chosen, among what is accurate.
     """
-    value = np.empty(len(size))
     last = size - relevant + 1  # the last place where the first relevant item can be
-    whole, alone = places >= last, relevant == 1
-    value[whole] = _whole(start[whole], size[whole], relevant[whole])
-    rows = ~whole & alone
-    value[rows] = harmonic(start[rows], places[rows]) / size[rows]
-    rows = ~whole & ~alone
-    value[rows] = _part(start[rows], size[rows], relevant[rows], places[rows])
+    places = np.minimum(places, last)
+    # Beyond, less than 1e-18 is left.
+    places_left = np.minimum(places, 42 * size // relevant + 1)
+    steps = np.full((3, len(size)), NEVER)
+    steps[0] = places_left
+    long = np.flatnonzero((places_left > SHORT) | (relevant == 1))
+    t, n, r = start[long], size[long], relevant[long]
+    # A step down shrinks an error by a factor 1 + (t + 1) / (n - r + 1) or more, so e^-40 of
+    # it is left after `away` steps. Where these are more than 14 r, the r steps up magnify
+    # rounding errors by the same factor each: by e^(40 / 14) at most.
+    away = np.ceil(40 / log1p_of((t + 1) / (n - r + 1))).astype(np.int64)
+    top = np.minimum(size, relevant)
+    top[long] = np.minimum(n, r + away)
+    steps[1, long] = np.where((away > 14 * r) | (r == 1), r, NEVER)
+    steps[2, long] = np.where(places[long] == last[long], top[long] - r, NEVER)
+    way = np.argmin(steps, axis=0)
+    value = np.empty(len(size))
+    rows = np.flatnonzero(way == 0)
+    value[rows] = _by_place(start[rows], size[rows], relevant[rows], places_left[rows])
+    rows = np.flatnonzero(way == 1)
+    value[rows] = _upwards(start[rows], size[rows], relevant[rows], places[rows])
+    rows = np.flatnonzero(way == 2)
+    value[rows] = _downwards(start[rows], size[rows], relevant[rows], top[rows])
     return value
 
 
-def _part(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
-    """Add P(I = i) / (start + i) up, place by place."""
-    # P(I > i) <= exp(-relevant * i / size): from here on less than 1e-18 is left.
-    places = np.minimum(places, 42 * size // relevant + 1)
+def _by_place(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
+    """Add P(I = i) / (start + i) up."""
     order = np.argsort(-places, kind="stable")
     start, size, relevant = start[order], size[order], relevant[order]
     missed = -places[order]
@@ -75,38 +96,29 @@ def _part(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
     for i in range(1, int(places.max(initial=0)) + 1):
         active = slice(0, int(np.searchsorted(missed, -i, side="right")))
         total[active] += probability[active] / (start[active] + i)
-        probability[active] *= (size[active] - i - relevant[active] + 1) / (size[active] - i)
+        # At the last place nothing is left to be divided.
+        left = np.maximum(size[active] - i, 1)
+        probability[active] *= (left - relevant[active] + 1) / left
     return _unsorted(total, order)
 
 
-def _whole(start: Int64, size: Int64, relevant: Int64) -> Float64:
-    """Return S(relevant) of the recurrence in `reciprocal`."""
-    # A step down shrinks an error by a factor 1 + (t + 1) / (n - r + 1) or more, so e^-40 of
-    # it is left after `away` steps. Where these are more than 14 r, the r steps up magnify
-    # rounding errors by the same factor each: by e^(40 / 14) at most.
-    away = 40 / log1p_of((start + 1) / (size - relevant + 1))
-    top = np.minimum(size, relevant + np.ceil(away).astype(np.int64))
-    up = top - relevant > 14 * relevant
-    value = np.empty(len(size))
-    value[up] = _upwards(start[up], size[up], relevant[up])
-    down = ~up
-    value[down] = _downwards(start[down], size[down], relevant[down], top[down])
-    return value
-
-
-def _upwards(start: Int64, size: Int64, relevant: Int64) -> Float64:
+def _upwards(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
+    """Go from one relevant item to all of them."""
     order = np.argsort(-relevant, kind="stable")
-    start, size = start[order], size[order]
+    start, size, places = start[order], size[order], places[order]
     missed = -relevant[order]
-    value = harmonic(start, size) / size
+    value = harmonic(start, places) / size
+    beyond = (size - places) / size
     for r in range(2, int(relevant.max(initial=0)) + 1):
         active = slice(0, int(np.searchsorted(missed, -r, side="right")))
-        n, t = size[active], start[active]
-        value[active] = r / ((r - 1) * (n - r + 1)) * ((n + t - r + 2) * value[active] - 1)
+        n, t, q = size[active], start[active], beyond[active]
+        value[active] = r / ((r - 1) * (n - r + 1)) * ((n + t - r + 2) * value[active] - (1 - q))
+        beyond[active] *= np.maximum(n - places[active] - r + 1, 0) / (n - r + 1)
     return _unsorted(value, order)
 
 
 def _downwards(start: Int64, size: Int64, relevant: Int64, top: Int64) -> Float64:
+    """Go from many relevant items to those that there are."""
     steps = top - relevant
     order = np.argsort(-steps, kind="stable")
     start, size, top = start[order], size[order], top[order]

@@ -31,11 +31,13 @@ __all__ = [
     "running_sums",
     "shared",
     "sums_between",
+    "totals",
 ]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 PerUser = Callable[[Groups, int], Float64]
+PerGroup = Callable[[Int64 | slice, Int64], Float64]
 Shared = TypeVar("Shared", bound=Callable[..., Any])
 
 # Up to here harmonic numbers come from a table; beyond, two terms of their expansion
@@ -44,11 +46,12 @@ HARMONIC_TABLE = 2**16
 
 
 def shared(function: Shared) -> Shared:
-    """Compute ``function(groups, cutoff, ...)`` once for all metrics that need it."""
+    """Compute ``function(groups, ...)`` once for all metrics that need it."""
 
     @functools.wraps(function)
     def remembered(groups: Groups, *options: Any) -> Any:
-        key = (function, *options)
+        known = (each.tobytes() if isinstance(each, np.ndarray) else each for each in options)
+        key = (function, *known)
         if key not in groups.cache:
             groups.cache[key] = function(groups, *options)
         return groups.cache[key]
@@ -64,28 +67,53 @@ def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
     return values
 
 
+def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
+    """Add up, in rank order, what the groups within each cut-off add: [n_users, n_cutoffs].
+
+    ``value(rows, places)`` is what groups add with so many of their places. It is asked once
+    for whole groups, whatever the number of cut-offs, and for those that a cut-off parts.
+    """
+    reach = groups.reach(cutoffs)
+    whole = value(reach.rows, groups.size[reach.rows])
+    parts = value(reach.parted, reach.places)
+    result = np.empty((len(cutoffs), groups.n_users))
+    for column, (inside, user, parted, part) in enumerate(reach.cutoffs):
+        terms = whole[inside]
+        if len(parted):
+            terms = terms.copy()
+            terms[parted] = parts[part]
+        result[column] = sum_by_user(user, terms, groups.n_users)
+    return result.T
+
+
 def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
     """Divide, with 0 where nothing is to be divided by."""
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+    some = denominator > 0
+    if some.all():
+        return numerator / denominator
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=some)
 
 
 @shared
-def hits_within(groups: Groups, cutoff: int) -> Float64:
+def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
     """Count (expected) hits: of a tied group, each place within has as many on average."""
-    rows, places = groups.within(cutoff)
-    return groups.total(rows, places * groups.relevant[rows] / groups.size[rows])
+    return totals(
+        lambda rows, places: places * groups.relevant[rows] / groups.size[rows], groups, cutoffs
+    )
 
 
-def gains_within(groups: Groups, cutoff: int) -> Float64:
+@shared
+def gains_within(groups: Groups, cutoffs: Int64) -> Float64:
     """Add up the (expected) gains of the first places."""
-    rows, places = groups.within(cutoff)
-    return groups.total(rows, places * groups.gain[rows])
+    return totals(lambda rows, places: places * groups.gain[rows], groups, cutoffs)
 
 
 def harmonic(start: Int64, places: Int64) -> Float64:
     """Sum 1/j over the places j = start + 1 .. start + places."""
     stop = start + places
     table = _harmonic_table()
+    if stop.max(initial=0) <= HARMONIC_TABLE:
+        return sums_between(table, start, stop)
     near = sums_between(table, np.minimum(start, HARMONIC_TABLE), np.minimum(stop, HARMONIC_TABLE))
     far = np.flatnonzero(stop > HARMONIC_TABLE)
     if len(far):
@@ -126,12 +154,11 @@ def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float
     last = int((groups.start + groups.size).max(initial=0))
     table = running_sums(np.asarray(weight(np.arange(1, last + 1, dtype=np.float64)), np.float64))
 
-    def until(groups: Groups, cutoff: int) -> Float64:
-        rows, places = groups.within(cutoff)
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
         start = groups.start[rows]
-        return groups.total(rows, groups.gain[rows] * sums_between(table, start, start + places))
+        return groups.gain[rows] * sums_between(table, start, start + places)
 
-    return columns(until, groups, cutoffs)
+    return totals(value, groups, cutoffs)
 
 
 def means_of_members(groups: Groups, values: Float64) -> Float64:

@@ -13,7 +13,15 @@ import numpy.typing as npt
 from recometer.metrics import _first_hit
 from recometer.metrics._facts import all_gains, ideal_members, listed_relevant
 from recometer.metrics._hits import expand
-from recometer.metrics._sums import columns, gains_within, harmonic, hits_within, ratio, shared
+from recometer.metrics._sums import (
+    columns,
+    gains_within,
+    harmonic,
+    hits_within,
+    ratio,
+    shared,
+    totals,
+)
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
 from recometer.ties import WHOLE, Groups, sum_by_user
@@ -63,10 +71,10 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
     if denominator == "min":
         places = _possible(groups, cutoffs)
     elif denominator == "list":
-        places = np.minimum(cutoffs, groups.depth[:, np.newaxis])
+        places = np.minimum(cutoffs[:, np.newaxis], groups.depth).T
     else:
         places = _places(groups, cutoffs)
-    return ratio(columns(hits_within, groups, cutoffs), places)
+    return ratio(hits_within(groups, cutoffs), places)
 
 
 @metric(
@@ -86,7 +94,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Cortes 2021, recometrics ("truncated precision").
     """
-    return ratio(columns(hits_within, groups, cutoffs), _possible(groups, cutoffs))
+    return ratio(hits_within(groups, cutoffs), _possible(groups, cutoffs))
 
 
 @metric(
@@ -132,7 +140,7 @@ def recall(
     ----------
     Cleverdon & Keen 1966, Factors Determining the Performance of Indexing Systems.
     """
-    found = columns(gains_within if weighted else hits_within, groups, cutoffs)
+    found = (gains_within if weighted else hits_within)(groups, cutoffs)
     if denominator == "gains" or (weighted and denominator == "relevant"):
         return ratio(found, all_gains(groups)[:, np.newaxis])
     if denominator == "min":
@@ -140,8 +148,9 @@ def recall(
             found, columns(_best_gains, groups, cutoffs) if weighted else _possible(groups, cutoffs)
         )
     if denominator == "list":
-        listed = gains_within(groups, WHOLE) if weighted else listed_relevant(groups)
-        return ratio(found, listed[:, np.newaxis])
+        if weighted:
+            return ratio(found, gains_within(groups, np.array([WHOLE])))
+        return ratio(found, listed_relevant(groups)[:, np.newaxis])
     return ratio(found, groups.n_relevant[:, np.newaxis])
 
 
@@ -166,7 +175,7 @@ def f(groups: Groups, cutoffs: Int64, *, beta: float = 1.0) -> Float64:
     square = beta * beta
     relevant = square * groups.n_relevant[:, np.newaxis].astype(np.float64)
     denominator = np.add(relevant, _places(groups, cutoffs))
-    return ratio((1 + square) * columns(hits_within, groups, cutoffs), denominator)
+    return ratio((1 + square) * hits_within(groups, cutoffs), denominator)
 
 
 @metric(
@@ -187,7 +196,7 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Deshpande & Karypis 2004, Item-based top-N recommendation algorithms.
     """
-    return columns(_chance_of_hit, groups, cutoffs)
+    return _chance_of_hit(groups, cutoffs)
 
 
 @metric(
@@ -200,7 +209,7 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
 )
 def hits(groups: Groups, cutoffs: Int64) -> Float64:
     """Count the relevant items in the first k places; tied items count with their mean."""
-    return columns(hits_within, groups, cutoffs)
+    return hits_within(groups, cutoffs)
 
 
 @metric(
@@ -225,8 +234,8 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
     tied scores.
     """
     if all:
-        return ratio(columns(reciprocal_sum, groups, cutoffs), groups.n_relevant[:, np.newaxis])
-    return columns(_reciprocal_rank, groups, cutoffs)
+        return ratio(reciprocal_sum(groups, cutoffs), groups.n_relevant[:, np.newaxis])
+    return _reciprocal_rank(groups, cutoffs)
 
 
 @metric(
@@ -272,7 +281,7 @@ def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Floa
     2008.
     """
     if denominator == "hits":
-        return columns(_mean_precision_of_hits, groups, cutoffs)
+        return _mean_precision_of_hits(groups, cutoffs)
     possible = groups.n_relevant[:, np.newaxis]
     if denominator == "min":
         possible = _possible(groups, cutoffs)
@@ -282,7 +291,7 @@ def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Floa
         possible = np.minimum(_possible(groups, cutoffs), groups.depth[:, np.newaxis])
     elif denominator == "listed":
         possible = listed_relevant(groups)[:, np.newaxis]
-    return ratio(columns(_precision_sum, groups, cutoffs), possible)
+    return ratio(_precision_sum(groups, cutoffs), possible)
 
 
 @metric(
@@ -301,7 +310,7 @@ def tap(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Cortes 2021, recometrics ("truncated average precision").
     """
-    return ratio(columns(_precision_sum, groups, cutoffs), _possible(groups, cutoffs))
+    return ratio(_precision_sum(groups, cutoffs), _possible(groups, cutoffs))
 
 
 @metric(
@@ -321,21 +330,30 @@ def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Buckley & Voorhees 2000, Evaluating evaluation measure stability.
     """
-    found = np.empty((groups.n_users, len(cutoffs)))
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        rows, places = groups.within(np.minimum(groups.n_relevant, cutoff))
-        found[:, column] = groups.total(rows, places * groups.relevant[rows] / groups.size[rows])
-    return ratio(found, groups.n_relevant[:, np.newaxis])
+    # Beyond the most relevant items of any user, all cut-offs are alike.
+    most = np.minimum(cutoffs, groups.n_relevant.max(initial=1))
+    distinct, which = np.unique(most, return_inverse=True)
+    found = columns(_hits_until_relevant, groups, distinct)
+    return ratio(found.T[which].T, groups.n_relevant[:, np.newaxis])
+
+
+def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
+    """Return the (expected) hits within min(cutoff, R)."""
+    rows, places = groups.within(np.minimum(groups.n_relevant, cutoff))
+    return groups.total(rows, places * groups.relevant[rows] / groups.size[rows])
 
 
 def _possible(groups: Groups, cutoffs: Int64) -> Int64:
     """Return the most hits that k places can hold, min(k, R): int64 [n_users, n_cutoffs]."""
-    return np.minimum(_places(groups, cutoffs), groups.n_relevant[:, np.newaxis])
+    return np.minimum(_places(groups, cutoffs).T, groups.n_relevant).T
 
 
 def _places(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return k, the length of the ranking where there is none: int64 [n_users, n_cutoffs]."""
-    return np.where(cutoffs == WHOLE, groups.depth[:, np.newaxis], cutoffs)
+    """Return k, the length of the ranking where there is none: [n_users or 1, n_cutoffs]."""
+    whole = cutoffs == WHOLE
+    if not whole.any():
+        return cutoffs[np.newaxis]
+    return np.where(whole[:, np.newaxis], groups.depth, cutoffs[:, np.newaxis]).T
 
 
 def _best_gains(groups: Groups, cutoff: int) -> Float64:
@@ -345,29 +363,34 @@ def _best_gains(groups: Groups, cutoff: int) -> Float64:
     return sum_by_user(user[rows], groups.ideal_gain[rows], groups.n_users)
 
 
-def reciprocal_sum(groups: Groups, cutoff: int) -> Float64:
-    """Return the (expected) sum of rel(j) / j over j <= cutoff."""
-    rows, places = groups.within(cutoff)
-    start = groups.start[rows]
-    value = 1 / (start + 1)
-    if not groups.single:
-        tied = np.flatnonzero(groups.size[rows] > 1)
-        rate = groups.relevant[rows][tied] / groups.size[rows][tied]
-        value[tied] = rate * harmonic(start[tied], places[tied])
-    return groups.total(rows, value)
+@shared
+def reciprocal_sum(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the (expected) sums of rel(j) / j over j <= k: [n_users, n_cutoffs]."""
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size = groups.start[rows], groups.size[rows]
+        found = 1 / (start + 1)
+        tied = np.flatnonzero(size > 1)
+        rate = groups.relevant[rows][tied] / size[tied]
+        found[tied] = rate * harmonic(start[tied], places[tied])
+        return found
+
+    return totals(value, groups, cutoffs)
 
 
 @shared
-def _precision_sum(groups: Groups, cutoff: int) -> Float64:
-    """Return the sum over j <= cutoff of P(j) rel(j)."""
-    rows, places = groups.within(cutoff)
-    start, before = groups.start[rows], groups.hits_before[rows]
-    value = (before + 1) / (start + 1)
-    if not groups.single:
-        tied = np.flatnonzero(groups.size[rows] > 1)
-        n, r = groups.size[rows][tied], groups.relevant[rows][tied]
-        value[tied] = _precisions(start[tied], places[tied], before[tied], n, r)
-    return groups.total(rows, value)
+def _precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the sums over j <= k of P(j) rel(j): [n_users, n_cutoffs]."""
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
+        found = (before + 1) / (start + 1)
+        tied = np.flatnonzero(size > 1)
+        relevant = groups.relevant[rows][tied]
+        found[tied] = _precisions(start[tied], places[tied], before[tied], size[tied], relevant)
+        return found
+
+    return totals(value, groups, cutoffs)
 
 
 def _precisions(
@@ -379,15 +402,22 @@ def _precisions(
     return relevant / size * (first + others * places)
 
 
-def _mean_precision_of_hits(groups: Groups, cutoff: int) -> Float64:
+def _mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
     """Return the mean over the hits of the precision where each is found; 0 without a hit."""
-    value = ratio(_precision_sum(groups, cutoff), hits_within(groups, cutoff))
-    parted = groups.parted(cutoff)
-    if not len(parted):
-        return value
+    values = ratio(_precision_sum(groups, cutoffs), hits_within(groups, cutoffs))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        parted = groups.parted(cutoff)
+        if len(parted):
+            # The group that is parted is in the sum with its mean.
+            values[groups.user[parted], column] = _given_the_hits(groups, cutoff, parted)
+    return values
+
+
+def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
+    """Return the same for users with a parted group, as the mean over the hits in that."""
     user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
     places = cutoff - start
-    # What the groups before add. The one that is parted is in the sum with its mean.
+    # What the groups before add.
     whole = np.flatnonzero(groups.start + groups.size <= cutoff)
     terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
     tied = np.flatnonzero(groups.size[whole] > 1)
@@ -411,45 +441,30 @@ def _mean_precision_of_hits(groups: Groups, cutoff: int) -> Float64:
     )
     hits = before[which] + found
     each = chance * ratio(sure[user[which]] + inner, hits)
-    value[user] = sum_by_user(which, each, len(parted))
-    return value
+    return sum_by_user(which, each, len(parted))
 
 
-@shared
-def _first_groups(groups: Groups, cutoff: int) -> tuple[Int64, Int64, Int64]:
-    """Find each user's first group where it begins within the cut-off.
+def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        first = groups.hits_before[rows] == 0
+        found: Float64 = first.astype(np.float64)
+        size = groups.size[rows]
+        open_ = np.flatnonzero(first & (places < size))
+        found[open_] = _first_hit.chance(size[open_], groups.relevant[rows][open_], places[open_])
+        return found
 
-    Returns the users, the rows of the groups, and how many of their places are within.
-    """
-    users = np.flatnonzero(np.diff(groups.indptr))
-    rows = groups.indptr[users]
-    room = cutoff - groups.start[rows]
-    within = room > 0
-    users, rows = users[within], rows[within]
-    return users, rows, np.minimum(groups.size[rows], room[within])
+    return totals(value, groups, cutoffs)
 
 
-def _chance_of_hit(groups: Groups, cutoff: int) -> Float64:
-    users, rows, places = _first_groups(groups, cutoff)
-    value = np.zeros(groups.n_users)
-    value[users] = 1
-    open_ = np.flatnonzero(places < groups.size[rows])
-    if len(open_):
-        rows = rows[open_]
-        value[users[open_]] = _first_hit.chance(
-            groups.size[rows], groups.relevant[rows], places[open_]
+def _reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        first = groups.hits_before[rows] == 0
+        start, size = groups.start[rows], groups.size[rows]
+        found: Float64 = first / (start + 1)
+        tied = np.flatnonzero(first & (size > 1))
+        found[tied] = _first_hit.reciprocal(
+            start[tied], size[tied], groups.relevant[rows][tied], places[tied]
         )
-    return value
+        return found
 
-
-def _reciprocal_rank(groups: Groups, cutoff: int) -> Float64:
-    users, rows, places = _first_groups(groups, cutoff)
-    value = np.zeros(groups.n_users)
-    value[users] = 1 / (groups.start[rows] + 1)
-    tied = np.flatnonzero(groups.size[rows] > 1)
-    if len(tied):
-        rows = rows[tied]
-        value[users[tied]] = _first_hit.reciprocal(
-            groups.start[rows], groups.size[rows], groups.relevant[rows], places[tied]
-        )
-    return value
+    return totals(value, groups, cutoffs)

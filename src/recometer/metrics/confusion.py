@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics._facts import relevant_candidates
-from recometer.metrics._sums import columns, hits_within, ratio
+from recometer.metrics._sums import hits_within, ratio
 from recometer.metrics.registry import metric
 from recometer.ties import Groups
 
@@ -39,7 +39,7 @@ def fallout(groups: Groups, cutoffs: Int64) -> Float64:
     van Rijsbergen 1979, Information Retrieval.
     """
     listed, relevant = _table(groups, cutoffs)
-    wrong = listed - columns(hits_within, groups, cutoffs)
+    wrong = listed - hits_within(groups, cutoffs)
     return ratio(wrong, groups.n_candidates[:, np.newaxis] - relevant)
 
 
@@ -60,7 +60,7 @@ def accuracy(groups: Groups, cutoffs: Int64) -> Float64:
     """
     listed, relevant = _table(groups, cutoffs)
     candidates = groups.n_candidates[:, np.newaxis]
-    right = 2 * columns(hits_within, groups, cutoffs) + (candidates - listed - relevant)
+    right = 2 * hits_within(groups, cutoffs) + (candidates - listed - relevant)
     return ratio(right, candidates)
 
 
@@ -89,12 +89,11 @@ def mcc(groups: Groups, cutoffs: Int64) -> Float64:
     candidates = groups.n_candidates[:, np.newaxis]
     # As floats: the product of four numbers may be beyond int64.
     size = np.sqrt(listed * relevant * ((candidates - listed) * 1.0) * (candidates - relevant))
-    above = candidates * columns(hits_within, groups, cutoffs) - listed * relevant
+    above = candidates * hits_within(groups, cutoffs) - listed * relevant
     return ratio(above, size)
 
 
 def _table(groups: Groups, cutoffs: Int64) -> tuple[Int64, Int64]:
     """Return the candidates in the first k places, and the relevant ones; 0 where unknown."""
-    candidates = np.maximum(groups.n_candidates, 0)[:, np.newaxis]
-    relevant = np.maximum(relevant_candidates(groups), 0)[:, np.newaxis]
-    return np.minimum(cutoffs, candidates), relevant
+    listed = np.minimum(cutoffs[:, np.newaxis], np.maximum(groups.n_candidates, 0)).T
+    return listed, np.maximum(relevant_candidates(groups), 0)[:, np.newaxis]

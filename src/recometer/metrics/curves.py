@@ -139,18 +139,21 @@ def partial_auc(groups: Groups, cutoffs: Int64) -> Float64:
     others = groups.n_candidates - relevant_candidates(groups)
     above = groups.start - groups.hits_before
     tied = groups.size - groups.relevant
-    values = np.empty((groups.n_users, len(cutoffs)))
+    begun = np.flatnonzero(above < cutoffs.max(initial=0))
+    user, above, tied = groups.user[begun], above[begun], tied[begun]
+    relevant = groups.relevant[begun]
+    values = np.empty((len(cutoffs), groups.n_users))
     for column, cutoff in enumerate(cutoffs.tolist()):
         # Where their number is unknown, there are enough.
         first = np.where(groups.n_candidates < 0, cutoff, np.minimum(others, cutoff))
         rows = np.flatnonzero(above < cutoff)
-        behind = np.maximum(first[groups.user[rows]] - above[rows], 0)
+        behind = np.maximum(first[user[rows]] - above[rows], 0)
         orders = tied[rows] + 1
         steps = np.minimum(behind, orders)
-        right = (2 * behind - steps + 1) * steps * groups.relevant[rows]
-        found = groups.total(rows, right / (2 * orders))
-        values[:, column] = ratio(found, groups.n_relevant * first)
-    return values
+        right = (2 * behind - steps + 1) * steps * relevant[rows]
+        found = sum_by_user(user[rows], right / (2 * orders), groups.n_users)
+        values[column] = ratio(found, groups.n_relevant * first)
+    return values.T
 
 
 def _auc_of_list(groups: Groups, cutoff: int) -> Float64:
@@ -160,7 +163,7 @@ def _auc_of_list(groups: Groups, cutoff: int) -> Float64:
     pairs = groups.relevant * (start - before + (groups.size - groups.relevant) / 2)
     whole = np.flatnonzero(start + groups.size <= cutoff)
     wrong = groups.total(whole, pairs[whole])
-    found = hits_within(groups, cutoff)
+    found = hits_within(groups, np.array([cutoff]))[:, 0]
     value = _share_of_pairs(found, length - found, wrong)
     parted = groups.parted(cutoff)
     if len(parted):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics._facts import ideal_members, members
-from recometer.metrics._sums import discounts, log2_of, ratio, shared
+from recometer.metrics._sums import columns, discounts, log2_of, ratio, shared, totals
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
-from recometer.ties import WHOLE, Groups, sum_by_user
+from recometer.ties import Groups, sum_by_user
 
 __all__ = ["dcg", "ndcg"]
 
@@ -70,8 +71,7 @@ def dcg(
     & Najork 2008.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
-        columns = [_dcg(groups, cutoff, discount) for cutoff in cutoffs.tolist()]
-    return np.column_stack(columns)
+        return _dcg(groups, cutoffs, discount)
 
 
 @metric(
@@ -117,35 +117,45 @@ def ndcg(
     & Najork 2008.
     """
     with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
-        columns = [
-            ratio(_dcg(groups, cutoff, discount), _ideal_dcg(groups, cutoff, discount, ideal))
-            for cutoff in cutoffs.tolist()
-        ]
-    return np.column_stack(columns)
+        best = _ideal_dcg(groups, cutoffs, discount, ideal)
+        return ratio(_dcg(groups, cutoffs, discount), best)
 
 
 @shared
-def _dcg(groups: Groups, cutoff: int, discount: str) -> Float64:
-    rows, places = groups.within(cutoff)
-    start, gain = groups.start[rows], groups.gain[rows]
-    value = gain / _divisor(start, discount)
-    if not groups.single:
-        tied = np.flatnonzero(groups.size[rows] > 1)
-        value[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
-    return groups.total(rows, value)
+def _dcg(groups: Groups, cutoffs: Int64, discount: str) -> Float64:
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size, gain = groups.start[rows], groups.size[rows], groups.gain[rows]
+        found = gain / _divisor(start, discount)
+        tied = np.flatnonzero(size > 1)
+        found[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
+        return found
+
+    return totals(value, groups, cutoffs)
 
 
-@shared
-def _ideal_dcg(groups: Groups, cutoff: int, discount: str, ideal: str) -> Float64:
-    indptr, gain = groups.ideal_indptr, groups.ideal_gain
+def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Float64:
     if ideal == "k":
-        some = np.flatnonzero(np.diff(indptr))
-        value = np.zeros(groups.n_users)
-        none, all_places = np.zeros(1, np.int64), np.array([cutoff])
-        value[some] = gain[indptr[some]] * _sum_of_discounts(none, all_places, discount)
-        return value
+        return columns(functools.partial(_largest_gain_throughout, discount), groups, cutoffs)
+    # Beyond the most gains of any user, all cut-offs are alike.
+    _, place, _ = _ideal_terms(groups, discount, ideal)
+    most = np.minimum(cutoffs, place.max(initial=0) + 1)
+    distinct, which = np.unique(most, return_inverse=True)
+    best = columns(functools.partial(_best_gains, discount, ideal), groups, distinct)
+    return best.T[which].T
+
+
+def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Float64:
+    indptr, gain = groups.ideal_indptr, groups.ideal_gain
+    some = np.flatnonzero(np.diff(indptr))
+    value = np.zeros(groups.n_users)
+    none, all_places = np.zeros(1, np.int64), np.array([cutoff])
+    value[some] = gain[indptr[some]] * _sum_of_discounts(none, all_places, discount)
+    return value
+
+
+def _best_gains(discount: str, ideal: str, groups: Groups, cutoff: int) -> Float64:
     user, place, terms = _ideal_terms(groups, discount, ideal)
-    rows = slice(None) if cutoff == WHOLE else np.flatnonzero(place < cutoff)
+    rows = np.flatnonzero(place < cutoff)
     return sum_by_user(user[rows], terms[rows], groups.n_users)
 
 

@@ -46,16 +46,22 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
     """
     if stop == "last":
         return columns(_until_the_last, groups, cutoffs)
-    return columns(_sum_until, groups, cutoffs) / cutoffs
+    return _sums_until(groups, cutoffs) / cutoffs
 
 
-def _sum_until(groups: Groups, cutoff: int) -> Float64:
-    """Return the sum of the precisions at 1 .. cutoff."""
-    rows, places = groups.within(cutoff)
-    start = groups.start[rows]
-    rate = groups.relevant[rows] / groups.size[rows]
-    ends = np.full(len(start), cutoff)
-    return groups.total(rows, rate * _precisions(start, places, ends))
+def _sums_until(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the sums of the precisions at 1 .. k: [n_users, n_cutoffs]."""
+    reach = groups.reach(cutoffs)
+    all_starts, all_sizes = groups.start[reach.rows], groups.size[reach.rows]
+    rates = groups.relevant[reach.rows] / all_sizes
+    sums = np.empty((len(cutoffs), groups.n_users))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        inside, user, _, _ = reach.cutoffs[column]
+        start = all_starts[inside]
+        places = np.minimum(all_sizes[inside], cutoff - start)
+        terms = rates[inside] * _precisions(start, places, np.full(len(start), cutoff))
+        sums[column] = sum_by_user(user, terms, groups.n_users)
+    return sums.T
 
 
 def _precisions(start: Int64, places: Int64, end: Int64) -> Float64:

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics._facts import all_gains, judged_others, whole_sum
-from recometer.metrics._sums import columns, harmonic, ratio
+from recometer.metrics._sums import harmonic, ratio
 from recometer.metrics.binary import reciprocal_sum
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
@@ -34,9 +34,9 @@ def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Salah et al. 2020, Cornac: a comparative framework for multimodal recommender systems.
     """
-    possible = np.minimum(cutoffs, groups.n_relevant[:, np.newaxis])
+    possible = np.minimum(cutoffs[:, np.newaxis], groups.n_relevant)
     best = harmonic(np.zeros(possible.size, np.int64), possible.ravel()).reshape(possible.shape)
-    return ratio(columns(reciprocal_sum, groups, cutoffs), best)
+    return ratio(reciprocal_sum(groups, cutoffs), best.T)
 
 
 @metric(

@@ -35,8 +35,13 @@ __all__ = [
 # function(groups, cutoffs, **parameters); the first argument depends on the record that is
 # read: see `MetricDefinition`.
 Function = Callable[..., npt.NDArray[np.float64]]
-Record = Literal["ranks", "ratings"]
 Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
+Record = Literal["ranks", "ratings", "lists"]
+SideData = Literal["train", "test", "baseline", "categories", "features", "propensity", "catalogue"]
+Without = Literal[
+    "relevant", "hits", "pairs", "seen", "history", "baseline", "categories", "history_categories",
+    "relevant_categories", "features",
+]  # fmt: skip
 Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]
 AnyFunction = TypeVar("AnyFunction", bound=Function)
 
@@ -60,12 +65,15 @@ class MetricDefinition:
         the record ``"ratings"``: the formula for every user, as float64 [n_users, n_cutoffs];
         a ratio without denominator is 0 there. The cut-offs are an int64 array, in which
         `recometer.ties.WHOLE` means the whole ranking. Where the metric is undefined is
-        settled elsewhere (`recometer.metrics.undefined`).
+        settled elsewhere (`recometer.metrics.undefined`). Of the record ``"lists"`` it is
+        ``function(data, cutoffs)``; one value for all users takes ``weights``, too, and
+        returns float64 [n_cutoffs], see `over_users`.
     parameters
         By name; the function takes each by keyword.
     when
         What a parameter's value changes of the attributes below:
-        ``{"gain": {"binary": {"reads": "relevance"}}}``.
+        ``{"gain": {"binary": {"reads": "relevance"}}}``. `side` and `without` are added to what
+        the metric has anyway, also by a parameter's default.
     title, formula, source
         For people: the metric's full name, its formula and literature.
     lower, upper
@@ -92,8 +100,9 @@ class MetricDefinition:
     needs_whole_ranking
         Whether a list that ends before the last candidate cannot give the metric.
     record
-        What is read: ``"ranks"`` (`recometer.ties.Groups`) or ``"ratings"``
-        (`recometer.metrics.ratings.Predictions`).
+        What is read: ``"ranks"`` (`recometer.ties.Groups`), ``"ratings"``
+        (`recometer.metrics.ratings.Predictions`) or ``"lists"``
+        (`recometer.metrics.ListData`).
     needs
         What a metric of ratings is undefined without: ``"rows"``, ``"relevant"`` or
         ``"recommended"`` ones, a ``"variance"`` of the true ratings, or ``"pairs"`` of rows
@@ -104,6 +113,16 @@ class MetricDefinition:
         What a user's value is divided by, where it is a ratio: the ``"cutoff"`` k, the number
         R of ``"relevant"`` items, the hits that are ``"possible"``: min(k, R), or the number of
         ``"candidates"``. None: there is no pooled mean (see `recometer.metrics.pooling`).
+    side
+        What a metric reads beside its record: ``"train"``, ``"test"``, ``"baseline"``,
+        ``"catalogue"`` (the number of items), ``"categories"``, ``"features"``,
+        ``"propensity"``.
+    without
+        What a metric of lists is undefined without, beside the list itself: see
+        `recometer.metrics.list_values`.
+    over_users
+        A metric of lists with one value for all users. Its function takes ``weights`` (int64
+        [n_users] or None: how often each user counts) as the third argument.
     """
 
     name: str
@@ -129,12 +148,21 @@ class MetricDefinition:
     needs: Needs
     over_rows: bool
     pooled: Pooled | None
+    side: tuple[SideData, ...]
+    without: tuple[Without, ...]
+    over_users: bool
 
     def given(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
         """Return the definition with these parameters."""
+        values = {name: parameter.default for name, parameter in self.parameters.items()}
         changes: dict[str, Any] = {}
-        for name, value in parameters:
-            changes |= self.when.get(name, {}).get(value, {})
+        for name, value in (values | dict(parameters)).items():
+            change = dict(self.when.get(name, {}).get(value, {}))
+            for adding in ("side", "without"):
+                if adding in change:
+                    so_far = changes.get(adding, getattr(self, adding))
+                    change[adding] = tuple(dict.fromkeys((*so_far, *change[adding])))
+            changes |= change
         return dataclasses.replace(self, **changes) if changes else self
 
 
@@ -184,6 +212,9 @@ def metric(
     needs: Needs = "rows",
     over_rows: bool = False,
     pooled: Pooled | None = None,
+    side: tuple[SideData, ...] = (),
+    without: tuple[Without, ...] = (),
+    over_users: bool = False,
 ) -> Callable[[AnyFunction], AnyFunction]:
     """Register the function below as the metric of its name; see `MetricDefinition`.
 
@@ -228,6 +259,9 @@ def metric(
             needs=needs,
             over_rows=over_rows,
             pooled=pooled,
+            side=side,
+            without=without,
+            over_users=over_users,
         )
         return function
 
@@ -333,6 +367,12 @@ class Metric:
     def compute(self, record: Any, cutoffs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
         """Compute it at some cut-offs, instead of its own: float64 [n_users, n_cutoffs]."""
         return METRICS[self.name].function(record, cutoffs, **dict(self.parameters))
+
+    def compute_over_users(
+        self, record: Any, cutoffs: npt.NDArray[np.int64], weights: npt.NDArray[np.int64] | None
+    ) -> npt.NDArray[np.float64]:
+        """Compute what has one value for all users: float64 [n_cutoffs]."""
+        return METRICS[self.name].function(record, cutoffs, weights, **dict(self.parameters))
 
 
 def _settled(name: str, parameters: object) -> tuple[tuple[str, Value], ...]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
-from recometer.metrics._sums import columns, means_of_members, ratio, running_sums, sums_between
+from recometer.metrics._sums import means_of_members, ratio, running_sums, sums_between, totals
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
+from recometer.ragged import take
 from recometer.ties import Groups, two_to
 
 __all__ = ["err", "rbp"]
@@ -63,11 +65,10 @@ def rbp(
     """
     rate = _shares_of_largest(groups, max_gain) if graded else groups.relevant / groups.size
 
-    def until(groups: Groups, cutoff: int) -> Float64:
-        rows, places = groups.within(cutoff)
-        return groups.total(rows, rate[rows] * _chances(p, groups.start[rows], places))
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        return rate[rows] * _chances(p, groups.start[rows], places)
 
-    return columns(until, groups, cutoffs)
+    return totals(value, groups, cutoffs)
 
 
 def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
@@ -131,45 +132,44 @@ def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Flo
             "err needs the largest gain that there can be. Hint: write err@10(max_gain=5); "
             "evaluate takes that of test if none is given."
         )
+    chosen = np.arange(len(groups.size))[groups.reach(cutoffs).rows]
+    user, relevant = groups.user[chosen], groups.relevant[chosen]
+    indptr, members = take(np.append(0, np.cumsum(groups.relevant)), chosen)
     with np.errstate(invalid="ignore"):  # such gains are undefined later
-        gain = np.clip(groups.member_gain, 0, max_gain)
+        gain = np.clip(groups.member_gain[members], 0, max_gain)
         # (2^gain - 1) / 2^max_gain without an overflow on the way.
         content = two_to(gain - max_gain) - math.pow(2.0, -max_gain)
-    group = np.repeat(np.arange(len(groups.size)), groups.relevant)
-    first = np.cumsum(groups.relevant) - groups.relevant
-    index = np.arange(len(group)) - first[group]
     # The chance that no item of a group satisfies, and that none before it did.
-    none = np.ones(len(groups.size))
-    if groups.single:
-        none = 1 - content
-    else:
-        for rows in _by_index(index):
-            none[group[rows]] *= 1 - content[rows]
-    before = np.ones(len(groups.size))
-    number = np.arange(len(none)) - groups.indptr[groups.user]
-    for rows in _by_index(number)[1:]:
-        before[rows] = before[rows - 1] * none[rows - 1]
+    none, before = np.ones(len(chosen)), np.ones(len(chosen))
+    for number, some in enumerate(_with_more_than(relevant)):
+        none[some] *= 1 - content[indptr[some] + number]
+    begin = np.flatnonzero(np.diff(user, prepend=-1))
+    for number, some in enumerate(_with_more_than(np.diff(begin, append=len(user)))):
+        if number:
+            rows = begin[some] + number
+            before[rows] = before[rows - 1] * none[rows - 1]
+    where = np.empty(len(groups.size), np.int64)
+    where[chosen] = np.arange(len(chosen))
 
-    single = np.flatnonzero(groups.size == 1)
-    alone = before[single] * content[first[single]] / (groups.start[single] + 1)
-    values = np.empty((groups.n_users, len(cutoffs)))
-    tied = np.flatnonzero(groups.size > 1)
-    inside = _of_tied_groups(groups, tied, first, content, cutoffs)
-    terms = np.zeros(len(none))
-    terms[single] = alone
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        terms[tied] = before[tied] * inside[:, column]
-        within, _ = groups.within(cutoff)
-        values[:, column] = groups.total(within, terms[within])
-    return values
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        at, start, size = where[rows], groups.start[rows], groups.size[rows]
+        found = before[at] * content[indptr[at]] / (start + 1)
+        tied = np.flatnonzero(size > 1)
+        found[tied] = before[at[tied]] * _of_tied_groups(
+            start[tied], size[tied], relevant[at[tied]], places[tied], content, indptr[at[tied]]
+        )
+        return found
+
+    return totals(value, groups, cutoffs)
 
 
 def _of_tied_groups(
-    groups: Groups, tied: Int64, first: Int64, content: Float64, cutoffs: Int64
+    start: Int64, size: Int64, relevant: Int64, places: Int64, content: Float64, first: Int64
 ) -> Float64:
-    """Return what groups add if nobody was content before: float64 [n_tied, n_cutoffs]."""
-    start, size, relevant = groups.start[tied], groups.size[tied], groups.relevant[tied]
-    places = np.clip(cutoffs.max(initial=0) - start, 0, size)
+    """Return what the first places of groups add if nobody was content before: float64 [n].
+
+    `first` is where the members of each stand in `content`.
+    """
     order = np.argsort(-places, kind="stable")  # those that are done first stand last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
     # A row per group and number m of judged items that have come, from 0 to all.
@@ -181,7 +181,7 @@ def _of_tied_groups(
 
     # e(m): the i-th item is among m of the first i with the chance m / i.
     product = (come == 0).astype(np.float64)
-    member = first[tied][order][row] - 1
+    member = first[order][row] - 1
     for i in range(1, int(relevant.max(initial=0)) + 1):
         at = np.flatnonzero((r >= i) & (come <= i))
         m = come[at]
@@ -190,7 +190,7 @@ def _of_tied_groups(
         product[at] = m / i * unsatisfied * previous + (i - m) / i * product[at]
     drop = product - np.append(product[1:], 0.0)  # of no use where all have come
 
-    found = np.zeros((len(order), len(cutoffs)))
+    found = np.zeros(len(order))
     chance = (come == 0).astype(np.float64)
     done = -places
     for place in range(int(places.max(initial=0))):
@@ -200,15 +200,15 @@ def _of_tied_groups(
         added = np.bincount(row[rows], weights=coming * drop[rows], minlength=active)
         chance[rows] -= coming
         chance[1 : rows.stop] += coming[:-1]
-        rank = start[:active] + place + 1
-        found[:active] += np.where(rank[:, np.newaxis] <= cutoffs, (added / rank)[:, np.newaxis], 0)
+        found[:active] += added / (start[:active] + place + 1)
     result = np.empty_like(found)
     result[order] = found
     return result
 
 
-def _by_index(index: Int64) -> list[Int64]:
-    """List the rows that have the index 0, 1, 2, ..."""
-    order = np.argsort(index, kind="stable")
-    ends = np.cumsum(np.bincount(index)) if len(index) else np.zeros(0, np.int64)
-    return np.split(order, ends[:-1]) if len(ends) else []
+def _with_more_than(count: Int64) -> Iterator[Int64]:
+    """Yield which have more than 0, 1, 2, ... of something."""
+    order = np.argsort(-count, kind="stable")
+    missing = -count[order]
+    for number in range(int(count.max(initial=0))):
+        yield order[: int(np.searchsorted(missing, -number))]

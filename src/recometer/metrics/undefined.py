@@ -66,6 +66,17 @@ class Reason(enum.IntEnum):
     NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
     NO_VARIANCE = 22, "all true ratings are the same"
     NO_PAIRS = 23, "no two true ratings differ"
+    # Of lists.
+    NO_LIST = 30, "the user's list is empty"
+    ONE_ITEM = 31, "fewer than two listed items"
+    NOTHING_SEEN = 32, "no listed item is in train"
+    NO_HISTORY = 33, "the user has nothing in train"
+    NO_BASELINE = 34, "the baseline has no list for the user"
+    NO_CATEGORY = 35, "no listed item has a category"
+    NO_HISTORY_CATEGORY = 36, "nothing that the user has in train has a category"
+    NO_RELEVANT_CATEGORY = 37, "no relevant item of the user has a category"
+    NO_FEATURES = 38, "a listed item has no features"
+    NO_HIT = 39, "no listed item is relevant"
 
 
 def compute(
@@ -188,13 +199,16 @@ def _compute_block(
             table = corrections.compute(first.name, ranks, groups, depths, protocol)
         else:
             table = first.compute(record, depths)
-            # Sums over tied groups may pass a bound by their rounding.
-            table = np.clip(table, definition.lower, definition.upper)
         for column, (name, metric) in enumerate(wanted):
             reason = reasons_of(metric)
             why[name][:] = reason
             column_values = values[name]
-            column_values[:] = table[:, column]
+            if corrected:
+                column_values[:] = table[:, column]
+            else:
+                # Sums over tied groups may pass a bound by their rounding.
+                lower, upper = definition.lower, definition.upper
+                np.clip(table[:, column], lower, upper, out=column_values)
             if reason.any():
                 column_values[reason != 0] = replacement
                 # Those who do not count at all do not count as a number either.

@@ -72,6 +72,8 @@ class Aligned:
     pool : int64 [n_users] or None
         Where users have candidates of their own: the items of the catalogue that are neither
         in train nor in test.
+    item_ids : [n_positions] or None
+        Sorted ids of the positions of the whole catalogue; None: positions.
     """
 
     rows: Int64
@@ -93,6 +95,7 @@ class Aligned:
     candidate_indptr: Int64 | None = None
     candidates: Int32 | None = None
     pool: Int64 | None = None
+    item_ids: npt.NDArray[Any] | None = None
 
     @property
     def n_users(self) -> int:
@@ -212,6 +215,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         flags=flags,
         counts={name: count for name, count in sorted(counts.items()) if count},
         item=judged,
+        item_ids=sorted_ids,
     )
     return _choose(aligned, index, sorted_ids, request, catalogue)
 

@@ -14,13 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
+from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED, ORDER_ITEM_DESC
 from recometer.errors import InputError, InputTypeError
 from recometer.ranks import UserFlag
+from recometer.sources._top import Shelf
 from recometer.sources.base import Request
 from recometer.tensors import elsewhere, is_tensor, to_numpy
 
 __all__ = ["Counts", "Pieces", "as_numbers", "factors", "one_at_a_time", "rank_scores", "scorer"]
+__all__ += ["top_scores"]
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -147,21 +149,8 @@ def rank_scores(
     def there(array: npt.NDArray[Any]) -> Tensor:
         return torch.as_tensor(array.astype(np.int64, copy=False), device=device)
 
-    if columns is not None:
-        scores = scores[:, there(columns)]
+    scores, candidate, flags, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
     n_items = scores.shape[1]
-    candidate = torch.ones_like(scores, dtype=torch.bool)
-    excluding = np.repeat(np.arange(len(scores)), np.diff(excluded_indptr))
-    candidate[there(excluding), there(excluded)] = False
-    absent = candidate & (scores == -torch.inf)
-    candidate &= ~absent
-    nan = candidate & scores.isnan()
-    infinite = (candidate & scores.isinf()).any(1)
-    flags = infinite * int(UserFlag.INFINITE_SCORE)
-    if nan_rule == NAN_UNDEFINED:
-        flags = flags + nan.any(1) * int(UserFlag.NAN_SCORE)
-    else:
-        scores.masked_fill_(nan, torch.inf if nan_rule == NAN_FIRST else -torch.inf)
     # NaN compares as neither above nor tied.
     scores.masked_fill_(~candidate, torch.nan)
 
@@ -188,6 +177,94 @@ def rank_scores(
         to_numpy(flags).astype(np.uint32),
         to_numpy(absent.sum(1)),
     )
+
+
+def top_scores(
+    scores: Tensor,
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    order: int,
+    shelf: Shelf,
+    nan_rule: int,
+    flags: npt.NDArray[np.uint32],
+    no_candidates: Int64,
+) -> None:
+    """Fill in the best candidates of each user, equal scores by position, up or down.
+
+    The parameters are those of the kernel's `top_scores`. Which of equal scores `torch.topk`
+    takes is arbitrary: only the score of the last place is read from it.
+    """
+    torch = sys.modules["torch"]
+    scores, candidate, found, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
+    flags |= to_numpy(found).astype(np.uint32)
+    no_candidates += to_numpy(absent.sum(1))
+    candidate &= ~scores.isnan()
+    scores.masked_fill_(~candidate, -torch.inf)
+    falling = order == ORDER_ITEM_DESC
+    if falling:
+        scores, candidate = scores.flip(1), candidate.flip(1)
+    n_users, n_items = scores.shape
+    k = shelf.items.shape[1]
+    last = scores.topk(k, dim=1).values[:, -1:]
+    chosen = scores > last
+    equal = (scores == last) & candidate
+    room = candidate.sum(1).clamp(max=k) - chosen.sum(1)
+    shelf.left[:] = to_numpy(equal.sum(1) - room)
+    chosen |= equal & (equal.cumsum(1) <= room[:, None])
+
+    n = chosen.sum(1)
+    user, item = chosen.nonzero(as_tuple=True)
+    place = torch.arange(len(user), device=scores.device) - (n.cumsum(0) - n)[user]
+    items = torch.full((n_users, k), -1, dtype=torch.int64, device=scores.device)
+    best = torch.full((n_users, k), -torch.inf, dtype=scores.dtype, device=scores.device)
+    items[user, place] = n_items - 1 - item if falling else item
+    best[user, place] = scores[user, item]
+    # Stable: equal scores stay in their order, and the places that are left last.
+    best, by_score = best.sort(dim=1, descending=True, stable=True)
+    shelf.items[:], shelf.scores[:] = to_numpy(items.gather(1, by_score)), to_numpy(best)
+    shelf.n[:] = to_numpy(n)
+
+
+def _settle(
+    scores: Tensor,
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    nan_rule: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Apply the rules for scores that are not finite.
+
+    Returns
+    -------
+    scores : [n_users, n_items]
+        By item position.
+    candidate : bool [n_users, n_items]
+    flags : int64 [n_users]
+    absent : bool [n_users, n_items]
+        What is not excluded, but scored -inf.
+    """
+    torch = sys.modules["torch"]
+    device = scores.device
+
+    def there(array: npt.NDArray[Any]) -> Tensor:
+        return torch.as_tensor(array.astype(np.int64, copy=False), device=device)
+
+    if columns is not None:
+        scores = scores[:, there(columns)]
+    candidate = torch.ones_like(scores, dtype=torch.bool)
+    excluding = np.repeat(np.arange(len(scores)), np.diff(excluded_indptr))
+    candidate[there(excluding), there(excluded)] = False
+    absent = candidate & (scores == -torch.inf)
+    candidate &= ~absent
+    nan = candidate & scores.isnan()
+    infinite = (candidate & scores.isinf()).any(1)
+    flags = infinite * int(UserFlag.INFINITE_SCORE)
+    if nan_rule == NAN_UNDEFINED:
+        flags = flags + nan.any(1) * int(UserFlag.NAN_SCORE)
+    else:
+        scores.masked_fill_(nan, torch.inf if nan_rule == NAN_FIRST else -torch.inf)
+    return scores, candidate, flags, absent
 
 
 class Pieces:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy.typing as npt
 
+from recometer.errors import InputError
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, Ratings
+from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.sources.candidates import Candidates, Items
 
 __all__ = ["Request", "Source"]
@@ -26,8 +27,8 @@ class Request:
     test, train
         What should have been recommended, and what must not be recommended again.
     protocol
-        Sources read `relevant_from`, `nan_scores` and, where the data have an order of their
-        own, whether `ties` is ``"input"``.
+        Sources read `relevant_from`, `nan_scores` and `ties`: for lists, and, where the data
+        have an order of their own, whether it is ``"input"``.
     catalogue
         The number of items that could be recommended, or their ids as `ids.as_ids` returns
         them. Sources that score every item do not read it.
@@ -41,6 +42,8 @@ class Request:
     candidates, exclude
         What may be recommended, as `candidates.read_candidates` returns it, and what may not;
         `_align.align` settles both.
+    seed
+        Of the order that ``ties="random"`` gives equal scores in a list.
     """
 
     test: Interactions
@@ -52,6 +55,7 @@ class Request:
     progress: bool | None = False
     candidates: Candidates | None = None
     exclude: Items | None = None
+    seed: int = 0
 
 
 class Source(abc.ABC):
@@ -63,6 +67,21 @@ class Source(abc.ABC):
     @abc.abstractmethod
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed."""
+
+    def top(self, request: Request, k: int) -> TopLists:
+        """Return the first k places of each user's ranking; `depth` of the request is not read.
+
+        They agree with `rank`: a judged item stands at the place that the tie rule gives it.
+
+        Raises
+        ------
+        InputError
+            The source has none to give.
+        """
+        raise InputError(
+            f"The source ({self.describe()}) gives no lists of items, so metrics of lists cannot "
+            "be computed. Hint: its class needs a method top(request, k)."
+        )
 
     def test(self) -> Interactions | None:
         """Return the truth where it comes with the output; None: `evaluate` is given it."""

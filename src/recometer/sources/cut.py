@@ -8,7 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from recometer.errors import InputError
-from recometer.ranks import Ranks
+from recometer.ranks import Ranks, TopLists
+from recometer.sources import _top
+from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
 
 __all__ = ["Cut"]
@@ -55,6 +57,19 @@ class Cut(Source):
         limit = self._depth if request.depth is None else min(self._depth, request.depth)
         ranks = self._source.rank(dataclasses.replace(request, depth=limit))
         return _cut(ranks, self._depth, request.protocol.ties)
+
+    def top(self, request: Request, k: int) -> TopLists:
+        """Return the first k places of each user's list, as far as it is kept."""
+        if request.protocol.ties == "random":
+            return _top.cut_at_random(self, request, k, self._depth, self._by_item)
+        lists = self._source.top(request, min(k, self._depth))
+        items = np.full((lists.n_users, k), -1)
+        items[:, : lists.depth] = lists.items
+        return dataclasses.replace(lists, items=items)
+
+    def _by_item(self, request: Request, k: int, rule: Rule) -> TopLists:
+        by_item = request.protocol.replace(ties="item")
+        return self._source.top(dataclasses.replace(request, protocol=by_item), k)
 
 
 def _cut(ranks: Ranks, depth: int, ties: str) -> Ranks:

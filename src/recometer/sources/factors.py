@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,17 @@ import numpy.typing as npt
 from recometer import _kernel
 from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError, InternalError, warn
-from recometer.ranks import Ranks, UserFlag
-from recometer.sources import _listed, _torch
+from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.sources import _factor_lists, _listed, _top, _torch
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
+from recometer.sources._top import Best, Rule
 from recometer.sources._torch import Pieces
 from recometer.sources.base import Request, Source
 from recometer.tasks import Ticker, run_tasks
 from recometer.tensors import dtype_and_device, dtype_name, elsewhere, is_tensor, to_numpy
+
+if TYPE_CHECKING:
+    from recometer.sources.scores import Batches
 
 __all__ = ["Factors"]
 
@@ -170,16 +174,40 @@ class Factors(Source):
         run_tasks(work.run, tasks, weights=weights, **settings)
         return work.ranks()
 
+    def top(self, request: Request, k: int) -> TopLists:
+        """Return the first k places of each user's ranking; see `TopLists`."""
+        return _top.lists(self, request, k, self._best)
+
+    def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
+        aligned = align(self._index, request)
+        if rule.unjudged_only:
+            aligned = _top.only_unjudged(aligned)
+        if is_tensor(self._items):
+            best = self._best_on_device(aligned, request, k, rule)
+        else:
+            work = FactorsWork.of(self, aligned, request)
+            listed = aligned.candidates is not None
+            best_of = _factor_lists.best_of_listed if listed else _factor_lists.best_of_all
+            best = best_of(work, request, k, rule)
+        return _top.finished(aligned, best, k)
+
     def _rank_on_device(self, aligned: Aligned, request: Request) -> Ranks:
         """Rank where the factors live: all items for some users at a time."""
         from recometer.sources.scores import rank_batches
 
+        return rank_batches(aligned, self._batches_on_device(aligned, request))
+
+    def _best_on_device(self, aligned: Aligned, request: Request, k: int, rule: Rule) -> Best:
+        from recometer.sources.scores import top_batches
+
+        return top_batches(aligned, self._batches_on_device(aligned, request), k, rule)
+
+    def _batches_on_device(self, aligned: Aligned, request: Request) -> Batches:
+        from recometer.sources.scores import Batches
+
         _flag_user_bias(self._user_bias, np.maximum(aligned.rows, 0), aligned.flags)
-
         score = _torch.scorer(self._users, self._items, self._item_bias)
-
-        return rank_batches(
-            aligned,
+        return Batches(
             lambda users: score(aligned.rows[users]),
             _torch.one_at_a_time(request),
             n_columns=len(self._items),

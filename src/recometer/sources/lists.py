@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ids
-from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED
+from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED, ORDER_ITEM
 from recometer.errors import InputError, warn
 from recometer.interactions import Interactions
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.sources import _top
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
 from recometer.sources._list_candidates import catalogue_size, has_list, only_candidates
 from recometer.sources._list_table import ListTable, read_lists
+from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Items, SampledCandidates
 from recometer.tasks import Ticker, run_tasks
@@ -131,10 +133,31 @@ class Lists(Source):
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
+        work, catalogue, request = self._prepare(request, None)
+        work.run_all(request)
+        if self._depth is not None:
+            work.cut(self._depth, falling=request.protocol.ties == "item_desc")
+        return work.ranks(catalogue)
+
+    def top(self, request: Request, k: int) -> TopLists:
+        """Return the first k places of each user's list; see `TopLists`."""
+        if self._depth is not None and request.protocol.ties == "random":
+            return _top.cut_at_random(self, request, k, self._depth, self._best)
+        return _top.lists(self, request, k, self._best)
+
+    def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
+        work, catalogue, request = self._prepare(request, rule)
+        work.places(k if self._depth is None else min(k, self._depth), rule)
+        work.run_all(request)
+        return work.lists(k, catalogue)
+
+    def _prepare(self, request: Request, rule: Rule | None) -> tuple[_Work, _Catalogue, Request]:
         table, request = _with_all_items(self._table, request)
         catalogue = _catalogue(table, request)
         index = SourceIndex("Lists", table.n_lists, table.n_items, table.user_ids, table.item_ids)
         aligned = align(index, request, catalogue.inside)
+        if rule is not None and rule.unjudged_only:
+            aligned = _top.only_unjudged(aligned)
         work = _Work.of(table, aligned, request)
         if request.candidates is not None or request.exclude is not None:
             work = work.among_candidates()
@@ -145,17 +168,7 @@ class Lists(Source):
             if isinstance(request.candidates, Items):
                 inside = None
             catalogue = catalogue._replace(n_items=n_items, inside=inside)
-        starts = range(0, aligned.n_users, USERS_PER_TASK)
-        run_tasks(
-            work.run,
-            [slice(start, min(start + USERS_PER_TASK, aligned.n_users)) for start in starts],
-            threads=request.threads,
-            progress=request.progress,
-            label="Ranking",
-        )
-        if self._depth is not None:
-            work.cut(self._depth, falling=request.protocol.ties == "item_desc")
-        return work.ranks(catalogue)
+        return work, catalogue, request
 
 
 @dataclasses.dataclass
@@ -173,6 +186,8 @@ class _Work:
     users: dict[str, Int64]
     user_ids: Array | None
     whole: ListTable  # before candidates were chosen
+    shelf: Shelf
+    order: int = ORDER_ITEM
     dropped: int = 0  # entries that are no candidates
 
     @classmethod
@@ -195,6 +210,25 @@ class _Work:
             },
             request.test.user_ids,
             table,
+            Shelf.of(np.zeros(aligned.n_users, np.uint64), 0, np.float64),
+        )
+
+    def places(self, k: int, rule: Rule) -> None:
+        """Have the first places of the lists written down, too."""
+        longest = int((self.end - self.begin).max(initial=0))
+        self.shelf = Shelf.of(rule.keys, min(k, longest), np.float64)
+        self.order = rule.order
+
+    def run_all(self, request: Request) -> None:
+        """Read the lists of all users, on several threads."""
+        n_users = self.aligned.n_users
+        starts = range(0, n_users, USERS_PER_TASK)
+        run_tasks(
+            self.run,
+            [slice(start, min(start + USERS_PER_TASK, n_users)) for start in starts],
+            threads=request.threads,
+            progress=request.progress,
+            label="Ranking",
         )
 
     def among_candidates(self) -> _Work:
@@ -230,6 +264,10 @@ class _Work:
             self.users["listed"][users],
             self.users["removed"][users],
             self.users["repeated"][users],
+            self.order,
+            self.shelf.keys[users],
+            self.shelf.items[users],
+            self.shelf.left[users],
         )
 
     def cut(self, depth: int, falling: bool) -> None:
@@ -243,14 +281,26 @@ class _Work:
         above[gone], tied[gone], before[gone] = -1, 0, 0
         np.minimum(self.users["listed"], depth, out=self.users["listed"])
 
+    def known(self) -> Bool:
+        """Flag the users, and return who has a list."""
+        known = self.users["given"] > 0
+        if self.whole is not self.table:
+            known = has_list(self.whole, self.aligned)
+        self.aligned.flags[:] |= self.flags
+        self.aligned.flags[~known] &= ~np.uint32(UserFlag.KNOWN)
+        return known
+
+    def lists(self, k: int, catalogue: _Catalogue) -> TopLists:
+        """Put the first places of all users together."""
+        known = self.known()
+        best = Best(self.shelf.items, self.shelf.left)
+        counts = self._counts(known, catalogue)
+        return _top.finished(self.aligned, best, k, known=known, counts=counts)
+
     def ranks(self, catalogue: _Catalogue) -> Ranks:
         """Put the users together."""
         aligned = self.aligned
-        known = self.users["given"] > 0
-        if self.whole is not self.table:
-            known = has_list(self.whole, aligned)
-        aligned.flags[:] |= self.flags
-        aligned.flags[~known] &= ~np.uint32(UserFlag.KNOWN)
+        known = self.known()
         n_excluded = np.diff(aligned.excluded_indptr)
         if catalogue.inside is not None:
             inside = _offsets(catalogue.inside[aligned.excluded])

@@ -12,10 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ids, ragged
+from recometer._kernel.reference import ORDER_ITEM_DESC
 from recometer.errors import InputError, InputTypeError
+from recometer.hashing import mix
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, Ratings, UserFlag
+from recometer.ranks import Ranks, Ratings, TopLists, UserFlag
+from recometer.sources import _top
 from recometer.sources._align import Aligned, SourceIndex, align
 from recometer.sources._pair_rows import (
     PairRows,
@@ -24,6 +27,7 @@ from recometer.sources._pair_rows import (
     from_frame,
     from_predictions,
 )
+from recometer.sources._top import Best, Rule
 from recometer.sources.base import Request, Source
 
 __all__ = ["Pairs"]
@@ -231,18 +235,54 @@ class Pairs(Source):
             return np.full(self._rows.n_users, self._default)
         return self._threshold
 
-    def _rank(self, request: Request) -> tuple[Ranks, Int64]:
-        """Return the ranks and, where the truth is our own, the row of each judged item."""
-        table = self._rows
-        own = self.test()
+    def top(self, request: Request, k: int) -> TopLists:
+        """Return the items of each user's best k rows; see `TopLists`."""
+        return _top.lists(self, request, k, self._best)
+
+    def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
+        aligned, _, entries, places = self._place(request)
+        aligned.flags[:] |= places.flags
+        rows = np.flatnonzero(entries.candidate)
+        user, item, above = entries.user[rows], entries.item[rows], places.above
+        if aligned.numbers is not None:
+            item = aligned.numbers[item].astype(np.int64)
+        tie: npt.NDArray[Any] = places.before
+        if rule.order == ORDER_ITEM_DESC:
+            tie = -tie
+        if rule.unjudged_only:
+            free = ~entries.judged[rows]
+            user, item, above = user[free], item[free], above[free]
+            tie = mix(rule.keys[user] ^ item.astype(np.uint64))
+        order = np.lexsort((tie, above, user))
+        user, item, above = user[order], item[order], above[order]
+        place = np.arange(len(user)) - _offsets(np.bincount(user, minlength=aligned.n_users))[user]
+        listed, last = place < k, place == k - 1
+        items = np.full((aligned.n_users, k), -1)
+        items[user[listed], place[listed]] = item[listed]
+        lowest = np.full(aligned.n_users, -1)
+        lowest[user[last]] = above[last]
+        left = user[~listed & (above == lowest[user])]
+        best = Best(items, np.bincount(left, minlength=aligned.n_users))
+        return _top.finished(aligned, best, k)
+
+    def _place(self, request: Request) -> tuple[Aligned, Int64, _Entries, _Places]:
+        """Return the rows of the users of test, what each is, and where each candidate lands."""
+        table, own = self._rows, self.test()
         self._check(request, own is not None)
         aligned = align(self._index, dataclasses.replace(request, test=own or request.test))
         indptr, rows = ragged.take(self._indptr, aligned.rows)
         entries = _Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
         user = entries.user[entries.candidate]
-        n_candidates = np.bincount(user, minlength=aligned.n_users)
         score = table.score[rows[entries.candidate]]
-        places = _Places.of(user, score, n_candidates, request.protocol.nan_scores)
+        places = _Places.of(user, score, aligned.n_users, request.protocol.nan_scores)
+        return aligned, rows, entries, places
+
+    def _rank(self, request: Request) -> tuple[Ranks, Int64]:
+        """Return the ranks and, where the truth is our own, the row of each judged item."""
+        table = self._rows
+        own = self.test()
+        aligned, rows, entries, places = self._place(request)
+        n_candidates = places.n_candidates
 
         overlap = aligned.counts.get("train_test_overlap", 0)
         if own is None:
@@ -393,6 +433,7 @@ class _Places:
     Attributes
     ----------
     above, tied, before : int64 [n_rows]
+    n_candidates : int64 [n_users]
         As in `Ranks`.
     flags : uint32 [n_users]
     """
@@ -400,10 +441,12 @@ class _Places:
     above: Int64
     tied: Int64
     before: Int64
+    n_candidates: Int64
     flags: npt.NDArray[np.uint32]
 
     @classmethod
-    def of(cls, user: Int64, score: Float64, n_candidates: Int64, nan_scores: str) -> _Places:
+    def of(cls, user: Int64, score: Float64, n_users: int, nan_scores: str) -> _Places:
+        n_candidates = np.bincount(user, minlength=n_users)
         nan = np.isnan(score)
         distinct, code = np.unique(score, return_inverse=True)
         fall = len(distinct) - code  # the highest score first; NaN is the highest of all here
@@ -424,7 +467,7 @@ class _Places:
         flags[user[np.isposinf(score)]] |= np.uint32(UserFlag.INFINITE_SCORE)
         constant = (tied > 0) & (tied == n_candidates[user] - 1)
         flags[user[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-        return cls(above, tied, before, flags)
+        return cls(above, tied, before, n_candidates, flags)
 
 
 def _per_user(rows: PairRows, threshold: Threshold) -> Float64:

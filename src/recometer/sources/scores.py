@@ -5,26 +5,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ragged
-from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
+from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED, ORDER_RANDOM
 from recometer.errors import InputError, InputTypeError, InternalError, ModelError
 from recometer.ids import show
-from recometer.ranks import Ranks
-from recometer.sources import _narrow, _torch
+from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.sources import _narrow, _top, _torch
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
 from recometer.sources._prefetch import Prefetch
+from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources._torch import Counts, Pieces
 from recometer.sources.base import Request, Source
 from recometer.sources.factors import NAN_RULES, NO_LIMIT
 from recometer.tasks import Ticker, run_tasks
-from recometer.tensors import dtype_and_device, elsewhere, is_tensor, to_numpy
+from recometer.tensors import dtype_and_device, dtype_name, elsewhere, is_tensor, to_numpy
 
-__all__ = ["Scores", "rank_batches"]
+__all__ = ["Batches", "Scores", "rank_batches", "top_batches"]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -257,11 +258,24 @@ class Scores(Source):
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         aligned = align(self._index, request)
+        return rank_batches(aligned, self._batches(aligned, request))
+
+    def top(self, request: Request, k: int) -> TopLists:
+        """Return the first k places of each user's ranking; see `TopLists`."""
+        return _top.lists(self, request, k, self._best)
+
+    def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
+        aligned = align(self._index, request)
+        if rule.unjudged_only:
+            aligned = _top.only_unjudged(aligned)
+        best = top_batches(aligned, self._batches(aligned, request), k, rule)
+        return _top.finished(aligned, best, k)
+
+    def _batches(self, aligned: Aligned, request: Request) -> Batches:
         bytes_per_batch = FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES
         if is_tensor(self._matrix):
             bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)
-        return rank_batches(
-            aligned,
+        return Batches(
             lambda users: self.batch(aligned.rows[users]),
             request,
             n_columns=self._index.n_items,
@@ -283,24 +297,16 @@ class Scores(Source):
         return f"the user{'s' if len(rows) > 1 else ''} {names} ({where})"
 
 
-def rank_batches(
-    aligned: Aligned,
-    ask: Callable[[Int64], Any],
-    request: Request,
-    *,
-    n_columns: int,
-    bytes_per_batch: int,
-    ahead: bool,
-) -> Ranks:
-    """Rank users from their scores of all items, some users at a time.
+class Batches(NamedTuple):
+    """How users' scores of all items are asked for, some users at a time.
 
-    Parameters
+    Attributes
     ----------
-    aligned, request
     ask
         Takes users of test (int64), of whom all are known, and returns their scores as
         float32 or float64 [len(users), n_columns]: a contiguous array, or a tensor on a
         device.
+    request
     n_columns
         The items of the source.
     bytes_per_batch
@@ -308,27 +314,88 @@ def rank_batches(
     ahead
         Ask on a thread of its own, one batch ahead.
     """
-    work = _Work.of(aligned, request)
-    size = max(1, min(USERS_PER_BATCH, bytes_per_batch // (8 * n_columns)))
-    known = np.flatnonzero(aligned.rows >= 0)
-    batches = [known[start : start + size] for start in range(0, len(known), size)]
-    with Prefetch(ask, batches) if ahead else nullcontext() as prefetch:
 
-        def run(users: Int64, ticker: Ticker) -> None:
-            if prefetch is None:
-                work.count(users, ask(users))
-            else:
-                work.count(*prefetch.take(ticker))
+    ask: Callable[[Int64], Any]
+    request: Request
+    n_columns: int
+    bytes_per_batch: int
+    ahead: bool
 
-        run_tasks(
-            run,
-            batches,
-            weights=[float(len(batch)) for batch in batches],
-            threads=request.threads,
-            progress=request.progress,
-            label="Ranking",
-        )
+    def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
+        """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
+        size = max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
+        batches = [known[start : start + size] for start in range(0, len(known), size)]
+        with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
+
+            def run(users: Int64, ticker: Ticker) -> None:
+                if prefetch is None:
+                    use(users, self.ask(users))
+                else:
+                    use(*prefetch.take(ticker))
+
+            run_tasks(
+                run,
+                batches,
+                weights=[float(len(batch)) for batch in batches],
+                threads=self.request.threads,
+                progress=self.request.progress,
+                label=label,
+            )
+
+
+def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
+    """Rank users from their scores of all items, some users at a time."""
+    work = _Work.of(aligned, batches.request)
+    batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Ranking")
     return work.ranks()
+
+
+def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
+    """Find the best candidates of users from their scores of all items."""
+    k = min(k, aligned.n_items)
+    nan_rule = NAN_RULES[batches.request.protocol.nan_scores]
+    best = Best(np.full((aligned.n_users, k), -1, np.int32), np.zeros(aligned.n_users, np.int64))
+
+    def use(users: Int64, scores: Any) -> None:
+        scores = _narrow.mask_scores(aligned, users, scores)
+        excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
+        excluded = aligned.excluded[rows]
+        if is_tensor(scores) and rule.order == ORDER_RANDOM:
+            scores = to_numpy(scores)  # what is drawn is drawn here
+        shelf = Shelf.of(rule.keys[users], k, dtype_name(scores))
+        flags, gone = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
+        if is_tensor(scores):
+            _torch.top_scores(
+                scores,
+                aligned.item_rows,
+                excluded_indptr,
+                excluded,
+                rule.order,
+                shelf,
+                nan_rule,
+                flags,
+                gone,
+            )
+        else:
+            _kernel.top_scores(
+                _kernel.instruction_set(),
+                scores,
+                aligned.item_rows,
+                excluded_indptr,
+                excluded,
+                rule.order,
+                *shelf,
+                nan_rule,
+                flags,
+                gone,
+            )
+        n_candidates = aligned.n_items - np.diff(excluded_indptr) - gone
+        flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
+        best.items[users], best.left[users] = shelf.items, shelf.left
+        aligned.flags[users] |= flags
+
+    batches.each(np.flatnonzero(aligned.rows >= 0), use, "Listing")
+    return best
 
 
 @dataclasses.dataclass

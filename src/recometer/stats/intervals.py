@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -102,37 +103,67 @@ def bootstrap(
     Returns
     -------
     list of tuple of float
-        For each column the lower and the upper end; NaN for fewer than two values.
+        For each column the lower and the upper end; NaN for fewer than two values, or an
+        infinite one.
     """
     if not columns:
         return []
-    n_users = len(columns[0])
-    generator = np.random.Generator(np.random.PCG64(seed))
-    defined = [~np.isnan(column) for column in columns]
+    known = [~np.isnan(column) for column in columns]
+    counted = known
     if weights is not None:
-        defined = [known & (w > 0) for known, w in zip(defined, weights, strict=True)]
+        known = [mask & (w > 0) for mask, w in zip(known, weights, strict=True)]
+        counted = [np.where(mask, w, 0) for mask, w in zip(known, weights, strict=True)]
         columns = [column * w for column, w in zip(columns, weights, strict=True)]
-    filled = [np.where(known, column, 0.0) for known, column in zip(defined, columns, strict=True)]
-    means = np.empty((len(columns), n_resamples))
-    at_once = max(1, DRAWS_AT_ONCE // max(1, n_users))
-    for begin in range(0, n_resamples, at_once):
-        batch = slice(begin, min(begin + at_once, n_resamples))
-        drawn = generator.integers(n_users, size=(batch.stop - batch.start, n_users))
-        for position, (known, column) in enumerate(zip(defined, filled, strict=True)):
-            # 0 / 0 where a resample drew no user with a value: NaN, left out below.
-            with np.errstate(invalid="ignore"):
-                if weights is not None:
-                    counted = np.where(known, weights[position], 0)[drawn].sum(axis=1)
-                else:
-                    counted = n_users if known.all() else known[drawn].sum(axis=1)
-                means[position, batch] = column[drawn].sum(axis=1) / counted
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    # Mostly a few masks are those of all metrics.
+    first: dict[bytes, int] = {}
+    digests = [hashlib.sha256(one.tobytes()).digest() for one in counted]
+    which = [first.setdefault(digest, len(first)) for digest in digests]
+    divisors = [counted[which.index(number)] for number in range(len(first))]
+    sums = _resampled_sums([*columns, *divisors], seed, n_resamples)
     found = []
-    for known, row in zip(defined, means, strict=True):
-        row = row[~np.isnan(row)]
-        if np.count_nonzero(known) < 2 or len(row) == 0:
+    for mask, total, number in zip(known, sums, which, strict=False):
+        divisor = sums[len(columns) + number]
+        drawn = divisor > 0  # a resample may have drawn no user with a value
+        if np.count_nonzero(mask) < 2 or not drawn.any() or np.isnan(total).any():
             found.append(UNKNOWN)
         else:
-            low, high = np.quantile(row, tails)
+            tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+            low, high = np.quantile(total[drawn] / divisor[drawn], tails)
             found.append((float(low), float(high)))
     return found
+
+
+def _resampled_sums(columns: Sequence[Float64], seed: int, n_resamples: int) -> Float64:
+    """Add columns up over the users that are drawn: float64 [n_columns, n_resamples].
+
+    NaN counts as 0; a column with an infinite value has NaN throughout.
+    """
+    n_users = len(columns[0])
+    if n_users == 0:
+        return np.zeros((len(columns), n_resamples))
+    # Values are rounded to multiples of so small a power of two that every sum is exact: the
+    # order of adding, which a matrix product does not promise, changes no bit.
+    scales = [_bits_up_to(column) - 53 + n_users.bit_length() for column in columns]
+    generator = np.random.Generator(np.random.PCG64(seed))
+    width = max(1, DRAWS_AT_ONCE // n_resamples)
+    starts = np.arange(0, n_users, width)
+    sizes = np.diff(starts, append=n_users)
+    # How many users of each block are drawn, and then which.
+    drawn_of_block = generator.multinomial(n_users, sizes / n_users, n_resamples)
+    sums = np.zeros((len(columns), n_resamples))
+    for start, size, n_drawn in zip(starts, sizes, drawn_of_block.T, strict=True):
+        drawn = generator.integers(size, size=n_drawn.sum())
+        drawn += np.repeat(np.arange(n_resamples) * size, n_drawn)
+        times = np.bincount(drawn, minlength=n_resamples * size).reshape(n_resamples, size)
+        values = np.stack([column[start : start + size] for column in columns])
+        values = np.rint(np.ldexp(values, -np.array(scales)[:, np.newaxis]))
+        sums += np.where(np.isfinite(values), values, 0) @ times.T.astype(np.float64)
+    totals: Float64 = np.ldexp(sums, np.array(scales)[:, np.newaxis])
+    totals[[bool(np.isinf(column).any()) for column in columns]] = np.nan
+    return totals
+
+
+def _bits_up_to(values: Float64) -> int:
+    """Return the least power of two above all finite values, as an exponent."""
+    finite = values[np.isfinite(values)]
+    return int(np.frexp(np.abs(finite).max(initial=0))[1])

@@ -1,0 +1,173 @@
+// The best candidates of a block of users.
+//
+// Each user has a shelf of 2k and some places. A chunk of scores is compared with the k-th best
+// score so far, vector by vector; what reaches it is put on the shelf, which is cut to the best k
+// when it is full. However the scores are sorted, that costs a constant per score put there.
+#pragma once
+
+#include "counting.hpp"
+#include "ranking.hpp"
+#include "tile.hpp"
+
+namespace recometer {
+namespace {
+
+template <class S>
+class Shelves {
+ public:
+    using Real = typename S::Real;
+    static constexpr std::int64_t kChunk = Counting<S>::kChunk;
+
+    Shelves(const Top<Real>& top, const Ragged& excluded, std::size_t n_users, std::int64_t first)
+        : top_(top),
+          excluded_(excluded),
+          n_users_(n_users),
+          room_(static_cast<std::size_t>(2 * top.k + kChunk)),
+          user_(n_users),
+          entries_(n_users * room_) {
+        for (std::size_t u = 0; u < n_users; ++u) {
+            User& user = user_[u];
+            const std::size_t list = u * static_cast<std::size_t>(top.k);
+            for (user.n = 0; user.n < top.n[u]; ++user.n) {
+                const std::size_t at = list + static_cast<std::size_t>(user.n);
+                shelf(u)[user.n] = {top.scores[at], top.items[at]};
+            }
+            user.reach = user.n == top.k ? shelf(u)[user.n - 1].score : -infinity<Real>();
+            user.next_excluded =
+                first_at_least(excluded.items, excluded.indptr[u], excluded.indptr[u + 1], first);
+        }
+    }
+
+    /// Put down the candidates among a chunk of the user's scores, those of the items
+    /// [from, to); what lies beyond them must be NaN.
+    /// @param flags null: the scores are finite for sure
+    void put(std::size_t u, Real* scores, std::int64_t from, std::int64_t to, NanRule rule,
+             bool minus_infinity_is_absent, std::uint32_t* flags, std::int64_t& absent) {
+        User& user = user_[u];
+        const std::int64_t begin = user.next_excluded, end = excluded_.indptr[u + 1];
+        std::int64_t& next = user.next_excluded;
+        while (next < end && excluded_.items[next] < to) ++next;
+        if (flags != nullptr) {
+            for (std::int64_t e = begin; e < next; ++e) scores[excluded_.items[e] - from] = 0;
+            check_scores(scores, to - from, rule, minus_infinity_is_absent, flags[u], absent);
+        }
+        for (std::int64_t e = begin; e < next; ++e) {
+            scores[excluded_.items[e] - from] = not_a_number<Real>();
+        }
+
+        Entry<Real>* const out = shelf(u);
+        const auto reach = S::broadcast(user.reach);
+        for (int v = 0; v < kChunkVectors; ++v) {
+            std::uint32_t mask = S::bits(S::reaches(S::load(scores + v * S::kLanes), reach));
+            for (; mask != 0; mask &= mask - 1) {
+                const int at = v * S::kLanes + __builtin_ctz(mask);
+                out[user.n++] = {scores[at], static_cast<std::int32_t>(from + at)};
+            }
+        }
+        if (user.n >= 2 * top_.k) cut(u);
+    }
+
+    /// Write the lists.
+    void finish() {
+        for (std::size_t u = 0; u < n_users_; ++u) {
+            if (user_[u].n > top_.k) cut(u);
+            Entry<Real>* const entries = shelf(u);
+            sort_best(entries, user_[u].n, top_.order, top_.keys[u]);
+            const std::size_t list = u * static_cast<std::size_t>(top_.k);
+            for (std::int64_t i = 0; i < user_[u].n; ++i) {
+                const std::size_t at = list + static_cast<std::size_t>(i);
+                top_.scores[at] = entries[i].score;
+                top_.items[at] = entries[i].item;
+            }
+            top_.n[u] = user_[u].n;
+        }
+    }
+
+ private:
+    struct User {
+        std::int64_t n;              // entries on the shelf
+        std::int64_t next_excluded;  // the first excluded item that may follow
+        Real reach;                  // the score of the k-th best when the shelf was last cut
+    };
+
+    Entry<Real>* shelf(std::size_t u) const { return entries_.get() + u * room_; }
+
+    /// Leave the best k on the shelf.
+    void cut(std::size_t u) {
+        User& user = user_[u];
+        if (user.n <= top_.k) return;
+        Entry<Real>* const entries = shelf(u);
+        const std::int64_t left = keep_best(entries, user.n, top_.k, top_.order, top_.keys[u]);
+        const Real reach = entries[top_.k - 1].score;
+        top_.left[u] = left + (reach == user.reach ? top_.left[u] : 0);
+        user.reach = reach;
+        user.n = top_.k;
+    }
+
+    const Top<Real> top_;
+    const Ragged excluded_;
+    const std::size_t n_users_;
+    const std::size_t room_;
+    Buffer<User> user_;
+    Buffer<Entry<Real>> entries_;
+};
+
+template <class S>
+void top_factors(const TopFactors<typename S::Real>& p) {
+    using Real = typename S::Real;
+    constexpr std::int64_t kChunk = Counting<S>::kChunk;
+    constexpr std::size_t kUsers = S::kUsers;
+
+    const std::int64_t step = kChunk * packed_chunks<Real>(p.n_factors, p.last - p.first, kChunk);
+    Shelves<S> shelves(p.top, p.excluded, p.n_users, p.first);
+    Buffer<Real> items(static_cast<std::size_t>(step) * (p.n_factors + 1));
+    Buffer<Real> users((p.n_users + kUsers) * (p.n_factors + 1));
+    Buffer<Real> scores(kUsers * static_cast<std::size_t>(kChunk));
+    Buffer<std::size_t> all(p.n_users);
+    for (std::size_t u = 0; u < p.n_users; ++u) all[u] = u;
+    pack_users<S>(p.users, p.n_factors, all.get(), p.n_users, users.get());
+
+    for (std::int64_t from = p.first; from < p.last; from += step) {
+        const std::int64_t to = p.last - from < step ? p.last : from + step;
+        const std::int64_t n_chunks = (to - from + kChunk - 1) / kChunk;
+        pack_items<S>(p.items, p.n_factors, from, to, from + n_chunks * kChunk, items.get());
+        for (std::size_t first = 0; first < p.n_users; first += kUsers) {
+            const std::size_t n = p.n_users - first < kUsers ? p.n_users - first : kUsers;
+            const Real* panel = items.get();
+            for (std::int64_t c = from; c < to; c += kChunk) {
+                const std::int64_t c_to = to - c < kChunk ? to : c + kChunk;
+                panel = score_chunk<S>(panel, users.get() + first * p.n_factors, p.n_factors,
+                                       scores.get(), kChunk);
+                for (std::size_t u = 0; u < n; ++u) {
+                    std::int64_t absent = 0;
+                    shelves.put(first + u, scores.get() + u * static_cast<std::size_t>(kChunk), c,
+                                c_to, p.nan_rule, false, p.check ? p.flags : nullptr, absent);
+                }
+            }
+        }
+    }
+    shelves.finish();
+}
+
+template <class S>
+void top_scores(const TopScores<typename S::Real>& p) {
+    using Real = typename S::Real;
+    constexpr std::int64_t kChunk = Counting<S>::kChunk;
+
+    Shelves<S> shelves(p.top, p.excluded, p.n_users, 0);
+    Buffer<Real> scores(static_cast<std::size_t>(kChunk));
+    for (std::size_t u = 0; u < p.n_users; ++u) {
+        const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;
+        std::int64_t absent = 0;
+        for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
+            const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
+            read_chunk<S>(in, p.columns, from, to, scores.get());
+            shelves.put(u, scores.get(), from, to, p.nan_rule, true, p.flags, absent);
+        }
+        p.no_candidates[u] += absent;
+    }
+    shelves.finish();
+}
+
+}  // namespace
+}  // namespace recometer

@@ -1,0 +1,88 @@
+"""Places drawn for items with equal scores: what the tie rule ``"random"`` means."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.hashing import mix
+from recometer.ranks import Ranks
+
+__all__ = ["drawn_places", "find_runs", "number_runs"]
+
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+
+def drawn_places(ranks: Ranks, user: Int64, seed: int, user_keys: UInt64 | None) -> Int64:
+    """Return a place for every judged item, tied ones in one random order per user.
+
+    A draw is a hash of the seed, the user's key, the group's `above` and the item's number
+    among the judged items of the group.
+    """
+    place = ranks.above.copy()
+    rows = np.flatnonzero((ranks.tied > 0) & (ranks.above >= 0))
+    first, count = find_runs(user[rows], ranks.above[rows])
+    run, index = number_runs(count)
+    leader = rows[first]
+    size = ranks.tied[leader] + 1
+    if user_keys is None:
+        user_keys = np.arange(ranks.n_users, dtype=np.uint64)
+    key = mix(np.array([seed % 2**64], np.uint64))
+    key = mix(key ^ user_keys[user[leader]])
+    key = mix(key ^ ranks.above[leader].astype(np.uint64))
+
+    crowded = 2 * count > size
+    in_crowded = crowded[run]
+    sparse = ~in_crowded
+    place[rows[in_crowded]] += _shuffled(key[crowded], size[crowded], count[crowded])
+    place[rows[sparse]] += _distinct(run[sparse], index[sparse], key, size)
+    return place
+
+
+def _shuffled(key: UInt64, size: Int64, count: Int64) -> Int64:
+    """Shuffle all `size` places of every group; return those of its first `count` members."""
+    group, index = number_runs(size)
+    order = np.lexsort((mix(key[group] ^ index.astype(np.uint64)), group))
+    place = np.empty_like(index)
+    place[order] = index
+    return place[index < count[group]]
+
+
+def _distinct(group: Int64, index: Int64, key: UInt64, size: Int64) -> Int64:
+    """Draw distinct places by drawing again whatever was drawn twice.
+
+    At most half of a group's places are given away, so each round settles at least about
+    half of the items. All places being treated alike, every outcome is equally likely.
+    """
+    place = np.zeros_like(index)
+    pending = np.arange(len(index))
+    attempt = 0
+    while len(pending):
+        counter = index[pending].astype(np.uint64) + np.uint64(attempt << 40)
+        draw = mix(key[group[pending]] ^ counter) % size[group[pending]].astype(np.uint64)
+        place[pending] = draw.astype(np.int64)
+        late = np.zeros(len(index), bool)
+        late[pending] = True
+        order = np.lexsort((late, place, group))
+        same = (np.diff(group[order]) == 0) & (np.diff(place[order]) == 0)
+        pending = np.sort(order[1:][same])
+        attempt += 1
+    return place
+
+
+def find_runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:
+    """Find runs of rows with equal user and equal `above`: the members of a tie group.
+
+    Returns the first row and the number of rows of each.
+    """
+    new = np.ones(len(user), bool)
+    new[1:] = (user[1:] != user[:-1]) | (above[1:] != above[:-1])
+    first = np.flatnonzero(new)
+    return first, np.diff(first, append=len(user))
+
+
+def number_runs(count: Int64) -> tuple[Int64, Int64]:
+    """Return, for rows of runs with so many rows each, the run and the number in the run."""
+    run = np.repeat(np.arange(len(count)), count)
+    return run, np.arange(len(run)) - (np.cumsum(count) - count)[run]

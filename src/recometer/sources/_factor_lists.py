@@ -1,0 +1,158 @@
+"""The first places of each user's ranking by factors: nothing but the best is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import _kernel, ragged
+from recometer.ranks import UserFlag
+from recometer.sources._top import Best, Rule, Shelf
+from recometer.tasks import Ticker, run_tasks
+
+if TYPE_CHECKING:
+    from recometer.sources.base import Request
+    from recometer.sources.factors import FactorsWork
+
+__all__ = ["best_of_all", "best_of_listed"]
+
+Int64 = npt.NDArray[np.int64]
+
+PLACES_PER_TASK = 2**20
+USERS_PER_BLOCK = 4096
+
+
+def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
+    """Return the best candidates of each user, all items being scored."""
+    aligned, source = work.aligned, work.source
+    k = min(k, aligned.n_items)
+    shelf = Shelf.of(rule.keys, k, source._items.dtype)
+
+    def run(users: slice, ticker: Ticker) -> None:
+        rows = np.maximum(aligned.rows[users], 0)
+        flags = aligned.flags[users]
+        if work.check:
+            work.flag_user_bias(rows, flags)
+        mine = shelf.users(users)
+        factors = work.user_factors(rows)
+        step = work._items_per_call(len(rows), 0)
+        for first in range(0, aligned.n_items, step):
+            last = min(first + step, aligned.n_items)
+            _kernel.top_factors(
+                work.instruction_set,
+                factors,
+                source._items,
+                source._item_bias,
+                aligned.item_rows,
+                first,
+                last,
+                aligned.excluded_indptr[users.start : users.stop + 1],
+                aligned.excluded,
+                rule.order,
+                *mine,
+                work.check,
+                work.nan_rule,
+                flags,
+            )
+            ticker.advance(float((last - first) * len(rows)))
+
+    most = max(1, PLACES_PER_TASK // k)
+    tasks = [
+        slice(start, min(start + most, block.stop))
+        for block in work.blocks(request.threads)
+        for start in range(block.start, block.stop, most)
+    ]
+    run_tasks(
+        run,
+        tasks,
+        weights=[float(task.stop - task.start) * aligned.n_items for task in tasks],
+        threads=request.threads,
+        progress=request.progress,
+        label="Listing",
+    )
+    n_candidates = aligned.n_items - np.diff(aligned.excluded_indptr)
+    aligned.flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
+    return Best(shelf.items, shelf.left)
+
+
+def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
+    """Return the best candidates of each user, where users have candidates of their own."""
+    aligned, source = work.aligned, work.source
+    assert aligned.candidate_indptr is not None
+    assert aligned.candidates is not None
+    n_users, indptr, candidates = aligned.n_users, aligned.candidate_indptr, aligned.candidates
+    items = np.full((n_users, min(k, aligned.n_items)), -1, np.int32)
+    left = np.zeros(n_users, np.int64)
+
+    def run(users: slice, ticker: Ticker) -> None:
+        ticker.advance()
+        rows = np.maximum(aligned.rows[users], 0)
+        flags = aligned.flags[users]
+        offsets = indptr[users.start : users.stop + 1] - indptr[users.start]
+        listed = candidates[indptr[users.start] : indptr[users.stop]]
+        scores = np.empty(len(listed), source._items.dtype)
+        _kernel.score_items(
+            work.instruction_set,
+            work.user_factors(rows),
+            source._items,
+            source._item_bias,
+            aligned.item_rows,
+            offsets,
+            listed,
+            scores,
+        )
+        if work.check:
+            work.flag_user_bias(rows, flags)
+            flags[ragged.users_of(offsets)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
+        n = len(rows)
+        several = np.flatnonzero(np.diff(offsets) > 1)
+        flags[several[_all_equal(scores, offsets, several)]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+        nothing, spare, unranked = (np.zeros(m, np.int64) for m in (n + 1, n, 0))
+        _kernel.rank_lists(
+            listed,
+            scores.astype(np.float64),
+            offsets[:-1],
+            offsets[1:],
+            aligned.n_items,
+            nothing,
+            unranked.astype(np.int32),
+            nothing,
+            unranked.astype(np.int32),
+            False,
+            work.nan_rule,
+            unranked,
+            unranked,
+            unranked,
+            flags,
+            spare,
+            spare,
+            spare,
+            spare,
+            rule.order,
+            rule.keys[users],
+            items[users],
+            left[users],
+        )
+
+    run_tasks(
+        run,
+        [slice(u, min(u + USERS_PER_BLOCK, n_users)) for u in range(0, n_users, USERS_PER_BLOCK)],
+        threads=request.threads,
+        progress=request.progress,
+        label="Listing",
+    )
+    return Best(items, left)
+
+
+def _all_equal(
+    scores: npt.NDArray[np.floating], indptr: Int64, users: Int64
+) -> npt.NDArray[np.bool_]:
+    """Return which of some users, who have scores, have but one."""
+    if not len(users):
+        return np.zeros(0, bool)
+    differs = np.zeros(len(scores) + 1, np.int64)
+    np.cumsum(scores[1:] != scores[:-1], out=differs[1:-1])
+    equal: npt.NDArray[np.bool_] = differs[indptr[users + 1] - 1] == differs[indptr[users]]
+    return equal

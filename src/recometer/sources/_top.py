@@ -1,0 +1,268 @@
+"""The first places of each user's ranking, however a source comes by them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ids, ragged
+from recometer._kernel.reference import ORDER_ITEM, ORDER_ITEM_DESC, ORDER_RANDOM
+from recometer.draws import drawn_places
+from recometer.hashing import mix
+from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.sources._align import Aligned
+from recometer.sources.base import Request, Source
+
+__all__ = ["Best", "Rule", "Shelf", "cut_at_random", "finished", "lists", "only_unjudged"]
+
+Array = npt.NDArray[Any]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+UNDEFINED = UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """In which order equal scores stand.
+
+    Attributes
+    ----------
+    order
+        As the kernel takes it.
+    keys : uint64 [n_users]
+        What the random order is drawn from.
+    unjudged_only : bool
+        Leave out what test judges: the other items, in their random order, go between those,
+        whose places are drawn already.
+    """
+
+    order: int
+    keys: UInt64
+    unjudged_only: bool = False
+
+
+class Best(NamedTuple):
+    """The best candidates of each user.
+
+    Attributes
+    ----------
+    items : int32 or int64 [n_users, k]
+        Item positions in the numbering of `Aligned`, best first, then -1.
+    left : int64 [n_users]
+        Candidates that are not among them though they score like the last of them.
+    """
+
+    items: npt.NDArray[np.integer]
+    left: Int64
+
+
+class Shelf(NamedTuple):
+    """The best candidates of some users so far, as the kernel fills them in.
+
+    Attributes
+    ----------
+    keys : uint64 [n_users]
+        See `Rule`.
+    scores : float32 or float64 [n_users, k]
+    items : int32 [n_users, k]
+    n : int64 [n_users]
+        How many there are.
+    left : int64 [n_users]
+        See `Best`.
+    """
+
+    keys: UInt64
+    scores: Array
+    items: Int32
+    n: Int64
+    left: Int64
+
+    @classmethod
+    def of(cls, keys: UInt64, k: int, dtype: npt.DTypeLike) -> Shelf:
+        """Make empty shelves for the users of `keys`."""
+        n = len(keys)
+        return cls(
+            keys,
+            np.empty((n, k), dtype),
+            np.full((n, k), -1, np.int32),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+        )
+
+    def users(self, block: slice) -> Shelf:
+        """Return those of some users, which share the memory."""
+        return Shelf(
+            self.keys[block],
+            self.scores[block],
+            self.items[block],
+            self.n[block],
+            self.left[block],
+        )
+
+    def constant(self, n_candidates: Int64) -> npt.NDArray[np.bool_]:
+        """Return for whom all of so many candidates have the same score."""
+        last = self.scores[np.arange(len(self.n)), np.maximum(self.n - 1, 0)]
+        equal = (self.n > 0) & (self.scores[:, 0] == last)
+        found: npt.NDArray[np.bool_] = (
+            equal & (n_candidates > 1) & (self.n + self.left == n_candidates)
+        )
+        return found
+
+
+def lists(
+    source: Source, request: Request, k: int, best: Callable[[Request, int, Rule], TopLists]
+) -> TopLists:
+    """Return the first places under any rule for ties.
+
+    Parameters
+    ----------
+    source, request, k
+        As in `Source.top`.
+    best
+        Finds them in a given order of equal scores.
+    """
+    test = request.test
+    keys = np.zeros(test.n_users, np.uint64)
+    if request.protocol.ties == "item_desc":
+        return best(request, k, Rule(ORDER_ITEM_DESC, keys))
+    by_item = best(request, k, Rule(ORDER_ITEM, keys))
+    if request.protocol.ties != "random":
+        return by_item
+    keys = ids.user_keys(test.user_ids, test.n_users)
+    drawn = mix(mix(np.array([request.seed % 2**64], np.uint64)) ^ keys)
+    others = best(request, k, Rule(ORDER_RANDOM, drawn, unjudged_only=True))
+    ranks = source.rank(dataclasses.replace(request, depth=k))
+    return dataclasses.replace(by_item, items=put_judged(others.items, ranks, request.seed, keys))
+
+
+def cut_at_random(
+    source: Source,
+    request: Request,
+    k: int,
+    depth: int,
+    best: Callable[[Request, int, Rule], TopLists],
+) -> TopLists:
+    """Return the first places under the rule ``"random"``, where lists are cut at `depth`.
+
+    The lower ids stay where a list is cut among equal scores, so what is drawn are the places
+    of the judged ones among those; the others follow by their ids.
+    """
+    test = request.test
+    kept = best(request, depth, Rule(ORDER_ITEM, np.zeros(test.n_users, np.uint64)))
+    ranks = source.rank(dataclasses.replace(request, depth=None))
+    keys = ids.user_keys(test.user_ids, test.n_users)
+    items = put_judged(without_judged(kept.items, ranks), ranks, request.seed, keys)
+    widened = np.full((len(items), k), -1)
+    widened[:, :depth] = items[:, :k]
+    return dataclasses.replace(kept, items=widened)
+
+
+def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int64:
+    """Put judged items at the places drawn for them, and the others between them.
+
+    Parameters
+    ----------
+    others : int64 [n_users, k]
+        Items that test does not judge, best first, then -1.
+    ranks, seed, user_keys
+        As `draws.drawn_places` takes them.
+
+    Returns
+    -------
+    int64 [n_users, k]
+    """
+    user, k = ragged.users_of(ranks.indptr), others.shape[1]
+    place = drawn_places(ranks, user, seed, user_keys)
+    undefined = (ranks.flags & np.uint32(UNDEFINED)) != 0
+    rows = (ranks.above >= 0) & (place < k) & ~undefined[user]
+    items = np.full(others.shape, -1)
+    items[user[rows], place[rows]] = ranks.item[rows]
+    number = np.minimum(np.cumsum(items < 0, axis=1) - 1, k - 1)
+    free = items < 0
+    items[free] = np.take_along_axis(others, np.maximum(number, 0), axis=1)[free]
+    items[undefined] = -1
+    return items
+
+
+def without_judged(items: Int64, ranks: Ranks) -> Int64:
+    """Take judged items out of lists; the rest moves up: int64 [n_users, k]."""
+    n_items = int(max(items.max(initial=0), ranks.item.max(initial=0))) + 1
+    judged = ranks.item >= 0
+    user = ragged.users_of(ranks.indptr)
+    numbers = np.sort(ragged.pairs(user[judged], ranks.item[judged], n_items))
+    listed = ragged.pairs(np.arange(len(items))[:, np.newaxis], items, n_items)
+    stays = (items >= 0) & ~ragged.among(listed, numbers)
+    order = np.argsort(~stays, axis=1, kind="stable")
+    return np.take_along_axis(np.where(stays, items, -1), order, axis=1)
+
+
+def only_unjudged(aligned: Aligned) -> Aligned:
+    """Leave out what test judges, as if it were in train."""
+    who = ragged.users_of(aligned.judged_indptr)
+    known = aligned.judged >= 0
+    judged = ragged.pairs(who[known], aligned.judged[known], aligned.n_items)
+    excluded = ragged.pairs(
+        ragged.users_of(aligned.excluded_indptr), aligned.excluded, aligned.n_items
+    )
+    both = np.sort(np.concatenate([excluded, judged]))
+    changes: dict[str, Any] = {
+        "excluded_indptr": _offsets(both // aligned.n_items, aligned.n_users),
+        "excluded": (both % aligned.n_items).astype(np.int32),
+    }
+    if aligned.candidate_indptr is not None and aligned.candidates is not None:
+        users = ragged.users_of(aligned.candidate_indptr)
+        stays = ~ragged.among(ragged.pairs(users, aligned.candidates, aligned.n_items), judged)
+        changes["candidate_indptr"] = ragged.offsets(stays, aligned.candidate_indptr)
+        changes["candidates"] = aligned.candidates[stays]
+    return dataclasses.replace(aligned, **changes)
+
+
+def finished(
+    aligned: Aligned,
+    best: Best,
+    k: int,
+    *,
+    known: npt.NDArray[np.bool_] | None = None,
+    counts: dict[str, int] | None = None,
+) -> TopLists:
+    """Make the TopLists of the best candidates, all rules for scores being settled.
+
+    Parameters
+    ----------
+    aligned
+        Its flags are those of the users.
+    best
+        Perhaps with fewer than `k` columns.
+    k
+    known : bool [n_users]
+        By default the users that the source knows.
+    counts
+        By default those of `aligned`.
+    """
+    known = aligned.rows >= 0 if known is None else known
+    flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))
+    ranked = known & ((flags & np.uint32(UNDEFINED)) == 0)
+    items = np.full((aligned.n_users, k), -1)
+    items[:, : best.items.shape[1]] = best.items
+    items[~ranked] = -1
+    n_items = len(aligned.numbers) if aligned.numbers is not None else aligned.n_items
+    if aligned.numbers is not None:
+        whole = np.append(np.flatnonzero(aligned.numbers >= 0), -1)
+        items = whole[items]  # -1 stays -1
+    cut = ranked & (best.left > 0)
+    counts = dict(aligned.counts if counts is None else counts)
+    if cut.any():
+        counts["cut_in_ties"] = int(np.count_nonzero(cut))
+    return TopLists(items, n_items, known, cut, counts, flags.astype(np.uint32), aligned.item_ids)
+
+
+def _offsets(users: Int64, n_users: int) -> Int64:
+    offsets = np.zeros(n_users + 1, np.int64)
+    np.cumsum(np.bincount(users, minlength=n_users), out=offsets[1:])
+    return offsets

@@ -1,0 +1,257 @@
+"""The first places of a ranking agree with the ranks of the judged items, for every source."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.draws import drawn_places
+from recometer.errors import InputError
+from recometer.ids import user_keys
+from recometer.sources.base import Request, Source
+from recometer.sources.candidates import read_candidates, read_items
+from recometer.sources.cut import Cut
+
+RULES = ["expected", "optimistic", "pessimistic", "item", "item_desc", "random"]
+
+
+class Case:
+    """Scores of few different values, a test and a train with ids, in no order."""
+
+    def __init__(self, seed, *, special=False, constant=False):
+        rng = np.random.default_rng(seed)
+        self.rng = rng
+        self.n_users, self.n_items = int(rng.integers(1, 7)), int(rng.integers(2, 14))
+        shape = (self.n_users, self.n_items)
+        high = 1 if constant else int(rng.choice([2, 3, 50]))
+        self.scores = rng.integers(0, high, shape).astype(rng.choice([np.float32, np.float64]))
+        if special:
+            odd = rng.random(shape) < 0.15
+            self.scores[odd] = rng.choice([np.nan, np.nan, np.inf, -np.inf], int(odd.sum()))
+        self.user_ids = [f"user {i}" for i in rng.permutation(self.n_users + 1)[: self.n_users]]
+        self.item_ids = [f"item {i}" for i in rng.permutation(self.n_items)]
+        users = [f"user {i}" for i in range(self.n_users + 1)]
+        items = [f"item {i}" for i in range(self.n_items + 1)]
+        # One item at least of test and of train that the sources know.
+        self.test = {user: self.some(items) for user in users}
+        self.test[self.user_ids[0]] = [self.item_ids[0]]
+        self.train = {user: self.some(items, 0.2) for user in users}
+        self.train[self.user_ids[0]] = []
+        self.train[(set(users) - set(self.user_ids)).pop()] = [self.item_ids[0]]
+        self.sets = {user: self.some(items, 0.6) for user in users}
+        self.sets[self.user_ids[0]] = list(self.item_ids)
+
+    def some(self, items, share=0.4):
+        return [item for item in items if self.rng.random() < share]
+
+    def frame(self):
+        rows = [
+            (user, item, float(self.scores[u, i]))
+            for u, user in enumerate(self.user_ids)
+            for i, item in enumerate(self.item_ids)
+        ]
+        frame = pl.DataFrame(rows, schema=["user", "item", "score"], orient="row")
+        return frame.sample(fraction=1.0, shuffle=True, seed=1)
+
+    def sources(self):
+        names = {"user_ids": self.user_ids, "item_ids": self.item_ids}
+        lists = rm.Lists(self.frame())
+        found = {
+            "scores": rm.Scores(self.scores, **names),
+            "function": rm.Scores(lambda rows: self.scores[rows], **names),
+            "lists": lists,
+            "lists, cut": rm.Lists(self.frame(), depth=3),
+            "cut": Cut(rm.Scores(self.scores, **names), 3),
+        }
+        if np.isfinite(self.scores).all():
+            eye = np.eye(self.n_items, dtype=self.scores.dtype)
+            found["factors"] = rm.Factors(self.scores, eye, **names)
+            found["pairs"] = rm.Pairs(self.frame(), relevance=False, rating=False)
+        return found
+
+    def request(self, ties, *, train=True, candidates=None, exclude=None, threads=1, **rules):
+        return Request(
+            rm.Interactions.of(self.test),
+            rm.Interactions.of(self.train) if train else None,
+            rm.Protocol(ties=ties, **rules),
+            candidates=read_candidates(candidates),
+            exclude=None if exclude is None else read_items(exclude, "exclude"),
+            seed=5,
+            threads=threads,
+        )
+
+
+def check_law(source, request, k):
+    """A judged item stands at the place that the tie rule gives it."""
+    ranks, lists = source.rank(request), source.top(request, k)
+    user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+    place = ranks.above + ranks.before
+    if request.protocol.ties == "item_desc":
+        place = ranks.above + ranks.tied - ranks.before
+    if request.protocol.ties == "random":
+        keys = user_keys(request.test.user_ids, request.test.n_users)
+        place = drawn_places(ranks, user, request.seed, keys)
+    undefined = (ranks.flags & (rm.UserFlag.NAN_SCORE | rm.UserFlag.INFINITE_SCORE)) != 0
+    for u, item, above, at in zip(user, ranks.item, ranks.above, place, strict=True):
+        listed = lists.items[u].tolist()
+        if undefined[u] or above < 0 or at >= k:
+            assert item < 0 or item not in listed
+        else:
+            assert listed[at] == item
+    known = (ranks.flags & rm.UserFlag.KNOWN) != 0
+    np.testing.assert_array_equal(lists.known, known)
+    np.testing.assert_array_equal(
+        lists.flags & ~np.uint32(rm.UserFlag.CONSTANT_SCORES),
+        ranks.flags & ~np.uint32(rm.UserFlag.CONSTANT_SCORES),
+    )
+    counted = known & ~undefined & (ranks.n_candidates >= 0)
+    expected = np.minimum(np.minimum(ranks.n_candidates, ranks.depth), k)
+    np.testing.assert_array_equal(lists.lengths[counted], expected[counted])
+    assert (lists.lengths[~known | undefined] == 0).all()
+    for row in lists.items:
+        assert len(set(row[row >= 0])) == (row >= 0).sum()
+    return lists
+
+
+@pytest.mark.parametrize("ties", RULES)
+@given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 2, 3, 5, 20]), data=st.data())
+@settings(max_examples=15, deadline=None)
+def test_judged_items_stand_at_their_places(ties, seed, k, data):
+    case = Case(seed)
+    candidates = data.draw(st.sampled_from(["all", "items", "sets", "sampled"]))
+    options = {
+        "train": data.draw(st.booleans()),
+        "exclude": case.item_ids[1:2] if data.draw(st.booleans()) else None,
+        "candidates": {
+            "all": None,
+            "items": case.item_ids[: 1 + len(case.item_ids) // 2],
+            "sets": case.sets,
+            "sampled": rm.SampledCandidates(1),
+        }[candidates],
+    }
+    for name, source in case.sources().items():
+        if candidates == "sampled" and name.startswith("lists"):
+            continue  # what they draw from is the catalogue
+        check_law(source, case.request(ties, **options), k)
+
+
+@pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
+@pytest.mark.parametrize("ties", ["expected", "item_desc", "random"])
+@given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 3, 20]))
+@settings(max_examples=15, deadline=None)
+def test_scores_that_are_not_finite(ties, nan_scores, seed, k):
+    case = Case(seed, special=True)
+    for source in case.sources().values():
+        check_law(source, case.request(ties, nan_scores=nan_scores), k)
+
+
+@given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 3, 20]))
+@settings(max_examples=25, deadline=None)
+def test_lists_are_what_sorting_gives(seed, k):
+    case = Case(seed)
+    names = sorted(case.item_ids)
+    train = {user: set(items) for user, items in case.train.items()}
+    for name in ("scores", "function", "factors", "lists", "pairs"):
+        lists = case.sources()[name].top(case.request("item"), k)
+        assert lists.n_items == len(lists.item_ids)
+        for u, user in enumerate(sorted(case.test)):
+            expected = []
+            if user in case.user_ids:
+                row = dict(zip(case.item_ids, case.scores[case.user_ids.index(user)], strict=True))
+                free = [item for item in names if item not in train[user]]
+                expected = sorted(free, key=lambda item: -row[item])[:k]
+                beyond = sorted(free, key=lambda item: -row[item])[k : k + 1]
+                cut = bool(beyond) and row[beyond[0]] == row[expected[-1]]
+                assert lists.cut_in_ties[u] == cut
+            found = lists.items[u]
+            assert [lists.item_ids[i] for i in found[found >= 0]] == expected
+        assert lists.counts.get("cut_in_ties", 0) == lists.cut_in_ties.sum()
+
+
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=15, deadline=None)
+def test_constant_scores_are_flagged(seed):
+    case = Case(seed, constant=True)
+    for name, source in case.sources().items():
+        if "lists" in name or "cut" in name:
+            continue  # nobody said how many there are; a cut list may hold one of them
+        lists = source.top(case.request("item", train=False), 2)
+        constant = (lists.flags & rm.UserFlag.CONSTANT_SCORES) != 0
+        np.testing.assert_array_equal(constant, lists.known)
+
+
+@pytest.mark.parametrize("ties", RULES)
+def test_threads_and_the_rest_of_test_change_nothing(ties):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 4, (3000, 300)).astype(np.float32)
+    eye = np.eye(300, dtype=np.float32)
+    users, items = [f"{u:05}" for u in range(3000)], list(range(300))
+    names = {"user_ids": users, "item_ids": items}
+    for source in (rm.Factors(scores, eye, **names), rm.Scores(scores, **names)):
+        test = rm.Interactions.of({user: [0, 7] for user in users})
+        some = rm.Interactions.of({user: [0, 7] for user in users[::3]})
+        protocol = rm.Protocol(ties=ties)
+        one, two, few = (
+            source.top(Request(data, None, protocol, threads=threads, seed=3), 10)
+            for data, threads in ((test, 1), (test, 3), (some, 1))
+        )
+        np.testing.assert_array_equal(one.items, two.items)
+        np.testing.assert_array_equal(one.items[::3], few.items)
+
+
+def test_random_lists_are_drawn_evenly():
+    """Every item of one tie group comes first as often as any other, judged or not."""
+    n_users, n_items = 6000, 6
+    source = rm.Scores(np.zeros((n_users, n_items)))
+    test = rm.Interactions.of(np.tile([1, 0, 0, 0, 1, 0], (n_users, 1)))
+    protocol = rm.Protocol(ties="random", constant_scores="ties")
+    items = source.top(Request(test, None, protocol, seed=1), 3).items
+    for place in range(3):
+        share = np.bincount(items[:, place], minlength=n_items) / n_users
+        assert abs(share - 1 / n_items).max() < 0.02
+
+
+def test_lists_in_the_order_given():
+    lists = rm.Lists({"a": {"x": 1.0, "z": 2.0, "y": 1.0}, "b": {"w": 0.0}})
+    request = Request(rm.Interactions.of({"a": ["y"]}), None, rm.Protocol(ties="input"))
+    top = lists.top(request, 3)
+    assert [top.item_ids[i] for i in top.items[0]] == ["z", "x", "y"]
+    check_law(lists, request, 3)
+
+
+def test_repeated_and_train_items_make_room():
+    lists = rm.Lists(np.array([[3, 3, 1, -1, 0, 2]]))
+    request = Request(
+        rm.Interactions.of(np.array([[0, 0, 1, 0]])), rm.Interactions.of(np.array([[0, 1, 0, 0]]))
+    )
+    with pytest.warns(rm.DataWarning, match="repeat"):
+        top = lists.top(request, 5)
+    assert top.items.tolist() == [[3, 0, 2, -1, -1]]
+    assert top.counts["list_train_items"] == 1
+
+
+def test_pairs_that_bring_the_truth():
+    frame = {"user": ["a"] * 4, "item": [4, 3, 2, 1], "score": [1.0, 2.0, 1.0, 0.0]}
+    pairs = rm.Pairs(pl.DataFrame({**frame, "relevance": [1, 0, 0, 1]}))
+    for ties in RULES:
+        request = Request(pairs.test(), None, rm.Protocol(ties=ties), seed=2)
+        top = check_law(pairs, request, 3)
+        assert top.cut_in_ties.tolist() == [False]
+    assert top.item_ids[top.items[0, 0]] == 3
+
+
+def test_a_source_without_lists_says_so():
+    class Plain(Source):
+        def rank(self, request):
+            raise NotImplementedError
+
+        def describe(self):
+            return "Plain"
+
+        def arrays(self):
+            return {}
+
+    with pytest.raises(InputError, match=r"The source \(Plain\) gives no lists.*Hint: .*top"):
+        Plain().top(Request(rm.Interactions.of(np.array([[1]]))), 3)
