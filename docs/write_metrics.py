@@ -50,12 +50,45 @@ explained_variance, fcp), where nothing is recommended (rated_precision) or noth
 (rated_recall). Other rules below do not hold for them. Cut-offs reach up to the number of rows.
 """
 
+LISTS = """
+## The lists themselves
+
+These read the first k items of each list, whatever test says of them, and what stands under
+"needs". One value for all users instead of one per user: `*`; its interval comes from resampling
+the users. Where scores are equal, the lower ids are listed first (rules `"expected"`,
+`"optimistic"` and `"pessimistic"`). `users` are those of train, `interactions` its rows.
+
+| name | metric | formula | needs | range | better | source |
+|---|---|---|---|---|---|---|
+"""
+
+LISTS_TAIL = """
+A value is undefined where the list is empty, and where what it is about is missing: a second item
+(ild), a relevant item (epc, serendipity, alpha_ndcg, subtopic_recall), a category, the user's
+history (miscalibration), the baseline's list, or the features of a listed item. Of the rules below
+`min_candidates`, 5 and 6 do not hold for them, and those about relevant items only where a metric
+reads test. Other metrics and parameters need other data:
+
+{needs}
+"""
+
+NEEDS = {
+    "train": "`train=`",
+    "test": "test",
+    "baseline": "`baseline=`",
+    "catalogue": "`catalogue=`, or a source that knows its items",
+    "categories": "categories of the `Catalogue`",
+    "features": "features of the `Catalogue`",
+    "propensity": "propensities of the `Catalogue`",
+}
+
 TAIL = """
 ## Equal scores
 
 With the default rule `ties="expected"` a value is its exact mean over all orders of the tied
-items (McSherry & Najork 2008), a finite sum for every metric (only `pr_auc(rule=distinct)` and
-`pr_auc(rule=trapezoid)` take a group of tied items as one step instead). The other rules:
+items (McSherry & Najork 2008), a finite sum for every metric of rankings (only
+`pr_auc(rule=distinct)` and `pr_auc(rule=trapezoid)` take a group of tied items as one step
+instead). The other rules:
 `"optimistic"`, `"pessimistic"`, `"random"` (drawn per user from `seed` and the user's id), `"item"`
 (lower id first), `"item_desc"`, and for lists `"input"` (as given).
 
@@ -107,12 +140,38 @@ def page() -> str:
     each = "".join(map(parameters, METRICS.values()))
     tail = TAIL.replace("{order_free}", names("order_free"))
     tail = tail.replace("{needs_candidates}", names("needs_candidates"))
-    return HEAD + ranks + PARAMETERS + each + RATINGS + ratings + RATINGS_TAIL + tail
+    lists = "".join(
+        f"| `{name}@k`{' *' if d.over_users else ''} | {d.title} | {d.formula} | {needs(d)} "
+        f"| {d.lower:g} to {d.upper:g} | {'up' if d.higher_is_better else 'down'} | {d.source} |\n"
+        for name, d in ((name, d.given(())) for name, d in reading("lists").items())
+    )
+    lists = LISTS + lists + LISTS_TAIL.replace("{needs}", other_needs())
+    return HEAD + ranks + PARAMETERS + each + RATINGS + ratings + RATINGS_TAIL + lists + tail
+
+
+def needs(definition: MetricDefinition) -> str:
+    """List what a metric reads beside its record."""
+    return ", ".join(NEEDS[side] for side in definition.side)
+
+
+def other_needs() -> str:
+    """List the parameters that change what a metric reads."""
+    lines = []
+    for name, d in METRICS.items():
+        if d.record == "ranks" and d.given(()).side:
+            lines.append(f"* `{name}`: {needs(d.given(()))}")
+        for parameter in d.parameters.values():
+            for value in [*parameter.choices, *([True] if parameter.is_flag else [])]:
+                given = d.given([(parameter.name, value)])
+                if given.side != d.given(()).side:
+                    read = needs(given) or "nothing else"
+                    lines.append(f"* `{name}({parameter.write(value)})`: {read}")
+    return "\n".join(lines)
 
 
 def names(attribute: str) -> str:
     """List the metrics of which something is stated."""
-    return ", ".join(name for name, d in METRICS.items() if getattr(d, attribute))
+    return ", ".join(name for name, d in reading("ranks").items() if getattr(d, attribute))
 
 
 def parameters(definition: MetricDefinition) -> str:

@@ -21,6 +21,7 @@ def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
         "user_ids": None,
         "n_relevant": np.arange(n_users),
         "n_candidates": np.full(n_users, 10),
+        "depth": np.full(n_users, 10),
         "n_excluded": np.zeros(n_users, np.int64),
         "flags": np.ones(n_users, np.uint32),
         "metrics": tuple(parse(list(values))),

@@ -60,8 +60,8 @@ def test_a_table() -> None:
     train = rm.Interactions.of(TRAIN, value=False)
     assert result.stdout == f"{rm.audit(train, TEST)}\n"
     assert result.stderr.splitlines() == [
-        "train: train.parquet (user 'user_id', item 'movieId', time 'timestamp')",
         "test: test.parquet (user 'user_id', item 'movieId', value 'rating', time 'timestamp')",
+        "train: train.parquet (user 'user_id', item 'movieId', time 'timestamp')",
     ]
     assert audit(*FILES, "--quiet").stderr == ""
 
@@ -121,7 +121,7 @@ def test_files_may_name_their_columns_differently() -> None:
     renamed = TRAIN.rename({"user_id": "who", "timestamp": "when"})
     renamed.write_csv("renamed.csv")
     result = audit("--train", "renamed.csv", "--test", "clean.csv", "--user", "who")
-    assert result.exit_code == 0
+    assert result.exit_code == 0, result.stderr
     assert "train: renamed.csv (user 'who', item 'movieId')" in result.stderr
     assert "Not checked: train has no times." in result.stdout
     renamed = CLEAN.rename({"timestamp": "when"})

@@ -411,6 +411,30 @@ def test_a_catalogue_lets_rules_apply_that_count_the_items(folder, catalogue: st
     assert means(result)["als"]["recall@40"] is None
 
 
+def test_metrics_of_lists(folder) -> None:
+    genres = [f"g{i % 3}|g{i % 4}" for i in range(30)]
+    pl.DataFrame({"movieId": np.arange(30), "genres": genres}).write_csv("items.csv")
+    metrics = "coverage@5 category_entropy@5 overlap@5 ndcg@5"
+    arguments = ("--test", "test.parquet", "--train", "train.parquet", "-m", metrics, *MF)
+    side = ("--catalogue", "items.csv", "--baseline")
+    for baseline, form in (("mf", "json"), ("als.parquet", "json")):
+        result = evaluate(*arguments, "--run", "als.parquet", *side, baseline, "--format", form)
+        assert result.exit_code == 0, result.stderr
+        assert "catalogue: items.csv (30 items, 4 categories)" in result.stderr
+        found = means(result)
+        assert list(found["mf"]) == metrics.split()
+        assert found["mf" if baseline == "mf" else "als"]["overlap@5"] == 1
+    for form in ("table", "csv", "markdown"):
+        result = evaluate(*arguments, *side, "mf", "--format", form, "--per-user")
+        assert result.exit_code == 0, result.stderr
+    table = evaluate(*arguments, "--run", "als.parquet", *side, "mf").stdout
+    assert "coverage@5" in table
+    result = evaluate(*arguments, "--catalogue", "items.csv")
+    assert result.exit_code == 1
+    assert "'overlap@5' needs to know the lists to compare with" in result.stderr
+    assert "pass --baseline" in result.stderr
+
+
 def test_several_models_say_what_was_settled_for_whom(folder) -> None:
     result = evaluate(*LISTS, "--run", "fewer.csv", *MF, "--relevant-from", 2)
     assert "users of test that the source does not know: 1 (fewer)" in result.stdout
@@ -526,7 +550,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         (("--test", "far.csv", *MF), "mf: The source (Factors: 20 users x 30 items"),
         ((*BASIC, "--run", "no.csv"), "no: There is no file no.csv"),
         ((*BASIC, "--run", "users.npy"), "users.npy: users.npy has an extension that is not read"),
-        ((*BASIC, "--run", "als.parquet"), "als: roc_auc need the whole ranking"),
+        ((*BASIC, "--run", "als.parquet"), "als: roc_auc needs the whole ranking"),
         ((*BASIC, "--run", "als.parquet"), "pass --catalogue (the number of items"),
         ((*LISTS, "--run", "odd.csv", "--score", "pionts"), "--score pionts: no file has such"),
         ((*LISTS, "--run", "texts.csv"), "texts: The user ids of test are of type int"),

@@ -11,17 +11,22 @@ import recometer as rm
 from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-MODULES = [
-    "recometer.audit.check",
-    "recometer.evaluate",
-    "recometer.evaluation",
-    "recometer.split.splitting",
-]
+MODULES = ["recometer.audit.check", "recometer.catalogue", "recometer.evaluate"]
+MODULES += ["recometer.evaluation", "recometer.explain", "recometer.item_groups"]
+MODULES += ["recometer.split.splitting"]
 MODULES += [
     f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]
-PAGES = ["README.md", "docs/averages.md", "docs/candidates.md", "docs/lists.md"]
-PAGES += ["docs/audit.md", "docs/splits.md"]
+PAGES = [
+    "README.md",
+    "docs/audit.md",
+    "docs/averages.md",
+    "docs/candidates.md",
+    "docs/catalogue.md",
+    "docs/conventions.md",
+    "docs/lists.md",
+    "docs/splits.md",
+]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from results import evaluation
 
-from recometer.errors import InputError, InputTypeError, UnknownNameError
+from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.evaluate import evaluate
 from recometer.evaluation import load
 from recometer.fingerprints import Fingerprinting, fingerprint
@@ -26,6 +27,7 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Request, Source
+from recometer.sources.scores import Scores
 from recometer.tasks import run_tasks
 
 
@@ -132,6 +134,12 @@ def test_values_per_user() -> None:
     assert list(result.n_relevant) == [1, 2, 0]
 
 
+def test_a_metric_may_be_written_with_its_defaults() -> None:
+    result = evaluate(Sorting([[2, 1]]), np.array([[0, 1]]), metrics="rbp f@1")
+    for name in ("rbp(p=0.8)", "rbp( p = 0.80 )", "f@1(beta=1)"):
+        np.testing.assert_array_equal(result[name], result[name.split("(")[0]])
+
+
 def test_train_is_left_out() -> None:
     source = Sorting([[4, 3, 2, 1]])
     test, train = np.array([[0, 0, 1, 0]]), scipy.sparse.csr_array([[1, 0, 0, 0]])
@@ -185,6 +193,22 @@ def test_nobody_is_defined() -> None:
     assert math.isnan(result.mean()["rr"])
     assert result.skipped("rr") == {"the user has no relevant item": 2}
     assert "nan" in str(result)
+
+
+def test_a_metric_that_is_undefined_for_all_is_warned_of_once_with_the_reasons() -> None:
+    scores = Scores([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]])
+    test = np.array([[1, 0], [0, 1], [1, 0]])
+    with pytest.warns(DataWarning) as caught:
+        evaluate(scores, test, metrics="precision@2 recall@2 rr")
+    assert [str(warning.message) for warning in caught] == [
+        "precision@2, recall@2: undefined for all 3 users: no more candidates than the cut-off: "
+        "every ranking has the same value; or all candidates have the same score, so nothing was "
+        "ranked."
+    ]
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(scores, test, metrics="precision@2", undefined=0)
 
 
 def test_undefined_as_a_number_counts_and_is_still_reported() -> None:

@@ -174,6 +174,23 @@ def test_times_in_text_that_are_no_times(text, wrong):
     assert Interactions.of(path, time=False).times is None
 
 
+@pytest.mark.parametrize("dates", [["01/05/2020", "02/05/2020"], ["1.12.2020"], ["1-2-2020 10:00"]])
+def test_dates_that_could_be_of_two_months(text, dates):
+    lines = "".join(f"1,{item},{date}\n" for item, date in enumerate(dates))
+    path = text(f"user,item,date\n{lines}")
+    with pytest.raises(
+        InputError,
+        match=rf"row 0 .* column 'date' holds '{dates[0]}', and no row says .*2024-05-31",
+    ):
+        Interactions.of(path)
+    assert Interactions.of(path, time=False).times is None
+
+
+def test_dates_whose_day_is_above_twelve(text):
+    path = text("user,item,date\n1,1,02/01/1970\n1,2,13/01/1970\n")
+    assert Interactions.of(path).times.tolist() == [86_400_000_000, 12 * 86_400_000_000]
+
+
 def test_quotes_and_byte_order_marks(text):
     path = text('\ufeffuser,item\n"a,b","x ""y"""\n')
     assert content(Interactions.of(path))[:2] == (["a,b"], ['x "y"'])
@@ -239,13 +256,59 @@ def test_empty_file(text):
         Interactions.of(text(""))
 
 
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.csv.gz"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_separators_are_told_by_the_header(text, separator, name, mark):
+    lines = mark + 'user;"item";rating\n"a;b";2;3.5\n'.replace(";", separator)
+    packed = gzip.compress(lines.encode()) if name.endswith(".gz") else lines
+    assert content(Interactions.of(text(packed, name))) == (
+        *([f"a{separator}b"], [2], [0, 1], [0]),
+        *([3.5], None),
+    )
+
+
+def test_a_separator_in_the_data_changes_nothing(text):
+    assert content(Interactions.of(text("user,item\na;b,c|d;e\n")))[:2] == (["a;b"], ["c|d;e"])
+    path = text("user;item;rating\na;1;3,5\n")
+    with pytest.raises(InputError, match=r"'3,5'\. Hint: expected a number with a decimal point"):
+        Interactions.of(path)
+
+
+@pytest.mark.parametrize("lines", ["a,1\n\nb,2\n", "a,1\nb,2\n\n", "\n\na,1\nb,2\n"])
+def test_blank_lines_are_left_out(text, lines):
+    assert content(Interactions.of(text(f"user,item\n{lines}")))[:2] == (["a", "b"], [1, 2])
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    ("rows", "line", "fields"),
+    [
+        (["a,1,2", "b,1,2,3"], 3, "4 fields"),
+        (["a,1,2"] * 3000 + ["b,1,2,3"], 3002, "4 fields"),
+        (['"a', 'b",1,2', "b,1,2,3,4"], 4, "5 fields"),
+        (["a,1,2", "b,1"], 3, "2 fields"),
+        (["a,1,2", "b", "c,1"], 3, "1 field"),
+        (["a,1,2", "", "", "b,1"], 5, "2 fields"),
+    ],
+)
+def test_lines_with_another_number_of_fields_are_named(text, pack, rows, line, fields):
+    content = pack("\n".join(["user,item,rating", *rows, ""]).encode())
+    path = text(content, "a.csv" if pack is bytes else "a.csv.gz")
+    with pytest.raises(FileError) as caught:
+        Interactions.of(path)
+    assert str(caught.value).startswith(
+        f"{path}: line {line} has {fields}, but the first line names 3 columns. Hint: fields are "
+        "separated by ','"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "damaged"),
     [
         ("a.parquet", b"user,item\n1,2\n"),
         ("a.parquet", b""),
         ("a.csv", b"user,item\n\xff\xfe\xfa,2\n"),
-        ("a.csv", b"user,item\n1,2,3,4\n5,6\n"),
         ("a.csv.gz", gzip.compress(b"user,item\n1,2\n" * 1000, mtime=0)[:-30]),
     ],
 )

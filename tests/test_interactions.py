@@ -6,65 +6,23 @@ import sys
 import types
 import uuid
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse
+from frames import FRAMES, ArrowStream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recometer import interactions as module
-from recometer.errors import ColumnError, DataWarning, InputError, InputTypeError
+from recometer.errors import ColumnError, DataWarning, FileError, InputError, InputTypeError
 from recometer.interactions import Interactions, find_columns
 from recometer.ragged import take
 
 SPARSE_FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
-
-
-class ArrowStream:
-    """An object that is known by its Arrow stream alone, as DuckDB's relations are."""
-
-    def __init__(self, table: pa.Table) -> None:
-        self.table = table
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.table.__arrow_c_stream__(requested_schema)
-
-
-class PlainColumns:
-    """A frame of an unknown library: columns, and nothing else."""
-
-    def __init__(self, columns: dict[str, list[object]]) -> None:
-        self.columns = list(columns)
-        self.data = columns
-
-    def __getitem__(self, name: str) -> list[object]:
-        return self.data[name]
-
-
-FRAMES = {
-    "polars": pl.DataFrame,
-    "polars lazy": pl.LazyFrame,
-    "pandas": pd.DataFrame,
-    "pandas nullable": lambda data: pd.DataFrame(data).convert_dtypes(),
-    "pandas arrow": lambda data: pd.DataFrame(data).convert_dtypes(dtype_backend="pyarrow"),
-    "pandas objects": lambda data: pd.DataFrame(data).astype(object),
-    "pandas categories": lambda data: pd.DataFrame(data).astype(
-        dict.fromkeys(list(data)[:2], "category")
-    ),
-    "pyarrow table": pa.table,
-    "pyarrow batch": lambda data: pa.RecordBatch.from_pydict(data),
-    "pyarrow reader": lambda data: pa.table(data).to_reader(),
-    "arrow stream": lambda data: ArrowStream(pa.table(data)),
-    "columns": PlainColumns,
-}
-
-
-@pytest.fixture(params=FRAMES)
-def frame(request):
-    return FRAMES[request.param]
 
 
 def facts(interactions: Interactions) -> dict[str, object]:
@@ -213,6 +171,20 @@ def test_sparse_values_that_are_not_numbers():
         Interactions.of(scipy.sparse.csr_array(np.array([[1j]])))
 
 
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_sparse_values_that_are_objects(form):
+    def matrix(*values):
+        made = scipy.sparse.csr_array(np.eye(2)).asformat(form)
+        made.data = np.array(values, dtype=object)
+        return made
+
+    assert Interactions.of(matrix(1, 2.5)).values.tolist() == [1.0, 2.5]
+    with pytest.raises(InputError, match="value of row 1 and column 1 is NaN"):
+        Interactions.of(matrix(1, None))
+    with pytest.raises(InputTypeError, match=r"must be numbers, found str \(for instance 'b'\)"):
+        Interactions.of(matrix(1, "b"))
+
+
 def test_one_dimensional_sparse_array():
     with pytest.raises(InputError, match=r"shape \(3,\) does not fit"):
         Interactions.of(scipy.sparse.coo_array(np.array([1, 0, 2])))
@@ -352,7 +324,28 @@ def test_dict_with_missing_values():
 
 def test_a_dict_has_no_columns():
     with pytest.raises(InputError, match="user= does not apply to a dict of users"):
-        Interactions.of({"user": [1], "item": [2]}, user="user")
+        Interactions.of({"ann": [1], "bob": [2]}, user="user")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"user_id": ["a", "b"], "item_id": ["x", "y"]},
+        {"movieId": (1, 2), "userId": np.array([1, 2]), "rating": [3.0, 4.0]},
+        {"user": pd.Series([1]), "item": pl.Series([2])},
+    ],
+)
+def test_a_dict_of_columns_is_not_one_of_users(data):
+    with pytest.raises(InputTypeError, match=r"seems to hold the columns .* polars.DataFrame"):
+        Interactions.of(data)
+    with pytest.raises(InputTypeError, match="seems to hold the columns"):
+        Interactions.of(data, user="user_id")
+
+
+def test_users_may_have_names_of_columns():
+    for data in ({"user": ["x"], "item": ["x", "y"]}, {"u": ["x"], "i": ["y"]}, {"user": ["x"]}):
+        assert Interactions.of(data).user_ids.tolist() == sorted(data)
+    assert Interactions.of({"user": {"x": 1}, "item": {"y": 1}}).n_users == 2
 
 
 # Data frames
@@ -520,6 +513,73 @@ def test_columns_with_names_that_are_not_strings():
     assert Interactions.of(frame, user="0", item="1").user_ids.tolist() == [1, 3]
 
 
+def test_a_column_is_no_frame():
+    columns = [pd.Series([1]), pl.Series([1]), pa.array([1]), pa.chunked_array([[1]])]
+    for column in columns:
+        with pytest.raises(InputTypeError, match=r"from one column .*Hint: pass a data frame"):
+            Interactions.of(column)
+    index = pd.MultiIndex.from_tuples([("a", "x")], names=["user", "item"])
+    as_hinted = pd.Series([2.0], index=index, name="rating").reset_index()
+    assert facts(Interactions.of(as_hinted))["values"] == [2.0]
+
+
+def test_an_arrow_stream_that_is_no_table():
+    with pytest.raises(InputTypeError, match="Arrow stream of ArrowStream cannot be read"):
+        Interactions.of(ArrowStream(pa.chunked_array([[1]])))
+
+
+def test_lazy_frames_that_fail(tmp_path):
+    frame = pl.LazyFrame({"user": ["a"], "item": ["x"]})
+    with pytest.raises(ColumnError, match=r"lazy frame cannot .*\"itm\".*Hint: .*\.collect\(\)"):
+        Interactions.of(frame.select("user", "itm"))
+    with pytest.raises(ColumnError, match=r"common name for items.* Columns: thing\.|item= with"):
+        Interactions.of(frame.rename({"item": "thing"}))
+    with pytest.raises(InputError, match="lazy frame cannot be executed: conversion from `str`"):
+        Interactions.of(frame.with_columns(pl.col("item").cast(pl.Int64)))
+    with pytest.raises(FileError, match="lazy frame cannot be executed: No such file"):
+        Interactions.of(pl.scan_parquet(tmp_path / "nowhere.parquet"))
+
+
+# DuckDB
+
+
+def test_of_a_relation_only_the_wanted_columns_are_read():
+    relation = duckdb.sql(
+        "select 'a' as user_id, 1 as item_id, cast(text as integer) as broken "
+        "from (values ('none')) as rows(text)"
+    )
+    assert facts(Interactions.of(relation))["user_ids"] == ["a"]
+    with pytest.raises(InputError, match=r"DuckDB relation cannot .*'none'.*Hint: .*fetchall"):
+        Interactions.of(relation, value="broken")
+
+
+def test_relations_with_names_that_sql_would_read_otherwise():
+    relation = duckdb.sql('select 1 as "the user", 2 as "a.b", 3 as "say ""n"""')
+    read = Interactions.of(relation, user="the user", item="a.b", value='say "n"')
+    assert (read.user_ids[0], read.item_ids[0], read.values[0]) == (1, 2, 3.0)
+
+
+def test_types_of_databases():
+    relation = duckdb.sql(
+        "select sum(n) as user_id, 7::decimal(9, 0) as item_id, 2.5::decimal(9, 2) as rating, "
+        "timestamp '1970-01-01 00:00:01' as time from (values (3), (4)) as rows(n)"
+    )
+    read = Interactions.of(relation)
+    assert read.user_ids.dtype == read.item_ids.dtype == np.int64
+    assert facts(read) == {
+        "indptr": [0, 1],
+        "items": [0],
+        "values": [2.5],
+        "times": [1_000_000],
+        "n_items": 1,
+        "user_ids": [7],
+        "item_ids": [7],
+    }
+    kinds = duckdb.sql("select 'x'::enum('w', 'x') as user_id, date '2024-01-02' as item_id")
+    read = Interactions.of(kinds)
+    assert (read.user_ids[0], read.item_ids[0]) == ("x", datetime.date(2024, 1, 2))
+
+
 def test_categories_that_do_not_occur_are_no_ids():
     ids = pd.Categorical(["b", "a"], categories=["c", "b", "a"])
     read = Interactions.of(pd.DataFrame({"user": ids, "item": [1, 2]}))
@@ -637,6 +697,13 @@ def test_two_rows_of_integers_are_dense_without_the_numbers_of_users_and_items()
     assert Interactions.of(index).n_users == 2
     assert facts(Interactions.of(index))["values"] == [1, 1, 2, 1]
     assert facts(Interactions.of(index, n_users=2, n_items=3))["indptr"] == [0, 1, 3]
+
+
+@pytest.mark.parametrize("index", [[[0, 1, 2], [13, 14, 15]], [[11], [0]]])
+def test_two_rows_that_look_like_an_edge_index_are_warned_of(index):
+    with pytest.warns(DataWarning, match=r"matrix of 2 users\. Hint: if it is an edge_index"):
+        assert Interactions.of(np.array(index)).n_users == 2
+    assert Interactions.of(np.array(index, float)).n_users == 2
 
 
 def test_edge_index_with_mistakes():

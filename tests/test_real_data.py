@@ -40,6 +40,15 @@ def test_movielens_1m():
     for name, value in ML1M_ALS.items():
         assert result.mean()[name] == pytest.approx(value, abs=5e-9)
         assert not np.isnan(result[name]).any()
+    # The lists hold the items that the ranks count.
+    listed = rm.evaluate(
+        rm.Factors(users, items), test, train=train, metrics="coverage@50 user_coverage@50"
+    ).lists.items
+    hits = np.asarray(
+        sp.csr_array(test, dtype=float)[np.arange(len(listed))[:, np.newaxis], listed].todense()
+    )
+    for k in (10, 20, 50):
+        np.testing.assert_array_equal(hits[:, :k].sum(axis=1) / k, result[f"precision@{k}"])
 
 
 # Microsoft recommenders' quick start, SAR on MovieLens 100K, k = 10; as published.

@@ -19,8 +19,13 @@ SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))
 def test_all_metrics_are_registered():
     assert set(METRICS) == {
         "precision", "tprecision", "recall", "f", "hit", "hits", "rr", "ap", "tap", "ncrr",
-        "mean_precision", "dcg", "ndcg", "rprecision", "rbp", "err", "bpref", "fallout",
+        "mean_precision", "mean_recall", "dcg", "ndcg", "rprecision", "rbp", "err", "bpref",
+        "fallout",
         "accuracy", "mcc", "mean_rank", "percentile_rank", "roc_auc", "partial_auc", "pr_auc",
+        "ips_recall", "ips_dcg", "snips_recall", "snips_dcg", "coverage", "user_coverage", "gini",
+        "entropy", "personalization", "novelty", "epc", "popularity", "tail_share", "ild",
+        "category_entropy", "subtopic_recall", "alpha_ndcg", "miscalibration", "overlap", "rbo",
+        "unexpectedness", "serendipity",
         "rmse", "mae", "mse", "r2", "explained_variance", "fcp", "rated_precision", "rated_recall",
     }  # fmt: skip
 
@@ -226,7 +231,7 @@ def test_unknown_metrics(text, says):
         ("ndcg@9223372036854775807", r"at least 1 .and less than 2.63."),
         ("ndcg@10..1", r"range ndcg@10\.\.1 runs backwards\. Hint: write ndcg@1\.\.10"),
         ("ap@1..10000000", r"stands for 10,000,000 cut-offs, more than 10,000\. Hint: "),
-        ("hit", r"'hit' needs a cut-off\. Hint: write hit@10"),
+        ("mcc", r"'mcc' needs a cut-off\. Hint: write mcc@10"),
         ("tap", r"'tap' needs a cut-off"),
         ("tprecision", r"'tprecision' needs a cut-off"),
         ("roc_auc@10", r"'roc_auc' reads the whole ranking.*Hint: write roc_auc alone"),

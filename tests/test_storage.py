@@ -161,7 +161,7 @@ def test_path_is_a_folder(tmp_path: pathlib.Path) -> None:
 def test_no_file(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FileError, match=r"There is no file .*nothing.parquet.*Hint:.*save"):
         load(tmp_path / "nothing.parquet")
-    with pytest.raises(FileError, match="There is no file"):
+    with pytest.raises(FileError, match=r"is a folder\. Hint: name the file"):
         load(tmp_path)
 
 
@@ -195,3 +195,11 @@ def test_damaged_file(tmp_path: pathlib.Path) -> None:
     path.write_bytes(content)
     with pytest.raises(FileError, match="is damaged"):
         load(path)
+
+
+@pytest.mark.parametrize("path", [None, 3, ["a.parquet"]])
+def test_what_is_no_path(path) -> None:
+    with pytest.raises(InputTypeError, match=r"path of a saved evaluation is of type .*Hint: pass"):
+        load(path)
+    with pytest.raises(InputTypeError, match=r"path of a saved evaluation is of type .*Hint: pass"):
+        evaluation({"rr": [1.0]}).save(path)

@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from recometer.audit import Audit, audit
+from recometer.catalogue import Catalogue
 from recometer.errors import (
     ColumnError,
     DataWarning,
@@ -22,7 +23,9 @@ from recometer.errors import (
 )
 from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation, load
+from recometer.explain import explain
 from recometer.interactions import Interactions
+from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.candidates import SampledCandidates
@@ -30,6 +33,7 @@ from recometer.sources.factors import Factors
 from recometer.version import __version__
 
 if TYPE_CHECKING:
+    from recometer.item_groups import exposure
     from recometer.sources.lists import Lists
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
@@ -37,7 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Audit",
+    "Catalogue",
     "ColumnError",
+    "Convention",
     "DataWarning",
     "Evaluation",
     "Factors",
@@ -61,7 +67,10 @@ __all__ = [
     "UserFlag",
     "__version__",
     "audit",
+    "conventions",
     "evaluate",
+    "explain",
+    "exposure",
     "load",
 ]
 
@@ -82,6 +91,8 @@ def __getattr__(name: str) -> Any:
     if name in LAZY:
         module = importlib.import_module(f"recometer.{LAZY[name]}")
         return getattr(module, name)
+    if name == "exposure":
+        return importlib.import_module("recometer.item_groups").exposure
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 
 

@@ -7,26 +7,26 @@ import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from recometer import ids
+from recometer.catalogue import Catalogue
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.evaluation import Evaluation
 from recometer.interactions import Interactions
+from recometer.metrics.conventions import conventions, find
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 
 __all__ = [
-    "PROTOCOLS",
+    "baseline_of",
     "catalogue_of",
-    "check_input_order",
     "check_source",
     "is_split",
+    "named_protocol",
+    "protocol_names",
     "protocol_of",
     "seed_of",
     "test_of",
+    "with_order",
 ]
-
-PROTOCOLS = {"recometer": Protocol()}
 
 
 def is_split(test: object, train: object) -> bool:
@@ -94,16 +94,28 @@ def test_of(source: Source, test: object) -> Interactions:
     return Interactions.of(test)
 
 
+def protocol_names() -> list[str]:
+    """Return what ``protocol=`` may name."""
+    return [Protocol().name, *(each.name for each in conventions())]
+
+
+def named_protocol(name: str) -> Protocol:
+    """Return our own rules, or those of a convention."""
+    if name == Protocol().name:
+        return Protocol()
+    convention = find(name)
+    if convention is None:
+        hint = did_you_mean(name, protocol_names())
+        raise UnknownNameError(f"There is no protocol {name!r}. {hint}")
+    return convention.protocol
+
+
 def protocol_of(
     protocol: str | Protocol, rules: Mapping[str, Any], parameters: Sequence[str]
 ) -> Protocol:
     """Return the protocol with single rules replaced; `parameters` are other names that exist."""
     if isinstance(protocol, str):
-        if protocol not in PROTOCOLS:
-            raise UnknownNameError(
-                f"There is no protocol {protocol!r}. {did_you_mean(protocol, PROTOCOLS)}"
-            )
-        protocol = PROTOCOLS[protocol]
+        protocol = named_protocol(protocol)
     elif not isinstance(protocol, Protocol):
         raise InputTypeError(
             f"protocol={protocol!r} must be a name or a Protocol. Hint: single rules are given "
@@ -119,29 +131,43 @@ def protocol_of(
     return protocol.replace(**rules)
 
 
-def check_input_order(source: Source, protocol: Protocol) -> None:
-    """Refuse the order of the input where the source has none."""
-    if protocol.ties == "input" and not source.has_input_order:
-        raise InputError(
-            f"ties='input' keeps the order in which items were given, but {type(source).__name__} "
-            "has none. Hint: ties='item' orders equal scores by item id."
-        )
+def with_order(source: Source, protocol: Protocol) -> Protocol:
+    """Refuse the order of the input where the source has none.
+
+    A convention takes items of a source without an order as if they came by their ids.
+    """
+    if protocol.ties != "input" or source.has_input_order:
+        return protocol
+    if protocol.version:
+        return protocol.replace(ties="item")
+    raise InputError(
+        f"ties='input' keeps the order in which items were given, but {type(source).__name__} "
+        "has none. Hint: ties='item' orders equal scores by item id."
+    )
 
 
-def catalogue_of(catalogue: Any) -> int | np.ndarray[Any, np.dtype[Any]] | None:
-    """Return the number of items, or their sorted distinct ids."""
-    if catalogue is None:
-        return None
-    if isinstance(catalogue, numbers.Integral) and not isinstance(catalogue, bool):
-        if catalogue < 1:
-            raise InputError(f"catalogue={catalogue} must be the number of items, at least 1.")
-        return int(catalogue)
-    if isinstance(catalogue, str) or not hasattr(catalogue, "__len__"):
+def catalogue_of(catalogue: Any) -> Catalogue | None:
+    """Return what is known of the items, however it was given."""
+    if catalogue is None or isinstance(catalogue, Catalogue):
+        return catalogue
+    return Catalogue(catalogue)
+
+
+def baseline_of(baseline: object) -> Source | Evaluation | None:
+    """Return what lists are compared with."""
+    if baseline is None or isinstance(baseline, Source):
+        return baseline
+    if not isinstance(baseline, Evaluation):
         raise InputTypeError(
-            f"catalogue= is of type {type(catalogue).__name__}. Hint: pass the number of items, or "
-            "their ids as a list, an array or a column."
+            f"baseline= is of type {type(baseline).__name__}, expected another source, such as "
+            "rm.Factors(None, None, item_bias=popularity), or an evaluation of one."
         )
-    return ids.encode(catalogue, "item ids of the catalogue")[1]
+    if baseline.lists is None:
+        raise InputError(
+            "The evaluation in baseline= has no lists. Hint: it keeps them where a metric of lists "
+            "was asked for, such as coverage@10, and a file does not; or pass the source itself."
+        )
+    return baseline
 
 
 def seed_of(seed: int) -> int:

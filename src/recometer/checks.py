@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from recometer import ids
 from recometer.errors import InputError, warn
 from recometer.interactions import Interactions
 from recometer.metrics.registry import Metric
+from recometer.metrics.undefined import Reason
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.base import Source
 
-__all__ = ["check_correction", "check_cutoffs", "check_length", "check_ranks"]
+__all__ = [
+    "check_baseline",
+    "check_correction",
+    "check_cutoffs",
+    "check_defined",
+    "check_length",
+    "check_lists",
+    "check_users",
+]
 
 
-def check_ranks(ranks: Ranks, source: Source, test: Interactions) -> None:
-    """Refuse ranks in which nobody is known or has finite scores; warn where few have."""
-    known = (ranks.flags & UserFlag.KNOWN) != 0
+def check_users(
+    flags: npt.NDArray[np.uint32],
+    n_relevant: npt.NDArray[np.int64],
+    source: Source,
+    test: Interactions,
+) -> None:
+    """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
+    known = (flags & UserFlag.KNOWN) != 0
     if not known.any():
         users = range(test.n_users) if test.user_ids is None else test.user_ids.tolist()
         raise InputError(
@@ -27,8 +42,8 @@ def check_ranks(ranks: Ranks, source: Source, test: Interactions) -> None:
             f"such as {', '.join(map(repr, users[:3]))}. "
             "Hint: give the source the ids that test has: user_ids=..."
         )
-    judged = known & (ranks.n_relevant > 0)
-    unusable = (ranks.flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
+    judged = known & (n_relevant > 0)
+    unusable = (flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
     n_judged, n_unusable = np.count_nonzero(judged), np.count_nonzero(unusable & judged)
     hint = (
         "Hint: look for NaN and infinity in the source, and for factors whose products are too "
@@ -64,13 +79,34 @@ def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) ->
             else f"the list of user {name} ends after {depth:,} of {n:,} items. Hint: ask for "
             "metrics with a cut-off"
         )
-        raise InputError(f"{' and '.join(whole)} need the whole ranking, but {found}.")
+        need = "needs" if len(whole) == 1 else "need"
+        raise InputError(f"{' and '.join(whole)} {need} the whole ranking, but {found}.")
     longest = int(ranks.depth.max())
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
         warn(
             f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
             f"which has {longest:,} items; the missing places are misses."
+        )
+
+
+def check_lists(lists: TopLists, metrics: Iterable[Metric]) -> None:
+    """Warn of cut-offs beyond all lists."""
+    longest = int(lists.lengths.max(initial=0))
+    beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
+    if beyond:
+        warn(
+            f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
+            f"which has {longest:,} items."
+        )
+
+
+def check_baseline(baseline: TopLists, what: str) -> None:
+    """Refuse a baseline that has no list for anybody."""
+    if not baseline.known.any():
+        raise InputError(
+            f"The baseline ({what}) has no list for any user of test. Hint: are its user ids "
+            "written like those of test?"
         )
 
 
@@ -99,3 +135,21 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
             f"correction={protocol.correction!r} needs the ranks of all candidates, and the number "
             f"of items that they were drawn from. The source ({source.describe()}) does not tell."
         )
+
+
+def check_defined(
+    values: Mapping[str, npt.NDArray[np.float64]], reasons: Mapping[str, npt.NDArray[np.uint8]]
+) -> None:
+    """Warn of metrics that no user has a value for, and say why."""
+    sentences = {reason.value: reason.sentence for reason in Reason}
+    alike: dict[str, list[str]] = {}
+    for name, column in values.items():
+        # Of millions of users the first few say it nearly always.
+        if not np.isnan(column[:64]).all() or not np.isnan(column).all():
+            continue
+        codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
+        why = [sentences[code] for code in codes[np.argsort(-counts, kind="stable")].tolist()]
+        if why:
+            alike.setdefault("; or ".join(why), []).append(name)
+    for reason, names in alike.items():
+        warn(f"{', '.join(names)}: undefined for all {len(values[names[0]]):,} users: {reason}.")

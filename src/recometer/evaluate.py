@@ -6,30 +6,44 @@ import platform
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from recometer import _kernel, ids
+from recometer import _kernel, ids, ragged
 from recometer.arguments import (
+    baseline_of,
     catalogue_of,
-    check_input_order,
     check_source,
     is_split,
     protocol_of,
     seed_of,
     test_of,
+    with_order,
 )
-from recometer.checks import check_correction, check_cutoffs, check_length, check_ranks
+from recometer.catalogue import Catalogue
+from recometer.checks import (
+    check_correction,
+    check_cutoffs,
+    check_defined,
+    check_length,
+    check_users,
+)
 from recometer.errors import InputError
+from recometer.evaluate_lists import ListValues, find_lists, measure_lists
 from recometer.evaluation import Evaluation
 from recometer.fingerprints import Fingerprinting
 from recometer.interactions import Interactions
 from recometer.metrics import corrections, undefined
-from recometer.metrics.registry import METRICS, Metric, parse, with_largest_gain
+from recometer.metrics.conventions import asked_of_source, parse_under
+from recometer.metrics.registry import METRICS, Metric, with_largest_gain
+from recometer.metrics.settling import leave_out
 from recometer.profiles import profiles
 from recometer.protocol import Protocol
-from recometer.ranks import Ratings
+from recometer.ranks import Ranks, Ratings, TopLists
+from recometer.side_data import check_side_data, in_train, needed_by, ranks_with
+from recometer.sources._align import relevant_rows
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import (
     Candidates,
@@ -43,6 +57,7 @@ from recometer.version import __version__
 
 __all__ = ["evaluate"]
 
+KEPT_BYTES = 2**28  # of inputs that a result holds on to
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
 
@@ -56,6 +71,7 @@ def evaluate(
     metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
+    baseline: Source | Evaluation | None = None,
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
@@ -80,11 +96,11 @@ def evaluate(
         What must not be recommended again, likewise; None: nothing.
     candidates
         What may be recommended; None: the whole catalogue. A list of items (ids, or positions
-        where the source has no ids) is for all users; an `Interactions`, or what
-        `Interactions.of` takes, holds a set for each user (values do not matter); and
-        `SampledCandidates` draws one. A relevant item that is no candidate is a miss, and
-        counted. Where sets per user are a sample, the values are not those of the whole
-        catalogue, which the result says; see the rule `correction`.
+        where the source has no ids; also the only column of a data frame) is for all users; an
+        `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
+        matter); and `SampledCandidates` draws one. A relevant item that is no candidate is a
+        miss, and counted. Where sets per user are a sample, the values are not those of the
+        whole catalogue, which the result says; see the rule `correction`.
     exclude
         A list of items that must not be recommended to anybody.
     metrics
@@ -92,9 +108,14 @@ def evaluate(
     protocol
         The rules that the numbers depend on; ``other.protocol`` repeats an evaluation.
     catalogue
-        For lists: the number of items that could have been recommended, or their ids. Rules
-        that need the number of candidates apply only where it is known. Sources that score
-        every item know it and do not read this.
+        What is known of the items: a `Catalogue`, or what makes one: their number, their ids, a
+        data frame, a file. Metrics of lists read their categories, features and propensities.
+        Lists learn from it how many items could have been recommended: rules that need the
+        number of candidates apply only where it is known. Sources that score every item know
+        that, and do not read it here.
+    baseline
+        Lists to compare with, for metrics that do (unexpectedness@k, overlap@k, rbo@k,
+        serendipity@k): another source, or an evaluation that has `lists`.
     seed
         Of whatever is random: ``ties="random"`` and ``interval="bootstrap"``.
     threads
@@ -116,7 +137,8 @@ def evaluate(
         Data that do not fit, an empty test, a cut-off below 1, users of test none of whom
         is known, scores none of which can be ranked because they are NaN or infinite, or
         metrics that the source cannot give (of the whole ranking, where lists end early; of
-        ratings, where there are none).
+        ratings, where there are none), or whose side data are missing (categories, a
+        baseline, ...): the message names the metric and the argument.
     InputTypeError
         An object of a kind that is not understood, or ids that cannot be matched.
     UnknownNameError
@@ -154,12 +176,15 @@ def evaluate(
         return result
     begin = time.perf_counter()
     check_source(source, test)
-    requested = tuple(parse(metrics))
+    repeatable = {"candidates": candidates, "exclude": exclude, "baseline": baseline}
     settled = protocol_of(protocol, rules, [*(evaluate.__kwdefaults__ or ())])
-    check_input_order(source, settled)
+    requested = tuple(parse_under(metrics, settled))
+    settled = with_order(source, settled)
     known_items = catalogue_of(catalogue)
+    other = baseline_of(baseline)
     seed = seed_of(seed)
     threads = resolve_threads(threads)
+    repeatable |= {"source": source, "test": test, "catalogue": known_items}
     test = test_of(source, test)
     train = None if train is None else Interactions.of(train)
     chosen = read_candidates(candidates)
@@ -171,55 +196,96 @@ def evaluate(
             "Hint: is the split right, and the column of users?"
         )
     requested = tuple(with_largest_gain(requested, _largest_gain(test)))
+    of_lists = [metric for metric in requested if metric.definition.record == "lists"]
+    of_ranks = [metric for metric in requested if metric.definition.record != "lists"]
+    check_side_data(needed_by(requested), train=train, baseline=other, catalogue=known_items)
     read = time.perf_counter()
 
-    corrected = settled.correction != "none"
-    depth = None if corrected else _depth(requested)
-    request = Request(test, train, settled, known_items, depth, threads, progress, chosen, never)
+    asked = asked_of_source(of_ranks, settled)
+    forgets = settled.unranked != "misses" or settled.unknown_items != "misses"
+    whole = settled.correction != "none" or forgets
+    request = Request(
+        test,
+        train,
+        asked,
+        _numbered(known_items),
+        None if whole else _depth(of_ranks),
+        threads,
+        progress,
+        chosen,
+        never,
+        seed,
+    )
     ratings = _ratings(source, request, requested)
-    ranks = source.rank(request) if ratings is None else ratings.ranks
-    check_ranks(ranks, source, test)
-    check_length(ranks, requested, test)
-    shorter = check_cutoffs(ranks, source, requested)
-    check_correction(ranks, source, settled)
+    ranks = None if ratings is None else ratings.ranks
+    own_truth = source.test() is not None
+    if ranks is None and (of_ranks or own_truth):
+        ranks = source.rank(request)
+    found = find_lists(source, other, request, of_lists) if of_lists else None
+    if ranks is not None:
+        ranks = leave_out(ranks, settled)
+    users = _Users.of(ranks, None if found is None else found.lists, request)
+    check_users(users.flags, users.n_relevant, source, test)
+    counts = {} if found is None else dict(found.lists.counts)
+    if ranks is not None:
+        check_length(ranks, of_ranks, test)
+        counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
+        check_correction(ranks, source, settled)
+        ranks = ranks_with(ranks, needed_by(of_ranks), train=train, catalogue=known_items)
     ranked = time.perf_counter()
 
     arrays = {"source": source.arrays(), "test": _arrays(test), "train": _arrays(train)}
     arrays |= {"candidates": _arrays(chosen), "exclude": _arrays(never)}
-    arrays["catalogue"] = {} if known_items is None else {"items": np.asarray(known_items)}
+    arrays["catalogue"] = {} if known_items is None else known_items.arrays()
+    if isinstance(other, Evaluation):
+        arrays["baseline"] = {} if other.lists is None else {"lists": other.lists.items}
+    elif other is not None:
+        arrays["baseline"] = other.arrays()
+    values: dict[str, Any] = {}
+    reasons: dict[str, Any] = {}
+    listed: ListValues | None = None
     # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
     with Fingerprinting(arrays) as fingerprinting:
-        keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
-        values, reasons = undefined.compute(ranks, requested, settled, seed, keys, ratings, threads)
+        if ranks is not None and of_ranks:
+            keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
+            values, reasons = undefined.compute(
+                ranks, of_ranks, settled, seed, keys, ratings, threads
+            )
         over_rows = undefined.compute_over_rows(ratings, requested, settled) if ratings else {}
+        if found is not None:
+            truth = ranks if own_truth else None
+            listed = measure_lists(found, of_lists, request, known_items, truth)
+            values, reasons = values | listed.values, reasons | listed.reasons
         activity, popularity = (None, None) if train is None else profiles(test, train)
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
+    check_defined(values, reasons)
     descriptions = {"source": source.describe(), "test": repr(test)}
     for name, given in (("train", train), ("candidates", chosen), ("exclude", never)):
         if given is not None:
             descriptions[name] = repr(given)
     if known_items is not None:
-        n_known = known_items if isinstance(known_items, int) else len(known_items)
-        descriptions["catalogue"] = f"{n_known:,} items"
+        descriptions["catalogue"] = known_items.describe()
+    if isinstance(other, Evaluation):
+        descriptions["baseline"] = other.inputs["source"]["description"]
+    elif other is not None:
+        descriptions["baseline"] = other.describe()
+    names = list(map(str, requested))
     inputs: dict[str, dict[str, Any]] = {
         name: {"description": description, "fingerprints": fingerprints[name]}
         for name, description in descriptions.items()
     }
-    if ranks.pool is not None:
+    if _is_uniform(chosen) is not None:
         inputs["candidates"]["warning"] = _warning(chosen, settled)
     return Evaluation(
-        values=values,
-        reasons=reasons,
+        values={name: values[name] for name in names if name in values},
+        reasons={name: reasons[name] for name in names},
         user_ids=test.user_ids,
-        n_relevant=ranks.n_relevant,
-        n_candidates=ranks.n_candidates,
-        n_excluded=ranks.n_excluded,
-        flags=ranks.flags,
+        **users._asdict(),
         metrics=requested,
         protocol=settled,
         seed=seed,
-        counts={**ranks.counts, **shorter, **_duplicates(test=test, train=train)},
+        counts={**counts, **_duplicates(test=test, train=train)},
         definitions=_definitions(requested),
         timings={
             "reading": read - begin,
@@ -232,7 +298,60 @@ def evaluate(
         over_rows=over_rows,
         activity=activity,
         popularity=popularity,
+        over_users={} if listed is None else listed.over_users,
+        lists=None if found is None else found.lists,
+        list_data=None if listed is None else listed.data,
+        inputs_kept=_kept(repeatable, test, train),
     )
+
+
+class _Users(NamedTuple):
+    """What an Evaluation says of each user."""
+
+    n_relevant: npt.NDArray[np.int64]
+    n_candidates: npt.NDArray[np.int64]
+    n_excluded: npt.NDArray[np.int64]
+    depth: npt.NDArray[np.int64]
+    flags: npt.NDArray[np.uint32]
+
+    @classmethod
+    def of(cls, ranks: Ranks | None, lists: TopLists | None, request: Request) -> _Users:
+        if ranks is not None:
+            return cls(
+                ranks.n_relevant, ranks.n_candidates, ranks.n_excluded, ranks.depth, ranks.flags
+            )
+        assert lists is not None
+        test, train = request.test, request.train
+        relevant = relevant_rows(test, request.protocol.relevant_from)
+        if train is not None:
+            relevant &= ~in_train(test, train)
+        unknown = np.full(test.n_users, -1)
+        n_relevant = np.diff(ragged.offsets(relevant, test.indptr))
+        return cls(n_relevant, unknown, unknown, unknown, lists.flags)
+
+
+def _numbered(catalogue: Catalogue | None) -> int | npt.NDArray[Any] | None:
+    """Return what sources read of a catalogue: the ids of its items, or their number."""
+    if catalogue is None:
+        return None
+    return catalogue.n_items if catalogue.item_ids is None else catalogue.item_ids
+
+
+def _kept(
+    given: dict[str, Any], test: Interactions, train: Interactions | None
+) -> dict[str, Any] | None:
+    """Return what repeats the evaluation, unless that would hold on to much memory."""
+    sources = [one for one in (given["source"], given["baseline"]) if isinstance(one, Source)]
+    held = [one.held_bytes() for one in sources]
+    held += [_n_bytes(array) for data in (test, train) for array in _arrays(data).values()]
+    if None in held or sum(filter(None, held)) > KEPT_BYTES:
+        return None
+    # A source that brings the truth brings it again.
+    return {**given, "test": None if given["test"] is None else test, "train": train}
+
+
+def _n_bytes(array: Any) -> int:
+    return 0 if array is None else int(array.nbytes)
 
 
 def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:
@@ -259,7 +378,7 @@ def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Rat
 def _depth(metrics: Iterable[Metric]) -> int | None:
     depths = [metric.depth for metric in metrics]
     known = [depth for depth in depths if depth is not None]
-    return max(known) if len(known) == len(depths) else None
+    return max(known) if known and len(known) == len(depths) else None
 
 
 def _largest_gain(test: Interactions) -> float:

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids, rendering, segments, storage
-from recometer.errors import FileError, InputError, UnknownNameError, did_you_mean
+from recometer import ids, rendering, segments, side_data, storage
+from recometer.errors import FileError, InputError, InternalError, UnknownNameError, did_you_mean
 from recometer.frames import numbers
+from recometer.metrics import ListData
+from recometer.metrics.averages import mean_of_parts
+from recometer.metrics.list_values import compute_over_users
 from recometer.metrics.pooling import denominators
 from recometer.metrics.registry import Metric, parse
-from recometer.metrics.undefined import Reason
+from recometer.metrics.undefined import Reason, entering, rules_of
 from recometer.protocol import Protocol
+from recometer.ranks import TopLists
 from recometer.segments import SegmentRow, Segments
+from recometer.side_data import lists_of
 from recometer.stats import intervals
 
 if TYPE_CHECKING:
@@ -32,8 +37,10 @@ UInt8 = npt.NDArray[np.uint8]
 Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
 
 KIND = "evaluation"  # what a saved file says that it holds
-PER_USER = ("n_relevant", "n_candidates", "n_excluded", "flags")
+PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
+# Of the users, for metrics with one value for all: fewer where many places are listed.
+RESAMPLES, PLACES_RESAMPLED = (50, 200), 4 * 10**8
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 
@@ -51,6 +58,7 @@ COUNTS = {
     "users_without_candidates": "users of test without a candidate",
     "list_users_ignored": "users with a list that are not in test (ignored)",
     "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
+    "list_repeats": "entries of lists that repeat an item (see the rule duplicates)",
     "list_train_items": "entries of lists that are also in train (the rest moves up)",
     "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
     "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
@@ -100,14 +108,16 @@ class Evaluation:
     Attributes
     ----------
     values : mapping of str to float64 [n_users]
-        Per metric; NaN, or the number of the rule ``undefined``, where it is undefined.
+        Per metric that has a value for each user; NaN, or the number of the rule
+        ``undefined``, where it is undefined.
     reasons : mapping of str to uint8 [n_users]
         Per metric, why it is undefined (`Reason`); 0 where it is defined.
     user_ids : [n_users] or None
         In the order of all other arrays; None: users are positions.
-    n_relevant, n_candidates, n_excluded : int64 [n_users]
-        Relevant items; items that were ranked, -1 where unknown; items that
-        were not, being in train.
+    n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
+        Relevant items; items that were ranked; items that were not, being in train; places that
+        are known (the length of a list). The last three are -1 where they are unknown, or no
+        metric reads them.
     flags : uint32 [n_users]
         `UserFlag` bits.
     metrics
@@ -135,6 +145,15 @@ class Evaluation:
         Training items of each user; None: there was no train.
     popularity : float64 [n_users] or None
         Mean number of training users of these items, NaN for users without any.
+    over_users : mapping of str to float
+        Metrics with one value for all users, such as ``"coverage@10"``; they are in `mean` and
+        `summary`, too.
+    lists : TopLists or None
+        The first places of each user's ranking, where a metric of lists was asked for. They are
+        not saved.
+    inputs_kept : mapping or None
+        What `evaluate` was given, so that `recometer.explain` can repeat it. Not saved; None
+        where it takes more than 256 MB, and of a function of scores.
     """
 
     values: Mapping[str, Float64]
@@ -143,6 +162,7 @@ class Evaluation:
     n_relevant: Int64
     n_candidates: Int64
     n_excluded: Int64
+    depth: Int64
     flags: npt.NDArray[np.uint32]
     metrics: tuple[Metric, ...]
     protocol: Protocol
@@ -155,6 +175,11 @@ class Evaluation:
     over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
     activity: Int64 | None = None
     popularity: Float64 | None = None
+    over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    lists: TopLists | None = dataclasses.field(default=None, repr=False)
+    # What the intervals of `over_users` are computed from; None: they are known already.
+    list_data: ListData | None = dataclasses.field(default=None, repr=False)
+    inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     _intervals: dict[str, tuple[float, float]] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
@@ -178,7 +203,7 @@ class Evaluation:
 
     def __contains__(self, metric: object) -> bool:
         """Tell whether a metric was asked for."""
-        return str(metric) in self.values
+        return str(metric) in self.reasons
 
     def __getitem__(self, metric: str | Metric) -> Float64:
         """Return the values of a metric.
@@ -196,6 +221,8 @@ class Evaluation:
         ------
         UnknownNameError
             What was not asked for; the message lists what was.
+        InputError
+            A metric with one value for all users.
         """
         if str(metric) in self.values:
             return self.values[str(metric)]
@@ -204,11 +231,15 @@ class Evaluation:
         except UnknownNameError:
             names = [str(metric)]
         for name in names:
-            if name not in self.values:
-                raise UnknownNameError(
-                    f"This evaluation has no metric {name!r}. {did_you_mean(name, self.values)}"
+            if self._known(name) in self.over_users:
+                raise InputError(
+                    f"{name!r} is one value for all users, {self.over_users[name]:.4f}. Hint: "
+                    f"result.mean()[{name!r}] has it."
                 )
-        return np.column_stack([self.values[name] for name in names])
+        columns = [self.values[name] for name in names]
+        # Written otherwise, such as rbp(p=0.8) for rbp, it is one metric; @1..1 is several.
+        one = len(columns) == 1 and ".." not in str(metric)
+        return columns[0] if one else np.column_stack(columns)
 
     def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined.
@@ -218,16 +249,17 @@ class Evaluation:
         Parameters
         ----------
         weights
-            None: every user counts the same. ``"relevant"``: by the user's number of
-            relevant items (for roc_auc this is known as GAUC). ``"pooled"``: the sum of the
-            users' numerators divided by that of their denominators, for metrics that are
+            None: as the rule `average` says, by default every user the same. ``"relevant"``: by the
+            user's number of relevant items (for roc_auc this is known as GAUC). ``"pooled"``: the
+            sum of the users' numerators divided by that of their denominators, for metrics that are
             ratios, such as precision, recall and ap. Or an array of numbers [n_users], at
             least 0.
 
         Returns
         -------
         dict of str to float
-            NaN where no user has a value.
+            NaN where no user has a value. Metrics with one value for all users have that; with
+            weights they are left out.
 
         Raises
         ------
@@ -235,8 +267,8 @@ class Evaluation:
             Other weights, or a pooled mean of a metric that has none.
         """
         return {
-            name: _mean(values, self._weights(name, weights))
-            for name, values in self.values.items()
+            name: self.over_users[name] if name in self.over_users else self._mean_of(name, weights)
+            for name in self._with_mean(weights)
         }
 
     def interval(self, metric: str | Metric, weights: Weights = None) -> tuple[float, float]:
@@ -252,9 +284,13 @@ class Evaluation:
         Returns
         -------
         tuple of float
-            The lower and the upper end; NaN for fewer than two users with a value.
+            The lower and the upper end; NaN for fewer than two users with a value. Of a metric
+            with one value for all users: see `stats.intervals.resampled`.
         """
-        return self._all_intervals([self._known(metric)], weights)[0]
+        name = self._known(metric)
+        if name not in self._with_mean(weights):
+            raise InputError(f"{name!r} is one value for all users, which have no weights.")
+        return self._all_intervals([name], weights)[0]
 
     def skipped(self, metric: str | Metric) -> dict[str, int]:
         """Return why a metric is undefined, with the number of users for each reason."""
@@ -274,7 +310,10 @@ class Evaluation:
         means = self.mean(weights)
         rows = []
         for name, (low, high) in zip(means, self._all_intervals(means, weights), strict=True):
-            skipped = int(np.isnan(self.values[name]).sum())
+            no_value = self.reasons[name] != 0
+            if name in self.values:
+                no_value = np.isnan(self._entering(name))
+            skipped = int(np.count_nonzero(no_value))
             counted = self.n_users - skipped
             reasons = self.skipped(name)
             rows.append(SummaryRow(name, means[name], low, high, counted, skipped, reasons))
@@ -359,12 +398,26 @@ class Evaluation:
         ----------
         positions : array_like of int
             Their places among all users. What was counted over all users stays as it is.
+            Metrics with one value for all users are computed anew; those of an evaluation that
+            was loaded from a file cannot be, and are left out.
         """
         chosen = np.asarray(positions, dtype=np.int64)
         changes: dict[str, Any] = {
             "values": {name: column[chosen] for name, column in self.values.items()},
             "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
         }
+        if self.lists is not None:
+            changes["lists"] = lists_of(self.lists, chosen)
+        if self.list_data is not None:
+            changes["list_data"] = data = side_data.of_users(self.list_data, chosen)
+            changes["over_users"] = compute_over_users(data, self._over_users(), self.protocol)
+        elif self.over_users:
+            # Nothing is left to compute them from.
+            gone = self.over_users.keys()
+            changes["over_users"] = {}
+            changes["metrics"] = tuple(m for m in self.metrics if str(m) not in gone)
+            for name in gone:
+                del changes["reasons"][name]
         for name in (*PER_USER, *PROFILE, "user_ids"):
             array = getattr(self, name)
             changes[name] = None if array is None else array[chosen]
@@ -407,11 +460,16 @@ class Evaluation:
         columns |= {_reason_column(name): codes for name, codes in self.reasons.items()}
         header = {"kind": KIND, **{name: getattr(self, name) for name in SAVED}}
         header["protocol"] = self.protocol.to_dict()
+        ends = self._all_intervals(self.over_users)
+        header["over_users"] = {
+            name: [value, *interval]
+            for (name, value), interval in zip(self.over_users.items(), ends, strict=True)
+        }
         header["metrics"] = [dataclasses.astuple(metric) for metric in self.metrics]
         storage.write_table(path, columns, self.user_ids, header)
 
     def __repr__(self) -> str:
-        return f"<Evaluation of {self.n_users} users: {', '.join(self.values)}>"
+        return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
 
     def __str__(self) -> str:
         return rendering.to_text(self.table())
@@ -421,11 +479,45 @@ class Evaluation:
 
     def _known(self, metric: str | Metric) -> str:
         name = str(metric)
-        if name not in self.values:
+        if name not in self.reasons:
             raise UnknownNameError(
-                f"This evaluation has no metric {name!r}. {did_you_mean(name, self.values)}"
+                f"This evaluation has no metric {name!r}. {did_you_mean(name, self.reasons)}"
             )
         return name
+
+    def _with_mean(self, weights: Weights) -> list[str]:
+        """Return the metrics that have a mean, in the order asked for."""
+        return [name for name in map(str, self.metrics) if weights is None or name in self.values]
+
+    def _over_users(self) -> list[Metric]:
+        return [metric for metric in self.metrics if str(metric) in self.over_users]
+
+    def _rules(self, name: str) -> Protocol:
+        """Return the rules of a metric."""
+        return rules_of(self._metric(name), self.protocol)
+
+    def _metric(self, name: str) -> Metric:
+        return next(one for one in self.metrics if str(one) == name)
+
+    def _mean_of(self, name: str, weights: Weights) -> float:
+        weight = self._weights(name, weights)
+        if weights is None and self._rules(name).average == "parts":
+            weight = weight * (self.reasons[name] != Reason.NOT_COUNTED)
+            metric, values = self._metric(name), self._entering(name)
+            return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
+        return _mean(self._entering(name), weight)
+
+    def known_metric(self, metric: str | Metric) -> Metric:
+        """Return one of the metrics that were asked for, by its name."""
+        return self._metric(self._known(metric))
+
+    def counted_values(self, metric: str | Metric) -> Float64:
+        """Return the values of the users who count in a metric's mean, NaN for the others."""
+        return self._entering(self._known(metric))
+
+    def _entering(self, name: str) -> Float64:
+        """Return the values of the users who count in the mean of a metric; NaN for the others."""
+        return entering(self.values[name], self.reasons[name], self._rules(name))
 
     def _all_intervals(
         self, names: Iterable[str], weights: Weights = None
@@ -434,28 +526,54 @@ class Evaluation:
             weight = [self._weights(name, weights) for name in names]
             return self._compute_intervals(names, weight)
         missing = [name for name in names if name not in self._intervals]
-        found = self._compute_intervals(missing, None)
-        self._intervals.update(zip(missing, found, strict=True))
+        per_user = [name for name in missing if name in self.values]
+        found = self._compute_intervals(per_user, None)
+        self._intervals.update(zip(per_user, found, strict=True))
+        if len(per_user) < len(missing):
+            self._resample()
         return [self._intervals[name] for name in names]
+
+    def _resample(self) -> None:
+        """Compute the intervals of all metrics with one value for all users."""
+        data, metrics = self.list_data, self._over_users()
+        if data is None:
+            raise InternalError("Nothing is left to resample: intervals are saved with the values.")
+        found = intervals.resampled(
+            lambda weights: compute_over_users(data, metrics, self.protocol, weights),
+            self.over_users,
+            self.n_users,
+            self.protocol.confidence,
+            self.seed,
+            int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES)),
+        )
+        self._intervals.update(found)
 
     def _compute_intervals(
         self, names: Iterable[str], weights: list[Float64] | None
     ) -> list[tuple[float, float]]:
-        columns = [self.values[name] for name in names]
-        return intervals.of_means(
+        columns = [self._entering(name) for name in names]
+        averages = [self._rules(name).average for name in names]
+        if weights is None and set(averages) - {"users"}:
+            weights = [self._weights(name, None) for name in names]
+        found = intervals.of_means(
             self.protocol.interval, columns, self.protocol.confidence, self.seed, weights
         )
+        # That of a mean of parts is not known.
+        parts = [average == "parts" for average in averages]
+        return [intervals.UNKNOWN if part else one for one, part in zip(found, parts, strict=True)]
 
     def _weights(self, name: str, weights: Weights) -> Float64:
         """Return how much each user counts in the mean of a metric."""
+        if weights is None:
+            average = self._rules(name).average
+            weights = average if average in ("relevant", "pooled") else None
         if weights is None:
             return np.ones(self.n_users)
         if isinstance(weights, str):
             if weights == "relevant":
                 return self.n_relevant.astype(np.float64)
             if weights == "pooled":
-                metric = next(one for one in self.metrics if str(one) == name)
-                return denominators(metric, self.n_relevant, self.n_candidates)
+                return denominators(self._metric(name), self.n_relevant, self.n_candidates)
             raise InputError(
                 f"weights={weights!r} does not exist. Hint: 'relevant', 'pooled', None, or a "
                 "number for each user."
@@ -533,17 +651,22 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
         raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
     metrics = tuple(Metric(*entry) for entry in header["metrics"])
     names = [str(metric) for metric in metrics]
-    saved: dict[str, Any] = {name: columns[name] for name in PER_USER}
+    saved: dict[str, Any] = {name: columns[name] for name in PER_USER if name in columns}
+    saved.setdefault("depth", saved["n_candidates"])  # files of older versions lack it
     saved |= {name: columns[name] for name in PROFILE if name in columns}
     saved |= {name: header[name] for name in SAVED if name in header}
-    return Evaluation(
-        values={name: columns[name] for name in names},
+    over_users = header.get("over_users", {})
+    result = Evaluation(
+        values={name: columns[name] for name in names if name not in over_users},
         reasons={name: columns[_reason_column(name)] for name in names},
         user_ids=user_ids,
         metrics=metrics,
         protocol=Protocol(**header["protocol"]),
+        over_users={name: value for name, (value, _, _) in over_users.items()},
         **saved,
     )
+    result._intervals.update({name: (low, high) for name, (_, low, high) in over_users.items()})
+    return result
 
 
 def _reason_column(metric: str) -> str:

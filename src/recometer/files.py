@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import difflib
+import gzip
+import itertools
 import os
 import pathlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO
 
 from recometer.errors import ColumnError, FileError, InputError
 from recometer.frames import Columns, choose_columns
@@ -26,7 +31,10 @@ __all__ = [
 ]
 
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
+# Days and months that could be either; after the year they could not.
+DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 
 
@@ -67,21 +75,23 @@ def read_file(
     ----------
     path
         A file that ends in one of `EXTENSIONS`. Text (CSV, TSV) is UTF-8, and its first line
-        names the columns. Ids in text are integers if every one is written as a plain
-        integer (so ``007`` stays a string), else strings. Times in text are numbers, or
-        dates and times in ISO 8601.
+        names the columns; if it has no comma (in .csv) or tab (in .tsv), its fields may be
+        separated by a comma, a tab, ``;`` or ``|``. Ids in text are integers if every one is
+        written as a plain integer (so ``007`` stays a string), else strings. Times in text
+        are numbers, or dates and times in ISO 8601.
     user, item, value, time
         As in `recometer.frames.find_columns`.
 
     Raises
     ------
     FileError
-        A file that is not there, is empty or damaged, has no header, or has an extension
-        that is not read.
+        A file that is not there, is empty or damaged, has no header, has lines of another
+        number of fields (the first is named), or has an extension that is not read.
     ColumnError
         See `find_columns`; the message starts with the path.
     InputError
-        Text where a number or a time was expected; the message names its row.
+        Text where a number or a time was expected, or a date that could be of two days or
+        months; the message names its row.
     """
     import polars as pl
 
@@ -127,6 +137,10 @@ def open_file(
     if _extension(path) in SEPARATORS:
         # All at once: a single column would be read without looking at the others.
         text = _collect(table, [name for name in found.values() if name is not None], path)
+        text = _without_blank_lines(text, path)
+        for column in text:
+            if column.null_count():
+                _check_fields(path, int(column.is_null().arg_true()[0]))
         return found, lambda option: _typed(text[str(found[option])], option, path)
     return found, lambda option: _collect(table, [str(found[option])], path).to_series()
 
@@ -168,15 +182,66 @@ def _scan(path: pathlib.Path) -> pl.LazyFrame:
             table = pl.scan_parquet(path, glob=False)
         else:
             # All text at first: the types of ids are settled by every row, not the first few.
-            table = pl.scan_csv(
-                path, separator=SEPARATORS[extension], infer_schema=False, glob=False
-            )
+            table = pl.scan_csv(path, separator=_separator(path), infer_schema=False, glob=False)
         table.collect_schema()
     except pl.exceptions.NoDataError:
         raise FileError(f"{path} is empty. Hint: the first line must name the columns.") from None
     except (pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(path, error) from error
     return table
+
+
+def _separator(path: pathlib.Path) -> str:
+    """Return what separates the fields: what the name says, unless the first line lacks it."""
+    usual = SEPARATORS[_extension(path)]
+    with contextlib.suppress(OSError, EOFError, zlib.error, csv.Error), _open(path) as file:
+        header = file.readline(2**16).removeprefix("\ufeff")
+        fields = {
+            one: len(next(csv.reader([header], delimiter=one), []))
+            for one in (usual, *OTHER_SEPARATORS)
+        }
+        return usual if fields[usual] > 1 else max(fields, key=fields.__getitem__)
+    return usual  # Polars will say what is wrong
+
+
+def _open(path: pathlib.Path) -> TextIO:
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    file: TextIO = opened(path, "rt", encoding="utf-8", errors="replace", newline="")
+    return file
+
+
+def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
+    """Return the records of a text file, the header first, each with the number of its line."""
+    with contextlib.suppress(csv.Error), _open(path) as file:
+        reader = csv.reader(file, delimiter=_separator(path))
+        for record in reader:
+            yield reader.line_num, record
+
+
+def _without_blank_lines(text: pl.DataFrame, path: pathlib.Path) -> pl.DataFrame:
+    import polars as pl
+
+    if not text.select(pl.all_horizontal(pl.all().is_null()).any()).item():
+        return text
+    blank = [row for row, (_, record) in enumerate(_records(path), -1) if not record]
+    return text.filter(~pl.int_range(pl.len()).is_in(blank))
+
+
+def _check_fields(path: pathlib.Path, row: int) -> None:
+    """Raise if a row, counted from 0 without blank lines, has fewer fields than the header."""
+    records = (entry for entry in _records(path) if entry[1])
+    width = len(next(records)[1])
+    for line, record in itertools.islice(records, row, row + 1):
+        if len(record) < width:
+            raise _ragged(path, line, len(record), width)
+
+
+def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
+    return FileError(
+        f"{path}: line {line} has {found} field{'' if found == 1 else 's'}, but the first line "
+        f"names {width} columns. Hint: fields are separated by {_separator(path)!r}; one that "
+        "holds it must stand in double quotes."
+    )
 
 
 def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
@@ -193,6 +258,11 @@ def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> p
     try:
         return table.select(names).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
+        if "found more fields" in str(error):
+            width = table.collect_schema().len()
+            for line, record in _records(path):
+                if len(record) > width:
+                    raise _ragged(path, line, len(record), width) from None
         raise _unreadable(path, error) from error
 
 
@@ -217,7 +287,9 @@ def _floats(text: pl.Series, path: pathlib.Path) -> pl.Series:
     import polars as pl
 
     parsed = text.str.strip_chars().cast(pl.Float64, strict=False)
-    _check_parsed(text, parsed, path, "a number")
+    wrong = text.filter(parsed.is_null() & text.is_not_null())
+    comma = len(wrong) > 0 and wrong.str.contains(r"^[^,]*\d,\d[^,]*$")[0]
+    _check_parsed(text, parsed, path, "a number" + (" with a decimal point" if comma else ""))
     return parsed
 
 
@@ -228,12 +300,29 @@ def _times(text: pl.Series, path: pathlib.Path) -> pl.Series:
         number = text.str.strip_chars().cast(dtype, strict=False)
         if number.null_count() == text.null_count():
             return number
+    _check_days(text, path)
     try:
         parsed = text.str.to_datetime(time_unit="us", strict=False)
     except pl.exceptions.PolarsError:
         parsed = pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
     _check_parsed(text, parsed, path, "a number or a date such as 2024-05-31 (or pass time=False)")
     return parsed
+
+
+def _check_days(text: pl.Series, path: pathlib.Path) -> None:
+    """Raise if dates are such as 01/05/2020, unless a day above 12 says which number it is."""
+    import polars as pl
+
+    numbers = text.str.extract_groups(DAY_OR_MONTH).struct.unnest().cast(pl.Int64)
+    first, second = numbers.get_columns()
+    either = (first <= 12) & (second <= 12)
+    if either.any() and either.sum() == first.count():
+        row = int(either.arg_true()[0])
+        raise InputError(
+            f"{path}: row {row} (counted from 0) of column {text.name!r} holds {text[row]!r}, and "
+            "no row says which number is the day and which the month. Hint: write dates such as "
+            "2024-05-31 (or pass time=False)."
+        )
 
 
 def _check_parsed(text: pl.Series, parsed: pl.Series, path: pathlib.Path, expected: str) -> None:

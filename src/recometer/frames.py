@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sized
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import ColumnError, InputTypeError, did_you_mean
+from recometer.errors import ColumnError, FileError, InputError, InputTypeError, did_you_mean
 from recometer.ids import missing
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = [
     "Columns",
@@ -18,11 +21,15 @@ __all__ = [
     "choose_columns",
     "common_names",
     "find_columns",
+    "is_column",
     "is_frame",
     "numbers",
+    "only_column",
     "open_frame",
     "read_frame",
+    "refuse_columns",
     "times",
+    "twice_readable",
 ]
 
 # Compared in lower case and without punctuation: "user_id", "userId" and "USER ID" are one.
@@ -156,8 +163,20 @@ def choose_columns(names: Iterable[str], wanted: Mapping[str, object]) -> dict[s
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
 
 
+def is_column(data: object) -> bool:
+    """Tell whether an object is one column: a series, or an array of one dimension."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(data, arrow.Array | arrow.ChunkedArray):
+        return True
+    # DuckDB would execute a relation to tell its shape.
+    shape = None if _is_relation(data) else getattr(data, "shape", None)
+    return shape is not None and len(shape) == 1
+
+
 def is_frame(data: object) -> bool:
     """Tell whether `read_frame` understands an object."""
+    if is_column(data):
+        return False
     polars = sys.modules.get("polars")
     return (
         (polars is not None and isinstance(data, polars.LazyFrame))
@@ -180,19 +199,21 @@ def read_frame(
     Parameters
     ----------
     data
-        A Polars (lazy) frame, a pandas frame, a pyarrow table or record batch, anything with
-        ``__arrow_c_stream__``, or with ``columns`` and ``[]``.
+        A Polars (lazy) frame, a pandas frame, a pyarrow table or record batch, a DuckDB
+        relation, anything with ``__arrow_c_stream__``, or with ``columns`` and ``[]``.
     user, item, value, time
         As in `find_columns`.
 
     Raises
     ------
     ColumnError
-        See `find_columns`.
+        See `find_columns`; or a lazy frame that reads a column which does not exist.
     InputTypeError
         Values that are not numbers, or times that are neither numbers nor dates.
     InputError
-        A missing time.
+        A missing time; or a lazy frame or relation that cannot be executed.
+    FileError
+        A lazy frame of a file that cannot be read.
     """
     names, fetch = open_frame(data)
     columns = find_columns(names, user=user, item=item, value=value, time=time)
@@ -294,13 +315,74 @@ def _guess(option: str, names: list[str]) -> str | None:
     )
 
 
+def refuse_columns(data: Mapping[Any, Any]) -> None:
+    """Raise if a dict holds the columns of a table: it would be read as one of users.
+
+    Raises
+    ------
+    InputTypeError
+        Keys that are common names of users and items, with values of one length.
+    """
+    # Users may well be called "u" and "i".
+    keys = [key for key in data if isinstance(key, str) and len(key) > 1]
+    if len(keys) < len(data) or not (common_names("user", keys) and common_names("item", keys)):
+        return
+    columns = list(data.values())
+    if any(isinstance(column, Mapping) or not isinstance(column, Sized) for column in columns):
+        return
+    if len({len(column) for column in columns}) == 1:
+        raise InputTypeError(
+            f"A dict with the keys {', '.join(map(repr, keys))} seems to hold the columns of a "
+            "table; a dict is read as {user: items}. Hint: pass polars.DataFrame(data) or "
+            "pandas.DataFrame(data)."
+        )
+
+
+def twice_readable(data: Any) -> Any:
+    """Return a data frame as it is; a stream of Arrow, which ends, as a Polars frame."""
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    kinds = [*([pandas.DataFrame] if pandas else []), *([polars.LazyFrame] if polars else [])]
+    stays = isinstance(data, tuple(kinds)) or _is_arrow_table(data) or _is_relation(data)
+    return data if stays or not hasattr(data, "__arrow_c_stream__") else _from_stream(data)
+
+
+def only_column(data: Any, what: str) -> Any:
+    """Return the column of a frame that has no other.
+
+    Raises
+    ------
+    ColumnError
+        Several columns, or none.
+    """
+    names, fetch = open_frame(data)
+    if len(names) != 1:
+        raise ColumnError(
+            f"{what} is a data frame of {len(names)} columns: {', '.join(names)}. Hint: pass the "
+            "column of items alone."
+        )
+    return fetch(names)[0]
+
+
 def _is_arrow_table(data: object) -> bool:
     arrow = sys.modules.get("pyarrow")
     return arrow is not None and isinstance(data, arrow.Table | arrow.RecordBatch)
 
 
+def _is_relation(data: object) -> bool:
+    duckdb = sys.modules.get("duckdb")
+    return duckdb is not None and isinstance(data, duckdb.DuckDBPyRelation)
+
+
 def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
-    """Return the names of the columns, and a function that reads the wanted ones."""
+    """Return the names of the columns, and a function that reads the wanted ones.
+
+    Raises
+    ------
+    ColumnError, InputError, FileError
+        A lazy frame or relation that cannot be executed, here or in the function.
+    InputTypeError
+        An Arrow stream that is no table.
+    """
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(data, pandas.DataFrame):
         names = [str(name) for name in data.columns]
@@ -309,19 +391,69 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
         ]
     if _is_arrow_table(data):
         return data.schema.names, lambda wanted: [_from_arrow(data.column(n)) for n in wanted]
+    if _is_relation(data):
+        return data.columns, lambda wanted: _from_relation(data, wanted)
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.LazyFrame):
-        return (
-            data.collect_schema().names(),
-            lambda wanted: data.select(wanted).collect().get_columns(),
-        )
+        try:
+            names = data.collect_schema().names()
+        except (polars.exceptions.PolarsError, OSError) as error:
+            raise _not_executed("lazy frame", error) from error
+        return names, lambda wanted: _from_lazy(data, wanted)
     if hasattr(data, "__arrow_c_stream__"):
-        import polars as pl
-
-        frame = data if isinstance(data, pl.DataFrame) else pl.DataFrame(data)
+        frame = _from_stream(data)
         return frame.columns, lambda wanted: frame.select(wanted).get_columns()
     keys = {str(name): name for name in data.columns}
     return list(keys), lambda wanted: [np.asarray(data[keys[name]]) for name in wanted]
+
+
+def _from_stream(data: Any) -> pl.DataFrame:
+    import polars as pl
+
+    if isinstance(data, pl.DataFrame):
+        return data
+    try:
+        return pl.DataFrame(data)
+    except pl.exceptions.PolarsError as error:
+        raise InputTypeError(
+            f"The Arrow stream of {type(data).__name__} cannot be read as a data frame: "
+            f"{_first_line(error)}. Hint: it must be one of rows with named columns."
+        ) from error
+
+
+def _from_lazy(frame: Any, wanted: list[str]) -> list[Any]:
+    import polars as pl
+
+    try:
+        columns: list[Any] = frame.select(wanted).collect().get_columns()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _not_executed("lazy frame", error) from error
+    return columns
+
+
+def _from_relation(relation: Any, wanted: list[str]) -> list[Any]:
+    """Let DuckDB read the wanted columns alone."""
+    import duckdb
+    import polars as pl
+
+    try:
+        chosen = relation.select(*map(duckdb.ColumnExpression, wanted))
+        return pl.DataFrame(chosen).get_columns()
+    except (duckdb.Error, pl.exceptions.PolarsError, OSError) as error:
+        raise _not_executed("DuckDB relation", error) from error
+
+
+def _not_executed(what: str, error: Exception) -> ColumnError | FileError | InputError:
+    missing = type(error).__name__ == "ColumnNotFoundError"
+    kind = ColumnError if missing else FileError if isinstance(error, OSError) else InputError
+    return kind(
+        f"The {what} cannot be executed: {_first_line(error)}. Hint: it fails in the same way "
+        f"without recometer, by {'.collect()' if what == 'lazy frame' else '.fetchall()'}."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _from_pandas(series: Any) -> Any:

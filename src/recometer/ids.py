@@ -59,6 +59,10 @@ def as_ids(ids: object, what: str) -> Ids:
         Ids of several kinds.
     """
     if _is_polars_series(ids):
+        if ids.dtype.is_decimal() and getattr(ids.dtype, "scale", None) == 0:
+            import polars as pl
+
+            ids = ids.cast(pl.Int128)  # integers, as databases hand over their widest ones
         exact = ids.dtype.is_float() or (
             ids.dtype.is_integer() and not str(ids.dtype).endswith("128")
         )

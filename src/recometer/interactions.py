@@ -138,11 +138,13 @@ class Interactions:
             * a NumPy array or torch tensor of shape [n_users, n_items]: its entries that are
               not 0;
             * an integer array or tensor of shape [2, n_edges] together with `n_users` and
-              `n_items`: an edge_index, users in the first row and items in the second;
+              `n_items`: an edge_index, users in the first row and items in the second
+              (without them it is a matrix of two users, with a warning where it does not
+              look like one);
             * a dict ``{user: {item: value}}`` or ``{user: [items]}``; users without items
-              are kept;
-            * a data frame: Polars (also lazy), pandas, pyarrow, whatever exports an Arrow
-              stream or has columns;
+              are kept. A dict of columns is refused;
+            * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``),
+              whatever exports an Arrow stream or has columns;
             * the path of a file: .parquet, .csv, .tsv, .csv.gz or .tsv.gz; or of TREC qrels
               (also .gz), whose topics and documents are strings, and whose documents with a
               negative number were not judged. That number being whole, "not 0" means "at

@@ -74,6 +74,16 @@ class Ranks:
         that are not judged were taken. None: the whole catalogue was ranked.
     n_rankable : int64 [n_users] or None
         Relevant items that are candidates, where `depth` hides how many there are.
+    score : float64 [n_judged] or None
+        Of each item, where the rule `score_above` reads it, NaN where there is none.
+    repeated : bool [n_judged] or None
+        Rows of items that stand in a row before, since a list repeats them; None: there are
+        none.
+    popularity, propensity : float64 [n_judged] or None
+        How popular the item is in train, 1 the most popular one; the chance that it is observed
+        at all. Only where a metric reads them.
+    item_ids : [n_items] or None
+        Sorted ids of the positions in `item`; None: positions name the items.
     """
 
     indptr: Int64
@@ -92,10 +102,17 @@ class Ranks:
     any_cutoff: bool = False
     pool: Int64 | None = None
     n_rankable: Int64 | None = None
+    score: Float64 | None = None
+    repeated: npt.NDArray[np.bool_] | None = None
+    popularity: Float64 | None = None
+    propensity: Float64 | None = None
+    item_ids: npt.NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         n_judged = int(self.indptr[-1])
-        for name in ("item", "above", "tied", "before", "gain", "relevant"):
+        rows = ["item", "above", "tied", "before", "gain", "relevant"]
+        rows += [name for name in ("popularity", "propensity") if getattr(self, name) is not None]
+        for name in rows:
             if getattr(self, name).shape != (n_judged,):
                 raise InternalError(f"Ranks.{name} must have one entry per judged item.")
         for name in ("n_relevant", "n_candidates", "n_excluded", "depth", "flags"):
@@ -140,6 +157,8 @@ class TopLists:
         `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
     item_ids : [n_items] or None
         Sorted ids of the positions; None: positions name the items.
+    n_catalogue : int or None
+        How many items could have been recommended to somebody; None: unknown.
     """
 
     items: Int64
@@ -150,6 +169,7 @@ class TopLists:
     # By default what `known` says.
     flags: npt.NDArray[np.uint32] = None  # type: ignore[assignment]
     item_ids: npt.NDArray[Any] | None = None
+    n_catalogue: int | None = None
 
     def __post_init__(self) -> None:
         if self.items.ndim != 2 or self.items.dtype != np.int64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 import os
@@ -13,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import trec
-from recometer.errors import FileError, InputError, InputTypeError
+from recometer.errors import FileError, InputError, InputTypeError, warn
 from recometer.files import read_file
-from recometer.frames import is_frame, numbers, read_frame, times
+from recometer.frames import is_column, is_frame, numbers, read_frame, refuse_columns, times
 from recometer.ids import as_ids, encode, show
 from recometer.tensors import is_tensor, to_numpy
 
@@ -24,10 +25,13 @@ __all__ = ["Options", "Rows", "as_positions", "ascending", "read_rows"]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
+LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than a matrix
+
 UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
-    "pandas, Arrow), a dict {user: {item: value}} or {user: [items]}, an edge_index of shape "
-    "[2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV, TSV or TREC qrels file"
+    "pandas, Arrow, DuckDB), a dict {user: {item: value}} or {user: [items]}, an edge_index of "
+    "shape [2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV, TSV or TREC "
+    "qrels file"
 )
 
 
@@ -144,6 +148,12 @@ def _read(data: Any, options: Options) -> Rows:
         return _from_array(np.asarray(np.ma.filled(data, 0)), options)
     if is_frame(data):
         return _from_frame(data, options)
+    if is_column(data):
+        raise InputTypeError(
+            f"Interactions cannot be read from one column ({type(data).__name__}). Hint: pass a "
+            "data frame with a column of users and one of items; series.reset_index() makes one "
+            "of a pandas Series whose index holds them."
+        )
     raise InputTypeError(
         f"Interactions cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
     )
@@ -167,6 +177,7 @@ def _from_frame(data: Any, options: Options) -> Rows:
 
 
 def _from_dict(data: Mapping[Any, Any], options: Options) -> Rows:
+    refuse_columns(data)
     options.refuse("a dict of users", "user", "item", "value", "time")
     keys, rows = list(data), list(data.values())
     mappings = [isinstance(row, Mapping) for row in rows]
@@ -206,6 +217,10 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
         _check_range(items, n_items, 0, "item", "entry")
         rows = Rows(None, items, n_users, n_items, values, indptr=indptr)
         return rows if ascending(indptr, items) else rows.unsorted()
+    if matrix.format in ("csc", "bsr", "dia") and matrix.data.dtype == object:
+        # SciPy itself converts no objects.
+        matrix = copy.copy(matrix)
+        matrix.data = numbers(matrix.data, what)
     coo = matrix.tocoo(copy=False)
     users, items, entries = coo.row, coo.col, coo.data
     if matrix.format in ("bsr", "dia"):
@@ -221,6 +236,12 @@ def _from_array(array: npt.NDArray[Any], options: Options) -> Rows:
         return _from_edges(array, options)
     options.refuse("a dense matrix", "user", "item", "value", "time", "item_offset")
     n_users, n_items = _matrix_shape(array.shape, options)
+    if n_users == 2 and array.dtype.kind in "iu" and array.max(initial=0) > LARGEST_RATING:
+        warn(
+            f"An array of integers of shape [2, {n_items:,}], up to {array.max():,}, was read as a "
+            "matrix of 2 users. Hint: if it is an edge_index, pass n_users= and n_items=; if it "
+            "is a matrix, array.astype(float) says so."
+        )
     users, items = np.nonzero(array)
     values = numbers(array[users, items], "values of the matrix")
     return Rows(users, items, n_users, n_items, values)

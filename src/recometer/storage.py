@@ -64,11 +64,11 @@ def write_table(
     FileError
         The file cannot be written.
     InputTypeError
-        Ids of a type that cannot be stored.
+        Ids of a type that cannot be stored, or something that is no path.
     """
     import polars as pl
 
-    path = Path(path)
+    path = _path(path)
     series = [pl.Series(name, values) for name, values in columns.items()]
     kind = None
     if user_ids is not None:
@@ -102,12 +102,18 @@ def read_table(
     ------
     FileError
         The file does not exist, was not written by `write_table`, or by a newer version.
+    InputTypeError
+        Something that is no path.
     """
     import polars as pl
 
-    path = Path(path)
+    path = _path(path)
     if not path.is_file():
-        raise FileError(f"There is no file {str(path)!r}. Hint: result.save(path) writes one.")
+        raise FileError(
+            f"{str(path)!r} is a folder. Hint: name the file that result.save(path) wrote."
+            if path.is_dir()
+            else f"There is no file {str(path)!r}. Hint: result.save(path) writes one."
+        )
     hint = "Hint: recometer.load reads what result.save(path) wrote, nothing else."
     try:
         text = pl.read_parquet_metadata(path).get(KEY)
@@ -128,6 +134,15 @@ def read_table(
     kind = header.pop("user")
     user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
     return {column.name: column.to_numpy() for column in frame}, user_ids, header
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise InputTypeError(
+            f"The path of a saved evaluation is of type {type(path).__name__}. Hint: pass a string "
+            "or a pathlib.Path."
+        )
+    return Path(path)
 
 
 def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:

@@ -17,15 +17,38 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.draws import drawn_places, find_runs, number_runs
+from recometer.errors import InternalError
 from recometer.ranks import Ranks
 
-__all__ = ["WHOLE", "Groups", "Property", "resolve", "sum_by_user", "two_to", "worth_of"]
+__all__ = [
+    "WHOLE",
+    "Groups",
+    "Property",
+    "TieRule",
+    "resolve",
+    "sum_by_user",
+    "two_to",
+    "worth_of",
+]
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Float64 = npt.NDArray[np.float64]
-TieRule = Literal["expected", "optimistic", "pessimistic", "random", "item", "item_desc", "input"]
-Property = Literal["relevance", "gain", "exponential", "shifted", "relevant_gain", "judgement"]
+TieRule = Literal[
+    "expected",
+    "optimistic",
+    "pessimistic",
+    "random",
+    "item",
+    "item_desc",
+    "item_desc_within",
+    "input",
+    "shared",
+]
+Property = Literal[
+    "relevance", "gain", "exponential", "shifted", "relevant_gain", "judgement",
+    "inverse_popularity", "inverse_propensity",
+]  # fmt: skip
 
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
@@ -60,8 +83,8 @@ class Groups:
         The same; unknown (-1) only for metrics that do not read it.
     ideal_indptr, ideal_gain : int64 [n_users + 1], float64 [ideal_indptr[-1]]
         The positive gains of each user's judged items, ranked or not, best first.
-    listed_ideal : callable
-        Returns the same two for ranked items only.
+    listed_ideal, signed_ideal : callable
+        Return the same two for ranked items only; with the gains that are not positive.
     ranks : Ranks
         What is known of each user: the depth of the ranking, for instance.
     cache : dict
@@ -82,6 +105,7 @@ class Groups:
     ideal_indptr: Int64
     ideal_gain: Float64
     listed_ideal: Callable[[], tuple[Int64, Float64]]
+    signed_ideal: Callable[[], tuple[Int64, Float64]]
     ranks: Ranks
     cache: dict[Hashable, Any] = dataclasses.field(default_factory=dict, repr=False)
 
@@ -204,6 +228,7 @@ def resolve(
     seed: int = 0,
     user_keys: UInt64 | None = None,
     relevant_from: float | None = None,
+    within: int | None = None,
 ) -> Groups:
     """Apply a tie rule.
 
@@ -227,6 +252,8 @@ def resolve(
         evaluated; the users' positions by default.
     relevant_from
         As in `Protocol`.
+    within
+        The cut-off of the rule ``"item_desc_within"``; None: the whole ranking.
     """
     user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
     has, every_worth = worth_of(ranks, by, relevant_from)
@@ -241,12 +268,20 @@ def resolve(
         ideal_indptr = _offsets(ranks.n_relevant)
         ideal_gain = np.ones(int(ideal_indptr[-1]))
     else:
-        ideal_indptr, ideal_gain = _best_first(every_worth, user, ranks.n_users)
+        once = every_worth if ranks.repeated is None else np.where(ranks.repeated, 0, every_worth)
+        ideal_indptr, ideal_gain = _best_first(once, user, ranks.n_users)
 
     def listed_ideal() -> tuple[Int64, Float64]:
         if by != "relevance" and ranked.all():
             return ideal_indptr, ideal_gain
-        return _best_first(np.where(ranked, every_worth, 0), user, ranks.n_users)
+        seen = ranked if ranks.repeated is None else ranked & ~ranks.repeated
+        return _best_first(np.where(seen, every_worth, 0), user, ranks.n_users)
+
+    def signed_ideal() -> tuple[Int64, Float64]:
+        judged = slice(None) if ranks.repeated is None else ~ranks.repeated
+        order = np.lexsort((-every_worth[judged], user[judged]))
+        counted = np.bincount(user[judged], minlength=ranks.n_users)
+        return _offsets(counted), every_worth[judged][order]
 
     members = worth
     if not tied.any():
@@ -262,6 +297,10 @@ def resolve(
             place = above + ranks.before[rows]
         elif ties == "item_desc":
             place = above + tied - ranks.before[rows]
+        elif ties == "shared":
+            place = above + tied // 2
+        elif ties == "item_desc_within":
+            place = _falling_within(above, tied, ranks.before[rows], within)
         else:
             place = _extreme_places(user_of_row, above, tied + 1, worth, ties)
         order = np.lexsort((place, user_of_row))
@@ -285,6 +324,7 @@ def resolve(
         ideal_indptr=ideal_indptr,
         ideal_gain=ideal_gain,
         listed_ideal=listed_ideal,
+        signed_ideal=signed_ideal,
         ranks=ranks,
     )
 
@@ -302,7 +342,8 @@ def worth_of(
         ``"exponential"``: 2^gain - 1. ``"shifted"``: 2^(gain - relevant_from + 1) - 1 for a
         relevant item (`relevant_from` 1 where none is given). ``"relevant_gain"``: the value
         in test, if it is positive and the item relevant. ``"judgement"``: 1 for a relevant
-        item, -1 for one that was judged and is not relevant.
+        item, -1 for one that was judged and is not relevant. ``"inverse_popularity"``,
+        ``"inverse_propensity"``: 1 / what `Ranks` has of it, for a relevant item.
     relevant_from
         As in `Protocol`.
 
@@ -321,6 +362,11 @@ def worth_of(
     if by == "relevant_gain":
         has = relevant & ~(gain <= 0)
         return has, np.where(has, gain, 0.0)
+    if by in ("inverse_popularity", "inverse_propensity"):
+        chance = ranks.popularity if by == "inverse_popularity" else ranks.propensity
+        if chance is None:
+            raise InternalError(f"A metric of the {by} was asked for without it.")
+        return relevant, np.divide(1, chance, out=np.zeros(len(chance)), where=relevant)
     if by == "exponential":
         worth = two_to(gain) - 1
     else:
@@ -368,6 +414,12 @@ def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float6
             rows = indptr[:-1][width == n][:, np.newaxis] + np.arange(n)
             best[rows] = np.sort(best[rows], axis=1)[:, ::-1]
     return indptr, best
+
+
+def _falling_within(above: Int64, tied: Int64, before: Int64, within: int | None) -> Int64:
+    """Return the places where the lower ids lie within the cut-off, and there in falling order."""
+    inside = tied + 1 if within is None else np.clip(within - above, 0, tied + 1)
+    return above + np.where(before < inside, inside - 1 - before, before)
 
 
 def _extreme_places(

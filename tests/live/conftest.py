@@ -48,3 +48,27 @@ def rectools():
     for part in ("dataset", "model_selection"):
         load(f"rectools.{part}")
     return load("rectools")
+
+
+def lightfm():
+    return load("lightfm")
+
+
+@pytest.fixture(scope="session")
+def torchmetrics(torch):
+    return load("torchmetrics.functional.retrieval")
+
+
+@pytest.fixture(scope="session")
+def link_prediction(geometric):
+    return load("torch_geometric.metrics")
+
+
+@pytest.fixture(scope="session")
+def ranx():
+    return load("ranx")
+
+
+@pytest.fixture(scope="session")
+def pytrec_eval():
+    return load("pytrec_eval")

@@ -16,6 +16,7 @@ from recometer import tensors
 from recometer._kernel import reference
 from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.sources import _torch
+from recometer.sources.base import Request
 
 pytestmark = pytest.mark.live
 
@@ -157,6 +158,7 @@ def test_scores_that_are_not_finite_on_a_device(torch, device, case, nan_scores)
     same(rm.evaluate(function, test, threads=3, **options), expected)
 
 
+@pytest.mark.filterwarnings("ignore:.*have a NaN or infinite score:recometer.DataWarning")
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
 def test_factors_that_are_not_finite_on_a_device(torch, device, case, nan_scores):
     users, items, test, train = case
@@ -268,7 +270,7 @@ def test_mistakes_on_the_cpu(torch):
 
 
 @pytest.mark.parametrize("road", ["cpu", "device"])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_bipartite_graph_against_its_dense_adjacency_matrix(torch, request, road, seed):
     device = request.getfixturevalue("device") if road == "device" else torch.device("cpu")
     generator = torch.Generator().manual_seed(seed)
@@ -300,3 +302,44 @@ def test_a_bipartite_graph_against_its_dense_adjacency_matrix(torch, request, ro
         ("recall@5", hits[:, :5].sum(1) / n_relevant),
     ):
         np.testing.assert_allclose(result[name], expected.numpy(), rtol=1e-12, err_msg=name)
+
+
+def request_of(case, ties, **options):
+    _, _, test, train = case
+    matrices = (rm.Interactions.of(matrix) for matrix in (test, train))
+    nan_scores = options.pop("nan_scores", "undefined")
+    return Request(*matrices, rm.Protocol(ties=ties, nan_scores=nan_scores), seed=4, **options)
+
+
+@pytest.mark.parametrize("ties", ["expected", "item_desc", "random"])
+@pytest.mark.parametrize("k", [1, 10, 299, 400])
+def test_lists_on_a_device(torch, device, case, monkeypatch, ties, k):
+    users, items, *_ = case
+    there = [torch.as_tensor(array, device=device) for array in (users, items)]
+    monkeypatch.setattr(_torch, "BLOCK_BYTES", 7 * 4 * N_ITEMS)
+    scores = users @ items.T
+    request = request_of(case, ties)
+    expected = rm.Factors(users, items).top(request, k)
+    assert expected.cut_in_ties.any() == (k == 1 or k == 10)
+    for source in (rm.Factors(*there), rm.Scores(torch.as_tensor(scores, device=device))):
+        found = source.top(request, k)
+        np.testing.assert_array_equal(found.items, expected.items)
+        np.testing.assert_array_equal(found.cut_in_ties, expected.cut_in_ties)
+        np.testing.assert_array_equal(found.flags, expected.flags)
+
+
+@pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
+@pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
+def test_lists_of_scores_that_are_not_finite_on_a_device(torch, device, case, nan_scores, ties):
+    rng = np.random.default_rng(8)
+    scores = rng.integers(0, 4, (N_USERS, N_ITEMS)).astype(np.float32)
+    scores[rng.random(scores.shape) < 0.3] = -np.inf
+    scores[:20][rng.random((20, N_ITEMS)) < 0.01] = np.nan
+    scores[30, 7] = np.inf
+    scores[35] = 2  # constant
+    request = request_of(case, ties, nan_scores=nan_scores)
+    expected = rm.Scores(scores).top(request, 250)
+    found = rm.Scores(torch.as_tensor(scores, device=device)).top(request, 250)
+    np.testing.assert_array_equal(found.items, expected.items)
+    np.testing.assert_array_equal(found.cut_in_ties, expected.cut_in_ties)
+    np.testing.assert_array_equal(found.flags, expected.flags)

@@ -16,7 +16,7 @@ from recometer.protocol import Protocol
 from recometer.ranks import UserFlag
 from recometer.testing import cases, metrics, rank, variants
 
-METRICS = reading("ranks")
+METRICS = reading("ranks", side=False)
 
 NAN = math.nan
 ORDER_FREE = (

@@ -5,6 +5,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -275,6 +276,43 @@ def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
     same(everything, rm.evaluate(factors, test, **options))
 
 
+COLUMNS = {
+    "list": list,
+    "array": np.array,
+    "pandas": pd.Series,
+    "pandas arrow": lambda items: pd.Series(items).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas categories": lambda items: pd.Series(items, dtype="category"),
+    "polars": pl.Series,
+    "pyarrow": pa.array,
+    "pyarrow chunks": lambda items: pa.chunked_array([items[:1], items[1:]]),
+}
+
+
+def narrowed(items):
+    """Return the numbers of candidates that a list of items leaves, wherever it may stand."""
+    among = rm.Scores([[1.0, 5.0, 0.0]], user_ids=["ann"], item_ids=["a", "b", "c"])
+    test, lists = {"ann": ["a"]}, rm.Lists({"ann": ["a", "b"]})
+    results = (
+        rm.evaluate(among, test, metrics="rr", candidates=items()),
+        rm.evaluate(among, test, metrics="rr", exclude=items(), min_candidates=1),
+        rm.evaluate(lists, test, metrics="rr", catalogue=items()),
+    )
+    return [int(result.n_candidates[0]) for result in results]
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_columns_of_items(column):
+    assert narrowed(lambda: COLUMNS[column](["a", "b"])) == [2, 1, 2]
+
+
+def test_frames_of_items(frame):
+    """A frame's only column is a list of items; DuckDB has no other."""
+    assert narrowed(lambda: frame({"item": ["a", "b"]})) == [2, 1, 2]
+    rows = frame({"item": ["a", "b"], "title": ["A", "B"]})
+    with pytest.raises(rm.ColumnError, match="exclude is a data frame of 2 columns: item, title"):
+        rm.evaluate(rm.Scores([[1.0, 2.0]]), np.eye(1, 2), exclude=rows)
+
+
 def test_candidates_and_exclude_together(case):
     users, items, test, train = case
     options = {"train": train, "metrics": METRICS}
@@ -328,9 +366,9 @@ def test_ids_in_any_order(case, kind):
             assert result.skipped("rr") == {"fewer items to rank than min_candidates": 1}
 
 
-def test_one_positive_and_some_negatives():
+def test_one_positive_and_some_negatives(frame):
     """A frame of labelled rows, as it is published with many models: zeros are candidates."""
-    frame = pl.DataFrame(
+    rows = frame(
         {
             "user": ["ann"] * 4 + ["bob"] * 3,
             "item": ["a", "b", "c", "d", "b", "d", "e"],
@@ -340,7 +378,7 @@ def test_one_positive_and_some_negatives():
     scores = [[1.0, 5.0, 0.0, 3.0, 9.0], [9.0, 1.0, 9.0, 2.0, 3.0]]
     among = rm.Scores(scores, user_ids=["ann", "bob"], item_ids=list("abcde"))
     test = {"ann": ["a"], "bob": ["d"]}
-    result = rm.evaluate(among, test, candidates=frame, metrics="rr recall@2")
+    result = rm.evaluate(among, test, candidates=rows, metrics="rr recall@2")
     assert result["rr"].tolist() == [1 / 3, 1 / 2]
     assert result["recall@2"].tolist() == [0, 1]
     assert result.n_candidates.tolist() == [4, 3]

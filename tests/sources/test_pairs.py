@@ -9,7 +9,6 @@ import math
 import numpy as np
 import polars as pl
 import pytest
-from test_interactions import FRAMES
 
 import recometer as rm
 from recometer.metrics import reading
@@ -152,8 +151,8 @@ def test_rows_without_truth_are_left_out_and_counted():
     assert result.skipped("rr") == {Reason.NO_RELEVANT.sentence: 1}
 
 
-def test_missing_scores_follow_the_rule_for_nan():
-    frame = pl.DataFrame(
+def test_missing_scores_follow_the_rule_for_nan(frame):
+    rows = frame(
         {
             "user": ["a"] * 3 + ["b"] * 3,
             "item": list("xyz") * 2,
@@ -161,7 +160,7 @@ def test_missing_scores_follow_the_rule_for_nan():
             "rating": [5, 4, 1, 1, 5, 4],
         }
     )
-    pairs = rm.Pairs(frame, threshold=4)
+    pairs = rm.Pairs(rows, threshold=4)
     asked = "rr rated_precision@1,2 mae"
     result = rm.evaluate(pairs, metrics=asked)
     for name in result.values:
@@ -317,8 +316,7 @@ def test_tied_predictions(ties):
 # Frames.
 
 
-@pytest.mark.parametrize("kind", FRAMES)
-def test_frames(kind):
+def test_frames(frame):
     data = {
         "user_id": ["b", "a", "b", "a", "b"],
         "movieId": [2, 2, 1, 1, 3],
@@ -327,7 +325,7 @@ def test_frames(kind):
         "other": [0] * 5,
     }
     result = rm.evaluate(
-        rm.Pairs(FRAMES[kind](data), threshold=3.5),
+        rm.Pairs(frame(data), threshold=3.5),
         metrics="rated_precision@2 rated_recall@2 rmse precision@2",
     )
     assert result.user_ids.tolist() == ["a", "b"]
@@ -339,11 +337,12 @@ def test_frames(kind):
     )
 
 
-def test_columns_by_name_and_booleans():
-    frame = pl.DataFrame({"q": [1, 1], "a": [0.5, 0.7], "b": [True, False], "c": [True, True]})
-    pairs = rm.Pairs(frame, user="q", score="a", relevance="b")
+def test_columns_by_name_and_booleans(frame):
+    data = {"q": [1, 1], "a": [0.5, 0.7], "b": [True, False], "c": [True, True]}
+    pairs = rm.Pairs(frame(data), user="q", score="a", relevance="b")
     assert means(pairs, "rr") == {"rr": 0.5}
-    assert rm.Pairs(frame, user="q", score="a", relevance="c").test().values.tolist() == [1, 1]
+    pairs = rm.Pairs(frame(data), user="q", score="a", relevance="c")
+    assert pairs.test().values.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -393,6 +392,8 @@ def test_which_columns(names, options, error, says):
         (lambda: rm.Pairs.of([], []), rm.InputError, "Pairs has no rows"),
         (lambda: rm.Pairs.of([math.nan], [1]), rm.InputError, "None of the 1 rows .* has a true"),
         (lambda: rm.Pairs.of([1, 2], [1, 2], threshold={0: 1}), rm.InputError, "pass groups="),
+        (lambda: rm.Pairs(pl.Series([1])), rm.InputTypeError, "cannot be read from Series. Hint"),
+        (lambda: rm.Pairs({"user": [1]}), rm.InputTypeError, "makes one of a dict of columns"),
         (lambda: rm.Pairs([]), rm.InputTypeError, "cannot be read from list"),
         (lambda: rm.Pairs([(1, 2, 3)]), rm.InputTypeError, "Surprise's list of predictions"),
         (

@@ -13,7 +13,8 @@ from recometer import ragged
 from recometer.errors import InputError
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
-from recometer.sources._match import SourceIndex, match_items, match_users, relevant_rows
+from recometer.sources._align import relevant_rows
+from recometer.sources._match import SourceIndex, match_items, match_users
 
 __all__ = ["Sides", "newest"]
 

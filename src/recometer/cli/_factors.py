@@ -20,7 +20,7 @@ from recometer.sources.factors import Factors
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["USAGE", "read_factors", "read_ids"]
+__all__ = ["USAGE", "like", "read_factors", "read_ids"]
 
 USAGE = "USERS,ITEMS or USERS,ITEMS,USER_IDS,ITEM_IDS"
 Array = npt.NDArray[Any]
@@ -94,7 +94,7 @@ def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> 
         return _from_text(path, known)
     own = _id_column(path, column_names(path), what, column)
     series = read_columns(path, [own])[own]
-    return series if name.endswith(".parquet") else _like(series, known)
+    return like(series, known)
 
 
 def _matrix(path: Path, what: str, column: str | None) -> tuple[Array, object]:
@@ -181,13 +181,20 @@ def _from_text(path: Path, known: Array | None) -> pl.Series:
         raise FileError(
             f"{path} cannot be read as text: {error}. Hint: it must be UTF-8."
         ) from None
-    return _like(pl.Series("id", lines, dtype=pl.String), known)
+    return like(pl.Series("id", lines, dtype=pl.String), known)
 
 
-def _like(text: pl.Series, known: Array | None) -> pl.Series:
-    """Return ids as numbers if they all are, unless test has texts."""
-    texts = known is not None and len(known) and ids.kind(known) == "str"
-    return text if texts else integers(text)
+def like(series: pl.Series, known: Array | None) -> pl.Series:
+    """Return ids as texts or numbers, as those of test are, if nothing is lost.
+
+    Whole numbers become texts where those of test are; texts, if every one is written as a
+    plain integer, become numbers unless those of test are texts.
+    """
+    import polars as pl
+
+    if known is not None and len(known) and ids.kind(known) == "str":
+        return series.cast(pl.String) if series.dtype.is_integer() else series
+    return integers(series) if series.dtype == pl.String else series
 
 
 def _id_column(path: Path, names: list[str], what: str, column: str | None) -> str:

@@ -14,14 +14,21 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
-from recometer import trec
-from recometer.cli._factors import USAGE, read_factors, read_ids
+from recometer import ids, trec
+from recometer.catalogue import Catalogue
+from recometer.cli._factors import USAGE, like, read_factors, read_ids
 from recometer.cli._stdin import STDIN, StandardInput
 from recometer.cli._text import Note, as_options
 from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
-from recometer.files import EXTENSIONS, column_names, integers, read_columns, read_file
-from recometer.frames import choose_columns
-from recometer.ids import as_ids
+from recometer.files import (
+    EXTENSIONS,
+    column_names,
+    integers,
+    open_file,
+    read_columns,
+    read_file,
+)
+from recometer.frames import Columns, choose_columns, common_names
 from recometer.interactions import Interactions
 from recometer.sources.base import Source
 from recometer.sources.cut import Cut
@@ -158,9 +165,15 @@ class Inputs:
                     )
 
     def interactions(
-        self, what: str, path: str, *, value: bool, time: bool = False
+        self,
+        what: str,
+        path: str,
+        *,
+        value: bool,
+        time: bool = False,
+        test: Interactions | None = None,
     ) -> Interactions:
-        """Read interactions, with their values and times or without."""
+        """Read interactions, values and times as asked; their ids are alike those of test."""
         file = self.stdin.path(path)
         with self.stated(what=what):
             kind = trec.kind_of(file)
@@ -171,7 +184,7 @@ class Inputs:
                 )
             if kind == "qrels":
                 self._say(what, file, "TREC qrels")
-                data = Interactions.of(file)
+                found, frame = Columns("user", "item", "value", None), trec.read_qrels(file)
             else:
                 asked_value = self.columns["value"] if value else NONE
                 asked_time = self.columns["time"] if time else NONE
@@ -182,13 +195,17 @@ class Inputs:
                     time=False if asked_time == NONE else asked_time,
                 )
                 self._say(what, file, found._asdict())
-                data = Interactions.of(
-                    frame,
-                    user=found.user,
-                    item=found.item,
-                    value=found.value or False,
-                    time=found.time or False,
+            if test is not None:
+                frame = frame.with_columns(
+                    like(frame[found.user], test.user_ids), like(frame[found.item], test.item_ids)
                 )
+            data = Interactions.of(
+                frame,
+                user=found.user,
+                item=found.item,
+                value=found.value or False,
+                time=found.time or False,
+            )
             if not len(data):
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
         return data
@@ -220,13 +237,13 @@ class Inputs:
         file, name = self.stdin.path(path), columns[what]
         column = read_columns(file, [name])[name]
         typed = column if file.name.lower().endswith(".parquet") else integers(column)
-        return as_ids(typed.head(1), f"{what} ids of {file}")
+        return ids.as_ids(typed.head(1), f"{what} ids of {file}")
 
     def source(self, model: Model, test: Interactions, depth: int | None) -> Source:
         """Read a model, and cut its lists if that was asked for."""
         with self.stated(model):
             source = (
-                self._lists(model)
+                self._lists(model, test)
                 if model.is_run
                 else read_factors(model.paths, test, self.note, self.columns)
             )
@@ -238,28 +255,35 @@ class Inputs:
             return model.is_run and trec.kind_of(self.stdin.path(model.paths[0])) == "run"
 
     def catalogue(self, text: str | None, test: Interactions) -> object:
-        """Read the number of items, or a file with their ids."""
+        """Read the number of items, a table with a row per item, or a file with their ids."""
         if text is None or text.isdecimal():
             return None if text is None else int(text)
         with self.stated():
+            if _is_table(Path(text)):
+                asked = self._present(Path(text), "item")["item"]
+                if asked is not None or common_names("item", column_names(text)):
+                    found = Catalogue(text, item=asked)
+                    self.note(f"catalogue: {text} ({found.describe()})")
+                    return found
             return read_ids(Path(text), "item", self.columns["item"], test.item_ids)
 
-    def _lists(self, model: Model) -> Lists:
+    def _lists(self, model: Model, test: Interactions) -> Lists:
         file = self.stdin.path(model.paths[0])
+        wanted: dict[str, Any] = {}
         if trec.kind_of(file) is not None:
             lists = Lists(file)
             self._say(model.name, file, "TREC run")
-            return lists
-        wanted: dict[str, Any] = self._present(file, "user", "item", "rank", "score")
-        for option, other in (("rank", "score"), ("score", "rank")):
-            if wanted[option] is not None:
-                wanted[other] = False
-        lists = Lists(file, **wanted)
-        found = choose_columns(column_names(file), wanted)
-        if found["rank"] is not None:
-            found["score"] = None
-        self._say(model.name, file, found)
-        return lists
+        else:
+            wanted |= self._present(file, "user", "item", "rank", "score")
+            for option, other in (("rank", "score"), ("score", "rank")):
+                if wanted[option] is not None:
+                    wanted[other] = False
+            lists = Lists(file, **wanted)
+            found = choose_columns(column_names(file), wanted)
+            if found["rank"] is not None:
+                found["score"] = None
+            self._say(model.name, file, found)
+        return lists if _alike(lists, test) else _lists_like(file, wanted, test)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
         """Return the columns that were asked for, as far as the file has them."""
@@ -280,6 +304,34 @@ def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
         show(f"{what}: {message}", *where)
 
     return show_named
+
+
+def _alike(lists: Lists, test: Interactions) -> bool:
+    """Tell whether ids are of the same kinds, as far as both have any."""
+    arrays = lists.arrays()
+    pairs = [(arrays[name], getattr(test, name)) for name in ("user_ids", "item_ids")]
+    return all(
+        not len(given) or not len(known) or ids.kind(given) == ids.kind(known)
+        for given, known in pairs
+        if isinstance(given, np.ndarray) and known is not None
+    )
+
+
+def _lists_like(file: Path, wanted: Mapping[str, object], test: Interactions) -> Lists:
+    """Read lists once more, with ids such as test has: TREC's are texts, others may be numbers."""
+    import polars as pl
+
+    if wanted:
+        found, fetch = open_file(file, wanted)
+        columns = {option: fetch(option) for option, name in found.items() if name}
+    else:
+        columns = trec.read_run(file).to_dict()
+    columns["user"] = like(columns["user"], test.user_ids)
+    columns["item"] = like(columns["item"], test.item_ids)
+    given: dict[str, Any] = {name: name if name in columns else False for name in ("rank", "score")}
+    if given["rank"]:
+        given["score"] = False
+    return Lists(pl.DataFrame(columns), user="user", item="item", **given)
 
 
 def _is_table(path: Path) -> bool:

@@ -17,7 +17,7 @@ __all__ = ["WIDTH", "Note", "as_options", "count", "say"]
 WIDTH = 100  # where the output is no terminal
 
 CALL = re.compile(r"(\brm\.\w+\([^)]*\))")
-ARGUMENT = re.compile(r"\b(user|item|value|score|rank|time|catalogue)=(False\b)?")
+ARGUMENT = re.compile(r"\b(user|item|value|score|rank|time|catalogue|train|baseline)=(False\b)?")
 RULE = re.compile(rf"\b({'|'.join(CHOICES)})='(\w+)'")
 
 Note = Callable[[str], None]

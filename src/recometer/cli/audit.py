@@ -134,8 +134,8 @@ def _audit(
     assert train is not None
     assert test is not None
     inputs.check_columns([train, test])
-    train_data = inputs.interactions("train", train, value=False, time=True)
     test_data = inputs.interactions("test", test, value=True, time=True)
+    train_data = inputs.interactions("train", train, value=False, time=True, test=test_data)
     with inputs.stated():
         return run_audit(train_data, test_data, relevant_from=relevant_from)
 

@@ -8,17 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from recometer.arguments import PROTOCOLS
+from recometer.arguments import named_protocol, protocol_names
 from recometer.cli._folder import files_of
 from recometer.cli._formats import Format, print_results, summary_csv
-from recometer.cli._inputs import Inputs, models
+from recometer.cli._inputs import Inputs, Model, models
 from recometer.cli._stdin import STDIN, InputFormat, StandardInput
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import FileError, RecometerError, did_you_mean
 from recometer.evaluate import DEFAULT_METRICS
 from recometer.evaluate import evaluate as run_evaluation
 from recometer.evaluation import Evaluation, load
-from recometer.metrics.registry import parse
+from recometer.metrics.conventions import parse_under
 from recometer.protocol import CHOICES, Protocol
 from recometer.tasks import resolve_threads
 
@@ -121,9 +121,20 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="NUMBER|FILE",
-            help="For runs: how many items could have been recommended, or a file of their ids.",
+            help="For runs: how many items could have been recommended, or a file of their ids. "
+            "For metrics of lists: a table of the items, with a column of categories (genres, "
+            "tags), if any.",
             show_default="unknown",
             rich_help_panel=DATA,
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="What metrics of lists compare with (unexpectedness@10, overlap@10): a model of "
+            "this command, or a file of lists.",
+            rich_help_panel=MODELS,
         ),
     ] = None,
     format_in: Annotated[
@@ -175,7 +186,7 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help="A set of rules: its name, or a saved evaluation (.parquet) to repeat.",
-            autocompletion=lambda: list(PROTOCOLS),
+            autocompletion=protocol_names,
             rich_help_panel=RULES,
         ),
     ] = "recometer",
@@ -229,10 +240,10 @@ def evaluate(
     if test is None and split is None:
         raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
     named = models(run or [], factors or [])
-    parse(metrics)  # a wrong name should not wait for the files
     users = None if complete is None else "test" if complete else "known"
     rules = _rules(rule or [], ties=ties, relevant_from=relevant_from, users=users)
     settled = _protocol(protocol, rules)
+    parse_under(metrics, settled)  # a wrong name should not wait for the files
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
     if split is not None:
@@ -258,11 +269,18 @@ def evaluate(
         inputs = Inputs(stdin, columns, note)
         inputs.check_columns([*data, *files])
         test_data = inputs.interactions("test", test, value=True)
-        train_data = None if train is None else inputs.interactions("train", train, value=False)
+        train_data = (
+            None
+            if train is None
+            else inputs.interactions("train", train, value=False, test=test_data)
+        )
         items = inputs.catalogue(catalogue, test_data)
+        other = _baseline(baseline, named)
+        compared = None if other is None else inputs.source(other, test_data, depth)
         for model in named:
             source = inputs.source(model, test_data, depth)
-            as_trec_eval = protocol in PROTOCOLS and "users" not in rules and inputs.is_trec(model)
+            ours = protocol == Protocol().name and "users" not in rules
+            as_trec_eval = ours and inputs.is_trec(model)
             with inputs.stated(model):
                 results[model.name] = run_evaluation(
                     source,
@@ -271,6 +289,7 @@ def evaluate(
                     metrics=metrics,
                     protocol=settled.replace(users="known") if as_trec_eval else settled,
                     catalogue=items,
+                    baseline=compared,
                     seed=seed,
                     threads=threads,
                     progress=False if quiet else None,
@@ -281,6 +300,13 @@ def evaluate(
         _write(out / "summary.csv", summary_csv(results))
         note(f"written: {out}: {', '.join(f'{name}.parquet' for name in results)}, summary.csv")
     print_results(results, form, per_user)
+
+
+def _baseline(text: str | None, named: list[Model]) -> Model | None:
+    """Return the model that others are compared with: one of them, or a file of lists."""
+    if text is None:
+        return None
+    return next((model for model in named if model.name == text), None) or models([text], [])[0]
 
 
 def _rules(texts: list[str], **options: object) -> dict[str, Any]:
@@ -311,14 +337,14 @@ def _value(text: str) -> object:
 
 
 def _protocol(name: str, rules: dict[str, Any]) -> Protocol:
-    if name in PROTOCOLS:
-        found = PROTOCOLS[name]
+    if name in protocol_names():
+        found = named_protocol(name)
     elif name.endswith(".parquet"):
         found = load(name).protocol
     else:
         raise typer.BadParameter(
-            f"there is no protocol {name!r}. {did_you_mean(name, PROTOCOLS)} Or name a saved "
-            "evaluation (.parquet).",
+            f"there is no protocol {name!r}. {did_you_mean(name, protocol_names())} Or name a "
+            "saved evaluation (.parquet).",
             param_hint="--protocol",
         )
     try:

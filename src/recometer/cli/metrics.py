@@ -30,6 +30,18 @@ READS = {
     "gain": "an item's gain: its value in test, 1 where test has none",
     "judgement": "whether an item was judged, and whether it is relevant",
     "ratings": "predicted beside true ratings, which rm.Pairs has (in Python)",
+    "lists": "the items of the lists",
+    "inverse_popularity": "whether an item is relevant, and how many users have it in train",
+    "inverse_propensity": "whether an item is relevant, and its propensity",
+}
+NEEDS = {
+    "train": "training data",
+    "test": "test",
+    "baseline": "other lists to compare with",
+    "catalogue": "the number of items",
+    "categories": "categories of the items",
+    "features": "features of the items",
+    "propensity": "propensities of the items",
 }
 
 
@@ -79,20 +91,24 @@ def _pattern(definition: MetricDefinition) -> str:
 
 
 def _explain(definition: MetricDefinition) -> None:
+    definition = definition.given(())
     typer.echo(f"{_pattern(definition)}: {definition.title}\n")
     text = (inspect.getdoc(definition.function) or "").partition("\nReferences\n")[0]
     for paragraph in text.replace("`", "").strip().split("\n\n"):
         say("", " ".join(paragraph.split()))
         typer.echo()
     ranks = definition.record == "ranks"
+    reads = definition.reads if ranks else definition.record
     direction = "higher is better" if definition.higher_is_better else "lower is better"
     order = "it makes no difference" if definition.order_free else "it matters"
     for label, line in (
         ("Formula", definition.formula),
         ("Cut-off", CUTOFFS[definition.cutoff].format(definition.name)),
-        ("Reads", READS.get(definition.reads if ranks else "ratings", "")),
+        ("Reads", READS.get(reads, "")),
+        ("Needs", ", ".join(NEEDS[side] for side in definition.side)),
+        ("Users", "one value for all of them" if definition.over_users else ""),
         ("Range", f"{_bound(definition.lower)} to {_bound(definition.upper)}; {direction}"),
-        ("Order", f"within the first k places {order}" if ranks else ""),
+        ("Order", "" if definition.record == "ratings" else f"within the first k places {order}"),
         ("Source", definition.source),
     ):
         if line:

@@ -42,9 +42,10 @@ def members(indptr: Int64) -> tuple[Int64, Int64]:
 
 @shared
 def listed_relevant(groups: Groups) -> Int64:
-    """Count the relevant items that were ranked: int64 [n_users]."""
+    """Count the relevant items that were ranked, repeated ones once: int64 [n_users]."""
     ranks = groups.ranks
-    return _count(groups, ranks.relevant & (ranks.above >= 0))
+    found = ranks.relevant & (ranks.above >= 0)
+    return _count(groups, found if ranks.repeated is None else found & ~ranks.repeated)
 
 
 @shared

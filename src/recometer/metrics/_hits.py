@@ -10,10 +10,23 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["expand"]
+from recometer.metrics._sums import hits_within
+from recometer.ties import Groups
+
+__all__ = ["expand", "hits_squared"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
+
+
+def hits_squared(groups: Groups, cutoff: int) -> Float64:
+    """Return the (expected) square of the hits within the cut-off: float64 [n_users]."""
+    rows, within = groups.within(cutoff)
+    size, rate = groups.size[rows], groups.relevant[rows] / groups.size[rows]
+    # Of a group that is parted the number of hits varies.
+    left = (size - within) / np.maximum(size - 1, 1)
+    hits = hits_within(groups, np.array([cutoff]))[:, 0]
+    return hits**2 + groups.total(rows, within * rate * (1 - rate) * left)
 
 
 def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, Float64]:

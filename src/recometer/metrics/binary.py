@@ -112,6 +112,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
                 "min": "min(k, R)",
                 "list": "the relevant items in the whole list",
                 "gains": "the sum of the relevant items' gains",
+                "min_gains": "min(k, the sum of the relevant items' gains)",
             },
         ),
         "weighted": Parameter(
@@ -125,6 +126,7 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
             "min": {"pooled": "possible"},
             "list": {"beyond_cutoff": True, "pooled": None},
             "gains": {"reads": "relevant_gain", "upper": np.inf, "pooled": None},
+            "min_gains": {"reads": "relevant_gain", "upper": np.inf, "pooled": None},
         },
         "weighted": {True: {"reads": "relevant_gain", "pooled": None}},
     },
@@ -143,6 +145,8 @@ def recall(
     found = (gains_within if weighted else hits_within)(groups, cutoffs)
     if denominator == "gains" or (weighted and denominator == "relevant"):
         return ratio(found, all_gains(groups)[:, np.newaxis])
+    if denominator == "min_gains":
+        return ratio(found, np.minimum(all_gains(groups)[:, np.newaxis], _places(groups, cutoffs)))
     if denominator == "min":
         return ratio(
             found, columns(_best_gains, groups, cutoffs) if weighted else _possible(groups, cutoffs)
@@ -160,9 +164,27 @@ def recall(
     source="van Rijsbergen 1979",
     cutoff="optional",
     order_free=True,
-    parameters={"beta": Parameter("How much more recall weighs.", above=0, examples=(0.5, 2))},
+    parameters={
+        "beta": Parameter("How much more recall weighs.", above=0, examples=(0.5, 2)),
+        "denominator": Parameter(
+            "What the hits are divided by in the precision.",
+            choices={"k": "k", "list": "min(k, length of the list)"},
+        ),
+        "empty": Parameter(
+            "Where precision and recall are 0.",
+            choices={"zero": "0", "undefined": "undefined"},
+        ),
+    },
+    when={"empty": {"undefined": {"monotone": False, "may_be_nan": True}}},
 )
-def f(groups: Groups, cutoffs: Int64, *, beta: float = 1.0) -> Float64:
+def f(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    beta: float = 1.0,
+    denominator: str = "k",
+    empty: str = "zero",
+) -> Float64:
     """Weighted harmonic mean of precision and recall: ``(1+b²) h(k) / (b² R + k)``.
 
     In [0, 1]; the same as ``(1+b²) P R / (b² P + R)`` with ``P = h(k)/k`` and
@@ -174,15 +196,21 @@ def f(groups: Groups, cutoffs: Int64, *, beta: float = 1.0) -> Float64:
     """
     square = beta * beta
     relevant = square * groups.n_relevant[:, np.newaxis].astype(np.float64)
-    denominator = np.add(relevant, _places(groups, cutoffs))
-    return ratio((1 + square) * hits_within(groups, cutoffs), denominator)
+    places = _places(groups, cutoffs)
+    if denominator == "list":
+        places = np.minimum(places, groups.depth[:, np.newaxis])
+    values = ratio((1 + square) * hits_within(groups, cutoffs), np.add(relevant, places))
+    if empty == "undefined":
+        # One order without a hit is enough.
+        values[_chance_of_hit(groups, cutoffs) < 1] = np.nan
+    return values
 
 
 @metric(
     title="Hit (its mean is the hit rate)",
     formula="1 if hits(k) > 0, else 0",
     source="Deshpande & Karypis 2004",
-    cutoff="required",
+    cutoff="optional",
     order_free=True,
 )
 def hit(groups: Groups, cutoffs: Int64) -> Float64:
@@ -203,7 +231,7 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
     title="Hits",
     formula="hits(k)",
     source="Manning, Raghavan & Schütze 2008, section 8.3 (true positives)",
-    cutoff="required",
+    cutoff="optional",
     upper=np.inf,
     order_free=True,
 )
@@ -217,10 +245,24 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     formula="1 / rank of the first relevant item, 0 if that is beyond k",
     source="Voorhees 1999, TREC-8 Question Answering",
     cutoff="optional",
-    parameters={"all": Parameter("The mean of 1 / rank over all relevant items.")},
-    when={"all": {True: {"pooled": "relevant"}}},
+    parameters={
+        "all": Parameter("The mean of 1 / rank over all relevant items."),
+        "graded": Parameter("The largest of 1 / (rank * gain) over the relevant items."),
+    },
+    when={
+        "all": {True: {"pooled": "relevant"}},
+        "graded": {
+            True: {
+                "reads": "relevant_gain",
+                "upper": np.inf,
+                "monotone": False,
+                "averages_ties": False,
+                "pooled": None,
+            }
+        },
+    },
 )
-def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
+def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = False) -> Float64:
     """Reciprocal of the first relevant item's rank; 0 if it is beyond k. In [0, 1].
 
     With tied items it is the mean over the place of the first relevant one within the first
@@ -233,6 +275,8 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
     Computing information retrieval performance measures efficiently in the presence of
     tied scores.
     """
+    if graded:
+        return columns(_graded_reciprocal, groups, cutoffs)
     if all:
         return ratio(reciprocal_sum(groups, cutoffs), groups.n_relevant[:, np.newaxis])
     return _reciprocal_rank(groups, cutoffs)
@@ -255,7 +299,10 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
                 "list": "min(R, k, length of the list)",
                 "listed": "the relevant items in the whole list",
             },
-        )
+        ),
+        "repeat_last": Parameter(
+            "The last place of a list that is shorter than k counts again for every missing one."
+        ),
     },
     when={
         "denominator": {
@@ -264,10 +311,17 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False) -> Float64:
             "hits": {"monotone": False, "pooled": None},
             "list": {"pooled": None},
             "listed": {"beyond_cutoff": True, "pooled": None},
-        }
+        },
+        "repeat_last": {True: {"upper": np.inf, "monotone": False, "pooled": None}},
     },
 )
-def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Float64:
+def ap(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    denominator: str = "relevant",
+    repeat_last: bool = False,
+) -> Float64:
     """Mean over the R relevant items of the precision where each is found; in [0, 1].
 
     ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. A tied group with
@@ -280,7 +334,7 @@ def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Floa
     Buckley & Voorhees 2000, Evaluating evaluation measure stability. McSherry & Najork
     2008.
     """
-    if denominator == "hits":
+    if denominator == "hits" and not repeat_last:
         return _mean_precision_of_hits(groups, cutoffs)
     possible = groups.n_relevant[:, np.newaxis]
     if denominator == "min":
@@ -291,7 +345,10 @@ def ap(groups: Groups, cutoffs: Int64, *, denominator: str = "relevant") -> Floa
         possible = np.minimum(_possible(groups, cutoffs), groups.depth[:, np.newaxis])
     elif denominator == "listed":
         possible = listed_relevant(groups)[:, np.newaxis]
-    return ratio(_precision_sum(groups, cutoffs), possible)
+    found = _precision_sum(groups, cutoffs)
+    if repeat_last:
+        found = found + last_places(groups, cutoffs) * _last_precision(groups)[:, np.newaxis]
+    return ratio(found, possible)
 
 
 @metric(
@@ -442,6 +499,39 @@ def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
     hits = before[which] + found
     each = chance * ratio(sure[user[which]] + inner, hits)
     return sum_by_user(which, each, len(parted))
+
+
+def last_places(groups: Groups, cutoffs: Int64) -> Int64:
+    """Return how many places lists lack up to k: int64 [n_users, n_cutoffs]; 0 without k."""
+    return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
+
+
+def last_groups(groups: Groups) -> Int64:
+    """Find the groups that hold the last place of their user's list."""
+    depth = groups.depth[groups.user]
+    return np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
+
+
+def _last_precision(groups: Groups) -> Float64:
+    """Return the (expected) P(n) rel(n) of the last place n of each list: float64 [n_users]."""
+    rows = last_groups(groups)
+    n, r = groups.size[rows], groups.relevant[rows]
+    depth = groups.depth[groups.user[rows]]
+    others = (depth - groups.start[rows] - 1) * (r - 1) / np.maximum(n - 1, 1)
+    precision = (groups.hits_before[rows] + 1 + others) / depth
+    return groups.total(rows, r / n * precision)
+
+
+def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
+    """Return the largest 1 / (rank * gain); a tied group is one step, at its last place."""
+    rows, places = groups.within(cutoff)
+    rank = groups.start[rows] + places
+    # The smallest gain of a group counts.
+    first = np.cumsum(groups.relevant) - groups.relevant
+    least = np.minimum.reduceat(groups.member_gain, first)[rows] if len(first) else np.zeros(0)
+    value = np.zeros(groups.n_users)
+    np.maximum.at(value, groups.user[rows], 1 / (rank * least))
+    return value
 
 
 def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:

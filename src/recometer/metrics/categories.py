@@ -144,7 +144,7 @@ def subtopic_recall(data: ListData, cutoffs: Int64, *, denominator: str = "relev
             "How much less one more item of a category is worth than the one before.",
             above=0,
             below=1,
-            examples=(0.9,),
+            examples=(0.75,),
         )
     },
 )

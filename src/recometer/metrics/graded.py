@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics._facts import ideal_members, members
-from recometer.metrics._sums import columns, discounts, log2_of, ratio, shared, totals
+from recometer.metrics._sums import (
+    columns,
+    discounts,
+    log1p_of,
+    log2_of,
+    ratio,
+    shared,
+    totals,
+)
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
 from recometer.ties import Groups, sum_by_user
@@ -24,6 +33,7 @@ GAIN = Parameter(
     choices={
         "linear": "its value in test",
         "binary": "1 if it is relevant",
+        "positive": "its value in test if that is above 0 and the item is relevant",
         "exponential": "2^value - 1",
         "shifted": "2^(value - relevant_from + 1) - 1 if it is relevant (relevant_from: 1 if "
         "none is given)",
@@ -34,10 +44,12 @@ DISCOUNT = Parameter(
     choices={
         "standard": "log2(j + 1)",
         "original": "log2(max(j, 2)), of Järvelin & Kekäläinen: the first two places count alike",
+        "graded": "log2(j * gain + 1), or log2(j + 1) where the gain is not positive",
     },
 )
 WHEN: dict[str, Any] = {
     "gain": {
+        "positive": {"reads": "relevant_gain"},
         "binary": {"reads": "relevance"},
         "exponential": {"reads": "exponential"},
         "shifted": {"reads": "shifted"},
@@ -91,10 +103,20 @@ def dcg(
                 "all": "the largest gains of all judged items",
                 "k": "k times the user's largest gain",
                 "list": "the largest gains of the items in the whole list",
+                "signed": "the largest gains of all judged items, those below 0, too",
+                "sum": "as many gains of 1 as the gains have in sum",
             },
         ),
     },
-    when={**WHEN, "ideal": {"k": {"cutoff": "required"}, "list": {"beyond_cutoff": True}}},
+    when={
+        **WHEN,
+        "ideal": {
+            "k": {"cutoff": "required"},
+            "list": {"beyond_cutoff": True},
+            "signed": {"upper": np.inf},
+            "sum": {"cutoff": "required", "upper": np.inf},
+        },
+    },
 )
 def ndcg(
     groups: Groups,
@@ -125,6 +147,8 @@ def ndcg(
 def _dcg(groups: Groups, cutoffs: Int64, discount: str) -> Float64:
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         start, size, gain = groups.start[rows], groups.size[rows], groups.gain[rows]
+        if discount == "graded":
+            return _terms_of_members(groups, rows, places)
         found = gain / _divisor(start, discount)
         tied = np.flatnonzero(size > 1)
         found[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
@@ -136,6 +160,8 @@ def _dcg(groups: Groups, cutoffs: Int64, discount: str) -> Float64:
 def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Float64:
     if ideal == "k":
         return columns(functools.partial(_largest_gain_throughout, discount), groups, cutoffs)
+    if ideal == "sum":
+        return columns(functools.partial(_ones, discount), groups, cutoffs)
     # Beyond the most gains of any user, all cut-offs are alike.
     _, place, _ = _ideal_terms(groups, discount, ideal)
     most = np.minimum(cutoffs, place.max(initial=0) + 1)
@@ -148,9 +174,23 @@ def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Floa
     indptr, gain = groups.ideal_indptr, groups.ideal_gain
     some = np.flatnonzero(np.diff(indptr))
     value = np.zeros(groups.n_users)
+    largest = gain[indptr[some]]
+    if discount == "graded":
+        distinct, which = np.unique(largest, return_inverse=True)
+        rank = np.arange(1, cutoff + 1)
+        sums = [_graded_terms(rank, np.full(cutoff, one)).sum() for one in distinct]
+        value[some] = np.array(sums)[which]
+        return value
     none, all_places = np.zeros(1, np.int64), np.array([cutoff])
-    value[some] = gain[indptr[some]] * _sum_of_discounts(none, all_places, discount)
+    value[some] = largest * _sum_of_discounts(none, all_places, discount)
     return value
+
+
+def _ones(discount: str, groups: Groups, cutoff: int) -> Float64:
+    user, _ = ideal_members(groups)
+    total = np.floor(sum_by_user(user, groups.ideal_gain, groups.n_users))
+    best = np.minimum(total, float(cutoff)).astype(np.int64)
+    return _sum_of_discounts(np.zeros(groups.n_users, np.int64), best, discount)
 
 
 def _best_gains(discount: str, ideal: str, groups: Groups, cutoff: int) -> Float64:
@@ -162,13 +202,33 @@ def _best_gains(discount: str, ideal: str, groups: Groups, cutoff: int) -> Float
 @shared
 def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int64, Float64]:
     """Return the user, the place from 0 on, and the discounted gain of what is best."""
-    if ideal == "list":
-        indptr, gain = groups.listed_ideal()
+    if ideal in ("list", "signed"):
+        indptr, gain = groups.listed_ideal() if ideal == "list" else groups.signed_ideal()
         user, place = members(indptr)
     else:
         gain = groups.ideal_gain
         user, place = ideal_members(groups)
+    if discount == "graded":
+        return user, place, _graded_terms(place + 1, gain)
     return user, place, gain / _divisor(place, discount)
+
+
+def _terms_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Float64:
+    """Add up what the items of a group add at each of its first places, over all its places."""
+    first = np.cumsum(groups.relevant) - groups.relevant
+    count = groups.relevant[rows] * places
+    row = np.repeat(np.arange(len(places)), count)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    member = first[rows][row] + number // places[row]
+    rank = groups.start[rows][row] + number % places[row] + 1
+    terms = _graded_terms(rank, groups.member_gain[member]) / groups.size[rows][row]
+    return sum_by_user(row, terms, len(places))
+
+
+def _graded_terms(rank: Int64, gain: Float64) -> Float64:
+    """Return gain / log2(rank * gain + 1)."""
+    product = np.where(gain > 0, rank * gain, rank)
+    return gain * math.log(2) / log1p_of(product)
 
 
 def _divisor(start: Int64, discount: str) -> Float64:
@@ -178,7 +238,7 @@ def _divisor(start: Int64, discount: str) -> Float64:
 
 def _sum_of_discounts(start: Int64, places: Int64, discount: str) -> Float64:
     """Add the discounts of some places up."""
-    if discount == "standard":
+    if discount != "original":  # gains of 1 where they are graded
         return discounts(start, places)
     # As standard one place further up, and 1 at the first place.
     top = (start == 0).astype(np.int64)

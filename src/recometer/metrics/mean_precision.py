@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from recometer.metrics._sums import columns, harmonic
+from recometer.metrics._hits import hits_squared
+from recometer.metrics._sums import columns, harmonic, hits_within, ratio
+from recometer.metrics.binary import last_groups, last_places
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
 from recometer.ties import Groups, sum_by_user
 
-__all__ = ["mean_precision"]
+__all__ = ["mean_precision", "mean_recall"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -47,6 +49,65 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
     if stop == "last":
         return columns(_until_the_last, groups, cutoffs)
     return _sums_until(groups, cutoffs) / cutoffs
+
+
+@metric(
+    title="Mean recall",
+    formula="mean of hits(j) / R over j = 1 .. k",
+    source="Elliot (Anelli et al. 2021), there called MAR",
+    cutoff="required",
+    parameters={
+        "over": Parameter(
+            "What the mean is taken over.",
+            choices={
+                "places": "the places 1 .. k",
+                "relevant": "the relevant items, at the place of each; 0 beyond k",
+            },
+        ),
+        "repeat_last": Parameter(
+            "Over relevant items: the last place of a list that is shorter than k counts again "
+            "for every missing one."
+        ),
+    },
+    when={"repeat_last": {True: {"upper": np.inf, "monotone": False}}},
+)
+def mean_recall(
+    groups: Groups, cutoffs: Int64, *, over: str = "places", repeat_last: bool = False
+) -> Float64:
+    """Mean of the recalls at 1, 2, ..., k; in [0, 1].
+
+    A relevant item at rank i adds ``(k - i + 1) / (k R)``. Over the relevant items, the recalls
+    where each is found: ``h(k) (h(k) + 1) / (2 R^2)``. Tied items count with their mean.
+
+    References
+    ----------
+    Anelli et al. 2021, Elliot.
+    """
+    relevant = groups.n_relevant[:, np.newaxis]
+    if over == "places":
+        return ratio(columns(_recalls_until, groups, cutoffs), relevant * cutoffs)
+    hits = hits_within(groups, cutoffs)
+    total = (columns(hits_squared, groups, cutoffs) + hits) / 2
+    if repeat_last:
+        total = total + last_places(groups, cutoffs) * _last_hits(groups)[:, np.newaxis]
+    return ratio(total, relevant * relevant)
+
+
+def _recalls_until(groups: Groups, cutoff: int) -> Float64:
+    """Return the sum of the (expected) hits within 1 .. cutoff."""
+    rows, places = groups.within(cutoff)
+    rate = groups.relevant[rows] / groups.size[rows]
+    behind = places * (cutoff - groups.start[rows]) - places * (places - 1) / 2
+    return groups.total(rows, rate * behind)
+
+
+def _last_hits(groups: Groups) -> Float64:
+    """Return the (expected) h(n) rel(n) of the last place n of each list."""
+    rows = last_groups(groups)
+    n, r = groups.size[rows], groups.relevant[rows]
+    inside = groups.depth[groups.user[rows]] - groups.start[rows] - 1
+    others = inside * (r - 1) / np.maximum(n - 1, 1)
+    return groups.total(rows, r / n * (groups.hits_before[rows] + 1 + others))
 
 
 def _sums_until(groups: Groups, cutoffs: Int64) -> Float64:

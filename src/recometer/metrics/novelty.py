@@ -269,7 +269,8 @@ def popularity(
     parameters={
         "head": Parameter(
             "The head are the most popular items that make this share of the interactions of "
-            "train; the tail is all others, those that train lacks among them.",
+            "train, and those that are as popular as the last of them; the tail is all others, "
+            "those that train lacks among them.",
             above=0,
             below=1,
             examples=(0.5,),
@@ -297,8 +298,8 @@ def tail_share(
 ) -> Float64:
     """Share of the listed items that are not among the popular ones; in [0, 1].
 
-    The head are the most popular items (lower ids first) that together make 80% of the
-    interactions of train: the fewest that reach it.
+    The head are the fewest of the most popular items that together make 80% of the interactions
+    of train, and those that are as popular as the last of them.
 
     References
     ----------
@@ -308,16 +309,16 @@ def tail_share(
 
     def of_items() -> Float64:
         count = needed(data.item_users)
-        in_tail = np.ones(len(count))
         if tail is None:
-            falling = np.argsort(-count, kind="stable")
-            before = np.cumsum(count[falling]) - count[falling]
-            in_tail[falling[before < head * count.sum()]] = 0
-        else:
-            rising = np.argsort(count, kind="stable")
-            rising = rising[count[rising] > 0]
-            in_tail[:] = 0
-            in_tail[rising[: max(int(len(rising) * tail), 1)]] = 1
+            falling = -np.sort(-count)
+            in_head = np.cumsum(falling) - falling < head * count.sum()
+            least = falling[in_head].min(initial=np.iinfo(np.int64).max)
+            in_tail: Float64 = (count < least).astype(np.float64)
+            return in_tail
+        rising = np.argsort(count, kind="stable")
+        rising = rising[count[rising] > 0]
+        in_tail = np.zeros(len(count))
+        in_tail[rising[: max(int(len(rising) * tail), 1)]] = 1
         return in_tail
 
     items = data.lists.items

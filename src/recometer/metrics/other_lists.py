@@ -32,7 +32,7 @@ DIVISOR = Parameter(
 
 @metric(
     title="Overlap with other lists",
-    formula="|A and B| / k, A and B: the first k items of the list and of the baseline's",
+    formula="items that the first k places of the list and of the baseline's have in common / k",
     source="Fagin, Kumar & Sivakumar 2003",
     record="lists",
     side=("baseline",),
@@ -68,8 +68,8 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
 
 @metric(
     title="Rank-biased overlap with other lists",
-    formula="(1 - p) * sum over d of p^(d - 1) |A(d) and B(d)| / d, A(d) and B(d): the first d "
-    "items of the list and of the baseline's; beyond k, the agreement stays",
+    formula="(1 - p) * sum over d of p^(d - 1) X(d) / d, X(d): the items that the first d places "
+    "of the list and of the baseline's have in common; beyond k, X(d) / d stays",
     source="Webber, Moffat & Zobel 2010",
     record="lists",
     side=("baseline",),
@@ -86,7 +86,7 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
             "What the depths beyond k, or the ends of the lists, add.",
             choices={
                 "extrapolated": "the agreement that was reached (RBO_EXT)",
-                "nothing": "nothing: the lower bound for equally long lists",
+                "nothing": "nothing, also where the longer list has ended",
             },
         ),
     },
@@ -113,7 +113,8 @@ def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapol
         long = np.minimum(np.maximum(one, other), cutoff)[:, np.newaxis]
         agreement = common / depth
         if rest == "nothing":
-            values[:, column] = (1 - p) / p * _total(agreement * power)
+            terms = np.where(depth <= long, agreement * power, 0.0)
+            values[:, column] = (1 - p) / p * _total(terms)
             continue
         until_short = _column(common, short)
         share = ratio(until_short, short)

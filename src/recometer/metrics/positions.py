@@ -22,7 +22,7 @@ Float64 = npt.NDArray[np.float64]
     title="Normalised cumulative reciprocal rank",
     formula="sum over j <= k of rel(j) / j, divided by the same of the best order",
     source="Cornac (Salah et al. 2020)",
-    cutoff="required",
+    cutoff="optional",
 )
 def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
     """Sum of the reciprocal ranks of the relevant items within k, as a share of the greatest.

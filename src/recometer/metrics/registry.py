@@ -28,7 +28,9 @@ __all__ = [
     "MetricDefinition",
     "metric",
     "parse",
+    "parse_cutoffs",
     "reading",
+    "split",
     "with_largest_gain",
 ]
 
@@ -109,6 +111,8 @@ class MetricDefinition:
         that differ in them.
     over_rows
         Whether there is a value over the rows of all users, too.
+    may_be_nan
+        Whether the formula itself may have no value: the function returns NaN there.
     pooled
         What a user's value is divided by, where it is a ratio: the ``"cutoff"`` k, the number
         R of ``"relevant"`` items, the hits that are ``"possible"``: min(k, R), or the number of
@@ -147,6 +151,7 @@ class MetricDefinition:
     record: Record
     needs: Needs
     over_rows: bool
+    may_be_nan: bool
     pooled: Pooled | None
     side: tuple[SideData, ...]
     without: tuple[Without, ...]
@@ -184,9 +189,13 @@ METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
 
 
-def reading(record: Record) -> dict[str, MetricDefinition]:
-    """Return the metrics that read a record, by name."""
-    return {name: each for name, each in METRICS.items() if each.record == record}
+def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]:
+    """Return the metrics that read a record, by name; with ``side=False`` that alone."""
+    return {
+        name: each
+        for name, each in METRICS.items()
+        if each.record == record and (side or not each.given(()).side)
+    }
 
 
 def metric(
@@ -211,6 +220,7 @@ def metric(
     record: Record = "ranks",
     needs: Needs = "rows",
     over_rows: bool = False,
+    may_be_nan: bool = False,
     pooled: Pooled | None = None,
     side: tuple[SideData, ...] = (),
     without: tuple[Without, ...] = (),
@@ -258,6 +268,7 @@ def metric(
             record=record,
             needs=needs,
             over_rows=over_rows,
+            may_be_nan=may_be_nan,
             pooled=pooled,
             side=side,
             without=without,
@@ -300,6 +311,11 @@ class Metric:
     parameters
         A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. Kept as
         pairs, in the registry's order, without those that have their default.
+    label
+        What it was asked for as, if that is another name: a convention's, or one that a
+        convention gives other parameters (see `recometer.metrics.conventions`).
+    rules
+        The rules of the protocol that this name changes, as a mapping or pairs.
 
     Raises
     ------
@@ -313,8 +329,12 @@ class Metric:
     name: str
     cutoff: int | None = None
     parameters: tuple[tuple[str, Value], ...] = ()
+    label: str = ""
+    rules: tuple[tuple[str, Value], ...] = ()
 
     def __post_init__(self) -> None:
+        rules = self.rules.items() if isinstance(self.rules, Mapping) else self.rules
+        object.__setattr__(self, "rules", tuple((rule, value) for rule, value in rules))
         if self.name not in METRICS:
             raise UnknownNameError(f"There is no metric {self.name!r}. {_hint(str(self.name))}")
         object.__setattr__(self, "parameters", _settled(self.name, self.parameters))
@@ -340,6 +360,11 @@ class Metric:
         object.__setattr__(self, "cutoff", cutoff)
 
     def __str__(self) -> str:
+        return self.label or self.ours
+
+    @property
+    def ours(self) -> str:
+        """Its name here, whatever it was asked for as."""
         head = self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
         return head + self._written
 
@@ -417,7 +442,8 @@ def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]
             for parameter in parameters
             if parameter.from_test and parameter.name not in dict(one.parameters)
         }
-        settled.append(Metric(one.name, one.cutoff, (*one.parameters, *missing.items())))
+        pairs = (*one.parameters, *missing.items())
+        settled.append(dataclasses.replace(one, parameters=pairs) if missing else one)
     return list(dict.fromkeys(settled))
 
 
@@ -468,21 +494,25 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
     return list(found)
 
 
-def _parse_one(text: str) -> Iterable[Metric]:
+def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
+    """Take a name apart: ``"f@5,10(beta=2)"`` is ``("f", "5,10", (("beta", "2"),))``."""
     head, bracket, rest = text.partition("(")
     name, at, cutoffs = head.partition("@")
-    parameters: tuple[tuple[str, Value], ...] = ()
-    if bracket:
-        parameters = _parse_parameters(text, head, rest)
-    if not at:
+    return name, cutoffs if at else None, _parse_parameters(text, head, rest) if bracket else ()
+
+
+def _parse_one(text: str) -> Iterable[Metric]:
+    name, cutoffs, parameters = split(text)
+    if cutoffs is None:
         return [Metric(name, None, parameters)]
     if name not in METRICS or METRICS[name].given(_settled(name, parameters)).cutoff == "none":
         return [Metric(name, 1, parameters)]  # raises what fits
-    return [
-        Metric(name, cutoff, parameters)
-        for part in cutoffs.split(",")
-        for cutoff in _parse_part(name, part)
-    ]
+    return [Metric(name, cutoff, parameters) for cutoff in parse_cutoffs(name, cutoffs)]
+
+
+def parse_cutoffs(name: str, text: str) -> list[int]:
+    """Read cut-offs such as ``"5,10"`` and ``"1..3"``; `name` is for the message."""
+    return [cutoff for part in text.split(",") for cutoff in _parse_part(name, part)]
 
 
 def _parse_parameters(text: str, head: str, rest: str) -> tuple[tuple[str, Value], ...]:

@@ -30,7 +30,7 @@ PATIENCE = Parameter(
 
 @metric(
     title="Catalogue coverage",
-    formula="|items in the first k places of any list| / |catalogue|",
+    formula="distinct items in the first k places of all lists / items of the catalogue",
     source="Ge, Delgado-Battenfeld & Jannach 2010; Herlocker et al. 2004",
     record="lists",
     over_users=True,
@@ -143,7 +143,6 @@ def user_coverage(
     over_users=True,
     higher_is_better=False,
     monotone=False,
-    order_free=True,
     parameters={
         "support": Parameter(
             "Which items are counted.",
@@ -166,6 +165,7 @@ def user_coverage(
             "padded": {"side": ("catalogue",)},
         },
         "complement": {True: {"higher_is_better": True}},
+        "patience": {None: {"order_free": True}},
     },
 )
 def gini(
@@ -259,8 +259,8 @@ def entropy(
 
 @metric(
     title="Personalisation",
-    formula="1 - mean over pairs of users of |A and B| / k, A and B: the first k items of their "
-    "lists",
+    formula="1 - mean over pairs of users of the items that the first k places of both lists have "
+    "/ k",
     source="Zhou et al. 2010",
     record="lists",
     over_users=True,
@@ -271,10 +271,11 @@ def entropy(
         "overlap": Parameter(
             "How alike two lists are.",
             choices={
-                "cutoff": "|A and B| / k",
-                "cosine": "|A and B| / sqrt(|A| |B|), which knows short lists",
-                "matrix": "|A and B| / k as a matrix whose diagonal is taken for 1, although it "
-                "is less for short lists",
+                "cutoff": "the items that both have / k",
+                "cosine": "the same / the root of the product of the two lengths, which knows "
+                "short lists",
+                "matrix": "the items that both have / k as a matrix, whose diagonal is taken for "
+                "1 although it is less for short lists",
             },
         )
     },

@@ -8,21 +8,22 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InternalError
-from recometer.metrics import corrections
+from recometer.metrics import corrections, settling
 from recometer.metrics.ratings import Predictions, over_rows
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, UserFlag
 from recometer.tasks import Ticker, run_tasks
-from recometer.ties import WHOLE, Groups, Property, resolve, worth_of
+from recometer.ties import WHOLE, Groups, Property, TieRule, resolve, worth_of
 
-__all__ = ["Reason", "compute", "compute_over_rows", "reasons"]
+__all__ = ["Reason", "compute", "compute_over_rows", "entering", "reasons", "rules_of"]
 
 Float64 = npt.NDArray[np.float64]
 UInt8 = npt.NDArray[np.uint8]
@@ -61,6 +62,9 @@ class Reason(enum.IntEnum):
     GAIN_NOT_FINITE = 12, "the gains are NaN or infinite, or too large to be added up"
     NO_CANDIDATES = 13, "the number of candidates is unknown, or there is none"
     NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
+    WITHOUT_LIST = 15, "the source has no list for the user"
+    ONE_KIND = 16, "what is compared is all relevant, or not at all"
+    NOT_COUNTED = 17, "the rule users= leaves the user out of the mean"
     # Of ratings.
     NO_RATINGS = 20, "the user has no row with a true rating"
     NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
@@ -115,9 +119,12 @@ def compute(
     names = [str(metric) for metric in metrics]
     values = {name: np.empty(ranks.n_users) for name in names}
     why = {name: np.empty(ranks.n_users, np.uint8) for name in names}
-    variants: dict[str, list[tuple[str, Metric]]] = {}
+    variants: dict[Hashable, list[tuple[str, Metric]]] = {}
     for name, metric in zip(names, metrics, strict=True):
-        variants.setdefault(metric.variant, []).append((name, metric))
+        key: Hashable = (metric.variant, metric.rules)
+        if rules_of(metric, protocol).ties == "item_desc_within":
+            key = metric  # its order depends on the cut-off
+        variants.setdefault(key, []).append((name, metric))
 
     def one_block(block: slice, ticker: Ticker | None = None) -> None:
         _compute_block(
@@ -167,52 +174,100 @@ def _compute_block(
 ) -> None:
     """Fill in the values and reasons of a block of users."""
     corrected = protocol.correction != "none"
-    rules = _Rules(ranks, protocol)
     rating_rules = None if ratings is None else _RatingRules(ratings, protocol)
 
     # Without values in test there is but one property, and its groups are found once.
     one_property = np.array_equal(ranks.gain, ranks.relevant)
 
     @functools.cache
-    def groups_by(reads: Property) -> Groups:
-        if reads == "gain" and one_property:
-            return groups_by("relevance")
-        return resolve(ranks, protocol.ties, reads, seed, user_keys, protocol.relevant_from)
+    def settled(score_above: float | None, duplicates: str, padded_to: int | None) -> Ranks:
+        return settling.settle(ranks, score_above, duplicates, padded_to)
 
-    replacement = np.nan if protocol.undefined == "nan" else protocol.undefined
+    @functools.cache
+    def rules_under(own: Protocol, *facts: Any) -> _Rules:
+        return _Rules(settled(*facts), own)
+
+    @functools.cache
+    def groups_by(reads: Property, ties: TieRule, cutoff: int | None, *facts: Any) -> Groups:
+        if reads == "gain" and one_property:
+            return groups_by("relevance", ties, cutoff, *facts)
+        chosen = settled(*facts)
+        return resolve(chosen, ties, reads, seed, user_keys, protocol.relevant_from, cutoff)
+
     for wanted in variants:
         _, first = wanted[0]
-        definition = first.definition
+        definition, own = first.definition, rules_of(first, protocol)
+        padded_to = first.cutoff if own.short_lists == "first_item" else None
+        facts = (own.score_above, own.duplicates, padded_to)
+        rules = rules_under(dataclasses.replace(own, name=""), *facts)
+        within = first.cutoff if own.ties == "item_desc_within" else None
         cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for _, metric in wanted]
         reasons_of = rules.reasons
         if definition.record == "ranks":
-            record: Groups | Predictions = groups_by(definition.reads)
+            record: Groups | Predictions = groups_by(definition.reads, own.ties, within, *facts)
         else:
             if rating_rules is None:
                 raise InternalError(f"The metric {first.name!r} was asked for without ratings.")
             reasons_of = rating_rules.reasons
-            ranked = groups_by("relevance") if definition.reads == "relevance" else None
+            ranked = None
+            if definition.reads == "relevance":
+                ranked = groups_by("relevance", own.ties, None, *facts)
             record = rating_rules.predictions(definition, ranked)
         depths = np.array(cutoffs, np.int64)
+        # Items that count more than once may lead beyond a bound.
+        once = own.duplicates not in ("counted", "joined") and own.short_lists == "misses"
+        within_bounds = once and own.ties != "shared" and not corrected
         if corrected:
-            groups = groups_by(definition.reads)
+            groups = groups_by(definition.reads, own.ties, within, *facts)
             table = corrections.compute(first.name, ranks, groups, depths, protocol)
         else:
             table = first.compute(record, depths)
         for column, (name, metric) in enumerate(wanted):
-            reason = reasons_of(metric)
-            why[name][:] = reason
+            reason = reasons_of(metric).copy()
             column_values = values[name]
-            if corrected:
+            if not within_bounds:
                 column_values[:] = table[:, column]
             else:
                 # Sums over tied groups may pass a bound by their rounding.
                 lower, upper = definition.lower, definition.upper
                 np.clip(table[:, column], lower, upper, out=column_values)
+            if definition.may_be_nan:
+                _mark(reason, np.isnan(column_values), Reason.ONE_KIND)
             if reason.any():
-                column_values[reason != 0] = replacement
-                # Those who do not count at all do not count as a number either.
-                column_values[reason == Reason.UNKNOWN_USER] = np.nan
+                _replace(column_values, reason, own)
+            if own.decimals is not None:
+                column_values[:] = np.round(column_values, own.decimals)
+            reason[rules.left_out(column_values)] = Reason.NOT_COUNTED
+            why[name][:] = reason
+
+
+def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
+    """Return the protocol with what the metric's name changes of it."""
+    return protocol.replace(**dict(metric.rules)) if metric.rules else protocol
+
+
+def entering(values: Float64, reasons: UInt8, protocol: Protocol) -> Float64:
+    """Return the values of the users who count in a metric's mean; NaN for the others.
+
+    By the rules `users` and `missing`; one NaN among them makes all NaN where the rule
+    `missing` says so.
+    """
+    outside = reasons == Reason.NOT_COUNTED
+    if protocol.missing == "skip":
+        return np.where(outside, np.nan, values) if outside.any() else values
+    undefined = np.isnan(values)
+    if protocol.missing == "nan" and (undefined & ~outside).any():
+        return np.full(len(values), np.nan)
+    return np.where(outside, np.nan, np.where(undefined, 0.0, values))
+
+
+def _replace(values: Float64, reason: UInt8, protocol: Protocol) -> None:
+    """Put in what the rules give instead of undefined values."""
+    values[reason != 0] = np.nan if protocol.undefined == "nan" else protocol.undefined
+    if not isinstance(protocol.no_relevant, str):
+        values[(reason == Reason.NO_RELEVANT) | (reason == Reason.NO_GAIN)] = protocol.no_relevant
+    # Those who do not count at all do not count as a number either.
+    values[(reason == Reason.UNKNOWN_USER) | (reason == Reason.WITHOUT_LIST)] = np.nan
 
 
 class _Rules:
@@ -247,16 +302,19 @@ class _Rules:
         result = self.for_all_metrics.copy()
         if definition.needs_candidates:
             _mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
-        if definition.order_free and not self.ranks.any_cutoff:
+        free = definition.order_free and not self.ranks.any_cutoff
+        if free and self.protocol.deep_cutoffs == "undefined":
             n, depth = self.ranks.n_candidates, self.ranks.depth
             shallow = self.counted & (n <= (depth if cutoff is None else cutoff))
             _mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
-        if not definition.defined_when_all_relevant:
+        computed = definition.defined_when_all_relevant or self.protocol.all_relevant == "computed"
+        if not computed:
             _mark(result, self.all_relevant, Reason.ALL_RELEVANT)
         if definition.reads not in ("relevance", "judgement"):
             without_gain, not_finite = self.gains(definition.reads)
             _mark(result, not_finite, Reason.GAIN_NOT_FINITE)
-            _mark(result, without_gain, Reason.NO_GAIN)
+            if self.protocol.no_relevant != "computed":
+                _mark(result, without_gain, Reason.NO_GAIN)
         return result
 
     @functools.cached_property
@@ -266,13 +324,17 @@ class _Rules:
         result = np.zeros(ranks.n_users, np.uint8)
         if protocol.users == "known":
             _mark(result, ~self.known, Reason.UNKNOWN_USER)
-        _mark(result, ranks.n_relevant == 0, Reason.NO_RELEVANT)
+        if protocol.no_list == "undefined":
+            _mark(result, ~self.known, Reason.WITHOUT_LIST)
+        if protocol.no_relevant != "computed":
+            _mark(result, ranks.n_relevant == 0, Reason.NO_RELEVANT)
         if self.nothing_drawn is not None:
             _mark(result, self.known & self.nothing_drawn, Reason.NOTHING_DRAWN)
         # A user whom the source does not know has misses only: there is nothing to rank.
         few = self.counted & (ranks.n_candidates < protocol.min_candidates)
         _mark(result, few, Reason.FEW_CANDIDATES)
-        _mark(result, ranks.n_relevant < protocol.min_positives, Reason.FEW_RELEVANT)
+        if protocol.min_positives > 1 or protocol.no_relevant != "computed":
+            _mark(result, ranks.n_relevant < protocol.min_positives, Reason.FEW_RELEVANT)
         if not protocol.cold_start:
             _mark(result, ~self._flag(UserFlag.TRAINED), Reason.COLD_START)
         _mark(result, self._flag(UserFlag.NAN_SCORE), Reason.NAN_SCORE)
@@ -280,6 +342,22 @@ class _Rules:
         if protocol.constant_scores == "undefined":
             _mark(result, self._flag(UserFlag.CONSTANT_SCORES), Reason.CONSTANT_SCORES)
         return result
+
+    def left_out(self, values: Float64) -> Bool:
+        """Whether the rule `users` leaves a user out of the mean of some values."""
+        ranks, users = self.ranks, self.protocol.users
+        if users in ("test", "known"):
+            # Under a convention, those without any row in test are not in test.
+            absent: Bool = np.diff(ranks.indptr) == 0
+            return absent if self.protocol.no_relevant != "undefined" else np.zeros_like(absent)
+        left_out: Bool = (
+            ~self.known if users in ("known_relevant", "listed") else np.zeros(len(values), bool)
+        )
+        if users in ("relevant", "known_relevant"):
+            left_out |= ranks.n_relevant == 0
+        if users == "positive":
+            left_out |= ~(values > 0)
+        return left_out
 
     @functools.cached_property
     def all_relevant(self) -> Bool:
@@ -416,6 +494,8 @@ def _users(ranks: Ranks, block: slice) -> Ranks:
         before=ranks.before[rows],
         gain=ranks.gain[rows],
         relevant=ranks.relevant[rows],
+        popularity=None if ranks.popularity is None else ranks.popularity[rows],
+        propensity=None if ranks.propensity is None else ranks.propensity[rows],
         n_relevant=ranks.n_relevant[block],
         n_candidates=ranks.n_candidates[block],
         n_excluded=ranks.n_excluded[block],
@@ -423,6 +503,8 @@ def _users(ranks: Ranks, block: slice) -> Ranks:
         flags=ranks.flags[block],
         pool=None if ranks.pool is None else ranks.pool[block],
         n_rankable=None if ranks.n_rankable is None else ranks.n_rankable[block],
+        score=None if ranks.score is None else ranks.score[rows],
+        repeated=None if ranks.repeated is None else ranks.repeated[rows],
     )
 
 

@@ -25,14 +25,13 @@ from recometer.sources._match import (
     match_items,
     match_users,
     positions_of,
-    relevant_rows,
     rows_of,
     sorted_items,
 )
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
 
-__all__ = ["Aligned", "SourceIndex", "align", "assemble"]
+__all__ = ["Aligned", "SourceIndex", "align", "assemble", "relevant_rows"]
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -255,6 +254,7 @@ def assemble(
         counts=aligned.counts,
         pool=aligned.pool,
         n_rankable=None if limit is None else _n_rankable(aligned),
+        item_ids=aligned.item_ids,
     )
 
 
@@ -303,6 +303,13 @@ def _choose(
             popularity = np.bincount(bought[bought >= 0], minlength=index.n_items)
         return _narrow.draw(aligned, wanted, keys, popularity, request.threads, request.progress)
     return aligned
+
+
+def relevant_rows(test: Interactions, relevant_from: float | None) -> Bool:
+    """Return which rows of test are relevant: bool [len(test)]."""
+    if test.values is None:
+        return np.full(len(test), relevant_from is None or relevant_from <= 1)
+    return test.values != 0 if relevant_from is None else test.values >= relevant_from
 
 
 def _overlap(

@@ -15,7 +15,15 @@ import numpy.typing as npt
 from recometer import _kernel, ids, ragged, trec
 from recometer.errors import FileError, InputError, InputTypeError
 from recometer.files import open_file
-from recometer.frames import choose_columns, is_frame, numbers, open_frame
+from recometer.frames import (
+    choose_columns,
+    is_column,
+    is_frame,
+    numbers,
+    open_frame,
+    refuse_columns,
+)
+from recometer.ranks import Ranks
 
 __all__ = ["ListTable", "read_lists"]
 
@@ -54,6 +62,8 @@ class ListTable:
         Sorted and distinct, perhaps with items that are in no list; None: positions.
     padded : bool
         Whether -1 may stand among `items`.
+    given : float64 [n_entries] or None
+        The scores, also where the order says all; None: there are none, or only ranks.
     """
 
     indptr: Int64
@@ -63,6 +73,7 @@ class ListTable:
     user_ids: Array | None
     item_ids: Array | None
     padded: bool = False
+    given: Float64 | None = None
 
     @property
     def n_lists(self) -> int:
@@ -93,6 +104,28 @@ class ListTable:
         return len(np.unique(who[self.items[entries] >= 0]))
 
 
+def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> npt.NDArray[np.float64]:
+    """Return the score of each judged item in its list, NaN where it is in none.
+
+    Parameters
+    ----------
+    table
+        With scores; of an item that is repeated, the highest counts.
+    lists : int64 [n_users]
+        The list of each user of `ranks`, -1 where there is none.
+    ranks
+    """
+    assert table.given is not None
+    key = ragged.pairs(ragged.users_of(table.indptr), table.items, table.n_items)
+    order = np.lexsort((-table.given, key))
+    user = ragged.users_of(ranks.indptr)
+    wanted = ragged.pairs(lists[user], ranks.item, table.n_items)
+    at = np.minimum(np.searchsorted(key[order], wanted), len(key) - 1)
+    entry = order[at]
+    found = (key[entry] == wanted) & (ranks.above >= 0)
+    return np.where(found, table.given[entry], np.nan)
+
+
 def read_lists(
     data: Any,
     *,
@@ -114,6 +147,7 @@ def read_lists(
         _refuse(given_ids, "a file, which has ids")
         return _from_path(data, columns)
     if isinstance(data, Mapping):
+        refuse_columns(data)
         _refuse({**columns, **given_ids}, "a dict, which has ids")
         return _from_dict(data)
     torch = sys.modules.get("torch")
@@ -130,6 +164,12 @@ def read_lists(
         wanted = [option for option, name in found.items() if name is not None]
         series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
         return _from_columns(found, series.pop)
+    if is_column(data):
+        raise InputTypeError(
+            f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
+            "of lists whose index holds the users is read as series.to_dict(); otherwise pass "
+            "a data frame with a column of users and one of items."
+        )
     raise InputTypeError(
         f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
     )
@@ -172,7 +212,9 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
         items = np.empty_like(given)
         scores = None if values is None else np.empty_like(values)
         _kernel.group_lists(lists, given, values, indptr, items, scores)
-    return ListTable(indptr, items, n_items, _unless_ordered(scores, indptr), user_ids, item_ids)
+    needed = _unless_ordered(scores, indptr)
+    real = scores if found["rank"] is None else None
+    return ListTable(indptr, items, n_items, needed, user_ids, item_ids, given=real)
 
 
 def _from_dict(data: Mapping[Any, Any]) -> ListTable:
@@ -198,7 +240,8 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
     flat = list(itertools.chain.from_iterable(rows))
     items, n_items, item_ids = _items_of(flat, "item ids")
     user_ids = ids.as_ids(keys, "user ids")
-    return ListTable(indptr, items, n_items, _unless_ordered(scores, indptr), user_ids, item_ids)
+    needed = _unless_ordered(scores, indptr)
+    return ListTable(indptr, items, n_items, needed, user_ids, item_ids, given=scores)
 
 
 def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:

@@ -21,7 +21,6 @@ __all__ = [
     "match_items",
     "match_users",
     "positions_of",
-    "relevant_rows",
     "rows_of",
     "sorted_items",
 ]
@@ -264,10 +263,3 @@ def items_in(data: Interactions, test: Interactions) -> npt.NDArray[np.integer]:
         return test.items
     codes = ids.match(test.item_ids, data.item_ids, "item ids of test", "item ids of train")
     return codes[test.items]
-
-
-def relevant_rows(test: Interactions, relevant_from: float | None) -> Bool:
-    """Return which rows of test are relevant: bool [len(test)]."""
-    if test.values is None:
-        return np.full(len(test), relevant_from is None or relevant_from <= 1)
-    return test.values != 0 if relevant_from is None else test.values >= relevant_from

@@ -102,8 +102,8 @@ def from_frame(data: Any, **given: object) -> PairRows:
     if not is_frame(data):
         raise InputTypeError(
             f"Pairs cannot be read from {type(data).__name__}. Hint: pass a data frame (Polars, "
-            "pandas, Arrow) or Surprise's list of predictions; Pairs.of(relevance, scores) takes "
-            "arrays."
+            "pandas, Arrow, DuckDB; polars.DataFrame(data) makes one of a dict of columns) or "
+            "Surprise's list of predictions; Pairs.of(relevance, scores) takes arrays."
         )
     names, fetch = open_frame(data)
     chosen = _choose(names, given)

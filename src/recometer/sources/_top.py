@@ -230,6 +230,7 @@ def finished(
     *,
     known: npt.NDArray[np.bool_] | None = None,
     counts: dict[str, int] | None = None,
+    n_catalogue: int | None,
 ) -> TopLists:
     """Make the TopLists of the best candidates, all rules for scores being settled.
 
@@ -244,6 +245,8 @@ def finished(
         By default the users that the source knows.
     counts
         By default those of `aligned`.
+    n_catalogue
+        As in `TopLists`.
     """
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))
@@ -259,7 +262,16 @@ def finished(
     counts = dict(aligned.counts if counts is None else counts)
     if cut.any():
         counts["cut_in_ties"] = int(np.count_nonzero(cut))
-    return TopLists(items, n_items, known, cut, counts, flags.astype(np.uint32), aligned.item_ids)
+    return TopLists(
+        items,
+        n_items,
+        known,
+        cut,
+        counts,
+        flags.astype(np.uint32),
+        aligned.item_ids,
+        n_catalogue,
+    )
 
 
 def _offsets(users: Int64, n_users: int) -> Int64:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -97,6 +98,11 @@ class Source(abc.ABC):
 
     def __repr__(self) -> str:
         return f"<{self.describe()}>"
+
+    def held_bytes(self) -> int | None:
+        """Return the memory that its arrays take; None: that is not known."""
+        arrays: list[Any] = [array for array in self.arrays().values() if array is not None]
+        return int(sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays))
 
     @abc.abstractmethod
     def arrays(self) -> Mapping[str, object]:

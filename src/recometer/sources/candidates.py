@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from recometer import ids
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.frames import is_column, is_frame, only_column, open_frame, twice_readable
 from recometer.interactions import Interactions
 
 __all__ = ["Candidates", "Items", "SampledCandidates", "read_candidates", "read_items"]
@@ -118,7 +119,9 @@ def read_candidates(given: object) -> Candidates | None:
             f"candidates={given!r} is a number. Hint: rm.SampledCandidates({given!r}) draws so "
             "many items for each user."
         )
-    if _one_dimensional(given):
+    if is_frame(given):
+        given = twice_readable(given)
+    if _one_dimensional(given) or (is_frame(given) and len(open_frame(given)[0]) == 1):
         return read_items(given, "candidates")
     candidates = Interactions.of(given)
     if not len(candidates):
@@ -127,7 +130,7 @@ def read_candidates(given: object) -> Candidates | None:
 
 
 def read_items(given: object, what: str) -> Items:
-    """Return the items that a list, a set, an array or a series names.
+    """Return the items that a list, a set, an array, a series or a frame's only column names.
 
     Raises
     ------
@@ -135,7 +138,11 @@ def read_items(given: object, what: str) -> Items:
         No candidate, or a missing id.
     InputTypeError
         Something that is no list of items.
+    ColumnError
+        A data frame of several columns.
     """
+    if is_frame(given):
+        given = only_column(given, what)
     if isinstance(given, set | frozenset | range):
         given = list(given)
     elif not _one_dimensional(given):
@@ -153,7 +160,4 @@ def read_items(given: object, what: str) -> Items:
 
 
 def _one_dimensional(given: object) -> bool:
-    if isinstance(given, list | tuple | set | frozenset | range):
-        return True
-    shape = getattr(given, "shape", None)
-    return shape is not None and len(shape) == 1
+    return isinstance(given, list | tuple | set | frozenset | range) or is_column(given)

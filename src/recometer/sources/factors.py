@@ -189,7 +189,7 @@ class Factors(Source):
             listed = aligned.candidates is not None
             best_of = _factor_lists.best_of_listed if listed else _factor_lists.best_of_all
             best = best_of(work, request, k, rule)
-        return _top.finished(aligned, best, k)
+        return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _rank_on_device(self, aligned: Aligned, request: Request) -> Ranks:
         """Rank where the factors live: all items for some users at a time."""

@@ -17,7 +17,8 @@ from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _top
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
 from recometer.sources._list_candidates import catalogue_size, has_list, only_candidates
-from recometer.sources._list_table import ListTable, read_lists
+from recometer.sources._list_repeats import Repeats
+from recometer.sources._list_table import ListTable, judged_scores, read_lists
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Items, SampledCandidates
@@ -133,11 +134,19 @@ class Lists(Source):
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
-        work, catalogue, request = self._prepare(request, None)
+        table, request = _with_all_items(self._table, request)
+        repeats = None if request.protocol.duplicates == "removed" else Repeats.of(table)
+        if repeats is not None:
+            table, request = repeats.table, repeats.added_to(request)
+        work, catalogue = self._prepare(table, request, None)
         work.run_all(request)
         if self._depth is not None:
             work.cut(self._depth, falling=request.protocol.ties == "item_desc")
-        return work.ranks(catalogue)
+        ranks = work.ranks(catalogue)
+        if request.protocol.score_above is not None and table.given is not None:
+            scores = judged_scores(table, work.aligned.rows, ranks)
+            ranks = dataclasses.replace(ranks, score=scores)
+        return ranks if repeats is None else repeats.taken_back(ranks)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list; see `TopLists`."""
@@ -146,13 +155,15 @@ class Lists(Source):
         return _top.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
-        work, catalogue, request = self._prepare(request, rule)
+        table, request = _with_all_items(self._table, request)
+        work, catalogue = self._prepare(table, request, rule)
         work.places(k if self._depth is None else min(k, self._depth), rule)
         work.run_all(request)
         return work.lists(k, catalogue)
 
-    def _prepare(self, request: Request, rule: Rule | None) -> tuple[_Work, _Catalogue, Request]:
-        table, request = _with_all_items(self._table, request)
+    def _prepare(
+        self, table: ListTable, request: Request, rule: Rule | None
+    ) -> tuple[_Work, _Catalogue]:
         catalogue = _catalogue(table, request)
         index = SourceIndex("Lists", table.n_lists, table.n_items, table.user_ids, table.item_ids)
         aligned = align(index, request, catalogue.inside)
@@ -168,7 +179,7 @@ class Lists(Source):
             if isinstance(request.candidates, Items):
                 inside = None
             catalogue = catalogue._replace(n_items=n_items, inside=inside)
-        return work, catalogue, request
+        return work, catalogue
 
 
 @dataclasses.dataclass
@@ -295,7 +306,9 @@ class _Work:
         known = self.known()
         best = Best(self.shelf.items, self.shelf.left)
         counts = self._counts(known, catalogue)
-        return _top.finished(self.aligned, best, k, known=known, counts=counts)
+        return _top.finished(
+            self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
+        )
 
     def ranks(self, catalogue: _Catalogue) -> Ranks:
         """Put the users together."""

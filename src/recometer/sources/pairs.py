@@ -50,7 +50,7 @@ class Pairs(Source):
     Parameters
     ----------
     frame
-        A data frame (Polars, pandas, Arrow, ...) with a row per pair, in any order; or
+        A data frame (Polars, pandas, Arrow, DuckDB, ...) with a row per pair, in any order; or
         Surprise's list of predictions as it is.
     user, item, score
         Columns; by default those with common names. ``item=False``, or no such column: every
@@ -263,7 +263,7 @@ class Pairs(Source):
         lowest[user[last]] = above[last]
         left = user[~listed & (above == lowest[user])]
         best = Best(items, np.bincount(left, minlength=aligned.n_users))
-        return _top.finished(aligned, best, k)
+        return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _place(self, request: Request) -> tuple[Aligned, Int64, _Entries, _Places]:
         """Return the rows of the users of test, what each is, and where each candidate lands."""
@@ -283,6 +283,7 @@ class Pairs(Source):
         own = self.test()
         aligned, rows, entries, places = self._place(request)
         n_candidates = places.n_candidates
+        score = table.score[rows[entries.candidate]]
 
         overlap = aligned.counts.get("train_test_overlap", 0)
         if own is None:
@@ -321,7 +322,12 @@ class Pairs(Source):
             counts={name: count for name, count in counts.items() if count},
             any_cutoff=True,
             pool=entries.pool(aligned),
+            item_ids=aligned.item_ids,
         )
+        if request.protocol.score_above is not None:
+            scores = np.full(len(found), np.nan)
+            scores[found] = score[judged.at[found]]
+            ranks = dataclasses.replace(ranks, score=scores[order])
         return ranks, rows[order] if own is not None else order
 
     def _check(self, request: Request, own: bool) -> None:

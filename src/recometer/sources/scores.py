@@ -195,6 +195,10 @@ class Scores(Source):
             "item_ids": self._index.item_ids,
         }
 
+    def held_bytes(self) -> int | None:
+        """Return the memory that a matrix takes; None for a function."""
+        return None if self._matrix is None else super().held_bytes()
+
     def batch(self, rows: Int64) -> Any:
         """Return the scores of some user rows, checked, as they are counted.
 
@@ -269,7 +273,7 @@ class Scores(Source):
         if rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
         best = top_batches(aligned, self._batches(aligned, request), k, rule)
-        return _top.finished(aligned, best, k)
+        return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
         bytes_per_batch = FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES
@@ -408,6 +412,7 @@ class _Work:
     tied: Int64
     before: Int64
     no_candidates: Int64
+    score: npt.NDArray[np.float64] | None  # of the judged items, where it is read
 
     @classmethod
     def of(cls, aligned: Aligned, request: Request) -> _Work:
@@ -419,6 +424,7 @@ class _Work:
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
             np.zeros(aligned.n_users, np.int64),
+            None if request.protocol.score_above is None else np.full(n, np.nan),
         )
 
     def count(self, users: Int64, scores: Any) -> None:
@@ -444,14 +450,20 @@ class _Work:
         self.above[at], self.tied[at], self.before[at] = counts[:3]
         aligned.flags[users] |= counts.flags
         self.no_candidates[users] = counts.no_candidates
+        if self.score is not None:
+            positions = aligned.judged[at]
+            columns = positions if aligned.item_rows is None else aligned.item_rows[positions]
+            own = scores[who, columns]
+            self.score[at] = to_numpy(own) if is_tensor(own) else own
 
     def ranks(self) -> Ranks:
         """Put the batches together."""
         order = np.empty(len(self.above), np.int64)
         _kernel.best_first(self.aligned.judged_indptr, self.above, self.before, order)
-        return assemble(
+        ranks = assemble(
             self.aligned, self.above, self.tied, self.before, order, self.no_candidates, None
         )
+        return ranks if self.score is None else dataclasses.replace(ranks, score=self.score[order])
 
 
 def _rank_scores(

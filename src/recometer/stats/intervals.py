@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["bootstrap", "of_means", "student"]
+__all__ = ["bootstrap", "of_means", "resampled", "student"]
 
 Float64 = npt.NDArray[np.float64]
 Interval = tuple[float, float]
 
 N_RESAMPLES = 2_000
+N_FOR_DEVIATION = 200  # resamples: enough for a standard deviation
 DRAWS_AT_ONCE = 2**20  # bounds the memory of the bootstrap
 UNKNOWN = (float("nan"), float("nan"))
 
@@ -167,3 +168,54 @@ def _bits_up_to(values: Float64) -> int:
     """Return the least power of two above all finite values, as an exponent."""
     finite = values[np.isfinite(values)]
     return int(np.frexp(np.abs(finite).max(initial=0))[1])
+
+
+def resampled(
+    statistic: Callable[[npt.NDArray[np.int64]], Mapping[str, float]],
+    values: Mapping[str, float],
+    n_users: int,
+    confidence: float = 0.95,
+    seed: int = 0,
+    n_resamples: int = N_FOR_DEVIATION,
+) -> dict[str, Interval]:
+    """Return intervals of numbers that are no means: what they are over resampled users.
+
+    value ± z((1 + confidence) / 2) · s, with s the standard deviation of the number over
+    resamples of the users. (Not the resamples' quantiles: a resample has fewer different
+    users, and so fewer different items in their lists.) Efron & Tibshirani, "An Introduction
+    to the Bootstrap", 1993, chapters 6 and 12.
+
+    Parameters
+    ----------
+    statistic
+        Takes how often each user counts, int64 [n_users], and returns the numbers by name.
+    values
+        The numbers themselves.
+    n_users
+    confidence
+        Coverage, in (0, 1).
+    seed
+        Of the resamples.
+    n_resamples
+        Number of resamples, at least 2.
+
+    Returns
+    -------
+    dict of str to tuple of float
+        The lower and the upper end; NaN for fewer than two users.
+    """
+    if n_users < 2:
+        return dict.fromkeys(values, UNKNOWN)
+    from scipy.special import ndtri
+
+    generator = np.random.Generator(np.random.PCG64(seed))
+    found = []
+    for _ in range(n_resamples):
+        drawn = generator.integers(n_users, size=n_users)
+        numbers = statistic(np.bincount(drawn, minlength=n_users))
+        found.append([numbers[name] for name in values])
+    # Infinite and undefined values have no deviation.
+    with np.errstate(invalid="ignore"):
+        half = ndtri((1 + confidence) / 2) * np.std(np.array(found), axis=0, ddof=1)
+    ends = zip(values.items(), half, strict=True)
+    return {name: (float(value - h), float(value + h)) for (name, value), h in ends}

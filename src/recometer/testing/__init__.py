@@ -4,22 +4,40 @@ Everything here is slow and obvious, and shares no code with what it checks: `ra
 by comparing every pair, `by_definition` reads one explicit order of the items, and
 `mean_over_orders` averages that over every order of the tied ones. `cases` and `metrics` are
 Hypothesis strategies, and `LAWS` what holds for every metric, one of your own included:
-`check_laws`. Importing this package needs Hypothesis.
+`check_laws`. Metrics of lists have the same: `list_cases`, `list_by_definition`, `LIST_LAWS`.
+Importing this package needs Hypothesis.
 """
 
 from recometer.testing.definitions import by_definition, mean_over_orders
 from recometer.testing.laws import LAWS, check_laws
-from recometer.testing.rankings import Case, cases, copies, metrics, orders, rank, variants
+from recometer.testing.list_cases import ListCase, list_cases
+from recometer.testing.list_definitions import list_by_definition
+from recometer.testing.list_laws import LIST_LAWS
+from recometer.testing.rankings import (
+    Case,
+    cases,
+    copies,
+    metrics,
+    observed,
+    orders,
+    rank,
+    variants,
+)
 
 __all__ = [
     "LAWS",
+    "LIST_LAWS",
     "Case",
+    "ListCase",
     "by_definition",
     "cases",
     "check_laws",
     "copies",
+    "list_by_definition",
+    "list_cases",
     "mean_over_orders",
     "metrics",
+    "observed",
     "orders",
     "rank",
     "variants",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from recometer.metrics import METRICS, Metric
 from recometer.testing.rankings import Case, is_relevant
@@ -15,6 +16,7 @@ __all__ = ["by_definition", "mean_over_orders"]
 # say nothing.
 ORDER_FREE = (
     "precision", "tprecision", "recall", "f", "hit", "hits", "fallout", "accuracy", "mcc",
+    "ips_recall", "snips_recall",
 )  # fmt: skip
 
 
@@ -148,7 +150,7 @@ def _precision(one: Order, k: int, denominator: str) -> float:
 def _recall(one: Order, k: int, denominator: str, weighted: bool) -> float:
     positive = sorted((gain for gain in one.relevant_gains if gain > 0), reverse=True)
     listed = [gain for gain, rel in zip(one.gains, one.rel, strict=True) if rel and gain > 0]
-    if (weighted or denominator == "gains") and not positive:
+    if (weighted or "gains" in denominator) and not positive:
         return math.nan
     found = [gain for gain, rel in zip(one.gains[:k], one.rel, strict=False) if rel and gain > 0]
     if weighted:
@@ -156,6 +158,8 @@ def _recall(one: Order, k: int, denominator: str, weighted: bool) -> float:
         return _ratio(sum(found), sum(best))
     if denominator == "gains":
         return len(found) / sum(positive)
+    if denominator == "min_gains":
+        return len(found) / min(sum(positive), one.n if one.whole else k)
     of = {
         "relevant": one.n_relevant,
         "min": min(k, one.n_relevant),
@@ -164,12 +168,20 @@ def _recall(one: Order, k: int, denominator: str, weighted: bool) -> float:
     return _ratio(one.hits(k), of[denominator])
 
 
-def _f(one: Order, k: int, beta: float) -> float:
-    precision, recall = one.hits(k) / k, one.hits(k) / one.n_relevant
+def _f(one: Order, k: int, beta: float, denominator: str, empty: str) -> float:
+    places = min(k, one.n) if denominator == "list" else k
+    precision, recall = one.hits(k) / places, one.hits(k) / one.n_relevant
+    if not one.hits(k) and empty == "undefined":
+        return math.nan
     return _ratio((1 + beta**2) * precision * recall, beta**2 * precision + recall)
 
 
-def _rr(one: Order, k: int, all: bool) -> float:
+def _rr(one: Order, k: int, all: bool, graded: bool) -> float:
+    if graded:
+        if not any(gain > 0 for gain in one.relevant_gains):
+            return math.nan
+        gains = [(rank, one.gains[rank - 1]) for rank in one.ranks() if rank <= k]
+        return max((1 / (rank * gain) for rank, gain in gains if gain > 0), default=0.0)
     within = [1 / rank for rank in one.ranks() if rank <= k]
     if all:
         return sum(within) / one.n_relevant
@@ -180,7 +192,12 @@ def _precision_sum(one: Order, k: int) -> float:
     return sum(one.hits(rank) / rank for rank in one.ranks() if rank <= k)
 
 
-def _ap(one: Order, k: int, denominator: str) -> float:
+def _missing(one: Order, k: int) -> int:
+    """How many places are missing, where the last one counts again for each."""
+    return 0 if one.whole else max(k - one.n, 0)
+
+
+def _ap(one: Order, k: int, denominator: str, repeat_last: bool) -> float:
     of = {
         "relevant": one.n_relevant,
         "min": min(k, one.n_relevant),
@@ -189,16 +206,23 @@ def _ap(one: Order, k: int, denominator: str) -> float:
         "list": min(one.n_relevant, k, one.n),
         "listed": sum(one.rel),
     }
-    return _ratio(_precision_sum(one, k), of[denominator])
+    again = _missing(one, k) * one.rel[-1] * one.hits(one.n) / one.n if repeat_last else 0.0
+    return _ratio(_precision_sum(one, k) + again, of[denominator])
 
 
-def _roc_auc(one: Order, k: int, domain: str, negatives: str) -> float:
+def _roc_auc(one: Order, k: int, domain: str, negatives: str, one_kind: str) -> float:
     if domain == "list":
         rel = one.rel[:k]
         pairs = sum(rel) * (len(rel) - sum(rel))
-        return _pairs(rel) / pairs if pairs else float(sum(rel) > 0)
+        without = {"share": float(sum(rel) > 0), "zero": 0.0, "undefined": math.nan}
+        return _pairs(rel) / pairs if pairs else without[one_kind]
     # Training items are behind all that was ranked.
     extra = one.n_excluded if negatives == "all" else 0
+    if domain == "extended":
+        known = [*one.rel, *[0] * extra][:k]
+        beyond = one.n + extra - sum(one.rel) - known.count(0)
+        right = _pairs(known) + (sum(known) + one.n_relevant) / 2 * beyond
+        return _ratio(right, one.n_relevant * (one.n - sum(one.rel) + extra))
     right = _pairs([*one.rel, *[0] * extra])
     return _ratio(right, one.n_relevant * (one.n - sum(one.rel) + extra))
 
@@ -218,16 +242,27 @@ def _pr_auc(one: Order, k: int, rule: str) -> float:
     return area
 
 
-def _partial_auc(one: Order, k: int) -> float:
+def _partial_auc(one: Order, k: int, denominator: str, negatives: str) -> float:
     others = [rank for rank, hit in enumerate(one.rel, 1) if not hit][:k]
-    right = sum(rank < other for rank in one.ranks() for other in others)
-    return right / (one.n_relevant * len(others))
+    if negatives == "k":
+        others += [one.n + 1] * (k - len(others))
+    paired = min(k, one.n_relevant) if denominator == "min" else one.n_relevant
+    right = sum(rank < other for rank in one.ranks()[:paired] for other in others)
+    return right / (paired * len(others))
 
 
 def _mean_precision(one: Order, k: int, stop: str) -> float:
     if stop == "last":
         k = max((rank for rank in one.ranks() if rank <= k), default=0)
     return _ratio(sum(one.hits(j) / j for j in range(1, k + 1)), k)
+
+
+def _mean_recall(one: Order, k: int, over: str, repeat_last: bool) -> float:
+    if over == "places":
+        return sum(one.hits(j) for j in range(1, k + 1)) / (k * one.n_relevant)
+    found = sum(one.hits(rank) for rank in one.ranks() if rank <= k)
+    again = _missing(one, k) * one.rel[-1] * one.hits(one.n) if repeat_last else 0
+    return (found + again) / one.n_relevant**2
 
 
 def _ncrr(one: Order, k: int) -> float:
@@ -290,6 +325,8 @@ def _gain(one: Order, kind: str, value: float, relevant: bool) -> float:
         return value
     if kind == "binary":
         return float(relevant)
+    if kind == "positive":
+        return max(value, 0.0) if relevant else 0.0
     if kind == "exponential":
         return 2**value - 1
     threshold = 1 if one.relevant_from is None else one.relevant_from
@@ -297,8 +334,12 @@ def _gain(one: Order, kind: str, value: float, relevant: bool) -> float:
 
 
 def _discounted(gains: Sequence[float], discount: str) -> float:
-    divisor = {"standard": lambda j: math.log2(j + 1), "original": lambda j: math.log2(max(j, 2))}
-    return sum(gain / divisor[discount](j) for j, gain in enumerate(gains, 1))
+    divisor: dict[str, Callable[[int, float], float]] = {
+        "standard": lambda j, gain: math.log2(j + 1),
+        "original": lambda j, gain: math.log2(max(j, 2)),
+        "graded": lambda j, gain: math.log2(j * gain + 1 if gain > 0 else j + 1),
+    }
+    return sum(gain / divisor[discount](j, gain) for j, gain in enumerate(gains, 1))
 
 
 def _gains(one: Order, kind: str) -> tuple[list[float], list[float]]:
@@ -327,6 +368,10 @@ def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str) -> float:
         return math.nan
     if ideal == "k":
         best = best[:1] * k
+    elif ideal == "sum":
+        best = [1.0] * int(sum(best))
+    elif ideal == "signed":
+        best = sorted(judged, reverse=True)
     elif ideal == "list":
         best = sorted((value for value in ranked if value > 0), reverse=True)
     return _ratio(_discounted(ranked[:k], discount), _discounted(best[:k], discount))
@@ -353,6 +398,24 @@ def _err(one: Order, k: int, max_gain: float) -> float:
     return value
 
 
+def _weights(gains: Iterable[float], propensity: str, power: float | None) -> list[float]:
+    exponent = (0.5 if propensity == "popularity" else 1.0) if power is None else power
+    # As `observed` has it, the propensity of an item is 1 / (1 + abs(gain)).
+    return [(1 + abs(gain)) ** exponent for gain in gains]
+
+
+def _ips(one: Order, k: int, discount: bool, **given: Any) -> float:
+    hits = zip(one.rel[:k], _weights(one.gains, **given), strict=False)
+    return sum(
+        rel * weight / (math.log2(j + 1) if discount else 1)
+        for j, (rel, weight) in enumerate(hits, 1)
+    )
+
+
+def _snips(one: Order, k: int, discount: bool, **given: Any) -> float:
+    return _ips(one, k, discount, **given) / sum(_weights(one.relevant_gains, **given))
+
+
 DEFINITIONS: dict[str, Callable[..., float]] = {
     "precision": _precision,
     "tprecision": lambda one, k: one.hits(k) / min(k, one.n_relevant),
@@ -364,6 +427,7 @@ DEFINITIONS: dict[str, Callable[..., float]] = {
     "ap": _ap,
     "tap": lambda one, k: _precision_sum(one, k) / min(k, one.n_relevant),
     "mean_precision": _mean_precision,
+    "mean_recall": _mean_recall,
     "rprecision": lambda one, k: one.hits(min(k, one.n_relevant)) / one.n_relevant,
     "ncrr": _ncrr,
     "dcg": _dcg,
@@ -379,4 +443,8 @@ DEFINITIONS: dict[str, Callable[..., float]] = {
     "roc_auc": _roc_auc,
     "partial_auc": _partial_auc,
     "pr_auc": _pr_auc,
+    "ips_recall": lambda one, k, **given: _ips(one, k, False, **given) / one.n_relevant,
+    "ips_dcg": lambda one, k, **given: _ips(one, k, True, **given),
+    "snips_recall": lambda one, k, **given: _snips(one, k, False, **given),
+    "snips_dcg": lambda one, k, **given: _snips(one, k, True, **given),
 }

@@ -22,6 +22,7 @@ __all__ = [
     "copies",
     "is_relevant",
     "metrics",
+    "observed",
     "orders",
     "rank",
     "variants",
@@ -122,9 +123,9 @@ class Case:
         return Case(self.scores[rows], self.gains[rows], self.excluded[rows], self.unranked[rows])
 
     def ranks(self, *, relevant_from: float | None = None) -> Ranks:
-        """Rank it."""
-        return rank(
-            self.scores, self.gains, self.excluded, self.unranked, relevant_from=relevant_from
+        """Rank it, and give the items propensities: see `observed`."""
+        return observed(
+            rank(self.scores, self.gains, self.excluded, self.unranked, relevant_from=relevant_from)
         )
 
     def judged(self, user: int) -> dict[int, float]:
@@ -214,9 +215,13 @@ def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
 
 def copies(ranks: Ranks, n: int) -> Ranks:
     """Repeat all users n times: many draws of a random tie rule at once."""
-    rows = ("item", "above", "tied", "before", "gain", "relevant")
+    rows = ("item", "above", "tied", "before", "gain", "relevant", "popularity", "propensity")
     users = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-    repeated: dict[str, Any] = {name: np.tile(getattr(ranks, name), n) for name in rows + users}
+    repeated: dict[str, Any] = {
+        name: np.tile(getattr(ranks, name), n)
+        for name in rows + users
+        if getattr(ranks, name) is not None
+    }
     repeated["indptr"] = np.concatenate([[0], np.cumsum(np.tile(np.diff(ranks.indptr), n))])
     return dataclasses.replace(ranks, **repeated)
 
@@ -234,6 +239,15 @@ def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
 def is_relevant(gain: float, relevant_from: float | None) -> bool:
     """Tell whether an item with this value in test is relevant."""
     return gain != 0 if relevant_from is None else gain >= relevant_from
+
+
+def observed(ranks: Ranks) -> Ranks:
+    """Give items the popularity and the propensity ``1 / (1 + abs(gain))``.
+
+    The better an item, the less likely: so that its weight says what is better, too.
+    """
+    chance = 1 / (1 + np.abs(ranks.gain))
+    return dataclasses.replace(ranks, popularity=chance, propensity=chance)
 
 
 def _mask(mask: npt.ArrayLike | None, like: Float64) -> Bool:

@@ -1,0 +1,38 @@
+"""Sessions that need more than the tests do: other libraries, each in an environment of its own."""
+
+import nox
+
+nox.options.sessions = ["tests"]
+
+# The library's packages, in the order in which they are installed. The first of torch decides
+# which build the others get.
+TORCH = "torch==2.13.0"
+RIVALS = {
+    "implicit": ["implicit"],
+    "lenskit": [TORCH, "lenskit"],
+    "pyg": [TORCH, "torchmetrics", "torch-geometric"],
+    "pytrec_eval": ["pytrec-eval-terrier"],
+    "ranx": ["ranx"],
+    "recometrics": ["recometrics==0.1.6.post13"],
+    "recpack": [TORCH, "recpack"],
+    "rectools": ["rectools"],
+    "sklearn": ["scikit-learn"],
+    "torchmetrics": [TORCH, "torchmetrics"],
+}
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests."""
+    session.install(".[test]")
+    session.run("pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session
+@nox.parametrize("library", sorted(RIVALS))
+def rivals(session: nox.Session, library: str) -> None:
+    """Compare the convention of a library with the library itself, on random cases."""
+    for package in RIVALS[library]:
+        session.install(package)
+    session.install(".", "pytest", "hypothesis")
+    session.run("pytest", "-m", "rivals", f"tests/rivals/test_{library}.py", *session.posargs)

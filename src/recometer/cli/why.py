@@ -1,0 +1,160 @@
+"""``recometer why``: why one library's number is not another's, on the data at hand."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from recometer.arguments import named_protocol, protocol_names
+from recometer.cli._inputs import Inputs, models
+from recometer.cli._stdin import StandardInput
+from recometer.cli._tables import print_table
+from recometer.cli._text import say
+from recometer.cli.metrics import complete_metrics
+from recometer.errors import UnknownNameError
+from recometer.evaluate import evaluate
+from recometer.explain import explain
+from recometer.metrics.conventions import parse_under
+from recometer.protocol import Protocol
+from recometer.tasks import resolve_threads
+
+__all__ = ["why"]
+
+DATA, MODELS = "Data", "Models"  # panels of the help
+
+
+def why(
+    test: Annotated[
+        str,
+        typer.Option(
+            metavar="FILE", help="What should have been recommended.", rich_help_panel=DATA
+        ),
+    ],
+    metric: Annotated[
+        str,
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="METRIC",
+            help="One metric: recometer's name, for instance ndcg@10, or that of --from.",
+            autocompletion=complete_metrics,
+        ),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Whose other number it is. See: recometer conventions.",
+            autocompletion=protocol_names,
+        ),
+    ],
+    from_: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="NAME", help="Whose number it is.", autocompletion=protocol_names
+        ),
+    ] = "recometer",
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="What must not be recommended again.", rich_help_panel=DATA
+        ),
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Recommended lists.", rich_help_panel=MODELS),
+    ] = None,
+    factors: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="USERS,ITEMS[,USER_IDS,ITEM_IDS]",
+            help="Or a factor model, as in recometer evaluate.",
+            rich_help_panel=MODELS,
+        ),
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Of the users.", rich_help_panel=DATA)
+    ] = None,
+    item: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Of the items.", rich_help_panel=DATA)
+    ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Of ratings or counts in test, or none.", rich_help_panel=DATA
+        ),
+    ] = None,
+    score: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Of the scores in runs.", rich_help_panel=DATA),
+    ] = None,
+    rank: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Of the ranks in runs.", rich_help_panel=DATA),
+    ] = None,
+    catalogue: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NUMBER|FILE",
+            help="For runs: how many items could have been recommended, or a file of their ids.",
+            show_default="unknown",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None,
+        typer.Option(min=1, help="At most so many.", show_default="all processors"),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Only warnings and errors on standard error.")
+    ] = False,
+) -> None:
+    """Say why the number of one library is not that of another.
+
+    Shows both formulas and, for these data, how the mean goes from one to the other when one
+    rule after the other changes, and the users whose values differ most.
+    """
+    named = models(run or [], factors or [])
+    if len(named) != 1:
+        raise typer.BadParameter("one model is explained at a time.", param_hint="--run")
+    first, second = (_protocol(name, option) for name, option in ((from_, "--from"), (to, "--to")))
+    if len(parse_under(metric, first)) != 1:
+        raise typer.BadParameter(f"{metric!r} is not one metric.", param_hint="--metric")
+
+    def note(text: str) -> None:
+        if not quiet:
+            typer.echo(text, err=True)
+
+    columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
+    data = [test] if train is None else [test, train]
+    with StandardInput(None) as stdin:
+        inputs = Inputs(stdin, columns, note)
+        inputs.check_columns([*data, *(path for path in named[0].paths if path)])
+        test_data = inputs.interactions("test", test, value=True)
+        train_data = None if train is None else inputs.interactions("train", train, value=False)
+        options: dict[str, Any] = {
+            "train": train_data,
+            "catalogue": inputs.catalogue(catalogue, test_data),
+        }
+        options["threads"] = resolve_threads(threads)
+        source = inputs.source(named[0], test_data, None)
+        with inputs.stated(named[0]):
+            result = evaluate(
+                source, test_data, metrics=metric, protocol=first, progress=False, **options
+            )
+            explanation = explain(
+                result, result.metrics[0], protocol=second, source=source, test=test_data, **options
+            )
+    for line in explanation.head():
+        say("  " if line.startswith(" ") else "", line.strip())
+    for table in explanation.tables():
+        typer.echo()
+        print_table(table, wrapped=("change",))
+
+
+def _protocol(name: str, option: str) -> Protocol:
+    try:
+        return named_protocol(name)
+    except UnknownNameError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error

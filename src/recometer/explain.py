@@ -1,0 +1,404 @@
+"""explain: why one convention's number is not another's, step by step on the data at hand."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ids, rendering
+from recometer.arguments import protocol_of
+from recometer.errors import DataWarning, InputError, UnknownNameError
+from recometer.evaluate import evaluate
+from recometer.evaluation import Evaluation
+from recometer.metrics.conventions import find, parse_under
+from recometer.metrics.registry import METRICS, Metric
+from recometer.metrics.undefined import rules_of
+from recometer.protocol import Protocol
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["Explanation", "Side", "Step", "explain"]
+
+Float64 = npt.NDArray[np.float64]
+Evaluate = Callable[[Metric, Protocol], Evaluation]
+
+# The rules of the protocol that make a step, in the order in which they take effect.
+RANKING: tuple[str, ...] = ("relevant_from", "nan_scores", "unranked", "unknown_items")
+RANKING += ("duplicates", "score_above", "short_lists")
+EMPTY: tuple[str, ...] = ("constant_scores", "min_candidates", "min_positives", "cold_start")
+EMPTY += ("deep_cutoffs", "all_relevant", "no_relevant", "no_list", "undefined")
+BEFORE: tuple[tuple[str, tuple[str, ...]], ...] = (("ranking", RANKING), ("ties", ("ties",)))
+AFTER: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("undefined values", EMPTY),
+    ("rounding", ("decimals",)),
+    ("population", ("users", "missing")),
+    ("average", ("average",)),
+)
+N_USERS = 5  # shown
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One of the two definitions.
+
+    Attributes
+    ----------
+    protocol
+        The name of its set of rules.
+    metric
+        The metric's name there.
+    formula
+        In words, with its parameters.
+    rules
+        Sentences on the rules that are not recometer's.
+    mean
+        On the data at hand.
+    counted
+        Users in that mean.
+    """
+
+    protocol: str
+    metric: str
+    formula: str
+    rules: tuple[str, ...]
+    mean: float
+    counted: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What changes from one definition towards the other, all earlier steps taken.
+
+    Attributes
+    ----------
+    name
+        For instance ``"ties"``, ``"population"`` or the name of a parameter.
+    change
+        In words.
+    mean
+        After this step.
+    users
+        Users whose value, or part in the mean, changes.
+    """
+
+    name: str
+    change: str
+    mean: float
+    users: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """Why two definitions of a metric give different numbers; see `explain`.
+
+    Attributes
+    ----------
+    left, right : Side
+    steps : tuple of Step
+        From left to right. The last one's mean is that of the right side.
+    user_ids : [n_users] or None
+        None: users are positions.
+    values : float64 [n_users, n_steps + 1]
+        Each user's value before the first step and after each; NaN where it does not count.
+    """
+
+    left: Side
+    right: Side
+    steps: tuple[Step, ...]
+    user_ids: npt.NDArray[Any] | None
+    values: Float64
+
+    def frame(self) -> polars.DataFrame:
+        """Return a Polars frame of all users: both values, and the step where they part most."""
+        import polars as pl
+
+        users = np.arange(len(self.values)) if self.user_ids is None else self.user_ids
+        parted = self._parted
+        return pl.DataFrame(
+            {
+                "user": users.tolist(),
+                "left": self.values[:, 0],
+                "right": self.values[:, -1],
+                "step": [None if step < 0 else self.steps[step].name for step in parted.tolist()],
+            }
+        )
+
+    def most_different(self, n: int = N_USERS) -> npt.NDArray[np.int64]:
+        """Return the positions of the users whose two values differ most, at most n."""
+        first, last = self.values[:, 0], self.values[:, -1]
+        size = _difference(first, last)
+        order = np.argsort(-size, kind="stable")[:n]
+        return order[size[order] > 0]
+
+    @property
+    def _parted(self) -> npt.NDArray[np.int64]:
+        """The step that changes each user's value most, -1 where none does."""
+        if not self.steps:
+            return np.full(len(self.values), -1)
+        changes = np.column_stack(
+            [_difference(*self.values[:, step : step + 2].T) for step in range(len(self.steps))]
+        )
+        return np.where(changes.max(axis=1) > 0, changes.argmax(axis=1), -1)
+
+    def tables(self) -> list[rendering.Table]:
+        """Return what ``print`` shows: the steps, and the users that differ most."""
+        felt = [step for step in self.steps if step.users]
+        rows = [(self.left.protocol, f"{self.left.mean:.4f}", "", self.left.metric)]
+        rows += [(s.name, f"{s.mean:.4f}", f"{s.users:,}", s.change) for s in felt]
+        idle = [step.change for step in self.steps if not step.users]
+        notes = [f"Without effect on these data: {' '.join(idle)}"] if idle else []
+        numbers = ("mean", "users changed")
+        steps = rendering.Table(["step", "mean", "users changed", "change"], rows, numbers, notes)
+        parted = self._parted
+        users = [
+            (
+                str(user if self.user_ids is None else self.user_ids[user]),
+                _text(self.values[user, 0]),
+                _text(self.values[user, -1]),
+                self.steps[parted[user]].name if parted[user] >= 0 else "",
+            )
+            for user in self.most_different().tolist()
+        ]
+        names = ["user", self.left.protocol, self.right.protocol, "they part at"]
+        if names[1] == names[2]:
+            names[1:3] = ["before", "after"]
+        return [steps, rendering.Table(names, users, names[1:3])] if users else [steps]
+
+    def __str__(self) -> str:
+        texts = [rendering.to_text(table) for table in self.tables()]
+        return "\n\n".join(["\n".join(self.head()), *texts])
+
+    def __repr__(self) -> str:
+        left, right = (f"{side.protocol} {side.metric}" for side in (self.left, self.right))
+        return f"<Explanation: {left}, {right}, {len(self.steps)} steps>"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        head = "".join(f"<p>{html.escape(line)}</p>\n" for line in self.head())
+        return head + "\n".join(map(rendering.to_html, self.tables()))
+
+    def head(self) -> Iterator[str]:
+        """Yield the lines above the tables: both means and formulas."""
+        for side in (self.left, self.right):
+            users = f"{side.counted:,} user{'' if side.counted == 1 else 's'}"
+            yield f"{side.protocol}: {side.metric} = {side.mean:.4f} over {users}"
+            yield f"  {side.formula}"
+
+
+def explain(
+    result: Evaluation,
+    metric: str | Metric,
+    *,
+    protocol: str | Protocol,
+    source: Any = None,
+    test: Any = None,
+    **options: Any,
+) -> Explanation:
+    """Say why a number is not the one that another library prints for the same data.
+
+    The two definitions are brought together one rule or parameter at a time, and everything is
+    computed anew at each step, so that the means add up to the difference.
+
+    Parameters
+    ----------
+    result
+        An evaluation.
+    metric
+        One of its metrics, for instance ``"ndcg@10"``.
+    protocol
+        The other rules: the name of a convention (see `recometer.conventions`), or a
+        `Protocol`. The metric is the one that this convention means by the name, or else by
+        recometer's name for it.
+    source, test, options
+        What `evaluate` was given (``train=...``, ``catalogue=...``), where the result does not
+        hold it: it was loaded from a file, or the inputs take more than 256 MB.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    InputError
+        The result does not hold its inputs, and they were not given.
+    UnknownNameError
+        A metric that was not asked for, or a protocol that does not exist.
+
+    Examples
+    --------
+    >>> import recometer as rm
+    >>> lists = rm.Lists({"ann": ["song", "film"], "bob": ["film", "book", "game"]})
+    >>> test = {"ann": ["film"], "bob": ["game", "song"]}
+    >>> result = rm.evaluate(lists, test, metrics="ndcg@3")
+    >>> print(rm.explain(result, "ndcg@3", protocol="lenskit"))  # doctest: +ELLIPSIS
+    recometer: ndcg@3 = 0.4688 over 2 users
+    ...
+    """
+    mine = result.known_metric(metric)
+    given = result.inputs_kept
+    if source is not None:
+        given = {"source": source, "test": test, **options}
+    elif given is None:
+        raise InputError(
+            "This result does not hold what it was computed from: it was loaded from a file, or "
+            "the inputs are large. Hint: rm.explain(result, metric, protocol=..., source=source, "
+            "test=test, train=train) gives it once more."
+        )
+    settled = protocol_of(protocol, {}, [])
+    theirs = _counterpart(mine, settled)
+
+    def again(one: Metric, rules: Protocol) -> Evaluation:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # was said when the result was made
+            return evaluate(
+                **given, metrics=[one], protocol=rules, seed=result.seed, progress=False
+            )
+
+    return walk(again, (mine, result.protocol), (theirs, settled))
+
+
+def walk(
+    again: Evaluate, left: tuple[Metric, Protocol], right: tuple[Metric, Protocol]
+) -> Explanation:
+    """Go from one definition to another; `again` evaluates one metric under a protocol."""
+    metric, rules = _plain(left[0]), _own_rules(*left)
+    last_metric, last_rules = _plain(right[0]), _own_rules(*right)
+    results = [again(metric, rules)]
+    named: list[tuple[str, str]] = []
+
+    def take(name: str, change: str, to_metric: Metric, to_rules: Protocol) -> None:
+        nonlocal metric, rules
+        metric, rules = to_metric, to_rules
+        results.append(again(metric, rules))
+        named.append((name, change))
+
+    for name, group in BEFORE:
+        _take_rules(take, name, group, metric, rules, last_rules)
+    for name, change, changed in list(_metric_steps(metric, last_metric)):
+        take(name, change, changed, rules)
+    for name, group in AFTER:
+        _take_rules(take, name, group, metric, rules, last_rules)
+    # What is left (intervals, corrections, ...) is not a rule of the values.
+    user_ids, values = _together(results)
+    means = [result.mean()[str(result.metrics[0])] for result in results]
+    steps = tuple(
+        Step(*text, mean, int(np.count_nonzero(_difference(before, after))))
+        for text, mean, before, after in zip(
+            named, means[1:], values.T[:-1], values.T[1:], strict=True
+        )
+    )
+    sides = [
+        Side(
+            protocol.name,
+            str(one),
+            _formula(_plain(one)),
+            tuple(_own_rules(one, protocol).sentences()),
+            mean,
+            int(np.count_nonzero(~np.isnan(column))),
+        )
+        for (one, protocol), mean, column in zip(
+            (left, right), (means[0], means[-1]), (values[:, 0], values[:, -1]), strict=True
+        )
+    ]
+    return Explanation(sides[0], sides[1], steps, user_ids, values)
+
+
+def _take_rules(
+    take: Callable[[str, str, Metric, Protocol], None],
+    name: str,
+    group: Iterable[str],
+    metric: Metric,
+    rules: Protocol,
+    last: Protocol,
+) -> None:
+    """Change a group of rules, if one of them differs."""
+    differing = [rule for rule in group if getattr(rules, rule) != getattr(last, rule)]
+    if differing:
+        changed = rules.replace(**{rule: getattr(last, rule) for rule in differing})
+        take(name, " ".join(map(changed.sentence, differing)), metric, changed)
+
+
+def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metric]]:
+    """Change the metric, or one parameter after the other."""
+    if metric.name != last.name or metric.cutoff != last.cutoff:
+        yield "formula", f"{metric} becomes {last}.", last
+        return
+    current, goal = dict(metric.parameters), dict(last.parameters)
+    for name, parameter in METRICS[metric.name].parameters.items():
+        before = current.get(name, parameter.default)
+        after = goal.get(name, parameter.default)
+        if before == after:
+            continue
+        current[name] = after
+        changed = dataclasses.replace(metric, parameters=tuple(current.items()))
+        meaning = parameter.choices.get(str(after), "")
+        meaning = f" ({meaning})" if meaning else ""
+        yield name, f"{name}={before} becomes {name}={after}{meaning}.", changed
+
+
+def _counterpart(metric: Metric, protocol: Protocol) -> Metric:
+    """Return what the other rules mean by the name, or else by our name for the same metric."""
+    if find(protocol.name) is None and not metric.label:
+        return metric
+    plain = metric.name if metric.cutoff is None else f"{metric.name}@{metric.cutoff}"
+    for name in (metric.label, plain):
+        with contextlib.suppress(UnknownNameError, InputError):
+            return parse_under(name, protocol)[0]
+    return parse_under(plain, protocol)[0]  # raises what fits
+
+
+def _plain(metric: Metric) -> Metric:
+    """Return the metric under our own name, without rules."""
+    return dataclasses.replace(metric, label="", rules=())
+
+
+def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
+    """Return the rules with what the metric's name changes; under no convention's name."""
+    # With a version, they are another library's: `evaluate` then takes ties as it can.
+    own = rules_of(metric, protocol)
+    return dataclasses.replace(own, name="", version="explained", defects=False)
+
+
+def _formula(metric: Metric) -> str:
+    definition = METRICS[metric.name]
+    parts = [f"{metric}: {definition.formula}"]
+    for name, value in metric.parameters:
+        parameter = definition.parameters[name]
+        meaning = parameter.choices.get(str(value)) or parameter.sentence
+        parts.append(f"{parameter.write(value)}: {meaning}")
+    return "; ".join(parts)
+
+
+def _together(results: list[Evaluation]) -> tuple[npt.NDArray[Any] | None, Float64]:
+    """Put the values that count in each result's mean side by side, a row per user."""
+    # A rule may let users count who are not in test, so the results may differ in their users.
+    largest = max(results, key=len)
+    columns = []
+    for result in results:
+        column = result.counted_values(result.metrics[0])
+        if len(result) < len(largest) and largest.user_ids is not None:
+            assert result.user_ids is not None
+            rows = ids.match(result.user_ids, largest.user_ids, "user ids", "user ids")
+            wide = np.full(len(largest), np.nan)
+            wide[rows] = column
+            column = wide
+        columns.append(column)
+    return largest.user_ids, np.column_stack(columns)
+
+
+def _difference(before: Float64, after: Float64) -> Float64:
+    """Return how far values are apart; infinitely where one alone is NaN."""
+    one_missing = np.isnan(before) != np.isnan(after)
+    return np.where(one_missing, np.inf, np.nan_to_num(np.abs(after - before)))
+
+
+def _text(value: float) -> str:
+    return "not counted" if np.isnan(value) else f"{value:.4f}"

@@ -1,0 +1,321 @@
+"""Other libraries' definitions, as data: which of our metrics their names stand for.
+
+The table is conventions.toml. A convention adds nothing to the road from ranks to means: a name
+becomes a `Metric` with parameters, and rules of the `Protocol` that this name changes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.metrics.registry import METRICS, NAMES, Metric, parse, parse_cutoffs, split
+from recometer.metrics.undefined import rules_of
+from recometer.protocol import Protocol
+
+__all__ = ["Convention", "Entry", "asked_of_source", "conventions", "find", "parse_under"]
+
+TABLE = Path(__file__).with_name("conventions.toml")
+COMMON = "every_convention"
+CUTOFF, NUMBER = "{k}", "{x}"
+# The cut-off of a name, before or after its brackets.
+AT = re.compile(r"@([\d.,]+)(?=\(|$)")
+OPTIONAL = re.compile(r"\[(.*?)\]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What one of a library's names stands for.
+
+    Attributes
+    ----------
+    name
+        As the library writes it: ``{k}`` is the cut-off, ``{x}`` a number, and what stands in
+        square brackets may be left out: ``"NDCG[@{k}]"``.
+    metric
+        Ours, likewise: ``"ndcg[@{k}](discount=original)"``.
+    rules
+        What this name changes of the convention's rules.
+    says
+        In words, what nobody would expect.
+    defect
+        What the library computes where that contradicts its documentation: the same as text,
+        or empty. `metric` is what is documented.
+    defect_rules
+        What the defect changes of the convention's rules.
+    """
+
+    name: str
+    metric: str
+    rules: Mapping[str, Any]
+    says: str = ""
+    defect: str = ""
+    defect_rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @functools.cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """What a name must match."""
+        text = re.escape(_normal(self.name, CUTOFF))
+        text = text.replace(re.escape("["), "(?:").replace(re.escape("]"), ")?")
+        text = text.replace(re.escape(CUTOFF), r"(?P<k>\d[\d.,]*)")
+        return re.compile(text.replace(re.escape(NUMBER), r"(?P<x>[-+.\deE]+)"))
+
+    @property
+    def some_number(self) -> str:
+        """A number that the name may have, to look at the metric without one."""
+        return "5" if f"0.{NUMBER}" in self.metric else "0.5"
+
+    def ours(self, cutoff: int | None, number: str | None, defects: bool) -> Metric:
+        """Return our metric, with the rules that the name changes; it has no label yet."""
+        faulty = defects and bool(self.defect)
+        text = OPTIONAL.sub(
+            r"\1" if cutoff is not None else "", self.defect if faulty else self.metric
+        )
+        if cutoff is not None:
+            text = text.replace(CUTOFF, str(cutoff))
+        (metric,) = parse(text if number is None else text.replace(NUMBER, number))
+        given = {**self.rules, **(self.defect_rules if faulty else {})}
+        rules = {rule: cutoff if value == CUTOFF else value for rule, value in given.items()}
+        return dataclasses.replace(metric, rules=tuple(rules.items()))
+
+
+@dataclasses.dataclass(frozen=True)
+class Convention:
+    """How a library, in a version, defines its metrics.
+
+    Attributes
+    ----------
+    name
+        What ``evaluate(..., protocol=name)`` takes.
+    library, version
+        Whose definitions these are.
+    protocol
+        The rules that hold for all of its metrics.
+    entries
+        Its metrics, by the names that the library gives them.
+    notes
+        What else a reader should know: what is out of reach, for instance.
+    float32
+        Whether the library computes in single precision, so that its numbers agree with ours
+        to six digits only.
+    """
+
+    name: str
+    library: str
+    version: str
+    protocol: Protocol
+    entries: tuple[Entry, ...]
+    notes: tuple[str, ...] = ()
+    float32: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its metrics, with ``@k`` for a cut-off."""
+        return [entry.name.replace(CUTOFF, "k").replace(NUMBER, "x") for entry in self.entries]
+
+    def parse(
+        self, metrics: str | Metric | Iterable[str | Metric], *, defects: bool = False
+    ) -> list[Metric]:
+        """Read names of metrics: the library's own, or ours.
+
+        Ours get the parameters and rules of the first name in the table that stands for the
+        same metric; parameters in brackets replace them one by one.
+
+        Parameters
+        ----------
+        metrics
+            As `recometer.metrics.parse` takes them.
+        defects
+            Whether names stand for what the library computes where that contradicts its
+            documentation.
+
+        Raises
+        ------
+        UnknownNameError
+            A name that neither the library nor recometer has.
+        """
+        if isinstance(metrics, str | Metric):
+            metrics = [metrics]
+        elif not isinstance(metrics, Iterable):
+            raise InputTypeError(f"Metrics are named by text, found {type(metrics).__name__}.")
+        found: dict[Metric, None] = {}
+        for one in metrics:
+            if isinstance(one, Metric) and (one.label or one.rules):
+                found[one] = None
+                continue
+            for text in NAMES.findall(str(one)) if isinstance(one, str | Metric) else [one]:
+                found.update(dict.fromkeys(self._parse_one(text, defects)))
+        return list(found) or parse([])
+
+    def _parse_one(self, text: str, defects: bool) -> list[Metric]:
+        asked = _normal(text) if isinstance(text, str) else ""
+        for entry in self.entries:
+            match = entry.pattern.fullmatch(asked)
+            if match:
+                return self._of_entry(entry, match.groupdict(), text, defects)
+        name, _, pairs = split(text) if isinstance(text, str) else ("", None, ())
+        if isinstance(text, str) and name not in METRICS:
+            raise UnknownNameError(
+                f"{self.library} has no metric {text!r}, and recometer has none of that name. "
+                f"{did_you_mean(text, [*self.names, *METRICS])}"
+            )
+        entry_of = {split(_plain(entry.metric))[0]: entry for entry in reversed(self.entries)}
+        found = []
+        for plain in parse([text]):
+            metric = plain
+            if name in entry_of:
+                entry = entry_of[name]
+                default = entry.ours(plain.cutoff or 1, entry.some_number, False)
+                own = dict(default.parameters) | dict(pairs)
+                metric = dataclasses.replace(
+                    default, cutoff=plain.cutoff, parameters=tuple(own.items())
+                )
+            found.append(dataclasses.replace(metric, label=str(plain)))
+        return found
+
+    def _of_entry(
+        self, entry: Entry, parts: Mapping[str, str | None], text: str, defects: bool
+    ) -> list[Metric]:
+        cutoffs, number = parts.get("k"), parts.get("x")
+        if cutoffs is None:
+            return [dataclasses.replace(entry.ours(None, number, defects), label=text)]
+        at = text.rindex(cutoffs) if "@" not in text else text.index("@" + cutoffs) + 1
+        found = []
+        for cutoff in parse_cutoffs(entry.name.partition("@")[0], cutoffs):
+            label = f"{text[:at]}{cutoff}{text[at + len(cutoffs) :]}"
+            found.append(dataclasses.replace(entry.ours(cutoff, number, defects), label=label))
+        return found
+
+    def describe(self) -> str:
+        """Say what it does otherwise than recometer, as text."""
+        lines = [f"{self.name}: {self.library} {self.version}"]
+        lines += [f"  {sentence}" for sentence in self.protocol.sentences()]
+        for entry in self.entries:
+            lines.append(f"  {entry.name} = {entry.metric}")
+            changed = self.protocol.replace(**_without_cutoffs(entry.rules))
+            lines += [f"    {s}" for s in changed.sentences(self.protocol)]
+            if entry.says:
+                lines.append(f"    {entry.says}")
+            if entry.defect:
+                lines.append(f"    with defects=True: {entry.defect}")
+        return "\n".join([*lines, *(f"  Note: {note}" for note in self.notes)])
+
+    def __str__(self) -> str:
+        return self.describe()
+
+
+def conventions() -> list[Convention]:
+    """Return all conventions, by name.
+
+    Examples
+    --------
+    >>> import recometer as rm
+    >>> [convention.name for convention in rm.conventions()][:3]
+    ['cornac', 'elliot', 'evidently']
+    """
+    return list(_table().values())
+
+
+def find(name: str) -> Convention | None:
+    """Return the convention of a name; None: there is none."""
+    return _table().get(name)
+
+
+def parse_under(metrics: str | Metric | Iterable[str | Metric], protocol: Protocol) -> list[Metric]:
+    """Read names of metrics as the convention does whose protocol this is."""
+    convention = find(protocol.name)
+    return (
+        parse(metrics)
+        if convention is None
+        else convention.parse(metrics, defects=protocol.defects)
+    )
+
+
+def asked_of_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
+    """Return the protocol with what some metric's rules need of a source.
+
+    Raises
+    ------
+    InputError
+        Two metrics that need different things.
+    """
+    changed: dict[str, Any] = {}
+    for rule in ("score_above", "duplicates"):
+        wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
+        wanted -= {getattr(Protocol(), rule)}
+        if rule == "duplicates":  # where some count, a source gives all
+            wanted = {"counted"} if wanted else wanted
+        if len(wanted) > 1:
+            values = " and ".join(map(str, wanted))
+            raise InputError(f"Some metrics need the rule {rule} to be {values}.")
+        if wanted:
+            changed[rule] = wanted.pop()
+    return protocol.replace(**changed)
+
+
+@functools.cache
+def _table() -> Mapping[str, Convention]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    content = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    common = content.pop(COMMON)
+    parts = {
+        name: {**content.get(content[name].get("like"), {}), **content[name]}
+        for name in sorted(content)
+    }
+    return MappingProxyType({name: _read(name, part, common) for name, part in parts.items()})
+
+
+def _read(name: str, part: dict[str, Any], common: Mapping[str, Any]) -> Convention:
+    rules = {**common, **part.get("rules", {})}
+    protocol = Protocol(name=name, version=part["version"], **rules)
+    entries = tuple(
+        _entry(key, value, part.get("defects", {}).get(key, {}))
+        for key, value in part["metrics"].items()
+    )
+    return Convention(
+        name,
+        part["library"],
+        part["version"],
+        protocol,
+        entries,
+        tuple(part.get("notes", ())),
+        part.get("float32", False),
+    )
+
+
+def _entry(name: str, value: str | dict[str, Any], defect: dict[str, Any]) -> Entry:
+    given = {"metric": value} if isinstance(value, str) else dict(value)
+    faulty = {"metric": defect} if isinstance(defect, str) else dict(defect)
+    metric, says = given.pop("metric"), given.pop("says", "")
+    wrong = faulty.pop("metric", metric if faulty else "")
+    return Entry(name, metric, given, says or faulty.pop("says", ""), wrong, faulty)
+
+
+def _normal(name: str, cutoff: str | None = None) -> str:
+    """Bring a name into one form: without spaces and quotes, the cut-off behind the brackets."""
+    text = re.sub(r"[\s'\"]", "", name)
+    if cutoff is not None:
+        optional = f"[@{cutoff}]"
+        if optional in text:
+            return text.replace(optional, "") + optional
+        return text.replace(f"@{cutoff}", "") + f"@{cutoff}" if f"@{cutoff}" in text else text
+    found = AT.search(text)
+    return text if found is None else text[: found.start()] + text[found.end() :] + found[0]
+
+
+def _plain(metric: str) -> str:
+    return OPTIONAL.sub("", metric).replace(CUTOFF, "1").replace(NUMBER, "0.5")
+
+
+def _without_cutoffs(rules: Mapping[str, Any]) -> dict[str, Any]:
+    return {rule: value for rule, value in rules.items() if value != CUTOFF}

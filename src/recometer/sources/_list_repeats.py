@@ -1,0 +1,141 @@
+"""Lists that repeat items, where the rule `duplicates` keeps their places.
+
+A repetition becomes an item of its own, which holds its place; where test judges the item, it
+judges the repetition, too. When the lists are ranked, its rows get the item back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ids, ragged
+from recometer.errors import InputError
+from recometer.interactions import Interactions
+from recometer.ranks import Ranks
+from recometer.sources._list_table import ListTable
+from recometer.sources.base import Request
+
+__all__ = ["Repeats"]
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class Repeats:
+    """The repetitions in some lists.
+
+    Attributes
+    ----------
+    table
+        The lists, in which the n-th repetition of an item is another item.
+    user : int64 [n_repeats]
+        The list of each.
+    item, own : int64 [n_repeats]
+        What it repeats, and the item that it becomes.
+    first_own
+        The first of the items that there are for repetitions only.
+    """
+
+    table: ListTable
+    user: Int64
+    item: Int64
+    own: Int64
+    first_own: int
+
+    @classmethod
+    def of(cls, table: ListTable) -> Repeats | None:
+        """Find them; None: there are none."""
+        user = ragged.users_of(table.indptr)
+        key = ragged.pairs(user, table.items, table.n_items)
+        order = np.argsort(key, kind="stable")
+        again = np.zeros(len(key), bool)
+        again[order[1:]] = np.diff(key[order]) == 0
+        again &= table.items >= 0
+        rows = np.flatnonzero(again)
+        if not len(rows):
+            return None
+        number = np.arange(len(rows)) - np.searchsorted(user[rows], user[rows])
+        items = table.items.copy()
+        items[rows] = table.n_items + number
+        more = int(number.max()) + 1
+        changed = dataclasses.replace(
+            table,
+            items=items,
+            n_items=table.n_items + more,
+            item_ids=None if table.item_ids is None else _with_later(table.item_ids, more),
+        )
+        found = table.items[rows].astype(np.int64)
+        return cls(changed, user[rows], found, table.n_items + number, table.n_items)
+
+    def added_to(self, request: Request) -> Request:
+        """Give test and train the repetitions of their items."""
+        train = None if request.train is None else self._added(request.train)
+        return dataclasses.replace(request, test=self._added(request.test), train=train)
+
+    def _added(self, data: Interactions) -> Interactions:
+        table = self.table
+        items: Int64 = data.items.astype(np.int64)
+        if data.item_ids is not None and table.item_ids is not None:
+            items = ids.match(data.item_ids, table.item_ids, "item ids")[items]
+        lists = np.arange(data.n_users)
+        if data.user_ids is not None and table.user_ids is not None:
+            lists = ids.match(data.user_ids, table.user_ids, "user ids")
+        user = ragged.users_of(data.indptr)
+        # Pairs of list and item, each with its row of the data.
+        key = ragged.pairs(lists[user], items, table.n_items)
+        order = np.argsort(key, kind="stable")
+        wanted = ragged.pairs(self.user, self.item, table.n_items)
+        at = np.minimum(np.searchsorted(key[order], wanted), max(len(key) - 1, 0))
+        has = key[order[at]] == wanted if len(key) else np.zeros(len(wanted), bool)
+        row = order[at[has]]
+        every_user = np.concatenate([user, user[row]])
+        every_item = np.concatenate([items, self.own[has]])
+        sorted_rows = np.lexsort((every_item, every_user))
+        indptr = np.zeros(data.n_users + 1, np.int64)
+        np.cumsum(np.bincount(every_user, minlength=data.n_users), out=indptr[1:])
+        values = None
+        if data.values is not None:
+            values = np.concatenate([data.values, data.values[row]])[sorted_rows]
+        return dataclasses.replace(
+            data,
+            indptr=indptr,
+            items=every_item[sorted_rows].astype(np.int32),
+            n_items=table.n_items,
+            values=values,
+            times=None,
+            item_ids=table.item_ids,
+        )
+
+    def taken_back(self, ranks: Ranks) -> Ranks:
+        """Give the rows of repetitions their items, and count relevant items once."""
+        repeated = ranks.item >= self.first_own
+        user = ragged.users_of(ranks.indptr)
+        again = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
+        return dataclasses.replace(
+            ranks,
+            repeated=repeated,
+            n_relevant=ranks.n_relevant - again,
+            counts={**ranks.counts, "list_repeats": len(self.own)},
+        )
+
+
+def _with_later(item_ids: Array, more: int) -> Array:
+    """Append ids that sort after all others."""
+    last = item_ids[-1]
+    if item_ids.dtype != object:
+        later = last + np.arange(1, more + 1, dtype=item_ids.dtype)
+        return np.concatenate([item_ids, later])
+    if not isinstance(last, str):
+        raise InputError(
+            f"duplicates= needs item ids that are numbers or texts where lists repeat items, found "
+            f"{type(last).__name__}."
+        )
+    width = len(str(more))
+    texts = np.array([f"{last}~{n:0{width}}" for n in range(more)], object)
+    return np.concatenate([item_ids, texts])

@@ -1,0 +1,453 @@
+"""The definitions of the metrics of lists, written out for one user or for all."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from recometer.metrics import METRICS, Metric
+from recometer.testing.list_cases import ListCase
+
+__all__ = ["list_by_definition"]
+
+
+def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) -> float:
+    """Compute a metric of lists as it is defined.
+
+    Parameters
+    ----------
+    metric
+        Which one.
+    case
+        The lists, and what is known beside them.
+    user
+        Whose list; None for a metric that has one value for all users.
+
+    Returns
+    -------
+    float
+        NaN where it is undefined.
+    """
+    parameters = {name: one.default for name, one in METRICS[metric.name].parameters.items()}
+    parameters |= dict(metric.parameters)
+    k = metric.cutoff or 0
+    if user is None:
+        return OVER_USERS[metric.name](case, k, **parameters)
+    if not case.lists[user]:
+        return math.nan
+    return float(PER_USER[metric.name](case, user, k, **parameters))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+# Over all users.
+
+
+def _coverage(case: ListCase, k: int, numerator: str, denominator: str, users: str) -> float:
+    counted = [u for u in range(case.n_users) if users == "all" or case.relevant(u)]
+    found = {item for user in counted for item in case.lists[user][:k]}
+    in_train = {item for item in range(case.n_items) if case.count(item)}
+    if numerator == "trained":
+        found &= in_train
+    of = {
+        "catalogue": case.n_catalogue,
+        "padded": case.n_catalogue + 1,
+        "train": len(in_train),
+        "one": 1,
+    }[denominator]
+    return len(found) / of if of else math.nan
+
+
+def _user_coverage(case: ListCase, k: int, least: str) -> float:
+    wanted = k if least == "full" else 1
+    return _mean([float(len(row[:k]) >= wanted) for row in case.lists])
+
+
+def _exposures(case: ListCase, k: int, patience: float | None = None) -> list[float]:
+    found: Counter[int] = Counter()
+    for row in case.lists:
+        for place, item in enumerate(row[:k]):
+            found[item] += 1 if patience is None else patience**place  # type: ignore[assignment]
+    return list(found.values())
+
+
+def _gini(
+    case: ListCase, k: int, support: str, divisor: str, complement: bool, patience: float | None
+) -> float:
+    found = _exposures(case, k, patience)
+    if support != "listed":
+        found += [0.0] * (case.n_catalogue + (support == "padded") - len(found))
+    n, total = len(found), math.fsum(found)
+    if not total:
+        return math.nan
+    # Half the mean difference of two items, relative to their mean.
+    apart = math.fsum(abs(x - y) for x in found for y in found)
+    below = max(n - 1, 1) if divisor == "others" else n
+    index = apart / (2 * below * total)
+    return 1 - index if complement else index
+
+
+def _shannon(shares: Sequence[float]) -> float:
+    return -math.fsum(share * math.log2(share) for share in shares if share)
+
+
+def _entropy(case: ListCase, k: int, unit: str, divisor: str) -> float:
+    found = _exposures(case, k)
+    if not found:
+        return math.nan
+    bits = _shannon([x / sum(found) for x in found])
+    if divisor == "largest":
+        return bits / math.log2(case.n_catalogue) if case.n_catalogue > 1 else bits
+    value = bits * math.log(2) if unit == "nats" else bits
+    return value / len(found) if divisor == "listed" else value
+
+
+def _personalization(case: ListCase, k: int, overlap: str) -> float:
+    rows = [set(row[:k]) for row in case.lists if row]
+    if len(rows) < 2:
+        return math.nan
+
+    def alike(one: set[int], other: set[int]) -> float:
+        if overlap == "cosine":
+            return len(one & other) / math.sqrt(len(one) * len(other))
+        return len(one & other) / k
+
+    if overlap == "matrix":
+        n = len(rows)
+        every = math.fsum(alike(one, other) for one in rows for other in rows)
+        return 1 - (every - n) / (n * (n - 1))
+    return 1 - _mean([alike(one, other) for one, other in itertools.combinations(rows, 2)])
+
+
+# Per user; or over the rows of all users.
+
+
+def _over(
+    case: ListCase,
+    user: int | None,
+    k: int,
+    value: Callable[[int], float | None],
+    divisor: str,
+) -> float:
+    rows = case.lists if user is None else [case.lists[user]]
+    found = [value(item) for row in rows for item in row[:k]]
+    counted = [each for each in found if each is not None]
+    if divisor == "cutoff":
+        return math.fsum(counted) / k if counted else math.nan
+    return _mean(counted)
+
+
+def _novelty(
+    case: ListCase,
+    user: int | None,
+    k: int,
+    probability: str,
+    unseen: str,
+    divisor: str,
+    normalised: bool,
+) -> float:
+    users = max(case.n_train_users, 1)
+    total = users if probability == "users" else max(case.n_train_interactions, 1)
+
+    def value(item: int) -> float | None:
+        count: float = case.count(item)
+        if unseen == "epsilon":
+            count += 1e-10
+        elif not count:
+            if unseen == "dropped":
+                return None
+            if unseen == "zero":
+                return 0.0
+            rarest = min([n for n in map(case.count, range(case.n_items)) if n], default=total)
+            count = rarest if unseen == "largest" else 1
+        # No value below 0, which 1e-10 more users would give.
+        bits = math.log2(total / count)
+        return bits / math.log2(users) if normalised and users > 1 else bits
+
+    found = _over(case, user, k, value, divisor)
+    return max(found, 0.0) if not math.isnan(found) else found
+
+
+def _epc(
+    case: ListCase, user: int, k: int, discount: str, patience: float, novelty: str, any: bool
+) -> float:
+    relevant = case.relevant(user)
+    if not relevant and not any:
+        return math.nan
+    counts = [n for n in map(case.count, range(case.n_items)) if n]
+    above = below = 0.0
+    for place, item in enumerate(case.lists[user][:k], 1):
+        weight = {
+            "none": 1.0,
+            "log": 1 / math.log2(place + 1),
+            "geometric": patience ** (place - 1),
+        }[discount]
+        worth = 1 - case.count(item) / case.n_train_users
+        if novelty == "discovery":
+            total = max(case.n_train_interactions, 1)
+            worth = math.log2(total / (case.count(item) or min(counts, default=total)))
+        below += weight
+        above += weight * worth * (any or item in relevant)
+    return above / below
+
+
+def _popularity(
+    case: ListCase, user: int | None, k: int, scale: str, unseen: str, divisor: str
+) -> float:
+    counts = [n for n in map(case.count, range(case.n_items)) if n]
+
+    def value(item: int) -> float | None:
+        count = case.count(item)
+        if not count and unseen == "dropped":
+            return None
+        if scale == "percentile":
+            less, same = sum(n < count for n in counts), sum(n == count for n in counts)
+            return (less + (same + 1) / 2) / len(counts) if count else 0.0
+        return (
+            count
+            / {
+                "count": 1,
+                "users": max(case.n_train_users, 1),
+                "interactions": max(case.n_train_interactions, 1),
+                "largest": max(counts, default=1),
+            }[scale]
+        )
+
+    return _over(case, user, k, value, divisor)
+
+
+def _tail_share(
+    case: ListCase, user: int, k: int, head: float, tail: float | None, divisor: str
+) -> float:
+    rising = sorted((item for item in range(case.n_items) if case.count(item)), key=case.count)
+    if tail is None:
+        total, so_far, least = sum(map(case.count, rising)), 0, math.inf
+        for item in reversed(rising):
+            if so_far < head * total:
+                least = case.count(item)
+            so_far += case.count(item)
+        in_tail = {item for item in range(case.n_items) if case.count(item) < least}
+    else:
+        in_tail = set(rising[: max(int(len(rising) * tail), 1)])
+    return _over(case, user, k, lambda item: float(item in in_tail), divisor)
+
+
+def _distance(case: ListCase, one: int, other: int, kind: str) -> float:
+    x, y = case.features[one], case.features[other]
+    pairs = list(zip(x, y, strict=True))
+    if kind == "cosine":
+        lengths = math.hypot(*x) * math.hypot(*y)
+        return 1 - math.fsum(a * b for a, b in pairs) / lengths if lengths else 1.0
+    if kind == "euclidean":
+        return math.dist(x, y)
+    if kind in ("hamming", "differing"):
+        n = sum(a != b for a, b in pairs)
+        return n / len(x) if kind == "hamming" else n
+    if kind == "jaccard":
+        has = [({i for i, a in enumerate(row) if a}) for row in (x, y)]
+    else:
+        has = [set(case.categories[one]), set(case.categories[other])]
+    either = len(has[0] | has[1])
+    return 1 - len(has[0] & has[1]) / either if either else 0.0
+
+
+def _ild(
+    case: ListCase, user: int, k: int, distance: str, average: str, single: str, similarity: bool
+) -> float:
+    row = case.lists[user][:k]
+    if distance == "categories":
+        if not any(case.categories[item] for item in row):
+            return math.nan
+    elif any(math.isnan(case.features[item][0]) for item in row):
+        return math.nan
+    if len(row) < 2 and single == "undefined":
+        return math.nan
+    apart = [_distance(case, *pair, distance) for pair in itertools.combinations(row, 2)]
+    if len(row) < 2:
+        value = 0.0
+    elif average == "items":
+        value = math.fsum(apart) / len(row)
+    elif average == "cutoff":
+        value = 1 - math.fsum(1 - each for each in apart) / (k * (k - 1) / 2)
+    else:
+        value = _mean(apart)
+    return 1 - value if similarity else value
+
+
+def _shares(case: ListCase, items: Sequence[int]) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for item in items:
+        for name in case.categories[item]:
+            found[name] = found.get(name, 0.0) + 1 / len(case.categories[item])
+    total = math.fsum(found.values())
+    return {name: part / total for name, part in found.items()}
+
+
+def _category_entropy(case: ListCase, user: int, k: int, unit: str, normalised: bool) -> float:
+    shares = _shares(case, case.lists[user][:k])
+    if not shares:
+        return math.nan
+    bits = _shannon(list(shares.values()))
+    if normalised:
+        return bits / math.log2(case.n_categories)
+    return bits * math.log(2) if unit == "nats" else bits
+
+
+def _subtopic_recall(case: ListCase, user: int, k: int, denominator: str) -> float:
+    found = {name for item in case.lists[user][:k] for name in case.categories[item]}
+    if denominator != "relevant":
+        return len(found) / (k if denominator == "cutoff" else case.n_categories)
+    wanted = {name for item in case.relevant(user) for name in case.categories[item]}
+    return len(found & wanted) / len(wanted) if wanted else math.nan
+
+
+def _alpha_dcg(case: ListCase, order: Sequence[int], relevant: set[int], alpha: float) -> float:
+    seen: Counter[int] = Counter()
+    total = 0.0
+    for place, item in enumerate(order, 1):
+        if item in relevant:
+            total += _alpha_gain(case, item, seen, alpha) / math.log2(place + 1)
+            seen.update(case.categories[item])
+    return total
+
+
+def _alpha_gain(case: ListCase, item: int, seen: Counter[int], alpha: float) -> float:
+    return math.fsum((1 - alpha) ** seen[name] for name in case.categories[item])
+
+
+def _alpha_ndcg(case: ListCase, user: int, k: int, alpha: float) -> float:
+    relevant = case.relevant(user)
+    left = sorted(item for item in relevant if case.categories[item])
+    if not left:
+        return math.nan
+    best: list[int] = []
+    seen: Counter[int] = Counter()
+    while left and len(best) < k:
+        item = max(left, key=lambda item: _alpha_gain(case, item, seen, alpha))
+        left.remove(item)
+        best.append(item)
+        seen.update(case.categories[item])
+    value = _alpha_dcg(case, case.lists[user][:k], relevant, alpha)
+    return min(value / _alpha_dcg(case, best, relevant, alpha), 1.0)
+
+
+def _miscalibration(
+    case: ListCase, user: int, k: int, divergence: str, smoothing: float, unit: str
+) -> float:
+    p, q = _shares(case, list(case.train[user])), _shares(case, case.lists[user][:k])
+    if not p or not q:
+        return math.nan
+
+    def divergence_of(one: dict[int, float], other: dict[int, float]) -> float:
+        return math.fsum(x * math.log2(x / other[name]) for name, x in one.items())
+
+    if divergence == "kl":
+        bits = divergence_of(
+            p, {name: (1 - smoothing) * q.get(name, 0) + smoothing * p[name] for name in p}
+        )
+    else:
+        middle = {name: (p.get(name, 0) + q.get(name, 0)) / 2 for name in {*p, *q}}
+        bits = (divergence_of(p, middle) + divergence_of(q, middle)) / 2
+    return bits * math.log(2) if unit == "nats" else bits
+
+
+def _overlap(case: ListCase, user: int, k: int, denominator: str) -> float:
+    one, other = set(case.lists[user][:k]), set(case.baseline[user][:k])
+    if not other:
+        return math.nan
+    of = {"cutoff": k, "shorter": min(len(one), len(other)), "union": len(one | other)}
+    return len(one & other) / of[denominator]
+
+
+def _rbo(case: ListCase, user: int, k: int, p: float, rest: str) -> float:
+    one, other = case.lists[user][:k], case.baseline[user][:k]
+    if not other:
+        return math.nan
+    s, n = sorted([len(one), len(other)])
+
+    def common(depth: int) -> int:
+        return len(set(one[:depth]) & set(other[:depth]))
+
+    if rest == "nothing":
+        return (1 - p) * math.fsum(p ** (d - 1) * common(d) / d for d in range(1, n + 1))
+    terms = [common(d) / d * p**d for d in range(1, n + 1)]
+    terms += [common(s) * (d - s) / (s * d) * p**d for d in range(s + 1, n + 1)]
+    reached = (common(n) - common(s)) / n + common(s) / s
+    return (1 - p) / p * math.fsum(terms) + reached * p**n
+
+
+def _unexpectedness(case: ListCase, user: int, k: int, expected: str, divisor: str) -> float:
+    if expected == "baseline" and not case.baseline[user]:
+        return math.nan
+    row = case.lists[user][:k]
+    known = set(case.baseline[user][:k]) if expected == "baseline" else set(case.train[user])
+    common = len(known.intersection(row))
+    return 1 - common / (k if divisor == "cutoff" else len(row))
+
+
+def _expectedness(case: ListCase, user: int, k: int, place: int, expected: str) -> float:
+    item = case.lists[user][place - 1]
+    if expected == "baseline":
+        return float(item in case.baseline[user][:k])
+    if expected == "popularity":
+        return case.count(item) / case.n_train_users
+    if expected == "similarity":
+        known = [
+            x for x in case.train[user] if not math.isnan(case.features[x][0])
+        ]  # what nothing is known of is like nothing
+        alike = [1 - _distance(case, item, other, "cosine") for other in known]
+        return math.fsum(alike) / len(case.train[user])
+    n = case.n_catalogue
+    distinct = sorted({n for n in map(case.count, range(case.n_items)) if n}, reverse=True)
+    count = case.count(item)
+    to_any = (n - distinct.index(count)) / n if count else 0.0
+    return 1 - max((n + 1 - place) / n - to_any, 0.0)
+
+
+def _serendipity(
+    case: ListCase, user: int, k: int, expected: str, any: bool, combine: str
+) -> float:
+    row, relevant = case.lists[user][:k], case.relevant(user)
+    if (not any and not relevant) or (expected == "baseline" and not case.baseline[user]):
+        return math.nan
+    if expected == "similarity" and (
+        not case.train[user] or math.isnan(sum(case.features[item][0] for item in row))
+    ):
+        return math.nan
+    counted = [place for place, item in enumerate(row, 1) if any or item in relevant]
+    e = [_expectedness(case, user, k, place, expected) for place in counted]
+    if combine == "complement":
+        hits = [item for item in row if item in relevant]
+        return 1 - math.fsum(e) if hits or any else math.nan
+    return math.fsum(1 - each for each in e) / (k if combine == "cutoff" else len(row))
+
+
+OVER_USERS: dict[str, Callable[..., float]] = {
+    "coverage": _coverage,
+    "user_coverage": _user_coverage,
+    "gini": _gini,
+    "entropy": _entropy,
+    "personalization": _personalization,
+    "novelty": lambda case, k, **given: _novelty(case, None, k, **given),
+    "popularity": lambda case, k, **given: _popularity(case, None, k, **given),
+}
+PER_USER: dict[str, Callable[..., Any]] = {
+    "novelty": _novelty,
+    "epc": _epc,
+    "popularity": _popularity,
+    "tail_share": _tail_share,
+    "ild": _ild,
+    "category_entropy": _category_entropy,
+    "subtopic_recall": _subtopic_recall,
+    "alpha_ndcg": _alpha_ndcg,
+    "miscalibration": _miscalibration,
+    "overlap": _overlap,
+    "rbo": _rbo,
+    "unexpectedness": _unexpectedness,
+    "serendipity": _serendipity,
+}

@@ -1,0 +1,578 @@
+"""The measured cases of the conventions: which call of ours stands for a record of theirs.
+
+A record says what a library printed for a call on the shared cases; an `Ask` is the call of
+`recometer.evaluate` that must give the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import recometer as rm
+
+SHARED = pathlib.Path(
+    os.environ.get("RECOMETER_SHARED", pathlib.Path(__file__).parents[2] / "shared")
+)
+FOLDER = SHARED / "conventions"
+
+Record = Mapping[str, Any]
+
+
+def load(name: str) -> Any:
+    return json.loads((FOLDER / name).read_text(encoding="utf-8"))
+
+
+def number(value: Any) -> float | None:
+    """Read a value of the files, in which NaN and infinity are texts; None: it is none."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    known = {"NaN": np.nan, "Infinity": np.inf, "-Infinity": -np.inf}
+    return known.get(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ask:
+    """A call of `evaluate`.
+
+    `source` and `test` name what `Cases` makes.
+    """
+
+    protocol: str
+    metric: str
+    source: str
+    test: str = "judged"
+    rules: tuple[tuple[str, Any], ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+    # What differs where the library was called for one user after the other.
+    alone: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def call(self) -> tuple[Any, ...]:
+        """What must be equal for two metrics to come from one evaluation."""
+        return (self.protocol, self.source, self.test, self.rules, self.options)
+
+
+class Cases:
+    """The shared cases as sources and tests."""
+
+    def __init__(self) -> None:
+        content = load("cases.json")
+        self.users: dict[str, dict[str, Any]] = content["users"]
+        self.mini: dict[str, dict[str, Any]] = content["mini"]
+        self.n_items: int = content["n_items"]
+
+    def train(self) -> dict[str, list[int]]:
+        return {user: facts["train"] for user, facts in self.users.items()}
+
+    def test(self, kind: str) -> dict[str, dict[Any, float]]:
+        """Return the truth.
+
+        judged: all rows; positive: only those above 0; alone: all users, also without a row
+        above 0; rated: all users with all rows.
+        """
+        kind, _, minus = kind.partition(" without ")
+        text = kind.endswith(" as text")
+        kind = kind.removesuffix(" as text")
+        found = {}
+        binary = kind.endswith("binary")
+        kind = kind.removesuffix("binary").strip() or "judged"
+        for user, facts in self.users.items():
+            rows = {int(item): float(g) for item, g in (facts["test"] or {}).items()}
+            if kind in ("positive", "alone"):
+                rows = {item: g for item, g in rows.items() if g > 0}
+            if user in minus.split() or (not rows and kind in ("judged", "positive")):
+                continue
+            found[user] = {
+                str(item) if text else item: min(g, 1.0) if binary else g
+                for item, g in rows.items()
+            }
+        return found
+
+    def lists(self, kind: str) -> dict[str, dict[Any, float]]:
+        text = kind.endswith(" as text")
+        depth = 10 if kind.startswith("top10") else None
+        found = {}
+        for user, facts in self.users.items():
+            ranking = facts["ranking"][:depth]
+            if ranking:
+                found[user] = {
+                    str(item) if text else item: (20 - place) / 20
+                    for place, item in enumerate(ranking)
+                }
+        return found
+
+    def scores(self, kind: str) -> rm.Scores:
+        matrix = np.array([facts["score_row"] for facts in self.users.values()])
+        items = np.arange(self.n_items)
+        if kind == "matrix unseen":
+            matrix, items = matrix[:, :-1], items[:-1]
+        if kind == "matrix padded":
+            matrix[:, -1] = matrix[:, :-1].min(axis=1)
+        return rm.Scores(matrix, user_ids=list(self.users), item_ids=items)
+
+    def evaluate(self, ask: Ask, metrics: list[str]) -> rm.Evaluation:
+        test = self.test(ask.test)
+        options: dict[str, Any] = dict(ask.options)
+        if ask.source.startswith("matrix"):
+            source: Any = self.scores(ask.source)
+            options["train"] = self.train()
+        else:
+            depth = ask.source.partition(" cut ")[2]
+            source = rm.Lists(self.lists(ask.source), depth=int(depth) if depth else None)
+        return rm.evaluate(
+            source, test, metrics=metrics, protocol=ask.protocol, **options, **dict(ask.rules)
+        )
+
+
+def ask_for(record: Record) -> Ask | None:
+    """Return the call that gives the record; None: there is none."""
+    library = record["library"]
+    return LIBRARIES[library](record) if library in LIBRARIES else None
+
+
+def _at(name: str, record: Record) -> str:
+    return name if record["k"] is None or record["k"] == -1 else f"{name}@{record['k']}"
+
+
+def _trec_eval(record: Record) -> Ask | None:
+    return Ask("trec_eval", record["impl"], f"{record['source']} as text", "judged as text")
+
+
+def _ir_measures(record: Record) -> Ask | None:
+    source, test = f"{record['source']} as text", "judged as text"
+    return Ask("ir_measures", record["impl"], source, test)
+
+
+def _ranx(record: Record) -> Ask | None:
+    return Ask("ranx", record["impl"], record["source"])
+
+
+SKLEARN = {
+    "ndcg_score(k)": "ndcg_score",
+    "dcg_score(k)": "dcg_score",
+    "auc(precision_recall_curve) trapezoid": "auc(precision_recall_curve)",
+    "label_ranking_average_precision_score": "label_ranking_average_precision_score",
+}
+
+
+def _sklearn(record: Record) -> Ask | None:
+    name = SKLEARN.get(record["impl"], record["impl"])
+    return Ask("sklearn", _at(name, record), "matrix")
+
+
+def _recometrics(record: Record) -> Ask | None:
+    name = record["impl"].split()[0].replace("@K", "")
+    return Ask("recometrics", f"{name}@{record['k']}", "matrix", "alone")
+
+
+def _implicit(record: Record) -> Ask | None:
+    name = record["impl"].split("'")[1]
+    return Ask("implicit", _at(name, record), "matrix", "positive", (("defects", True),))
+
+
+def _rectools(record: Record) -> Ask | None:
+    options = ()
+    if record["metric"] in ("accuracy", "mcc"):
+        options = (("catalogue", 20),)
+    return Ask("rectools", _at(record["impl"], record), record["source"], options=options)
+
+
+def _replay(record: Record) -> Ask | None:
+    name, _, kind = record["impl"].partition(" [")
+    protocol = {"dict]": "replay", "dict, empty users dropped]": "replay"}.get(
+        kind, f"replay_{kind[:-1]}"
+    )
+    rules = (("users", "relevant"),) if "dropped" in kind else ()
+    return Ask(protocol, _at(name, record), record["source"], rules=rules)
+
+
+def _lenskit(record: Record) -> Ask | None:
+    name = (
+        record["impl"].removeprefix("RunAnalysis ").split(" list")[0].removesuffix(".measure_list")
+    )
+    return Ask("lenskit", _at(name, record), record["source"], "alone")
+
+
+TORCHMETRICS = re.compile(r"(\w+)(?:\(top_k, empty_target_action=(\w+)\))?")
+
+
+def _torchmetrics(record: Record) -> Ask | None:
+    name, action = record["impl"], "neg"
+    if "empty_target_action" in name:
+        found = TORCHMETRICS.fullmatch(name)
+        assert found
+        name, action = found[1], found[2]
+    empty = {"neg": 0.0, "pos": 1.0, "skip": "undefined"}[action]
+    rules: tuple[tuple[str, Any], ...] = () if action == "neg" else (("no_relevant", empty),)
+    test = "judged" if record["relevance"] == "graded" else "binary"
+    # The functions for one user know no empty_target_action.
+    alone = (("no_relevant", 0.0),)
+    return Ask("torchmetrics", _at(name, record), record["source"], test, rules, alone=alone)
+
+
+def _pyg(record: Record) -> Ask | None:
+    name = record["impl"].replace("(weighted)", "(weighted=True)")
+    return Ask("pyg", _at(name, record), record["source"], "alone")
+
+
+def _evidently(record: Record) -> Ask | None:
+    name, _, rest = record["impl"].partition("(")
+    everybody = "no_feedback_users=True" in rest
+    rules: tuple[tuple[str, Any], ...] = (("defects", True),)
+    if everybody:
+        rules += (("users", "listed"),)
+    test = "alone" if record["relevance"] == "graded" else "alone binary"
+    alone = (("users", "listed"),)
+    return Ask("evidently", _at(name, record), record["source"], test, rules, alone=alone)
+
+
+def _recommenders(record: Record) -> Ask | None:
+    name, _, threshold = record["impl"].partition("(by_threshold, threshold=")
+    if threshold:
+        # The threshold is taken as the length of the list.
+        source = f"{record['source']} cut {threshold.rstrip(')')}"
+        return Ask("recommenders", _at(name, record), source, "alone")
+    name = record["impl"].replace("{'discfun_type': 'log2'}", "")
+    name = name.replace("{'score_type': 'raw', 'discfun_type': 'log2'}", "(score_type=raw)")
+    name = name.replace("{'score_type': 'exp', 'discfun_type': 'log2'}", "(score_type=exp)")
+    return Ask("recommenders", _at(name, record), record["source"], "alone")
+
+
+def _recpack(record: Record) -> Ask | None:
+    graded = record["relevance"] == "graded"
+    rules = (("defects", True),) if graded else ()
+    return Ask("recpack", _at(record["impl"], record), record["source"], rules=rules)
+
+
+CORNAC = {"FMeasure": "F1"}
+
+
+def _cornac(record: Record) -> Ask | None:
+    name = record["impl"]
+    if name.endswith(".compute"):
+        short = name.removesuffix(".compute").partition("(")[0]
+        # The metrics themselves do not know which items training had.
+        rules = (("unknown_items", "misses"),)
+        return Ask(
+            "cornac", _at(CORNAC.get(short, short), record), record["source"], "alone", rules
+        )
+    if name.startswith("ranking_eval"):
+        words = name.split()
+        without = words[1] == "WITHOUT"
+        metric = words[3] if without else words[1]
+        padded = "exclude_unknowns=False" in name
+        return Ask(
+            "cornac",
+            metric,
+            "matrix padded" if padded else "matrix unseen",
+            "positive without u4" if without else "positive",
+            (("unknown_items", "misses"),) if padded else (),
+        )
+    return None
+
+
+def _recbole(record: Record) -> Ask | None:
+    name = record["impl"].split()[0]
+    rules = (("users", "test"),) if "all incl. u3" in record["impl"] else ()
+    return Ask("recbole", _at(name, record), "matrix", "judged", rules)
+
+
+def _pyspark(record: Record) -> Ask | None:
+    return Ask("pyspark", _at(record["impl"], record), record["source"])
+
+
+def _rexmex(record: Record) -> Ask | None:
+    name = record["impl"].split()[0]
+    if name.startswith("normalized"):
+        user = record["impl"].split()[1]  # called for this user
+        others = " ".join(f"u{n}" for n in range(9) if f"u{n}" != user)
+        return Ask("rexmex", name, "matrix", f"judged without {others}")
+    if name == "mean_reciprocal_rank":
+        return Ask("rexmex", name, record["source"])
+    return Ask("rexmex", _at(name, record), record["source"])
+
+
+def _recmetrics(record: Record) -> Ask | None:
+    return Ask("recmetrics", _at(record["impl"].split()[0], record), record["source"])
+
+
+def _surprise(record: Record) -> Ask | None:
+    return None
+
+
+def _elliot(record: Record) -> Ask | None:
+    name = record["impl"].split()[0]
+    return Ask("elliot", _at(name, record), record["source"])
+
+
+def _lightfm(record: Record) -> Ask | None:
+    return Ask("lightfm", _at(record["impl"], record), "matrix")
+
+
+LIBRARIES: dict[str, Callable[[Record], Ask | None]] = {
+    "pytrec_eval": _trec_eval,
+    "ir_measures": _ir_measures,
+    "ranx": _ranx,
+    "sklearn": _sklearn,
+    "recometrics": _recometrics,
+    "implicit": _implicit,
+    "rectools": _rectools,
+    "replay": _replay,
+    "lenskit": _lenskit,
+    "torchmetrics": _torchmetrics,
+    "pyg": _pyg,
+    "evidently": _evidently,
+    "recommenders": _recommenders,
+    "recpack": _recpack,
+    "cornac": _cornac,
+    "recbole": _recbole,
+    "pyspark": _pyspark,
+    "rexmex": _rexmex,
+    "recmetrics": _recmetrics,
+    "surprise": _surprise,
+    "elliot": _elliot,
+    "lightfm": _lightfm,
+}
+
+
+# The small cases: one user, or one user per item where the place of each tied item is asked for.
+
+USER = "u"
+DENSE = ("recometrics", "implicit", "torchmetrics", "sklearn", "cornac", "recpack", "recbole")
+
+
+def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
+    """Return the evaluation that gives a record of a small case, and the metric's name."""
+    name = record["source"].removeprefix("mini:")
+    if name in ("ties8", "ties40"):
+        return _tied(cases.mini[name], record)
+    if name == "k_gt_items":
+        return _more_places_than_items(record)
+    if name == "unseen_positive":
+        return _unseen_positive(cases, record)
+    if name == "short_last_hit":
+        return _short_last_hit()
+    if name not in cases.mini:
+        return None
+    asked = _mini_ask(record)
+    if asked is None:
+        return None
+    protocol, metric, rules = asked
+    case = cases.mini[name]
+    items = case.get("list", case.get("items"))
+    truth = case.get("rel") or dict.fromkeys(map(str, case.get("positives", ())), 1)
+    if name == "graded_order":
+        truth = {str(item): gain for item, gain in case["rel_order"]}
+    test: dict[Any, float] = {int(item): float(gain) for item, gain in truth.items()}
+    if record["relevance"] == "binary" and name == "neg_rel" and record["library"] != "lenskit":
+        test = {item: 1.0 for item, gain in test.items() if gain > 0}
+    scores = [number(score) for score in case.get("scores", range(len(items), 0, -1))]
+    text = protocol in ("trec_eval", "ir_measures")
+    if text:
+        test = {str(item): gain for item, gain in test.items()}
+        items = [str(item) for item in items]
+    if record["library"] in DENSE and len(set(items)) == len(items) and max(items) < 90:
+        source: Any = rm.Scores([scores], user_ids=[USER], item_ids=items)
+    elif len(set(items)) < len(items):
+        source = rm.Lists({USER: items})
+    else:
+        source = rm.Lists({USER: dict(zip(items, scores, strict=True))})
+    result = rm.evaluate(source, {USER: test}, metrics=metric, protocol=protocol, **rules)
+    return result, metric
+
+
+TREC_NAMES = {"P.3": "P_3", "recall.3": "recall_3", "map_cut.3": "map_cut_3"}
+TREC_NAMES |= {"ndcg_cut.3": "ndcg_cut_3"}
+TORCH = {
+    "retrieval_precision": "RetrievalPrecision",
+    "retrieval_recall": "RetrievalRecall",
+    "retrieval_hit_rate": "RetrievalHitRate",
+    "retrieval_reciprocal_rank": "RetrievalMRR",
+    "retrieval_average_precision": "RetrievalMAP",
+    "retrieval_normalized_dcg": "RetrievalNormalizedDCG",
+    "retrieval_auroc": "RetrievalAUROC",
+    "retrieval_fall_out": "RetrievalFallOut",
+    "retrieval_r_precision": "RetrievalRPrecision",
+}
+RECTOOLS = {
+    "NDCG(ach)": "NDCG(divide_by_achievable=True)",
+    "trunc_precision": "Precision(r_precision=True)",
+}
+CORNAC_MINI = {"MRR via rank": "MRR", "FMeasure": "F1"}
+
+
+def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
+    """Return the protocol, the metric's name and the rules of a small case."""
+    library, impl = record["library"], record["impl"]
+    rules: dict[str, Any] = {}
+    if library == "pytrec_eval":
+        return "trec_eval", TREC_NAMES.get(impl, impl), rules
+    if library == "torchmetrics":
+        name = TORCH[impl]
+        return library, name if name.endswith("RPrecision") else _at(name, record), rules
+    if library == "rectools":
+        name = RECTOOLS.get(record["metric"], RECTOOLS.get(impl, impl))
+        return library, _at(name, record), rules
+    if library == "cornac":
+        rules = {"unknown_items": "misses"}
+        return library, _at(CORNAC_MINI.get(impl, impl), record), rules
+    if library == "implicit":
+        return library, _at(impl.partition(",")[0], record), rules
+    if library == "recometrics":
+        return library, f"{impl.split()[0].replace('@K', '')}@{record['k']}", rules
+    if library == "lenskit" and record["relevance"] == "graded":
+        return library, _at(f"{impl}(gain=rating)", record), rules
+    if library == "recpack":
+        rules = {"defects": record["relevance"] == "graded"}
+        return library, _at(impl, record), rules
+    if impl == "gauc":
+        return library, impl, rules
+    if library in ("pyspark", "recbole"):
+        return library, _at(impl.split()[0].partition("@")[0], record), rules
+    if library == "recommenders":
+        ask = ask_for({**record, "impl": impl.removesuffix("{}")})
+        assert ask is not None
+        return library, ask.metric, rules
+    ask = ask_for({**record, "source": "full"})
+    return None if ask is None else (ask.protocol, ask.metric, dict(ask.rules))
+
+
+# What gives the place of a single relevant item: protocol, metric, and the place from its value.
+RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
+    ("pytrec_eval", "recip_rank"): ("trec_eval", "recip_rank", lambda v: 1 / v),
+    ("ir_measures", "RR (pytrec_eval)"): ("ir_measures", "RR", lambda v: 1 / v),
+    ("ir_measures", "RR@50 (msmarco)"): ("ir_measures", "RR@50", lambda v: 1 / v),
+    ("ir_measures", "nDCG(exp-log2)@50 (gdeval): 2^(1/x)-1"): (
+        "ir_measures",
+        "nDCG(dcg='exp-log2')@50",
+        lambda v: 2 ** (1 / v) - 1,
+    ),
+    ("ranx", "mrr"): ("ranx", "mrr", lambda v: 1 / v),
+    ("sklearn", "label_ranking_average_precision (max rank)"): (
+        "sklearn",
+        "label_ranking_average_precision_score",
+        lambda v: 1 / v,
+    ),
+    ("sklearn", "ndcg_score averaged"): ("sklearn", "ndcg_score", float),
+    ("sklearn", "ndcg_score ignore_ties"): ("sklearn", "ndcg_score(ignore_ties=True)", float),
+    ("recometrics", "RR noise=False"): ("recometrics", "RR@{last}", lambda v: v and 1 / v),
+    ("implicit", "map, K=8 (single positive)"): ("implicit", "map@8", lambda v: v and 1 / v),
+    ("implicit", "map, K=3 (single positive)"): ("implicit", "map@3", lambda v: v and 1 / v),
+    ("implicit", "map, K=5 (single positive)"): ("implicit", "map@5", lambda v: v and 1 / v),
+    ("implicit", "map, K=40 (single positive)"): ("implicit", "map@40", lambda v: v and 1 / v),
+    ("replay", "MRR [dict, sorted input]"): ("replay", "MRR@{all}", lambda v: 1 / v),
+    ("replay", "MRR [pandas]"): ("replay_pandas", "MRR@{all}", lambda v: 1 / v),
+    ("replay", "MRR [polars]"): ("replay_polars", "MRR@{all}", lambda v: 1 / v),
+    ("torchmetrics", "recall-argsort: smallest k with hit_rate=1"): (
+        "torchmetrics",
+        "rr",
+        lambda v: 1 / v,
+    ),
+    ("torchmetrics", "retrieval_normalized_dcg (tie-averaged)"): (
+        "torchmetrics",
+        "RetrievalNormalizedDCG",
+        float,
+    ),
+    ("evidently", "MRRKMetric(score)"): ("evidently", "MRRKMetric@{all}", lambda v: 1 / v),
+    ("recommenders", "map_at_k"): ("recommenders", "map_at_k@{all}", lambda v: 1 / v),
+    ("cornac", "Recommender.rank(k=-1)"): ("cornac", "MRR", lambda v: 1 / v),
+    ("cornac", "Recommender.rank(k=3)"): ("cornac", "MRR", lambda v: 1 / v),
+    ("cornac", "Recommender.rank(k=5)"): ("cornac", "MRR", lambda v: 1 / v),
+    ("cornac", "MAP (rankdata max)"): ("cornac", "MAP", lambda v: 1 / v),
+    ("cornac", "AUC (strict >)"): ("cornac", "AUC", float),
+    ("recbole", "GAUC (average rank)"): ("recbole", "gauc", float),
+}
+
+
+@dataclasses.dataclass
+class Places:
+    """The places of items under a convention, as if they were an evaluation."""
+
+    user_ids: Any
+    values: dict[str, Any]
+
+    def mean(self) -> dict[str, float]:
+        return dict.fromkeys(self.values, np.nan)
+
+
+def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
+    """Evaluate one user per item, for whom that item alone is relevant."""
+    impl = record["impl"]
+    if impl.startswith("PrecisionTopK"):
+        return _all_relevant(case)
+    known = RANKS.get((record["library"], impl.replace("un", "").replace(", input reversed", "")))
+    if known is None:
+        return None
+    reverse = "reversed" in impl or "unsorted" in impl
+    protocol, metric, place_of = known
+    n = len(case["items"])
+    metric = metric.format(last=n - 1, all=n)
+    text = protocol in ("trec_eval", "ir_measures")
+    items = [f"{item:02d}" if text else item for item in case["items"]]
+    users = [str(item) for item in case["items"]]
+    test = {user: {item: 1.0} for user, item in zip(users, items, strict=True)}
+    if record["library"] in DENSE:
+        scores = np.tile(np.array(case["scores"]), (n, 1))
+        source: Any = rm.Scores(scores, user_ids=users, item_ids=items)
+    else:
+        pairs = list(zip(items, case["scores"], strict=True))
+        source = rm.Lists({user: dict(pairs[::-1] if reverse else pairs) for user in users})
+    result = rm.evaluate(source, test, metrics=metric, protocol=protocol)
+    places = {user: place_of(v) for user, v in zip(result.user_ids, result[metric], strict=True)}
+    if "gdeval" in record["impl"]:  # five digits of the value; three of the place are recorded
+        places = {user: round(place, 3) for user, place in places.items()}
+    return Places(np.array(list(places), object), {metric: np.array(list(places.values()))}), metric
+
+
+def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
+    """Return the precision at 1 to 5 where every item is relevant."""
+    source = rm.Lists({USER: dict(zip(case["items"], case["scores"], strict=True))})
+    test = {USER: dict.fromkeys(case["items"], 1.0)}
+    name = "PrecisionTopKMetric@1..5"
+    result = rm.evaluate(source, test, metrics=name, protocol="evidently")
+    return Places(
+        np.array(list("12345"), object), {name: np.array([*result.mean().values()])}
+    ), name
+
+
+def _short_last_hit() -> tuple[Any, str]:
+    """Return the MAP at some k of two users, one of whom has the last item of three alone."""
+    source = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]})
+    name, cutoffs = "MAPKMetric@1,3,5,10", ["1", "3", "5", "10"]
+    test = {"a": {2: 1.0}, "b": {0: 1.0}}
+    result = rm.evaluate(source, test, metrics=name, protocol="evidently", defects=True)
+    return Places(np.array(cutoffs, object), {name: np.array([*result.mean().values()])}), name
+
+
+def _unseen_positive(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
+    """The only relevant item of a user was not in training."""
+    metric = record["impl"].split()[1].rstrip(",")
+    padded = "exclude_unknowns=False" in record["impl"]
+    result = rm.evaluate(
+        cases.scores("matrix padded" if padded else "matrix unseen"),
+        {"u0": {0: 1.0}, "u7": {19: 1.0}},
+        train=cases.train(),
+        metrics=metric,
+        protocol="cornac",
+        unknown_items="misses" if padded else "left_out",
+    )
+    return result, metric
+
+
+def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
+    """Five items, ten places."""
+    name, positive = record["impl"].split(",")[0], int(record["impl"].split("[")[1][0])
+    source = rm.Scores([[0.9, 0.8, 0.7, 0.6, 0.5]], user_ids=[USER], item_ids=np.arange(5))
+    metric = f"{name}@10"
+    test = {USER: {positive: 1.0}}
+    return rm.evaluate(source, test, metrics=metric, protocol="implicit", defects=True), metric

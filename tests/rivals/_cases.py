@@ -1,0 +1,105 @@
+"""Random cases on which other libraries are run: lists with a truth, and matrices of scores."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+N_CASES = 50
+N_ITEMS = 30
+ITEMS = [f"i{item:02}" for item in range(N_ITEMS)]
+CUTOFFS = (1, 3, 5, 10)
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Recommendations and what should have been recommended, in the forms that libraries take.
+
+    Attributes
+    ----------
+    lists : dict of user to {item: score}
+        Best first, no two scores of a user the same.
+    truth : dict of user to {item: grade}
+        Grades from 1 to 3.
+    """
+
+    number: int
+    lists: dict[str, dict[str, float]]
+    truth: dict[str, dict[str, int]]
+
+    def __str__(self) -> str:
+        return f"case {self.number}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Dense:
+    """Scores of all items for all users.
+
+    Attributes
+    ----------
+    users, items : float64 [n_users, 4] and [n_items, 4]
+        Factors; the scores are their product, no two of a user the same.
+    train : bool [n_users, n_items]
+    truth : float64 [n_users, n_items]
+        0 where an item is in train.
+    """
+
+    number: int
+    users: np.ndarray
+    items: np.ndarray
+    train: np.ndarray
+    truth: np.ndarray
+
+    @property
+    def scores(self) -> np.ndarray:
+        return self.users @ self.items.T
+
+    def __str__(self) -> str:
+        return f"case {self.number}"
+
+
+def cases(*, all_have_lists: bool = False, all_have_truth: bool = False) -> list[Case]:
+    """Make cases with short lists, users without a list, and users without a truth."""
+    return [_case(number, all_have_lists, all_have_truth) for number in range(N_CASES)]
+
+
+def _case(number: int, all_have_lists: bool, all_have_truth: bool) -> Case:
+    generator = np.random.default_rng([2026, number])
+    lists: dict[str, dict[str, float]] = {}
+    truth: dict[str, dict[str, int]] = {}
+    for user in (f"u{place:02}" for place in range(12)):
+        length = int(generator.choice([0, 2, 5, 10, 14]))
+        length = max(length, 1) if all_have_lists else length
+        relevant = int(generator.choice([0, 1, 2, 4, 8]))
+        relevant = max(relevant, 1) if all_have_truth else relevant
+        items = generator.permutation(N_ITEMS)[:length]
+        scores = -np.sort(-generator.choice(np.arange(1, 100), length, replace=False)) / 100
+        if length:
+            lists[user] = {
+                ITEMS[item]: float(score) for item, score in zip(items, scores, strict=True)
+            }
+        if relevant:
+            chosen = generator.permutation(N_ITEMS)[:relevant]
+            truth[user] = {ITEMS[item]: int(generator.integers(1, 4)) for item in chosen}
+    return Case(number, lists, truth)
+
+
+def dense_cases() -> list[Dense]:
+    """Make cases with users without a truth and users with few candidates."""
+    return [_dense(number) for number in range(N_CASES)]
+
+
+def _dense(number: int) -> Dense:
+    generator = np.random.default_rng([2027, number])
+    # Whole numbers: products are exact in float32, too.
+    users, items = (generator.integers(-40, 40, (n, 4)).astype(float) for n in (12, N_ITEMS))
+    scores = users @ items.T
+    while any(len(np.unique(row)) < N_ITEMS for row in scores):
+        users = generator.integers(-40, 40, (12, 4)).astype(float)
+        scores = users @ items.T
+    share = generator.random((12, N_ITEMS))
+    train = share < generator.choice([0.0, 0.1, 0.4], (12, 1))
+    truth = np.where(share > generator.choice([0.7, 0.9, 1.0], (12, 1)), 1.0, 0.0)
+    truth *= generator.integers(1, 4, truth.shape)
+    return Dense(number, users, items, train, truth)

@@ -1,0 +1,53 @@
+"""Compare what a library printed with what its convention gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import pytest
+
+import recometer as rm
+
+# Per metric of the library: the users' values (None where it gives a mean only), and the mean
+# (None where it gives none).
+Found = Mapping[str, tuple[Mapping[Any, float] | None, float | None]]
+
+
+def check(
+    convention: str,
+    source: Any,
+    test: Any,
+    found: Found,
+    *,
+    train: Any = None,
+    catalogue: Any = None,
+    tolerance: float = 1e-9,
+) -> None:
+    """Compare all metrics that a library computed on a case."""
+    result = rm.evaluate(
+        source,
+        test,
+        train=train,
+        catalogue=catalogue,
+        metrics=list(found),
+        protocol=convention,
+        threads=1,
+        progress=False,
+    )
+    users: list[Hashable] = list(
+        range(len(result)) if result.user_ids is None else result.user_ids.tolist()
+    )
+    means = result.mean()
+    for metric, (values, mean) in found.items():
+        if values is not None:
+            ours = dict(zip(users, result[metric].tolist(), strict=True))
+            assert _defined(ours) == pytest.approx(_defined(values), abs=tolerance), metric
+        if mean is not None:
+            expected = pytest.approx(mean, abs=tolerance, nan_ok=True)
+            assert means[metric] == expected, f"mean of {metric}: {means[metric]}, not {mean}"
+
+
+def _defined(values: Mapping[Any, float]) -> dict[Any, float]:
+    return {user: float(value) for user, value in values.items() if not math.isnan(value)}

@@ -1,0 +1,27 @@
+"""pytrec_eval itself beside the convention trec_eval."""
+
+import pytest
+from _cases import CUTOFFS, Case, cases
+from _compare import check
+
+import recometer as rm
+
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+AT = ",".join(map(str, CUTOFFS))
+MEASURES = {f"{name}.{AT}" for name in ("P", "recall", "map_cut", "ndcg_cut", "success")}
+MEASURES |= {"map", "recip_rank", "Rprec", "ndcg", "bpref", "set_F", "set_P", "set_recall"}
+
+
+@pytest.mark.parametrize("case", cases(), ids=str)
+def test_pytrec_eval(case: Case) -> None:
+    import pytrec_eval
+
+    values = pytrec_eval.RelevanceEvaluator(case.truth, MEASURES).evaluate(case.lists)
+    names = sorted({name for of_user in values.values() for name in of_user})
+    assert len(names) == 5 * len(CUTOFFS) + 8
+    per_user = {name: {user: found[name] for user, found in values.items()} for name in names}
+    found = {
+        name: (column, pytrec_eval.compute_aggregated_measure(name, list(column.values())))
+        for name, column in per_user.items()
+    }
+    check("trec_eval", rm.Lists(case.lists), case.truth, found)

@@ -1,0 +1,35 @@
+"""recometrics itself beside its convention."""
+
+import pytest
+import scipy.sparse as sp
+from _cases import CUTOFFS, Dense, dense_cases
+from _compare import check
+
+import recometer as rm
+
+pytestmark = pytest.mark.rivals
+
+
+@pytest.mark.parametrize("case", dense_cases(), ids=str)
+def test_recometrics(case: Dense) -> None:
+    import recometrics
+
+    train, test = sp.csr_matrix(case.train.astype(float)), sp.csr_matrix(case.truth)
+    found = {}
+    for k in CUTOFFS:
+        frame = recometrics.calc_reco_metrics(
+            train,
+            test,
+            case.users,
+            case.items,
+            k=k,
+            all_metrics=True,
+            break_ties_with_noise=False,
+            nthreads=1,
+        )
+        for name, column in frame.items():
+            # The areas depend on k, too: users with fewer candidates are left out.
+            label = name if "@" in name else f"{name}@{k}"
+            found[label] = (column.to_dict(), None)
+    assert len(found) == 10 * len(CUTOFFS)
+    check("recometrics", rm.Factors(case.users, case.items), test, found, train=train)

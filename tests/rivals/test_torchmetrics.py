@@ -1,0 +1,36 @@
+"""TorchMetrics itself beside its convention."""
+
+import pytest
+from _cases import CUTOFFS, Case, cases
+from _compare import check
+
+import recometer as rm
+
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+NAMES = ["Precision", "Recall", "HitRate", "MRR", "MAP", "NormalizedDCG", "FallOut", "AUROC"]
+
+
+@pytest.mark.parametrize("case", cases(all_have_truth=True), ids=str)
+def test_torchmetrics(case: Case) -> None:
+    import torch
+    from torchmetrics import retrieval
+
+    users = [user for user in case.lists if user in case.truth]
+    index = torch.tensor([row for row, user in enumerate(users) for _ in case.lists[user]])
+    scores = torch.tensor([score for user in users for score in case.lists[user].values()])
+    grades = torch.tensor(
+        [case.truth[user].get(item, 0) for user in users for item in case.lists[user]]
+    )
+    found = {}
+    for name in NAMES:
+        target = grades if name == "NormalizedDCG" else grades > 0
+        for k in (*CUTOFFS, None):
+            metric = getattr(retrieval, f"Retrieval{name}")(top_k=k)
+            mean = metric(scores, target, indexes=index).item()
+            values = {}
+            for row, user in enumerate(users):
+                chosen = index == row
+                metric.reset()
+                values[user] = metric(scores[chosen], target[chosen], indexes=index[chosen]).item()
+            found[f"Retrieval{name}" + (f"@{k}" if k else "")] = (values, mean)
+    check("torchmetrics", rm.Lists(case.lists), case.truth, found, tolerance=1e-6)

@@ -1,0 +1,107 @@
+"""exposure(): groups of items, their shares of lists, catalogue and relevant items."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import recometer as rm
+
+LISTS = {"ann": ["a", "b", "c"], "bob": ["b"], "cat": ["d", "a"]}
+TEST = {"ann": ["b", "d"], "bob": ["a"], "cat": ["a"]}
+GROUPS = {"a": "big", "b": "big", "c": "small", "d": "small", "e": "small"}
+DISCOUNTS = {
+    "log": lambda place: 1 / math.log2(place + 1),
+    "geometric": lambda place: 0.5 ** (place - 1),
+    "none": lambda place: 1.0,
+}
+
+
+def column(frame, name):
+    return dict(zip(frame["group"], frame[name], strict=True))
+
+
+@pytest.mark.parametrize("discount", DISCOUNTS)
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_shares(discount, k):
+    found = rm.exposure(rm.Lists(LISTS), GROUPS, TEST, k=k, discount=discount, patience=0.5)
+    exposed = {"big": 0.0, "small": 0.0}
+    listed = {"big": 0, "small": 0}
+    for row in LISTS.values():
+        for place, item in enumerate(row[:k], 1):
+            exposed[GROUPS[item]] += DISCOUNTS[discount](place)
+            listed[GROUPS[item]] += 1
+    total = sum(exposed.values())
+    assert column(found, "listed") == listed
+    assert column(found, "exposure") == pytest.approx({g: x / total for g, x in exposed.items()})
+    assert column(found, "items") == {"big": 2, "small": 3}
+    assert column(found, "catalogue") == {"big": 0.4, "small": 0.6}
+    assert column(found, "relevant") == {"big": 0.75, "small": 0.25}
+    for name, share in (("per_item", "catalogue"), ("per_relevant", "relevant")):
+        assert found[name].to_list() == pytest.approx((found["exposure"] / found[share]).to_list())
+
+
+def test_items_without_a_group_have_a_row():
+    groups = {"a": "big", "b": None}
+    found = rm.exposure(rm.Lists(LISTS), groups, TEST, k=3, discount="none")
+    assert found["group"].to_list() == ["big", None]
+    assert found["listed"].to_list() == [2, 4]
+    assert found["items"].to_list() == [1, 1]
+    assert found["relevant"].to_list() == [0.5, 0.5]
+
+
+def test_an_item_of_several_groups_counts_for_each():
+    table = {"item_id": list("abcde"), "genres": ["x|y", "x", "y", "y", ""]}
+    found = rm.exposure(rm.Lists(LISTS), rm.Catalogue(table), TEST, k=3, discount="none")
+    assert found["group"].to_list() == ["x", "y", None]
+    assert found["listed"].to_list() == [3, 3, 0]
+    assert found["items"].to_list() == [2, 3, 1]
+    assert found["catalogue"].to_list() == [0.3, 0.5, 0.2]
+
+
+def test_of_an_evaluation():
+    source = rm.Lists(LISTS)
+    result = rm.evaluate(source, TEST, metrics="coverage@3", catalogue=5)
+    assert rm.exposure(result, GROUPS, TEST, k=3).equals(rm.exposure(source, GROUPS, TEST, k=3))
+    alone = rm.exposure(result, GROUPS, k=3)
+    assert alone.columns == ["group", "items", "listed", "exposure", "catalogue", "per_item"]
+    with pytest.raises(rm.InputError, match=r"keeps lists of 3 places, but 4 are read\. Hint: ask"):
+        rm.exposure(result, GROUPS, k=4)
+    with pytest.raises(rm.InputError, match="has 3 users, test has 1"):
+        rm.exposure(result, GROUPS, {"ann": ["b"]}, k=3)
+
+
+def test_training_items_and_what_is_relevant():
+    scores = rm.Scores(np.array([[3.0, 2.0, 1.0]]))
+    test = np.array([[0.0, 1.0, 2.0]])
+    train = np.array([[1.0, 0.0, 0.0]])
+    groups = ["old", "new", "new"]
+    found = rm.exposure(scores, groups, test, train=train, k=1, relevant_from=2)
+    assert column(found, "listed") == {"new": 1, "old": 0}
+    assert column(found, "relevant") == {"new": 1, "old": 0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"k": 0}, "k=0 must be a whole number"),
+        ({"discount": "linear"}, "discount='linear' must be one of log, geometric, none"),
+        ({"patience": 1}, "patience=1 must lie between"),
+        ({"item_groups": {}}, "item_groups is empty"),
+        ({"item_groups": rm.Catalogue(list("abc"))}, "has no categories"),
+        ({"test": None}, "There is no test"),
+    ],
+)
+def test_what_does_not_fit(changes, says):
+    given = {"item_groups": GROUPS, "test": TEST} | changes
+    with pytest.raises(rm.InputError, match=says):
+        rm.exposure(rm.Lists(LISTS), **given)
+
+
+def test_what_is_no_group():
+    with pytest.raises(rm.InputTypeError, match="item_groups is of type int"):
+        rm.exposure(rm.Lists(LISTS), 3, TEST)
+    with pytest.raises(rm.UnknownNameError, match="tie"):
+        rm.exposure(rm.Lists(LISTS), GROUPS, TEST, tie="item")
