@@ -228,14 +228,14 @@ def in_memory(options: argparse.Namespace) -> dict[str, dict[str, Timed]]:
     for case in CASES:
         calls = {"recometer": mine[case]}
         calls |= {name: made[case] for name, made in quick.items() if case in made}
-        times[case] = side_by_side(calls, options.repeats)
+        times[case] = side_by_side(calls, options.repeats, wait=options.wait)
     # One at a time: each has the data once more, in a form of its own.
     for name in (name for name in installed if name in SLOW):
         part = SCALED.get(name, 1)
         made = MAKERS[name](data if part == 1 else interactions(options.rows // part))
         label = name if part == 1 else f"{name} ({options.rows // part:,} rows, scaled up)"
         for case, call in made.items():
-            ((_, timed),) = side_by_side({name: call}, 1, warm_up=False).items()
+            ((_, timed),) = side_by_side({name: call}, 1, warm_up=False, wait=options.wait).items()
             times[case][label] = Timed([part * one for one in timed.seconds], timed.others)
     return times
 
@@ -314,6 +314,7 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=LARGE, help="rows of the file; 0: none")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--wait", type=float, default=30.0, help="seconds for others to be quiet")
     parser.add_argument("--others", nargs="*", choices=OTHERS, default=OTHERS)
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()

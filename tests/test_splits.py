@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 
 import numpy as np
 import pandas as pd
@@ -619,6 +620,19 @@ def test_a_split_is_evaluated():
         )
     with pytest.raises(InputError, match="Split brings its own"):
         rm.evaluate(source, result, train=train)
+
+
+def test_every_parameter_of_evaluate_reaches_the_split():
+    names = set(inspect.signature(rm.evaluate).parameters) - {"source", "test", "train", "rules"}
+    received = {}
+
+    class Made:
+        def evaluate(self, source, **options):
+            received.update(options)
+
+    given_options = dict.fromkeys(names) | {"ties": "item"}
+    rm.evaluate(None, Made(), **given_options)
+    assert received == given_options
 
 
 @pytest.mark.parametrize("convert", [lambda f: f, rm.Interactions.of])

@@ -165,13 +165,9 @@ def evaluate(
     0.75
     """
     if is_split(test, train):
-        options = {
-            "candidates": candidates,
-            "exclude": exclude,
-            "metrics": metrics,
-            "protocol": protocol,
-        }
-        options |= {"catalogue": catalogue, "seed": seed, "threads": threads, "progress": progress}
+        options = {"candidates": candidates, "exclude": exclude, "catalogue": catalogue}
+        options |= {"baseline": baseline, "metrics": metrics, "protocol": protocol}
+        options |= {"seed": seed, "threads": threads, "progress": progress}
         result: Evaluation = test.evaluate(source, **options, **rules)  # type: ignore[attr-defined]
         return result
     begin = time.perf_counter()

@@ -50,6 +50,7 @@ def rectools():
     return load("rectools")
 
 
+@pytest.fixture(scope="session")
 def lightfm():
     return load("lightfm")
 

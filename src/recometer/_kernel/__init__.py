@@ -39,13 +39,13 @@ rank_lists = _native.rank_lists
 score_items = _native.score_items
 rank_factors = _native.rank_factors
 rank_scores = _native.rank_scores
-top_factors = _native.top_factors
-top_scores = _native.top_scores
 hold_first = _native.hold_first
 place_rows = _native.place_rows
 hold_below = _native.hold_below
 count_codes = _native.count_codes
 trim_core = _native.trim_core
+top_factors = _native.top_factors
+top_scores = _native.top_scores
 
 
 def instruction_sets() -> list[str]:

@@ -50,8 +50,8 @@ def split(
 
     Parts are of the kind of the data. A data frame (of Polars, pandas or pyarrow) is divided as
     it is: all columns, the rows in their order. A Parquet file becomes lazy frames of Polars,
-    which `Split.save` writes piece by piece. All else is read by `Interactions.of`, and each part
-    is an `Interactions` with all users and items.
+    which read the file once more, and which `Split.save` writes piece by piece. All else is read
+    by `Interactions.of`, and each part is an `Interactions` with all users and items.
 
     Parameters
     ----------
