@@ -70,9 +70,21 @@ class Cases:
         self.users: dict[str, dict[str, Any]] = content["users"]
         self.mini: dict[str, dict[str, Any]] = content["mini"]
         self.n_items: int = content["n_items"]
+        items = range(self.n_items)
+        self.called: set[tuple[Any, ...]] = set()
+        self.features = np.array([content["item_features"][str(item)] for item in items], float)
+        kinds = [content["item_category"][str(item)] for item in items]
+        self.categories = np.eye(max(kinds) + 1, dtype=bool)[kinds]
 
     def train(self) -> dict[str, list[int]]:
         return {user: facts["train"] for user, facts in self.users.items()}
+
+    def in_train(self) -> np.ndarray[Any, Any]:
+        """Return who has each item in train, as the item's features."""
+        table = np.zeros((self.n_items, len(self.users)))
+        for column, items in enumerate(self.train().values()):
+            table[items, column] = 1
+        return table
 
     def test(self, kind: str) -> dict[str, dict[Any, float]]:
         """Return the truth.
@@ -214,6 +226,8 @@ def _torchmetrics(record: Record) -> Ask | None:
         name, action = found[1], found[2]
     empty = {"neg": 0.0, "pos": 1.0, "skip": "undefined"}[action]
     rules: tuple[tuple[str, Any], ...] = () if action == "neg" else (("no_relevant", empty),)
+    if name == "RetrievalFallOut":  # where nothing is irrelevant, which is nowhere
+        return Ask("torchmetrics", _at(name, record), record["source"], "binary")
     test = "judged" if record["relevance"] == "graded" else "binary"
     # The functions for one user know no empty_target_action.
     alone = (("no_relevant", 0.0),)
@@ -576,3 +590,103 @@ def _more_places_than_items(record: Record) -> tuple[rm.Evaluation, str]:
     metric = f"{name}@10"
     test = {USER: {positive: 1.0}}
     return rm.evaluate(source, test, metrics=metric, protocol="implicit", defects=True), metric
+
+
+# Metrics of the lists themselves.
+
+# RecBole lists masked and padded items where candidates run out, and ties, in the order of
+# torch.topk: of torch 2.13.0 on the CPU, with topk=[5], [1, 3, 5, 10], [20] and [21]. Item 0 is
+# the padding, and all others are moved up by 1.
+TOPK = {
+    5: {"u4": [14, 9, 20, 13, 10], "u6": [13, 15, 14, 16, 12]},
+    10: {
+        "u4": [14, 9, 20, 12, 10, 13, 17, 19, 18, 15],
+        "u6": [16, 11, 12, 13, 14, 15, 18, 20, 19, 10],
+    },
+    20: {
+        "u0": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 14, 15, 16, 17, 18, 19, 20, 11, 0, 13],
+        "u1": [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 19, 20, 15, 16, 17, 18, 0, 2],
+        "u2": [1, 7, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 5, 6, 0],
+        "u3": [1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 0, 7],
+        "u4": [14, 9, 20, 18, 17, 16, 15, 19, 13, 10, 12, 5, 1, 2, 3, 4, 7, 0, 8, 11],
+        "u5": [4, 1, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 2, 0, 10],
+        "u6": [12, 8, 9, 7, 4, 3, 2, 1, 5, 11, 10, 13, 14, 15, 16, 17, 18, 19, 20, 0],
+        "u7": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 1, 19],
+    },
+    21: {f"u{user}": list(range(21)) for user in range(8)},
+}
+
+LIST_NAMES = {
+    ("evidently", "arp"): "PopularityBias.apr",
+    ("evidently", "coverage"): "PopularityBias.coverage",
+    ("evidently", "gini"): "PopularityBias.gini",
+}
+# One more interaction in train, with an item of u4's list, in the run of LensKit.
+LENSKIT_EXTRA = {"somebody": [19]}
+
+
+def of_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
+    """Return the evaluation that gives a record of a metric of lists, and the metric's name."""
+    library = record["library"]
+    if library == "recbole":
+        return _of_filled_lists(cases, record)
+    name = LIST_NAMES.get((library, record["metric"]), record["impl"])
+    for end in (" [dict]", ".measure_list", " list_summary mean", ".current_value (rank)"):
+        name = name.removesuffix(end)
+    name = name.removesuffix(".current_value (score)").removeprefix("RunAnalysis ")
+    if library in ("replay", "rexmex", "recmetrics", "recpack"):
+        name = re.split(r"[ :]", name)[0]
+    lists = cases.lists(record["source"].split()[0])
+    depth = record["k"] or 25
+    if "lists >= k" in record["impl"]:
+        lists = {user: items for user, items in lists.items() if len(items) >= depth}
+    if "with >=10 recs" in record["source"]:
+        lists = {user: items for user, items in lists.items() if len(items) >= 10}
+    train = cases.train() | (LENSKIT_EXTRA if library == "lenskit" else {})
+    if not lists:
+        return None
+    baseline = rm.Lists({user: list(range(10)) for user in lists})
+    features, kinds = cases.features, cases.categories
+    call = (library, record["impl"], record["source"], record["k"])
+    if library == "recommenders" and call not in cases.called:
+        features = cases.in_train()  # of two records of diversity the second is of features
+    cases.called.add(call)
+    catalogue = rm.Catalogue(np.arange(cases.n_items), categories=kinds, features=features)
+    metric = f"{name}@{depth}"
+    result = rm.evaluate(
+        rm.Lists(lists),
+        cases.test("alone"),
+        train=train,
+        metrics=metric,
+        protocol=library,
+        catalogue=catalogue,
+        baseline=baseline,
+    )
+    return result, metric
+
+
+def _of_filled_lists(cases: Cases, record: Record) -> tuple[rm.Evaluation, str]:
+    """RecBole fills lists up with what is masked, and counts items from 1 on."""
+    depth = max(json.loads(record["impl"].split("topk=")[1].split("]")[0] + "]"))
+    odd = TOPK[depth]
+    test = cases.test("judged" if "incl. u3" in record["impl"] else "positive")
+    lists = {
+        user: odd.get(user, [item + 1 for item in cases.users[user]["ranking"]])[:depth]
+        for user in test
+    }
+    train = {user: [item + 1 for item in items] for user, items in cases.train().items()}
+    test = {user: {item + 1: gain for item, gain in rows.items()} for user, rows in test.items()}
+    metric = f"{record['impl'].split()[0]}@{record['k']}"
+    rules = {"users": "test"} if "incl. u3" in record["impl"] else {}
+    catalogue = np.arange(1, cases.n_items + 1)
+    source = rm.Lists(lists)
+    result = rm.evaluate(
+        source,
+        test,
+        train=train,
+        metrics=metric,
+        protocol="recbole",
+        catalogue=catalogue,
+        **rules,
+    )
+    return result, metric

@@ -202,6 +202,7 @@ def test_standard_input_that_is_not_of_trec(files) -> None:
 
 
 @pytest.mark.shared
+@pytest.mark.parametrize("by_own_name", [False, True])
 @pytest.mark.parametrize(
     ("expected", "qrels", "run", "options", "fewest"),
     [
@@ -213,12 +214,15 @@ def test_standard_input_that_is_not_of_trec(files) -> None:
         ("out.test.meas_params", "qrels.test", "results.test", (), 44),
     ],
 )
-def test_all_that_trec_eval_prints(expected, qrels, run, options, fewest) -> None:
+def test_all_that_trec_eval_prints(expected, qrels, run, options, fewest, by_own_name) -> None:
     lines = [line.split() for line in (TREC / expected).read_text(encoding="utf-8").splitlines()]
     printed = {(topic, name): value for name, topic, value in lines}
     names = {name: ours(name) for _, name in printed if ours(name)}
+    rules = ("--ties", "item_desc")
+    if by_own_name:
+        names, rules = {name: name for name in names}, ("--protocol", "trec_eval")
     values = evaluated(
-        *("--test", TREC / qrels, "--run", TREC / run, "--ties", "item_desc", *options),
+        *("--test", TREC / qrels, "--run", TREC / run, *rules, *options),
         *("-m", " ".join(names.values())),
     )
     compared = 0

@@ -106,23 +106,25 @@ def name_of(measure):
 
 @pytest.mark.shared
 @pytest.mark.filterwarnings("ignore:.*beyond every list")
+@pytest.mark.parametrize("by_own_name", [False, True])
 @pytest.mark.parametrize("output", TREC_EVAL_RUNS)
-def test_trec_eval(output):
+def test_trec_eval(output, by_own_name):
     folder = SHARED / "data" / "trec_eval"
     run, qrels, depth, rules = TREC_EVAL_RUNS[output]
     lines = [line.split(None, 2) for line in (folder / output).read_text().splitlines()]
     expected = [
-        (topic, name_of(measure), float(value))
+        (topic, measure if by_own_name else name_of(measure), float(value))
         for measure, topic, value in lines
         if name_of(measure)
     ]
+    protocol = {"ties": "item_desc", "undefined": 0}
+    if by_own_name:
+        protocol = {"protocol": "trec_eval", "users": rules.get("users", "test")}
     result = rm.evaluate(
         rm.Lists(folder / run, depth=depth),
         folder / qrels,
         metrics=list(dict.fromkeys(name for _, name, _ in expected)),
-        ties="item_desc",
-        undefined=0,
-        **rules,
+        **(protocol | rules),
     )
     user = {topic: position for position, topic in enumerate(result.user_ids)}
     assert len(expected) == 4 * 54

@@ -39,6 +39,7 @@ from recometer.metrics import corrections, undefined
 from recometer.metrics.conventions import asked_of_source, parse_under
 from recometer.metrics.registry import METRICS, Metric, with_largest_gain
 from recometer.metrics.settling import leave_out
+from recometer.metrics.undefined import rules_of
 from recometer.profiles import profiles
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
@@ -191,6 +192,9 @@ def evaluate(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+    listed = source.listed_users()
+    if listed is not None and any(rules_of(one, settled).users == "listed" for one in requested):
+        test = test.with_users(listed)
     requested = tuple(with_largest_gain(requested, _largest_gain(test)))
     of_lists = [metric for metric in requested if metric.definition.record == "lists"]
     of_ranks = [metric for metric in requested if metric.definition.record != "lists"]
@@ -239,7 +243,7 @@ def evaluate(
         arrays["baseline"] = other.arrays()
     values: dict[str, Any] = {}
     reasons: dict[str, Any] = {}
-    listed: ListValues | None = None
+    of_list_metrics: ListValues | None = None
     # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
     with Fingerprinting(arrays) as fingerprinting:
         if ranks is not None and of_ranks:
@@ -250,8 +254,9 @@ def evaluate(
         over_rows = undefined.compute_over_rows(ratings, requested, settled) if ratings else {}
         if found is not None:
             truth = ranks if own_truth else None
-            listed = measure_lists(found, of_lists, request, known_items, truth)
-            values, reasons = values | listed.values, reasons | listed.reasons
+            of_list_metrics = measure_lists(found, of_lists, request, known_items, truth)
+            values |= of_list_metrics.values
+            reasons |= of_list_metrics.reasons
         activity, popularity = (None, None) if train is None else profiles(test, train)
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
@@ -294,9 +299,9 @@ def evaluate(
         over_rows=over_rows,
         activity=activity,
         popularity=popularity,
-        over_users={} if listed is None else listed.over_users,
+        over_users={} if of_list_metrics is None else of_list_metrics.over_users,
         lists=None if found is None else found.lists,
-        list_data=None if listed is None else listed.data,
+        list_data=None if of_list_metrics is None else of_list_metrics.data,
         inputs_kept=_kept(repeatable, test, train),
     )
 
@@ -431,10 +436,7 @@ def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
     for metric in metrics:
         definition = METRICS[metric.name]
         found[metric.variant] = {part: getattr(definition, part) for part in parts}
-        for name, value in metric.parameters:
-            parameter = definition.parameters[name]
-            meaning = parameter.choices.get(str(value), parameter.sentence)
-            found[metric.variant][parameter.write(value)] = meaning
+        found[metric.variant] |= metric.meanings
     return found
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids
+from recometer import ids, ragged
 from recometer.catalogue import Catalogue
 from recometer.checks import check_baseline, check_lists
 from recometer.errors import InputError
@@ -17,7 +17,7 @@ from recometer.evaluation import Evaluation
 from recometer.interactions import Interactions
 from recometer.metrics import ListData, Metric
 from recometer.metrics.list_values import compute_lists, compute_over_users, list_reasons
-from recometer.metrics.undefined import Reason
+from recometer.metrics.undefined import Reason, rules_of
 from recometer.ranks import Ranks, TopLists
 from recometer.side_data import list_data, lists_of, needed_by
 from recometer.sources._align import relevant_rows
@@ -95,7 +95,15 @@ def measure_lists(
         baseline=found.baseline,
     )
     over = [metric for metric in metrics if metric.definition.over_users]
+    relevant = relevant_rows(test, protocol.relevant_from)
     values, reasons = compute_lists(data, [m for m in metrics if m not in over], protocol)
+    has_relevant = np.diff(ragged.offsets(relevant, test.indptr)) > 0
+    for metric in metrics:
+        users = rules_of(metric, protocol).users
+        if metric not in over and users in ("listed", "known_relevant"):
+            reasons[str(metric)][~found.lists.known] = Reason.NOT_COUNTED
+        if metric not in over and users in ("relevant", "known_relevant"):
+            reasons[str(metric)][~has_relevant] = Reason.NOT_COUNTED
     for metric in over:
         why = list_reasons(data, metric, protocol)
         # An empty list counts: as one that is not full, for instance.

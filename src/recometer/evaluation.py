@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,9 +16,10 @@ from recometer.errors import FileError, InputError, InternalError, UnknownNameEr
 from recometer.frames import numbers
 from recometer.metrics import ListData
 from recometer.metrics.averages import mean_of_parts
+from recometer.metrics.conventions import describe, parse_under
 from recometer.metrics.list_values import compute_over_users
 from recometer.metrics.pooling import denominators
-from recometer.metrics.registry import Metric, parse
+from recometer.metrics.registry import Metric
 from recometer.metrics.undefined import Reason, entering, rules_of
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
@@ -40,7 +42,7 @@ KIND = "evaluation"  # what a saved file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
 # Of the users, for metrics with one value for all: fewer where many places are listed.
-RESAMPLES, PLACES_RESAMPLED = (50, 200), 4 * 10**8
+RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 
@@ -227,7 +229,7 @@ class Evaluation:
         if str(metric) in self.values:
             return self.values[str(metric)]
         try:
-            names = [str(one) for one in parse(metric)]
+            names = [str(one) for one in parse_under(metric, self.protocol)]
         except UnknownNameError:
             names = [str(metric)]
         for name in names:
@@ -494,22 +496,23 @@ class Evaluation:
 
     def _rules(self, name: str) -> Protocol:
         """Return the rules of a metric."""
-        return rules_of(self._metric(name), self.protocol)
+        return rules_of(self._by_name[name], self.protocol)
 
-    def _metric(self, name: str) -> Metric:
-        return next(one for one in self.metrics if str(one) == name)
+    @functools.cached_property
+    def _by_name(self) -> dict[str, Metric]:
+        return {str(metric): metric for metric in self.metrics}
 
     def _mean_of(self, name: str, weights: Weights) -> float:
         weight = self._weights(name, weights)
         if weights is None and self._rules(name).average == "parts":
             weight = weight * (self.reasons[name] != Reason.NOT_COUNTED)
-            metric, values = self._metric(name), self._entering(name)
+            metric, values = self._by_name[name], self._entering(name)
             return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
         return _mean(self._entering(name), weight)
 
     def known_metric(self, metric: str | Metric) -> Metric:
         """Return one of the metrics that were asked for, by its name."""
-        return self._metric(self._known(metric))
+        return self._by_name[self._known(metric)]
 
     def counted_values(self, metric: str | Metric) -> Float64:
         """Return the values of the users who count in a metric's mean, NaN for the others."""
@@ -573,7 +576,7 @@ class Evaluation:
             if weights == "relevant":
                 return self.n_relevant.astype(np.float64)
             if weights == "pooled":
-                return denominators(self._metric(name), self.n_relevant, self.n_candidates)
+                return denominators(self._by_name[name], self.n_relevant, self.n_candidates)
             raise InputError(
                 f"weights={weights!r} does not exist. Hint: 'relevant', 'pooled', None, or a "
                 "number for each user."
@@ -624,7 +627,7 @@ class Evaluation:
             f"{COUNTS.get(name, name)}: {count:,}" for name, count in self.counts.items() if count
         ]
         if self.protocol != Protocol():
-            notes.append(f"protocol: {self.protocol.describe()}")
+            notes.append(f"protocol: {describe(self.protocol)}")
         return notes
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.errors import InputError, warn
 from recometer.frames import Columns, find_columns
-from recometer.ids import encode, kind, show
+from recometer.ids import as_ids, encode, kind, match, show
 from recometer.rows import Options, Rows, as_positions, ascending, read_rows
 
 if TYPE_CHECKING:
@@ -245,6 +245,36 @@ class Interactions:
             values=None if self.values is None else self.values[rows],
             times=None if self.times is None else self.times[rows],
             user_ids=None if self.user_ids is None else self.user_ids[chosen],
+        )
+
+    def with_users(self, users: npt.NDArray[Any]) -> Interactions:
+        """Return the same interactions with more users, who have none.
+
+        Parameters
+        ----------
+        users
+            Ids where users have ids, otherwise positions. Those that are here already stay as
+            they are.
+        """
+        if self.user_ids is None:
+            n_users = max(self.n_users, int(users.max(initial=-1)) + 1)
+            more = np.full(n_users - self.n_users, self.indptr[-1])
+            return dataclasses.replace(self, indptr=np.concatenate([self.indptr, more]))
+        known = match(users, self.user_ids, "user ids of the lists", "user ids of test") >= 0
+        if known.all():
+            return self
+        every = np.concatenate([self.user_ids, as_ids(users, "user ids of the lists")[~known]])
+        order = np.argsort(every, kind="stable")
+        # Users of the source follow those of test, and have no rows.
+        chosen = np.where(order < self.n_users, order, -1)
+        indptr, rows = ragged.take(self.indptr, chosen)
+        return dataclasses.replace(
+            self,
+            indptr=indptr,
+            items=self.items[rows],
+            values=None if self.values is None else self.values[rows],
+            times=None if self.times is None else self.times[rows],
+            user_ids=every[order],
         )
 
 

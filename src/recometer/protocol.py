@@ -37,6 +37,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "unknown_items": ("misses", "left_out"),
     "duplicates": ("removed", "first", "counted", "joined"),
     "short_lists": ("misses", "first_item"),
+    "train_in_lists": ("removed", "kept"),
 }
 
 # What each rule says, by its value; {} stands for a number.
@@ -80,7 +81,10 @@ SENTENCES: dict[str, dict[str, str]] = {
         "positive": "Mean over the users with a value above 0.",
     },
     "min_positives": {"{}": "At least {} relevant items, otherwise undefined."},
-    "min_candidates": {"{}": "At least {} items to rank, otherwise undefined."},
+    "min_candidates": {
+        "0": "Any number of items to rank, even none.",
+        "{}": "At least {} items to rank, otherwise undefined.",
+    },
     "cold_start": {
         "True": "Users without training items count.",
         "False": "Users without training items are undefined.",
@@ -129,6 +133,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "None": "Values are not rounded.",
         "{}": "A user's value is rounded to {} decimals.",
     },
+    "percent": {"False": "Shares are at most 1.", "True": "Shares are in percent."},
     "unranked": {
         "misses": "Relevant items that are not in the list: misses.",
         "left_out": "Relevant items that are not in the list: as if test lacked them.",
@@ -150,6 +155,10 @@ SENTENCES: dict[str, dict[str, str]] = {
     "short_lists": {
         "misses": "Fewer items than k: the missing places are misses.",
         "first_item": "Fewer items than k: the catalogue's first item fills the missing places.",
+    },
+    "train_in_lists": {
+        "removed": "Items of train are removed from lists, and the rest moves up.",
+        "kept": "Items of train stay in lists.",
     },
     "defects": {
         "False": "What the library documents.",
@@ -228,7 +237,9 @@ class Protocol:
         ``"pooled"``: the sum of the users' numerators divided by that of their denominators; or,
         for f, of its ``"parts"``: that of the mean precision and the mean recall.
     decimals
-        A user's value is rounded to so many; None: it is not.
+        A user's value (or the one value for all users) is rounded to so many; None: it is not.
+    percent
+        One value for all users is multiplied by 100.
     unranked
         Relevant items that are not in the list: ``"misses"``, or ``"left_out"`` as if test
         lacked them.
@@ -243,6 +254,8 @@ class Protocol:
     short_lists
         Where fewer items than k can be ranked the missing places are ``"misses"``, or all hold
         the ``"first_item"`` of the catalogue.
+    train_in_lists
+        Items of train in lists are ``"removed"``, and the rest moves up; or ``"kept"``.
     version
         Of the library whose convention this is.
     defects
@@ -280,11 +293,13 @@ class Protocol:
     missing: Literal["skip", "zero", "nan"] = "skip"
     average: Literal["users", "relevant", "pooled", "parts"] = "users"
     decimals: int | None = None
+    percent: bool = False
     unranked: Literal["misses", "left_out"] = "misses"
     unknown_items: Literal["misses", "left_out"] = "misses"
     score_above: float | None = None
     duplicates: Literal["removed", "first", "counted", "joined"] = "removed"
     short_lists: Literal["misses", "first_item"] = "misses"
+    train_in_lists: Literal["removed", "kept"] = "removed"
     version: str = ""
     defects: bool = False
 
@@ -302,7 +317,7 @@ class Protocol:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 0:
                 raise InputError(f"{rule}={value!r} must be a whole number, 0 or more.")
-        for rule in ("cold_start", "defects"):
+        for rule in ("cold_start", "defects", "percent"):
             if not isinstance(getattr(self, rule), bool):
                 raise InputError(f"{rule}={getattr(self, rule)!r} must be True or False.")
         if not _is_number(self.confidence) or not 0 < self.confidence < 1:
@@ -345,16 +360,22 @@ class Protocol:
                 raise UnknownNameError(f"There is no rule {rule!r}. {did_you_mean(rule, known)}")
         return dataclasses.replace(self, **rules)
 
-    def describe(self) -> str:
-        """Return its name, and the rules that are not the default: ``"recometer ties='item'"``."""
-        default = Protocol()
-        rules = [field.name for field in dataclasses.fields(self) if field.name != "name"]
+    def describe(self, other: Protocol | None = None) -> str:
+        """Return its name, and the rules that differ from another's: ``"recometer ties='item'"``.
+
+        Parameters
+        ----------
+        other
+            None: our own, with the default of each rule.
+        """
+        other = Protocol() if other is None else other
+        rules = [field.name for field in dataclasses.fields(self)]
         changed = [
             f"{rule}={getattr(self, rule)!r}"
             for rule in rules
-            if getattr(self, rule) != getattr(default, rule)
+            if rule not in ("name", "version") and self.differs(rule, other)
         ]
-        return " ".join([self.name, *changed])
+        return " ".join([self.name, *filter(None, [self.version]), *changed])
 
     def sentence(self, rule: str) -> str:
         """Say in words what a rule is."""

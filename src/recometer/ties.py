@@ -46,7 +46,7 @@ TieRule = Literal[
     "shared",
 ]
 Property = Literal[
-    "relevance", "gain", "exponential", "shifted", "relevant_gain", "judgement",
+    "relevance", "gain", "positive_gain", "exponential", "shifted", "relevant_gain", "judgement",
     "inverse_popularity", "inverse_propensity",
 ]  # fmt: skip
 
@@ -338,7 +338,8 @@ def worth_of(
     ----------
     ranks
     by
-        ``"relevance"``: a relevant item is worth 1. ``"gain"``: its value in test.
+        ``"relevance"``: a relevant item is worth 1. ``"gain"``: its value in test;
+        ``"positive_gain"``: if that is above 0.
         ``"exponential"``: 2^gain - 1. ``"shifted"``: 2^(gain - relevant_from + 1) - 1 for a
         relevant item (`relevant_from` 1 where none is given). ``"relevant_gain"``: the value
         in test, if it is positive and the item relevant. ``"judgement"``: 1 for a relevant
@@ -359,6 +360,8 @@ def worth_of(
         return np.ones(len(gain), np.bool_), np.where(relevant, 1.0, -1.0)
     if by == "gain":
         return gain != 0, gain
+    if by == "positive_gain":
+        return gain > 0, np.maximum(gain, 0)
     if by == "relevant_gain":
         has = relevant & ~(gain <= 0)
         return has, np.where(has, gain, 0.0)

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from convention_cases import TOPK
 
 from recometer.metrics import ListData, Side, parse
 from recometer.metrics.list_values import compute_lists, compute_over_users
@@ -31,28 +32,6 @@ ABOUT_LISTS = {
     "arp", "coverage", "diversity", "entropy", "gini", "ild", "ils", "novelty", "personalization",
     "serendipity", "tail", "unexpectedness",
 }  # fmt: skip
-
-# RecBole lists masked and padded items where candidates run out, and ties, in the order of
-# torch.topk: of torch 2.13.0 on the CPU, with topk=[5], [1, 3, 5, 10], [20] and [21]. Item 0 is
-# the padding, and all others are moved up by 1.
-TOPK = {
-    5: {"u4": [14, 9, 20, 13, 10], "u6": [13, 15, 14, 16, 12]},
-    10: {
-        "u4": [14, 9, 20, 12, 10, 13, 17, 19, 18, 15],
-        "u6": [16, 11, 12, 13, 14, 15, 18, 20, 19, 10],
-    },
-    20: {
-        "u0": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 14, 15, 16, 17, 18, 19, 20, 11, 0, 13],
-        "u1": [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 19, 20, 15, 16, 17, 18, 0, 2],
-        "u2": [1, 7, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 5, 6, 0],
-        "u3": [1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 0, 7],
-        "u4": [14, 9, 20, 18, 17, 16, 15, 19, 13, 10, 12, 5, 1, 2, 3, 4, 7, 0, 8, 11],
-        "u5": [4, 1, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 2, 0, 10],
-        "u6": [12, 8, 9, 7, 4, 3, 2, 1, 5, 11, 10, 13, 14, 15, 16, 17, 18, 19, 20, 0],
-        "u7": [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 1, 19],
-    },
-    21: {f"u{user}": list(range(21)) for user in range(8)},
-}
 
 
 @dataclasses.dataclass(frozen=True)

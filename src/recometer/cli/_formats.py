@@ -14,6 +14,7 @@ from recometer.cli._leaderboard import Entry, leaderboard, print_leaderboard
 from recometer.cli._tables import print_table
 from recometer.cli._text import say
 from recometer.evaluation import COUNTS, Evaluation
+from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Table
 from recometer.version import __version__
@@ -169,7 +170,7 @@ def _protocols(results: Results) -> list[str]:
     """Say which rules are not the default, for which models."""
     found: dict[str, list[str]] = {}
     for model, result in results.items():
-        found.setdefault(result.protocol.describe(), []).append(model)
+        found.setdefault(describe(result.protocol), []).append(model)
     default = Protocol().describe()
     return [] if list(found) == [default] else [f"protocol: {_by_model(found, results)}"]
 

@@ -20,7 +20,15 @@ from recometer.metrics.registry import METRICS, NAMES, Metric, parse, parse_cuto
 from recometer.metrics.undefined import rules_of
 from recometer.protocol import Protocol
 
-__all__ = ["Convention", "Entry", "asked_of_source", "conventions", "find", "parse_under"]
+__all__ = [
+    "Convention",
+    "Entry",
+    "asked_of_source",
+    "conventions",
+    "describe",
+    "find",
+    "parse_under",
+]
 
 TABLE = Path(__file__).with_name("conventions.toml")
 COMMON = "every_convention"
@@ -121,7 +129,7 @@ class Convention:
         return [entry.name.replace(CUTOFF, "k").replace(NUMBER, "x") for entry in self.entries]
 
     def parse(
-        self, metrics: str | Metric | Iterable[str | Metric], *, defects: bool = False
+        self, metrics: str | Metric | Iterable[str | Metric], protocol: Protocol | None = None
     ) -> list[Metric]:
         """Read names of metrics: the library's own, or ours.
 
@@ -132,9 +140,9 @@ class Convention:
         ----------
         metrics
             As `recometer.metrics.parse` takes them.
-        defects
-            Whether names stand for what the library computes where that contradicts its
-            documentation.
+        protocol
+            The convention's own, perhaps with single rules replaced: these hold for all metrics,
+            whatever their names say of them. Its rule `defects` is read.
 
         Raises
         ------
@@ -145,14 +153,46 @@ class Convention:
             metrics = [metrics]
         elif not isinstance(metrics, Iterable):
             raise InputTypeError(f"Metrics are named by text, found {type(metrics).__name__}.")
+        protocol = self.protocol if protocol is None else protocol
         found: dict[Metric, None] = {}
         for one in metrics:
             if isinstance(one, Metric) and (one.label or one.rules):
                 found[one] = None
                 continue
             for text in NAMES.findall(str(one)) if isinstance(one, str | Metric) else [one]:
-                found.update(dict.fromkeys(self._parse_one(text, defects)))
+                for metric in self._parse_one(text, protocol.defects):
+                    found[self._under(metric, protocol)] = None
         return list(found) or parse([])
+
+    def _under(self, metric: Metric, protocol: Protocol) -> Metric:
+        """Leave out the rules that were replaced for all metrics."""
+        rules = tuple(
+            (rule, value)
+            for rule, value in metric.rules
+            if not protocol.differs(rule, self.protocol)
+        )
+        return metric if rules == metric.rules else dataclasses.replace(metric, rules=rules)
+
+    def differences(self, metric: Metric) -> list[str]:
+        """Say in words and formulas how one of its metrics differs from ours of that name.
+
+        Parameters
+        ----------
+        metric
+            As `parse` returns it.
+
+        Returns
+        -------
+        list of str
+            What our parameters stand for; the rules that are not our own; and what nobody would
+            expect.
+        """
+        found = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
+        found += rules_of(metric, self.protocol).sentences()
+        asked = _normal(str(metric))
+        return found + [
+            entry.says for entry in self.entries if entry.says and entry.pattern.fullmatch(asked)
+        ]
 
     def _parse_one(self, text: str, defects: bool) -> list[Metric]:
         asked = _normal(text) if isinstance(text, str) else ""
@@ -199,12 +239,16 @@ class Convention:
         lines += [f"  {sentence}" for sentence in self.protocol.sentences()]
         for entry in self.entries:
             lines.append(f"  {entry.name} = {entry.metric}")
+            (ours,) = parse(_plain(entry.metric))
+            lines += [f"    {written}: {meaning}" for written, meaning in ours.meanings.items()]
             changed = self.protocol.replace(**_without_cutoffs(entry.rules))
-            lines += [f"    {s}" for s in changed.sentences(self.protocol)]
+            lines += [f"    {sentence}" for sentence in changed.sentences(self.protocol)]
             if entry.says:
                 lines.append(f"    {entry.says}")
             if entry.defect:
                 lines.append(f"    with defects=True: {entry.defect}")
+                faulty = changed.replace(**_without_cutoffs(entry.defect_rules))
+                lines += [f"      {sentence}" for sentence in faulty.sentences(changed)]
         return "\n".join([*lines, *(f"  Note: {note}" for note in self.notes)])
 
     def __str__(self) -> str:
@@ -231,11 +275,13 @@ def find(name: str) -> Convention | None:
 def parse_under(metrics: str | Metric | Iterable[str | Metric], protocol: Protocol) -> list[Metric]:
     """Read names of metrics as the convention does whose protocol this is."""
     convention = find(protocol.name)
-    return (
-        parse(metrics)
-        if convention is None
-        else convention.parse(metrics, defects=protocol.defects)
-    )
+    return parse(metrics) if convention is None else convention.parse(metrics, protocol)
+
+
+def describe(protocol: Protocol) -> str:
+    """Return a protocol's name, and the rules that are not those of that name."""
+    convention = find(protocol.name)
+    return protocol.describe(None if convention is None else convention.protocol)
 
 
 def asked_of_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:

@@ -33,7 +33,7 @@ GAIN = Parameter(
     choices={
         "linear": "its value in test",
         "binary": "1 if it is relevant",
-        "positive": "its value in test if that is above 0 and the item is relevant",
+        "positive": "its value in test, if that is above 0",
         "exponential": "2^value - 1",
         "shifted": "2^(value - relevant_from + 1) - 1 if it is relevant (relevant_from: 1 if "
         "none is given)",
@@ -49,7 +49,7 @@ DISCOUNT = Parameter(
 )
 WHEN: dict[str, Any] = {
     "gain": {
-        "positive": {"reads": "relevant_gain"},
+        "positive": {"reads": "positive_gain"},
         "binary": {"reads": "relevance"},
         "exponential": {"reads": "exponential"},
         "shifted": {"reads": "shifted"},

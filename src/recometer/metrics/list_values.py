@@ -13,7 +13,7 @@ import numpy.typing as npt
 from recometer.metrics._list_data import ListData, Side, needed
 from recometer.metrics._list_sums import of_listed, relevant_places
 from recometer.metrics.registry import Metric, Without
-from recometer.metrics.undefined import Reason
+from recometer.metrics.undefined import Reason, replace_undefined, rules_of
 from recometer.protocol import Protocol
 from recometer.ranks import UserFlag
 from recometer.ties import sum_by_user
@@ -53,18 +53,19 @@ def compute_lists(
     """
     values = {str(metric): np.empty(data.n_users) for metric in metrics}
     why = {str(metric): np.empty(data.n_users, np.uint8) for metric in metrics}
-    replacement = np.nan if protocol.undefined == "nan" else protocol.undefined
     for block in _blocks(data):
         some = data.users(block)
         for wanted in _variants(metrics):
             definition = wanted[0].definition
             table = wanted[0].compute(some, _cutoffs(wanted))
             table = np.clip(table, definition.lower, definition.upper)
+            own = rules_of(wanted[0], protocol)
             for column, metric in enumerate(wanted):
-                reason = list_reasons(some, metric, protocol)
+                reason = list_reasons(some, metric, own)
                 of_block = table[:, column]
-                of_block[reason != 0] = replacement
-                of_block[reason == Reason.UNKNOWN_USER] = np.nan
+                replace_undefined(of_block, reason, own)
+                if own.decimals is not None:
+                    of_block = np.round(of_block, own.decimals)
                 values[str(metric)][block] = of_block
                 why[str(metric)][block] = reason
     return values, why
@@ -98,6 +99,10 @@ def compute_over_users(
         definition = wanted[0].definition
         row = wanted[0].compute_over_users(data, _cutoffs(wanted), weights)
         row = np.clip(row, definition.lower, definition.upper)
+        own = rules_of(wanted[0], protocol)
+        row = 100 * row if own.percent else row
+        if own.decimals is not None:
+            row = np.round(row, own.decimals)
         found |= {str(metric): float(value) for metric, value in zip(wanted, row, strict=True)}
     return {str(metric): found[str(metric)] for metric in metrics}
 
@@ -215,9 +220,9 @@ def _mark(result: UInt8, where: Bool, reason: Reason) -> None:
 
 def _variants(metrics: Iterable[Metric]) -> list[list[Metric]]:
     """Put the cut-offs of the same metric together."""
-    found: dict[str, list[Metric]] = {}
+    found: dict[tuple[object, ...], list[Metric]] = {}
     for metric in metrics:
-        found.setdefault(metric.variant, []).append(metric)
+        found.setdefault((metric.variant, metric.rules), []).append(metric)
     return list(found.values())
 
 

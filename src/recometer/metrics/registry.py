@@ -338,6 +338,11 @@ class Metric:
         if self.name not in METRICS:
             raise UnknownNameError(f"There is no metric {self.name!r}. {_hint(str(self.name))}")
         object.__setattr__(self, "parameters", _settled(self.name, self.parameters))
+        self._check_cutoff()
+        if self.label == self.ours:
+            object.__setattr__(self, "label", "")
+
+    def _check_cutoff(self) -> None:
         takes = self.definition.cutoff
         if self.cutoff is None:
             if takes == "required":
@@ -378,6 +383,15 @@ class Metric:
         known = METRICS[self.name].parameters
         parts = ",".join(known[name].write(value) for name, value in self.parameters)
         return f"({parts})" if parts else ""
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        """What its parameters stand for, by how they are written: ``{"beta=2": "..."}``."""
+        known = METRICS[self.name].parameters
+        return {
+            known[name].write(value): known[name].choices.get(str(value), known[name].sentence)
+            for name, value in self.parameters
+        }
 
     @property
     def definition(self) -> MetricDefinition:

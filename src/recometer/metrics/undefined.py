@@ -23,7 +23,15 @@ from recometer.ranks import Ranks, Ratings, UserFlag
 from recometer.tasks import Ticker, run_tasks
 from recometer.ties import WHOLE, Groups, Property, TieRule, resolve, worth_of
 
-__all__ = ["Reason", "compute", "compute_over_rows", "entering", "reasons", "rules_of"]
+__all__ = [
+    "Reason",
+    "compute",
+    "compute_over_rows",
+    "entering",
+    "reasons",
+    "replace_undefined",
+    "rules_of",
+]
 
 Float64 = npt.NDArray[np.float64]
 UInt8 = npt.NDArray[np.uint8]
@@ -234,7 +242,7 @@ def _compute_block(
             if definition.may_be_nan:
                 _mark(reason, np.isnan(column_values), Reason.ONE_KIND)
             if reason.any():
-                _replace(column_values, reason, own)
+                replace_undefined(column_values, reason, own)
             if own.decimals is not None:
                 column_values[:] = np.round(column_values, own.decimals)
             reason[rules.left_out(column_values)] = Reason.NOT_COUNTED
@@ -261,7 +269,7 @@ def entering(values: Float64, reasons: UInt8, protocol: Protocol) -> Float64:
     return np.where(outside, np.nan, np.where(undefined, 0.0, values))
 
 
-def _replace(values: Float64, reason: UInt8, protocol: Protocol) -> None:
+def replace_undefined(values: Float64, reason: UInt8, protocol: Protocol) -> None:
     """Put in what the rules give instead of undefined values."""
     values[reason != 0] = np.nan if protocol.undefined == "nan" else protocol.undefined
     if not isinstance(protocol.no_relevant, str):

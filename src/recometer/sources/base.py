@@ -88,6 +88,10 @@ class Source(abc.ABC):
         """Return the truth where it comes with the output; None: `evaluate` is given it."""
         return None
 
+    def listed_users(self) -> npt.NDArray[Any] | None:
+        """Return the ids (or positions) of the users with a list; None: it is no list."""
+        return None
+
     def ratings(self, request: Request) -> Ratings | None:
         """Return predicted beside true ratings; None: the source has none."""
         return None

@@ -126,6 +126,11 @@ class Lists(Source):
         longest = lengths.max(initial=0)
         return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}"
 
+    def listed_users(self) -> Array:
+        """Return the ids (or positions) of the users with a list."""
+        listed = np.flatnonzero(np.diff(self._table.indptr))
+        return listed if self._table.user_ids is None else self._table.user_ids[listed]
+
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""
         names = ("indptr", "items", "scores", "user_ids", "item_ids")
@@ -134,7 +139,7 @@ class Lists(Source):
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
-        table, request = _with_all_items(self._table, request)
+        table, request = _with_all_items(self._table, _as_listed(request))
         repeats = None if request.protocol.duplicates == "removed" else Repeats.of(table)
         if repeats is not None:
             table, request = repeats.table, repeats.added_to(request)
@@ -155,7 +160,7 @@ class Lists(Source):
         return _top.lists(self, request, k, self._best)
 
     def _best(self, request: Request, k: int, rule: Rule) -> TopLists:
-        table, request = _with_all_items(self._table, request)
+        table, request = _with_all_items(self._table, _as_listed(request))
         work, catalogue = self._prepare(table, request, rule)
         work.places(k if self._depth is None else min(k, self._depth), rule)
         work.run_all(request)
@@ -417,6 +422,13 @@ def _catalogue(table: ListTable, request: Request) -> _Catalogue:
     inside |= listed[:-1]
     n_items = int(np.count_nonzero(inside))
     return _Catalogue(n_items, inside, n_items - int(n_given))
+
+
+def _as_listed(request: Request) -> Request:
+    """Forget train where its items stay in lists."""
+    if request.protocol.train_in_lists == "removed":
+        return request
+    return dataclasses.replace(request, train=None)
 
 
 def _with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Request]:

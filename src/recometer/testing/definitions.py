@@ -326,7 +326,7 @@ def _gain(one: Order, kind: str, value: float, relevant: bool) -> float:
     if kind == "binary":
         return float(relevant)
     if kind == "positive":
-        return max(value, 0.0) if relevant else 0.0
+        return max(value, 0.0)
     if kind == "exponential":
         return 2**value - 1
     threshold = 1 if one.relevant_from is None else one.relevant_from
