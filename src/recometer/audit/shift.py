@@ -67,15 +67,14 @@ def expected_variation(first: Int64, second: Int64) -> float:
 def head(counts: Int64) -> Bool:
     """Return the head: the fewest items (or users) that make 80% of the interactions.
 
-    Of equal counts the first comes first.
+    Those as frequent as the last of them belong to it, as in the metric tail_share.
 
     Parameters
     ----------
     counts : int64 [n]
     """
-    order = np.argsort(-counts, kind="stable")
+    falling = -np.sort(-counts)
     # Of whole numbers, so that 80% is exact.
-    enough = 5 * np.cumsum(counts[order]) >= 4 * counts.sum()
-    chosen = np.zeros(len(counts), dtype=bool)
-    chosen[order[: int(np.argmax(enough)) + 1]] = True
+    needed = 5 * (np.cumsum(falling) - falling) < 4 * counts.sum()
+    chosen: Bool = counts >= falling[needed].min()
     return chosen
