@@ -658,6 +658,27 @@ def test_folds_are_evaluated_and_pooled(convert):
         assert "fold 2: test" in str(result)
 
 
+def test_pooled_values_of_folds_that_count_the_undefined_as_zero():
+    data = settled(interactions())
+    made = folds(data, Last(2), who=UserFolds(3))
+    plain = rm.evaluate(popularity, made, metrics="rr ndcg@2")
+    zeros = rm.evaluate(popularity, made, metrics="rr ndcg@2", undefined=0)
+    for name in ("rr", "ndcg@2"):
+        np.testing.assert_array_equal(zeros[name], np.nan_to_num(plain[name]))
+        np.testing.assert_array_equal(zeros.reasons[name], plain.reasons[name])
+
+
+def test_a_metric_of_all_users_is_the_mean_over_folds(tmp_path):
+    data = settled(interactions())
+    result = rm.evaluate(popularity, folds(data, KFold(3)), metrics="coverage@2 rr")
+    each = [fold.mean()["coverage@2"] for fold in result.folds]
+    assert result.mean()["coverage@2"] == pytest.approx(np.mean(each))
+    assert result.per_fold()["coverage@2"].to_list() == each
+    assert "coverage@2" in str(result)
+    result.save(tmp_path / "pooled.parquet")
+    assert rm.load(tmp_path / "pooled.parquet").mean() == result.mean()
+
+
 def test_users_that_no_fold_defines_have_a_reason():
     data = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 2], "time": [1, 9, 1, 2, 9]})
     made = folds(data, Windows([5, 10]))
@@ -778,3 +799,28 @@ def test_what_does_not_fit_in_memory_is_an_error_before(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "available", lambda: 1000)
     with pytest.raises(InputError, match=r"Splitting 240 interactions .* more memory"):
         split(tmp_path / "data.parquet", Last(1))
+
+
+# The same everywhere: these draws were written down once, and follow from SplitMix64 and BLAKE2b.
+
+
+def test_draws_are_the_same_on_every_platform():
+    numbered = pl.DataFrame({"user": [1] * 8 + [2] * 8, "item": [*range(8)] * 2, "time": [0] * 16})
+    named = numbered.with_columns(
+        pl.format("user {}", "user").alias("user"), pl.format("item {}", "item").alias("item")
+    )
+
+    def held(data, what, **options):
+        rows = split(data, what, seed=7, **options).test.rows()
+        return [(int(str(user)[-1]), int(str(item)[-1])) for user, item, _ in rows]
+
+    assert held(numbered, Number(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
+    assert held(named, Number(2)) == [(1, 3), (1, 4), (2, 5), (2, 6)]
+    assert held(numbered, Last(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
+    assert held(numbered, Fraction(0.2, per_user=False)) == [(2, 0), (2, 7)]
+    assert {item for _, item in held(numbered, ColdItems(0.3))} == {0, 1, 2}
+    many = pl.DataFrame({"user": range(12), "item": [0] * 12})
+    assert split(many, Number(1), who=UsersNumber(3), seed=7).users.tolist() == [1, 2, 8]
+    assert split(many, Number(1), who=UsersFraction(0.3), seed=7).users.tolist() == [1, 2, 8]
+    made = folds(many, Number(1), who=UserFolds(3), seed=7)
+    assert [fold.users.tolist() for fold in made] == [[0, 1, 2, 8], [4, 6, 10, 11], [3, 5, 7, 9]]

@@ -26,7 +26,8 @@ class FoldedEvaluation(Evaluation):
 
     Every user counts once, however many folds test them, so that intervals of means are over
     users, who are independent of each other, as folds are not. Numbers of relevant items are
-    added up over folds; the number of candidates is the largest. `save` keeps what is pooled.
+    added up over folds; of other numbers of a user, the largest counts. A metric of all users
+    together is the mean over folds. `save` keeps what is pooled.
 
     Attributes
     ----------
@@ -45,7 +46,7 @@ class FoldedEvaluation(Evaluation):
 
         users = [int(np.count_nonzero(fold.n_relevant)) for fold in self.folds]
         means = [fold.mean() for fold in self.folds]
-        columns = {name: [mean[name] for mean in means] for name in self.values}
+        columns = {name: [mean[name] for mean in means] for name in means[0]}
         return pl.DataFrame({"fold": range(len(self.folds)), "users": users, **columns})
 
 
@@ -61,19 +62,23 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
         return combined
 
     values, reasons = {}, {}
-    for name in first.values:
+    for name in first.reasons:
         total, times = np.zeros(n_users), np.zeros(n_users)
-        reason = np.zeros(n_users, np.uint8)
+        # Where no fold defines it: what it counts as, and why, in the last fold that says most.
+        instead, reason = np.full(n_users, np.nan), np.zeros(n_users, np.uint8)
         for fold, place in zip(folds, places, strict=True):
-            column, defined = fold.values[name], ~np.isnan(fold.values[name])
-            total[place[defined]] += column[defined]
-            times[place[defined]] += 1
-            # The reason of a fold that tests the user says more than that there is nothing.
-            says_more = (fold.n_relevant > 0) | (reason[place] == 0)
-            reason[place] = np.where(says_more, fold.reasons[name], reason[place])
-        with np.errstate(invalid="ignore"):
-            values[name] = total / times
+            why = fold.reasons[name]
+            column = fold.values.get(
+                name, instead[place]
+            )  # one value for all users: none of theirs
+            total[place] += np.where(why == 0, column, 0.0)
+            times[place] += why == 0
+            says_more = (why != 0) & ((fold.n_relevant > 0) | (reason[place] == 0))
+            instead[place[says_more]] = column[says_more]
+            reason[place[says_more]] = why[says_more]
         reasons[name] = np.where(times > 0, 0, reason).astype(np.uint8)
+        if name in first.values:
+            values[name] = np.where(times > 0, total / np.maximum(times, 1), instead)
     counts: dict[str, int] = {}
     timings: dict[str, float] = {}
     for fold in folds:
@@ -89,7 +94,8 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
         "user_ids": user_ids,
         "n_relevant": gather("n_relevant", 0, np.add),
         "n_candidates": gather("n_candidates", -1, np.maximum),
-        "n_excluded": gather("n_excluded", 0, np.add),
+        "n_excluded": gather("n_excluded", -1, np.maximum),
+        "depth": gather("depth", -1, np.maximum),
         "flags": gather("flags", 0, np.bitwise_or),
         "counts": counts,
         "timings": timings,
@@ -98,12 +104,19 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
             for number, fold in enumerate(folds)
             for name, described in fold.inputs.items()
         },
+        "over_users": {
+            name: float(np.mean([fold.over_users[name] for fold in folds]))
+            for name in first.over_users
+        },
+        # What only a single fold has.
         "over_rows": {},
-        "activity": None,
-        "popularity": None,
+        **dict.fromkeys(("activity", "popularity", "lists", "list_data", "inputs_kept")),
         "folds": tuple(folds),
     }
-    return FoldedEvaluation(**given)
+    pooled = FoldedEvaluation(**given)
+    # Folds are not independent: what is one value for all users of a fold has no interval.
+    pooled._intervals.update(dict.fromkeys(first.over_users, (np.nan, np.nan)))
+    return pooled
 
 
 def _places(folds: Sequence[Evaluation]) -> tuple[list[Int64], int, npt.NDArray[Any] | None]:

@@ -220,7 +220,7 @@ class _Work:
                     values = container.table.values.copy()  # type: ignore[union-attr]
                 values[slice(None) if rows is None else rows] = kept.values
             n_kept = int(np.count_nonzero(kept.rows))
-            removed[repr(one)] = table.n - n_kept
+            removed[repr(one)] = removed.get(repr(one), 0) + table.n - n_kept
             if n_kept == table.n:
                 continue
             table = table.select(kept.rows)
@@ -262,7 +262,7 @@ class _Work:
         for one in self.after:
             gone = one.unseen(table, parts == TEST, parts == TRAIN, parts == REMAINDER)
             parts[gone] = LEFT_OUT
-            removed[repr(one)] = int(np.count_nonzero(gone))
+            removed[repr(one)] = removed.get(repr(one), 0) + int(np.count_nonzero(gone))
         self._check(parts, tested, who, what, fold)
 
         def users() -> Array:
