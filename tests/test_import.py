@@ -63,6 +63,7 @@ ORDER = (
     "explain",
     "stats",
     "split",
+    "audit",
     "data",
     "baselines",
     "compat",

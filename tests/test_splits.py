@@ -691,6 +691,12 @@ def test_users_that_no_fold_defines_have_a_reason():
 
 # Errors
 
+DAY = datetime.timedelta(days=1)
+
+
+def dated(data: pl.DataFrame) -> pl.DataFrame:
+    return data.with_columns(time=datetime.datetime(2024, 1, 1) + pl.col("time") * DAY)
+
 
 @pytest.mark.parametrize(
     ("call", "error", "message"),
@@ -699,6 +705,12 @@ def test_users_that_no_fold_defines_have_a_reason():
         (lambda d: split(d.drop("value"), Last(1), filters=ValuesFrom(3)), InputError, "value="),
         (lambda d: split(d, After("2024-01-01")), InputError, "is a date, but the times"),
         (lambda d: split(d, After("soon")), InputError, "no date in ISO 8601"),
+        (lambda d: split(dated(d), After(2024)), InputError, "a number, but the times .* dates"),
+        (
+            lambda d: list(folds(dated(d), Windows(["2024-01-05"], length=5))),
+            InputError,
+            "length=5 is a number, but the times of the data are dates",
+        ),
         (lambda d: split(d, After(None)), InputTypeError, "must be a number or a date"),
         (lambda d: split(d, After(float("nan"))), InputError, "must not be NaN"),
         (lambda d: split(d, After(9, until=9)), InputError, "must ascend: since < time < until"),

@@ -8,6 +8,7 @@ reads who interacted with what; `recometer.baselines` are simple models to compa
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from recometer.audit import Audit, audit
 from recometer.catalogue import Catalogue
 from recometer.errors import (
     ColumnError,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
 
 __all__ = [
+    "Audit",
     "Catalogue",
     "ColumnError",
     "Convention",
@@ -64,6 +66,7 @@ __all__ = [
     "UnknownNameError",
     "UserFlag",
     "__version__",
+    "audit",
     "conventions",
     "evaluate",
     "explain",

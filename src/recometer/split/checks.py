@@ -45,6 +45,11 @@ def moment(table: Table, time: Any) -> int | float:
     number = isinstance(time, numbers.Real) and not isinstance(time, bool)
     if number and time != time:
         raise InputError("A time must not be NaN.")
+    if number and table.dates:
+        raise InputError(
+            f"The time {time} is a number, but the times of the data are dates. Hint: for instance "
+            "'2024-05-31'."
+        )
     if number:
         return int(time) if isinstance(time, numbers.Integral) else float(time)
     if isinstance(time, str):

@@ -108,6 +108,8 @@ class _Interactions(Container):
             items=self.data.items[kept],
             values=None if values is None else values[kept],
             times=None if self.data.times is None else self.data.times[kept],
+            duplicates=0,
+            repeated=(),
         )
 
 

@@ -209,7 +209,7 @@ class _Work:
         container = open_data(data, columns)
         check_memory(container.table.n, container.bytes_of_parts)
         table, rows, values = container.table, None, None
-        removed = {}
+        removed: dict[str, int] = {}
         for one in listed:
             if isinstance(one, SeenInTrain):
                 continue

@@ -206,14 +206,7 @@ class After(What):
         since, until = (None if bound is None else moment(table, bound) for bound in bounds)
         if (since is not None and since >= time) or (until is not None and until <= time):
             raise InputError(f"{self!r}: the times must ascend: since < time < until.")
-        left_out = None
-        if until is not None:
-            left_out = table.times >= until
-        if since is not None:
-            before = table.times < since
-            left_out = before if left_out is None else left_out | before
-        held = table.times >= time
-        return Held(held if left_out is None else held & ~left_out, left_out)
+        return _held_between(table, since, time, until)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,9 +249,14 @@ class Windows(Folding):
                     "Hint: give a number in their unit."
                 )
             length = length // datetime.timedelta(microseconds=1)
+        elif length is not None and table.dates:
+            raise InputError(
+                f"length={length} is a number, but the times of the data are dates. Hint: give a "
+                "datetime.timedelta."
+            )
         for begin, end in zip(begins, ends, strict=True):
             since = None if length is None else begin - length
-            yield After(begin, end, since).held(table, seed, threads)
+            yield _held_between(table, since, begin, end)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -329,3 +327,15 @@ class ColdItems(What):
             cold = np.zeros(table.items.n, dtype=bool)
             cold[table.items.find(self.items, "item")] = True
         return Held(cold[table.items.codes])
+
+
+def _held_between(table: Table, since: float | None, time: float, until: float | None) -> Held:
+    """Hold out the rows from a time on, of those between two other times."""
+    left_out = None
+    if until is not None:
+        left_out = table.times >= until
+    if since is not None:
+        before = table.times < since
+        left_out = before if left_out is None else left_out | before
+    held = table.times >= time
+    return Held(held if left_out is None else held & ~left_out, left_out)
