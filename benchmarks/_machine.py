@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info
 from recometer import _kernel
 from recometer.tasks import resolve_threads
 
-PACKAGES = ("numpy", "scipy", "recometrics", "implicit", "faiss-cpu")
+PACKAGES = ("numpy", "scipy", "recometrics", "implicit", "faiss-cpu", "ranx", "rectools")
 
 
 def describe() -> dict[str, Any]:

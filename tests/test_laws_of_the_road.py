@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer.metrics import parse, reading
 
-METRICS = reading("ranks", side=False)
+METRICS = reading("ranks")
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 WITHOUT_ITEM_ORDER = ("expected", "optimistic", "pessimistic")

@@ -42,7 +42,7 @@ KIND = "evaluation"  # what a saved file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
 # Of the users, for metrics with one value for all: fewer where many places are listed.
-RESAMPLES, PLACES_RESAMPLED = (50, 200), 4 * 10**8
+RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 

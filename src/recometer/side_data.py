@@ -206,7 +206,7 @@ def of_test_users(data: Interactions, test: Interactions, what: str) -> tuple[In
 
 def of_users(data: ListData, users: Int64) -> ListData:
     """Return the data of some users, by their positions."""
-    changes: dict[str, Any] = {"lists": lists_of(data.lists, users)}
+    changes: dict[str, Any] = {"lists": lists_of(data.lists, users), "kept": {}}
     if data.baseline is not None:
         changes["baseline"] = lists_of(data.baseline, users)
     for name in ("train", "test"):

@@ -147,6 +147,33 @@ def test_scores_that_are_not_finite(ties, nan_scores, seed, k):
         check_law(source, case.request(ties, nan_scores=nan_scores), k)
 
 
+@pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
+@given(
+    seed=st.integers(0, 2**32),
+    ties=st.sampled_from(RULES),
+    sets=st.booleans(),
+    value=st.sampled_from([np.nan, np.inf, -np.inf]),
+    k=st.sampled_from([1, 3, 20]),
+)
+@settings(max_examples=20, deadline=None)
+def test_factors_that_are_not_finite(nan_scores, seed, ties, sets, value, k):
+    case = Case(seed)
+    items = np.round(case.rng.normal(size=(case.n_items, 2)))
+    users = np.round(case.rng.normal(size=(case.n_users, 2)))
+    bias = np.zeros(case.n_users)
+    items[-1] = value
+    bias[-1] = value if case.n_users > 1 else 0
+    names = {"user_ids": case.user_ids, "item_ids": case.item_ids}
+    for source in (
+        rm.Factors(users, items, user_bias=bias, **names),
+        rm.Factors(None, None, item_bias=items[:, 0], item_ids=case.item_ids),
+    ):
+        candidates = case.sets if sets else None
+        request = case.request(ties, nan_scores=nan_scores, candidates=candidates, threads=2)
+        with np.errstate(invalid="ignore"):
+            check_law(source, request, k)
+
+
 @given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 3, 20]))
 @settings(max_examples=25, deadline=None)
 def test_lists_are_what_sorting_gives(seed, k):

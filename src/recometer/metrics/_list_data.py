@@ -95,7 +95,9 @@ class ListData:
         A row of NaN: nothing is known of the item.
     propensity : float64 [n_items] or None
     kept : dict
-        What is computed once for all users.
+        What is computed once and does not depend on the users.
+    kept_of_users : dict
+        The same of these users; never taken over by the data of others.
     """
 
     lists: TopLists
@@ -111,6 +113,9 @@ class ListData:
     features: Float64 | scipy.sparse.csr_array | None = None
     propensity: Float64 | None = None
     kept: dict[Hashable, Any] = dataclasses.field(default_factory=dict, repr=False)
+    kept_of_users: dict[Hashable, Any] = dataclasses.field(
+        default_factory=dict, init=False, repr=False
+    )
 
     def __post_init__(self) -> None:
         n_users, n_items = self.n_users, self.lists.n_items
@@ -138,10 +143,11 @@ class ListData:
 
     def keep(self, name: Hashable, compute: Callable[[], Kept]) -> Kept:
         """Compute what does not depend on the users, once."""
-        if name not in self.kept:
-            self.kept[name] = compute()
-        kept: Kept = self.kept[name]
-        return kept
+        return _keep(self.kept, name, compute)
+
+    def keep_of_users(self, name: Hashable, compute: Callable[[], Kept]) -> Kept:
+        """Compute what depends on the users, once."""
+        return _keep(self.kept_of_users, name, compute)
 
     def users(self, block: slice) -> ListData:
         """Return the data of a block of users, without copying; what is kept is shared."""
@@ -157,6 +163,13 @@ class ListData:
             relevant=relevant,
             baseline=None if self.baseline is None else _users(self.baseline, block),
         )
+
+
+def _keep(kept: dict[Hashable, Any], name: Hashable, compute: Callable[[], Kept]) -> Kept:
+    if name not in kept:
+        kept[name] = compute()
+    found: Kept = kept[name]
+    return found
 
 
 def _users(lists: TopLists, block: slice) -> TopLists:

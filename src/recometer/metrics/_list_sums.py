@@ -77,7 +77,10 @@ def pooled(sums: Float64, counts: Array, weights: Int64 | None) -> Float64:
 
 
 def exposures(
-    data: ListData, cutoff: int, weights: Int64 | None = None, discount: Float64 | None = None
+    data: ListData,
+    cutoff: int,
+    weights: Int64 | Float64 | None = None,
+    discount: Float64 | None = None,
 ) -> Float64:
     """Add up how often each item is listed in the first places: float64 [n_items].
 
@@ -85,21 +88,41 @@ def exposures(
     ----------
     data, cutoff
         Whose lists, and how much of them.
-    weights : int64 [n_users], optional
-        How often each user counts.
+    weights : int64 or float64 [n_users], optional
+        How often, or how much, each user counts.
     discount : float64 [cutoff or more], optional
         What each place counts.
     """
+    if weights is not None:
+        sums: Float64 = _placed(data, cutoff, discount).T @ weights.astype(np.float64)
+        return sums
     items = data.first(cutoff)
     listed = items >= 0
-    weight: Array | None = None
-    if weights is not None:
-        weight = np.broadcast_to(weights[:, np.newaxis], items.shape)[listed]
+    worth = None
     if discount is not None:
         worth = np.broadcast_to(discount[: items.shape[1]], items.shape)[listed]
-        weight = worth if weight is None else weight * worth
-    found = np.bincount(items[listed], weights=weight, minlength=data.lists.n_items)
+    found = np.bincount(items[listed], weights=worth, minlength=data.lists.n_items)
     return found.astype(np.float64, copy=False)
+
+
+def _placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
+    """Return what the places of each user count for each item: sparse [n_users, n_items].
+
+    It is kept: users are resampled many times.
+    """
+
+    def build() -> Any:
+        import scipy.sparse
+
+        items = data.first(cutoff)
+        listed = items >= 0
+        worth = np.ones(items.shape[1]) if discount is None else discount[: items.shape[1]]
+        indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(listed, axis=1))])
+        table = (np.broadcast_to(worth, items.shape)[listed], items[listed], indptr)
+        return scipy.sparse.csr_array(table, shape=(data.n_users, data.lists.n_items))
+
+    kind = None if discount is None else discount.tobytes()
+    return data.keep_of_users(("places", cutoff, kind), build)
 
 
 def places_discount(width: int, kind: str, patience: float) -> Float64:

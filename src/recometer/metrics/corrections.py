@@ -247,28 +247,31 @@ def compute(
     drawn, others = _drawn(ranks)
     groups = dataclasses.replace(groups, n_candidates=whole(ranks).n_candidates, cache={})
     places = _places_of(ranks, groups)
-    values = np.empty((groups.n_users, len(cutoffs)))
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        if metric == "roc_auc":
-            values[:, column] = _roc_auc(places, groups, drawn, others)
-            continue
-        added = SUMS[metric]
-        counted = places
-        if added.first:
-            counted = places.take(np.flatnonzero(places.hits_before == 0))
-        estimate = estimates(
-            counted.sampled_before,
-            drawn[counted.user],
-            others[counted.user],
-            counted.head,
-            added.limit(groups, cutoff)[counted.user],
-            added.of_rank,
-            protocol.correction,
-            protocol.gamma,
-        )
-        total = sum_by_user(counted.user, added.size(counted) * estimate, groups.n_users)
-        values[:, column] = ratio(total, added.divisor(groups, cutoff))
-    return values
+    if metric == "roc_auc":
+        value = _roc_auc(places, groups, drawn, others)
+        return np.repeat(value[:, np.newaxis], len(cutoffs), axis=1)
+    added = SUMS[metric]
+    if added.first:
+        places = places.take(np.flatnonzero(places.hits_before == 0))
+    user, asked = places.user, cutoffs.tolist()
+    # All cut-offs at once: the estimates of the deepest pass those of the others on the way.
+    n = len(asked)
+    estimate = estimates(
+        np.tile(places.sampled_before, n),
+        np.tile(drawn[user], n),
+        np.tile(others[user], n),
+        np.tile(places.head, n),
+        np.concatenate([added.limit(groups, cutoff)[user] for cutoff in asked]),
+        added.of_rank,
+        protocol.correction,
+        protocol.gamma,
+    ).reshape(n, -1)
+    size = added.size(places)
+    values = np.empty((n, groups.n_users))
+    for column, cutoff in enumerate(asked):
+        total = sum_by_user(user, size * estimate[column], groups.n_users)
+        values[column] = ratio(total, added.divisor(groups, cutoff))
+    return values.T
 
 
 def _drawn(ranks: Ranks) -> tuple[Int64, Int64]:

@@ -303,10 +303,7 @@ def personalization(
         counts = weight * (n > 0)
         # Lists as vectors over the items: the sum over pairs follows from that of the vectors.
         size = np.sqrt(n) if overlap == "cosine" else np.full(data.n_users, np.sqrt(cutoff))
-        items = data.first(cutoff)
-        listed = items >= 0
-        entry = np.broadcast_to(ratio(counts, size)[:, np.newaxis], items.shape)[listed]
-        total = np.bincount(items[listed], weights=entry)
+        total = exposures(data, cutoff, ratio(counts, size))
         own = (
             (n > 0).astype(np.float64)
             if overlap == "matrix"

@@ -22,6 +22,7 @@ Int64 = npt.NDArray[np.int64]
 
 PLACES_PER_TASK = 2**20
 USERS_PER_BLOCK = 4096
+LISTED_PER_BLOCK = 2**20
 
 
 def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
@@ -104,7 +105,9 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
             scores,
         )
         if work.check:
+            before, empty = flags.copy(), np.diff(offsets) == 0
             work.flag_user_bias(rows, flags)
+            flags[empty] = before[empty]
             flags[ragged.users_of(offsets)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
         n = len(rows)
         several = np.flatnonzero(np.diff(offsets) > 1)
@@ -138,12 +141,22 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
 
     run_tasks(
         run,
-        [slice(u, min(u + USERS_PER_BLOCK, n_users)) for u in range(0, n_users, USERS_PER_BLOCK)],
+        _blocks(indptr),
         threads=request.threads,
         progress=request.progress,
         label="Listing",
     )
     return Best(items, left)
+
+
+def _blocks(indptr: Int64) -> list[slice]:
+    """Cut the users into blocks with a bounded number of candidates."""
+    blocks, start, n_users = [], 0, len(indptr) - 1
+    while start < n_users:
+        most = int(np.searchsorted(indptr, indptr[start] + LISTED_PER_BLOCK, side="right")) - 1
+        blocks.append(slice(start, min(n_users, start + USERS_PER_BLOCK, max(start + 1, most))))
+        start = blocks[-1].stop
+    return blocks
 
 
 def _all_equal(

@@ -218,6 +218,27 @@ def expected_lies_between_pessimistic_and_optimistic(metrics: Sequence[Metric]) 
     check()
 
 
+def expected_is_the_mean_over_all_orders(metrics: Sequence[Metric]) -> None:
+    """Check the expected value against every order of the tied items, each ranked by itself."""
+    metrics = [metric for metric in metrics if metric.definition.averages_ties]
+
+    @settings(deadline=None, max_examples=EXAMPLES)
+    @given(cases(max_users=1))
+    def check(case: Case) -> None:
+        orders = list(case.orders(0))
+        each = case.users([0] * len(orders))
+        scores = each.scores.copy()
+        for row, order in enumerate(orders):
+            scores[row, order] = -np.arange(len(order), dtype=np.float64)
+        each = dataclasses.replace(each, scores=scores)
+        mean = _values(each.ranks(), metrics).mean(axis=0)
+        expected = _values(case.ranks(), metrics)[0]
+        near = np.abs(expected - mean) <= 1e-13 * (1 + np.abs(mean))
+        _holds(metrics, (near | (np.isnan(expected) & np.isnan(mean)))[np.newaxis])
+
+    check()
+
+
 def without_ties_every_rule_gives_the_same_bits(metrics: Sequence[Metric]) -> None:
     """Check that rules for ties change nothing where there are none."""
 
@@ -257,6 +278,7 @@ LAWS: tuple[Law, ...] = (
     a_user_does_not_depend_on_the_others,
     cumulative_equals_separate,
     expected_lies_between_pessimistic_and_optimistic,
+    expected_is_the_mean_over_all_orders,
     without_ties_every_rule_gives_the_same_bits,
     random_averages_to_expected,
 )
