@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer.files import check_file, open_file, read_columns
+from recometer.files import check_file, in_memory, open_file, read_columns
 from recometer.frames import Columns, find_columns, is_frame, numbers, open_frame, times
 from recometer.interactions import Interactions
 from recometer.split.table import Coded, Table
@@ -252,4 +252,5 @@ class _Parquet(Container):
 def _read_text(path: pathlib.Path, options: dict[str, Any]) -> pl.DataFrame:
     """Read a text file with all of its columns, those that the split reads as numbers or ids."""
     found, fetch = open_file(path, options)
-    return read_columns(path).with_columns(fetch(k) for k, name in found.items() if name)
+    given = (in_memory(fetch(column)) for column, name in found.items() if name)
+    return read_columns(path).with_columns(given)
