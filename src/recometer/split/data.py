@@ -228,7 +228,7 @@ class _Parquet(Container):
         n = int(scan.select(pl.len()).collect().item())
         time = self.columns.time
         dates = time is not None and scan.collect_schema()[time] in (pl.Date, pl.Datetime)
-        self.table = _table(lambda name: fetch(by_name[name]), self.columns, n, dates)
+        self.table = _table(lambda name: in_memory(fetch(by_name[name])), self.columns, n, dates)
 
     @property
     def bytes_of_parts(self) -> int:
