@@ -16,6 +16,7 @@ from recometer.arguments import (
     baseline_of,
     catalogue_of,
     check_source,
+    folds_of,
     is_split,
     protocol_of,
     seed_of,
@@ -92,7 +93,8 @@ def evaluate(
         What should have been recommended: an `Interactions`, or what `Interactions.of`
         takes (a SciPy sparse matrix, a data frame, a file, ...). None where the truth comes
         with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; `Folds` take a
-        list of sources, or a function from `Split` to source, and the result has ``.folds``.
+        list of sources, or a function from `Split` to source, and the result has ``.folds``;
+        so does a list of `Split`.
     train
         What must not be recommended again, likewise; None: nothing.
     candidates
@@ -168,6 +170,7 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
+    test = folds_of(test)
     if is_split(test, train):
         options = {"candidates": candidates, "exclude": exclude, "catalogue": catalogue}
         options |= {"baseline": baseline, "metrics": metrics, "protocol": protocol}
