@@ -717,6 +717,7 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         ),
         (lambda d: split(d, After(None)), InputTypeError, "must be a number or a date"),
         (lambda d: split(d, After(float("nan"))), InputError, "must not be NaN"),
+        (lambda d: split(dated(d), After(pd.NaT)), InputError, "must not be NaN or NaT"),
         (lambda d: split(d, After(9, until=9)), InputError, "must ascend: since < time < until"),
         (lambda d: split(d, After(99)), NoTestUsersError, "nobody is tested: of 240 .* Hint"),
         (lambda d: split(d, Last(1), who=GivenUsers([13, 99])), InputError, "1 of .* first: 99"),

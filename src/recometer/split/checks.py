@@ -47,8 +47,10 @@ def moment(table: Table, time: Any) -> int | float:
     if isinstance(time, np.datetime64) and not np.isnat(time):
         time = time.astype("datetime64[us]").item()
     number = isinstance(time, numbers.Real) and not isinstance(time, bool)
-    if number and time != time:
-        raise InputError("A time must not be NaN.")
+    if (number or isinstance(time, datetime.date)) and time != time:
+        raise InputError(
+            "A time must not be NaN or NaT. Hint: for instance 20240531, or '2024-05-31'."
+        )
     if number and table.dates:
         raise InputError(
             f"The time {time} is a number, but the times of the data are dates. Hint: for instance "
