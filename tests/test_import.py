@@ -57,6 +57,7 @@ ORDER = (
     "folded",
     "arguments",
     "checks",
+    "evaluate_inputs",
     "evaluate_lists",
     "evaluate",
     "item_groups",
