@@ -781,6 +781,11 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: ColdItems(), InputError, r"Hint: ColdItems\(0.1\)"),
         (lambda d: folds(d, KFold(3))[3], IndexError, "no fold 3: there are 3"),
         (lambda d: folds(d, KFold(3))[0:2], InputTypeError, "A fold has a number"),
+        (
+            lambda d: list(folds(d.head(1), Last(1), who=UserFolds(5))),
+            NoTestUsersError,
+            r"Fold \d: nobody is tested: .* who=UserFolds\(k=5\)",
+        ),
         (lambda d: split(d, Last(1)).evaluate(1, train=d), InputError, "Split brings its own"),
         (lambda d: folds(d, KFold(3)).evaluate([1]), InputError, "1 sources for 3 folds"),
         (lambda d: folds(d, KFold(3)).evaluate(1), InputTypeError, "found one of type int"),
@@ -959,8 +964,10 @@ def test_folds_that_were_saved_are_evaluated_together(tmp_path):
         return rm.Factors(None, None, item_bias=[float(scores[i]) for i in ids], item_ids=ids)
 
     for number, fold in enumerate(made_folds):
-        fold.save(tmp_path / str(number))
-    loaded = [rm.Split.load(tmp_path / str(number)) for number in range(3)]
+        fold.save(tmp_path / f"fold_{number}")
+    with pytest.raises(FileError, match=r"holds folds. Hint: .*fold_0"):
+        rm.Split.load(tmp_path)
+    loaded = [rm.Split.load(tmp_path / f"fold_{number}") for number in range(3)]
     expected = rm.evaluate(model, made_folds, metrics="rr")
     for sources in (model, [model(fold) for fold in loaded]):
         found = rm.evaluate(sources, loaded, metrics="rr")

@@ -185,7 +185,7 @@ class Split:
         """Read what `save` wrote.
 
         Parts are of the kind that was saved; frames of other libraries than pandas come back as
-        those of Polars.
+        those of Polars, and frames of pandas with a new index.
 
         Raises
         ------

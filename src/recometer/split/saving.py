@@ -165,6 +165,11 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     try:
         text = (folder / HEADER).read_text(encoding="utf-8")
     except OSError:
+        if (folder / "fold_0" / HEADER).exists():
+            raise FileError(
+                f"{str(folder)!r} holds folds. Hint: load one of them: {str(folder / 'fold_0')!r}; "
+                "rm.evaluate takes a list of several."
+            ) from None
         raise FileError(f"There is no split in {str(folder)!r}. {hint}") from None
     try:
         header = json.loads(text)

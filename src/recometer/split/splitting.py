@@ -274,7 +274,7 @@ class _Work:
             gone = one.unseen(table, parts == TEST, parts == TRAIN, parts == REMAINDER)
             parts[gone] = LEFT_OUT
             removed[repr(one)] = removed.get(repr(one), 0) + int(np.count_nonzero(gone))
-        self._check(parts, tested, who, what, fold)
+        self._check(parts, tested, named or who, what, fold)
 
         def users() -> Array:
             present = tested
