@@ -743,6 +743,11 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         ),
         (lambda d: split(d.clear(), Last(1)), NoTestUsersError, "data have 0 interactions. Hint"),
         (lambda d: split(d, Last(1), filters=KCore(99)), NoTestUsersError, "KCore.* left out 240"),
+        (
+            lambda d: split(d, Number(99), filters=SeenInTrain()),
+            NoTestUsersError,
+            r"SeenInTrain\(users=True, items=True\) left out 240",
+        ),
         (lambda d: split(d, Last), InputTypeError, r"Hint: call it: Last\(...\)"),
         (lambda d: split(d, Last(1), who="all"), InputTypeError, "Hint: .*UsersFraction"),
         (lambda d: split(d, Last(1), filters="core"), InputTypeError, "filters='core'.*KCore"),

@@ -274,7 +274,7 @@ class _Work:
             gone = one.unseen(table, parts == TEST, parts == TRAIN, parts == REMAINDER)
             parts[gone] = LEFT_OUT
             removed[repr(one)] = removed.get(repr(one), 0) + int(np.count_nonzero(gone))
-        self._check(parts, tested, named or who, what, fold)
+        self._check(parts, tested, named or who, what, fold, removed)
 
         def users() -> Array:
             present = tested
@@ -357,6 +357,7 @@ class _Work:
         who: object,
         what: object,
         fold: int | None,
+        removed: dict[str, int],
     ) -> None:
         """Raise if nobody is tested."""
         if (parts == TEST).any() if self.min_test else tested is None or tested.any():
@@ -369,10 +370,11 @@ class _Work:
                 f"interactions{gone}. Hint: "
                 + ("loosen the filters." if gone else "is it the right data?")
             )
+        unseen = "".join(f"; {one!r} left out {removed[repr(one)]:,}" for one in self.after)
         raise NoTestUsersError(
             f"{where}nobody is tested: of {self.table.n:,} interactions that the filters leave, "
             f"none is held out for test by who={who!r}, what={what!r}, "
-            f"min_train={self.min_train}, min_test={self.min_test}. Hint: loosen one of them."
+            f"min_train={self.min_train}, min_test={self.min_test}{unseen}. Hint: loosen one of them."
         )
 
 
