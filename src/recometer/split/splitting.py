@@ -374,7 +374,8 @@ class _Work:
         raise NoTestUsersError(
             f"{where}nobody is tested: of {self.table.n:,} interactions that the filters leave, "
             f"none is held out for test by who={who!r}, what={what!r}, "
-            f"min_train={self.min_train}, min_test={self.min_test}{unseen}. Hint: loosen one of them."
+            f"min_train={self.min_train}, min_test={self.min_test}{unseen}. Hint: loosen one of "
+            "them."
         )
 
 
