@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids, rendering, segments, side_data, storage
+from recometer import ids, rendering, segments, side_data, storage, summary
 from recometer.errors import FileError, InputError, InternalError, UnknownNameError, did_you_mean
 from recometer.frames import numbers
 from recometer.metrics import ListData
 from recometer.metrics.averages import mean_of_parts
-from recometer.metrics.conventions import describe, parse_under
+from recometer.metrics.conventions import parse_under
 from recometer.metrics.list_values import compute_over_users
 from recometer.metrics.pooling import denominators
 from recometer.metrics.registry import Metric
@@ -26,6 +26,7 @@ from recometer.ranks import TopLists
 from recometer.segments import SegmentRow, Segments
 from recometer.side_data import lists_of
 from recometer.stats import intervals
+from recometer.summary import SummaryRow
 
 if TYPE_CHECKING:
     import polars
@@ -45,59 +46,6 @@ PROFILE = ("activity", "popularity")  # per user, where there was train
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
-
-# What a count says, with the rule that settled it. Others are shown by their name.
-COUNTS = {
-    "users_unknown": "users of test that the source does not know",
-    "items_unknown": "items of test that the source does not know (they rank last)",
-    "relevant_unranked": "relevant rows of test with such items",
-    "relevant_not_candidates": "relevant rows of test that are no candidates (misses)",
-    "rows_not_candidates": "rows of pairs that are no candidates (not ranked)",
-    "list_not_candidates": "entries of lists that are no candidates (the rest moves up)",
-    "candidates_unknown": "candidates that the source does not know (ignored)",
-    "exclude_unknown": "items to exclude that the source does not know (ignored)",
-    "candidates_short": "users for whom fewer candidates could be drawn than asked for",
-    "users_without_candidates": "users of test without a candidate",
-    "list_users_ignored": "users with a list that are not in test (ignored)",
-    "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
-    "list_repeats": "entries of lists that repeat an item (see the rule duplicates)",
-    "list_train_items": "entries of lists that are also in train (the rest moves up)",
-    "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
-    "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
-    "train_test_overlap": "rows of test that are also in train (left out of test)",
-    "rows_without_truth": "rows of the source without a true rating or relevance (left out)",
-    "users_below_cutoff": "users with fewer rows than a cut-off (the missing places are misses)",
-    "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
-    "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class SummaryRow:
-    """A metric over all users.
-
-    Attributes
-    ----------
-    metric
-        Its name, for instance ``"ndcg@10"``.
-    mean
-        Over the users for whom it is defined; NaN if there is none.
-    low, high
-        Ends of the mean's interval; NaN for fewer than two users.
-    counted, skipped
-        Users that are in the mean, and that are not.
-    reasons
-        Why it is undefined, with the number of users: those that are skipped, or that
-        count as the number of the rule ``undefined``.
-    """
-
-    metric: str
-    mean: float
-    low: float
-    high: float
-    counted: int
-    skipped: int
-    reasons: Mapping[str, int]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -591,44 +539,8 @@ class Evaluation:
 
     def table(self) -> rendering.Table:
         """Return what ``print`` shows, for other ways to show it."""
-        headers = ["metric", "mean", f"{self.protocol.confidence:.0%} interval", "counted"]
-        headers += ["skipped", "why"]
-        as_number = self.protocol.undefined != "nan"
-        rows = []
-        for row in self.summary():
-            why = "; ".join(f"{users:,}: {reason}" for reason, users in row.reasons.items())
-            if why and as_number:
-                why = f"counted as {self.protocol.undefined}: {why}"
-            interval = "" if np.isnan(row.low) else f"{row.low:.4f} to {row.high:.4f}"
-            rows.append(
-                (
-                    row.metric,
-                    f"{row.mean:.4f}",
-                    interval,
-                    f"{row.counted:,}",
-                    f"{row.skipped:,}",
-                    why,
-                )
-            )
-        numbers = ("mean", headers[2], "counted", "skipped")
-        return rendering.Table(headers, rows, numbers, self._notes())
-
-    def _notes(self) -> list[str]:
-        notes = [f"{name}: {described['description']}" for name, described in self.inputs.items()]
-        if self.over_rows:
-            values = " ".join(f"{name} {value:.4f}" for name, value in self.over_rows.items())
-            notes.append(f"over the rows of all users: {values}")
-        notes += [
-            f"Warning: {described['warning']}"
-            for described in self.inputs.values()
-            if "warning" in described
-        ]
-        notes += [
-            f"{COUNTS.get(name, name)}: {count:,}" for name, count in self.counts.items() if count
-        ]
-        if self.protocol != Protocol():
-            notes.append(f"protocol: {describe(self.protocol)}")
-        return notes
+        notes = summary.notes(self.inputs, self.over_rows, self.counts, self.protocol)
+        return summary.table(self.summary(), self.protocol, notes)
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:
