@@ -149,7 +149,7 @@ def baseline_of(baseline: object) -> Source | Evaluation | None:
     if not isinstance(baseline, Evaluation):
         raise InputTypeError(
             f"baseline= is of type {type(baseline).__name__}, expected another source, such as "
-            "rm.Factors(None, None, item_bias=popularity), or an evaluation of one."
+            "rm.baselines.most_popular(train), or an evaluation of one."
         )
     if baseline.lists is None:
         raise InputError(
