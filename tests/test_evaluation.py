@@ -223,7 +223,7 @@ def test_undefined_as_a_number_counts_and_is_still_reported() -> None:
     (row,) = result.summary()
     assert (row.counted, row.skipped) == (2, 0)
     assert row.reasons == {"the user has no relevant item": 1}
-    assert "counted as 0.0: 1: the user has no relevant item" in str(result)
+    assert "1 (counted as 0): the user has no relevant item" in str(result)
 
 
 def test_text() -> None:

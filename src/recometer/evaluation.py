@@ -320,7 +320,7 @@ class Evaluation:
         rr      new        2  0.6667  -3.5687 to 4.9021        2
         rr      old        2  1.0000   1.0000 to 1.0000        2
         <BLANKLINE>
-        rr: gap 0.3333 (old - new), ratio 0.6667 (new / old)
+        rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
         if isinstance(groups, str) and groups in PROFILE:
             values = self.activity if groups == "activity" else self.popularity
@@ -339,7 +339,10 @@ class Evaluation:
             for row, name, chosen in zip(of_metric, names, members, strict=True)
         ]
         left_out = int(np.count_nonzero(codes == segments.LEFT_OUT))
-        return Segments(tuple(rows), tuple(names), left_out, self.protocol.confidence)
+        not_kept = () if weights is not None or self.list_data is not None else self.over_users
+        return Segments(
+            tuple(rows), tuple(names), left_out, self.protocol.confidence, tuple(not_kept)
+        )
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of some users alone.
@@ -422,7 +425,7 @@ class Evaluation:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
 
     def __str__(self) -> str:
-        return rendering.to_text(self.table())
+        return rendering.to_text(self.table(), rendering.WIDTH)
 
     def _repr_html_(self) -> str:
         return rendering.to_html(self.table())

@@ -72,12 +72,11 @@ def table(rows: Iterable[SummaryRow], protocol: Protocol, below: Iterable[str]) 
     """Return the table of a result: a line per metric, and the notes below."""
     headers = ["metric", "mean", f"{protocol.confidence:.0%} interval", "counted"]
     headers += ["skipped", "why"]
-    as_number = protocol.undefined != "nan"
+    number = protocol.undefined
+    settled = "" if number == "nan" else f" (counted as {number:g})"
     lines = []
     for row in rows:
-        why = "; ".join(f"{users:,}: {reason}" for reason, users in row.reasons.items())
-        if why and as_number:
-            why = f"counted as {protocol.undefined}: {why}"
+        why = "; ".join(f"{users:,}{settled}: {reason}" for reason, users in row.reasons.items())
         interval = "" if np.isnan(row.low) else f"{row.low:.4f} to {row.high:.4f}"
         mean, counted, skipped = f"{row.mean:.4f}", f"{row.counted:,}", f"{row.skipped:,}"
         lines.append((row.metric, mean, interval, counted, skipped, why))
