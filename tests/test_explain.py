@@ -232,3 +232,32 @@ def test_an_unknown_convention() -> None:
     code, _, err = run("conventions", "lenskitt")
     assert code == 1
     assert "Did you mean 'lenskit'?" in err
+
+
+def test_a_value_for_all_users_is_not_explained() -> None:
+    result = evaluated(metrics="coverage@2", catalogue=4)
+    with pytest.raises(rm.InputError, match=r"'coverage@2' is one value for all users.*Hint: rm"):
+        rm.explain(result, "coverage@2", protocol="lenskit")
+
+
+def test_what_is_printed_fits_100_columns() -> None:
+    for protocol in NAMES:
+        text = str(rm.explain(evaluated(), "ndcg@3", protocol=protocol))
+        assert max(map(len, text.splitlines())) <= 100
+
+
+def test_no_difference_is_said() -> None:
+    assert "Every user has the same value by both." in str(
+        rm.explain(evaluated(), "recall@1", protocol=rm.Protocol())
+    )
+
+
+def test_conventions_are_short_in_a_list_and_long_in_print() -> None:
+    convention = next(one for one in rm.conventions() if one.name == "lenskit")
+    assert repr(convention).startswith("<Convention lenskit: LensKit ")
+    assert "NDCG[@{k}] = ndcg" in str(convention)
+
+
+def test_a_librarys_names_are_suggested_in_any_case() -> None:
+    with pytest.raises(rm.UnknownNameError, match=r"LensKit .*'RecipRank\[@k\]'.*Known: P"):
+        evaluated(metrics="reciprank_", protocol="lenskit")

@@ -154,6 +154,8 @@ class Explanation:
         rows += [(s.name, f"{s.mean:.4f}", f"{s.users:,}", s.change) for s in felt]
         idle = [step.change for step in self.steps if not step.users]
         notes = [f"Without effect on these data: {' '.join(idle)}"] if idle else []
+        if not felt:
+            notes.insert(0, "Every user has the same value by both.")
         numbers = ("mean", "users changed")
         steps = rendering.Table(["step", "mean", "users changed", "change"], rows, numbers, notes)
         parted = self._parted
@@ -172,8 +174,8 @@ class Explanation:
         return [steps, rendering.Table(names, users, names[1:3])] if users else [steps]
 
     def __str__(self) -> str:
-        texts = [rendering.to_text(table) for table in self.tables()]
-        return "\n\n".join(["\n".join(self.head()), *texts])
+        texts = [rendering.to_text(table, rendering.WIDTH) for table in self.tables()]
+        return "\n\n".join(["\n".join(map(rendering.wrapped, self.head())), *texts])
 
     def __repr__(self) -> str:
         left, right = (f"{side.protocol} {side.metric}" for side in (self.left, self.right))
@@ -243,6 +245,12 @@ def explain(
     ...
     """
     mine = result.known_metric(metric)
+    if mine.definition.over_users:
+        raise InputError(
+            f"{str(mine)!r} is one value for all users, and explain compares users. Hint: "
+            f"rm.evaluate(..., protocol=...) computes it by other rules; print(convention) says "
+            "which these are, for each of rm.conventions()."
+        )
     given = result.inputs_kept
     if source is not None:
         given = {"source": source, "test": test, **options}

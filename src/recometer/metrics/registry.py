@@ -585,7 +585,8 @@ def _hint(name: str) -> str:
     """Say which metric was meant: by the name that others have for it, or the nearest."""
     if not name:
         return "Hint: write the cut-off without a space: ndcg@10."
-    usual = OTHER_NAMES.get(name.lower())
+    lower = name.lower()
+    usual = lower if lower in METRICS else OTHER_NAMES.get(lower)
     return f"Hint: it is called {usual!r} here." if usual else did_you_mean(name, METRICS)
 
 
