@@ -210,6 +210,23 @@ def test_why_used_wrongly(files: list[object], arguments: list[str], message: st
     assert message in " ".join(err.replace("│", " ").split())
 
 
+def test_why_lists_differ(files: list[object], tmp_path: pathlib.Path) -> None:
+    rows = [f"{item},{number}" for number, item in enumerate(["song", "film", "book", "game"])]
+    (tmp_path / "items.csv").write_text("\n".join(["item,size", *rows]))
+    side = ["--catalogue", tmp_path / "items.csv", "--features", "size", "--baseline", "run"]
+    for metric in ("ild@2", "overlap@2"):
+        code, out, err = run("why", *files, *side, "--metric", metric, "--to", "recpack")
+        assert code == 0, err
+        assert f"recpack: {metric} = " in out
+        assert max(map(len, out.splitlines())) <= 100
+
+
+def test_standard_input_is_read_once(files: list[object]) -> None:
+    code, _, err = run("why", *files, "--test", "-", "--train", "-", "-m", "rr", "--to", "ranx")
+    assert code == 2
+    assert "can be read only once" in " ".join(err.replace("│", " ").split())
+
+
 def test_list_of_conventions() -> None:
     code, out, _ = run("conventions")
     assert code == 0

@@ -9,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from recometer.arguments import named_protocol, protocol_names
+from recometer.cli import _options as options
 from recometer.cli._formats import Format, print_results, summary_csv
-from recometer.cli._inputs import Inputs, Model, models
-from recometer.cli._stdin import STDIN, InputFormat, StandardInput
+from recometer.cli._inputs import Inputs, baseline_of, catalogue_columns, check_stdin, models
+from recometer.cli._stdin import InputFormat, StandardInput
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import FileError, RecometerError, did_you_mean
 from recometer.evaluate import DEFAULT_METRICS
@@ -23,45 +24,14 @@ from recometer.tasks import resolve_threads
 
 __all__ = ["evaluate"]
 
-DATA, MODELS, RULES, OUTPUT = "Data", "Models", "Rules", "Output"  # panels of the help
+RULES, OUTPUT = "Rules", "Output"  # panels of the help, beside those of the shared options
 
 
 def evaluate(
-    test: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is "
-            "standard input.",
-            rich_help_panel=DATA,
-        ),
-    ],
-    train: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="What must not be recommended again, likewise.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]FILE",
-            help="Recommended lists: Parquet, CSV, TSV or a TREC run. May be repeated.",
-            rich_help_panel=MODELS,
-        ),
-    ] = None,
-    factors: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]",
-            help="A factor model: arrays in .npy files (ids: a text file with one per line, "
-            ".npy, or a table; without ids, rows count from 0), or Parquet files with ids and "
-            "factors. May be repeated.",
-            rich_help_panel=MODELS,
-        ),
-    ] = None,
+    test: options.Test,
+    train: options.Train = None,
+    run: options.Run = None,
+    factors: options.Factors = None,
     metrics: Annotated[
         str,
         typer.Option(
@@ -72,66 +42,22 @@ def evaluate(
             autocompletion=complete_metrics,
         ),
     ] = DEFAULT_METRICS,
-    user: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column of the users, where it exists.", rich_help_panel=DATA
-        ),
-    ] = None,
-    item: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column of the items, where it exists.", rich_help_panel=DATA
-        ),
-    ] = None,
-    value: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of ratings or counts in test; 'none': there is none.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the scores in runs: the highest is best.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    rank: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the ranks in runs: the lowest is best.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    catalogue: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER|FILE",
-            help="For runs: how many items could have been recommended, or a file of their ids. "
-            "For metrics of lists: a table of the items, with a column of categories (genres, "
-            "tags), if any.",
-            show_default="unknown",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="What metrics of lists compare with (unexpectedness@10, overlap@10): a model of "
-            "this command, or a file of lists.",
-            rich_help_panel=MODELS,
-        ),
-    ] = None,
+    user: options.User = None,
+    item: options.Item = None,
+    value: options.Value = None,
+    score: options.Score = None,
+    rank: options.Rank = None,
+    catalogue: options.CatalogueOption = None,
+    categories: options.Categories = None,
+    features: options.Features = None,
+    propensity: options.Propensity = None,
+    baseline: options.Baseline = None,
     format_in: Annotated[
         InputFormat | None,
         typer.Option(
-            help="Format of standard input.", show_default="recognised", rich_help_panel=DATA
+            help="Format of standard input.",
+            show_default="recognised",
+            rich_help_panel=options.DATA,
         ),
     ] = None,
     relevant_from: Annotated[
@@ -209,22 +135,14 @@ def evaluate(
             rich_help_panel=OUTPUT,
         ),
     ] = False,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="At most so many.", show_default="all processors"),
-    ] = None,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet", "-q", help="Only warnings and errors on standard error, no progress."
-        ),
-    ] = False,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Evaluate models in files against interactions in files.
 
     Columns are found by their common names (user_id, movieId, rating, ...) unless they are
     given; what was found is said on standard error. Items that a user has in train are not
-    ranked for that user.
+    ranked for that user. --run and --factors may be repeated.
 
     Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage.
     """
@@ -236,7 +154,7 @@ def evaluate(
     threads = resolve_threads(threads)
     data = [test] if train is None else [test, train]
     files = [path for model in named for path in model.paths if path]
-    _check_stdin([*data, *files], format_in)
+    check_stdin([*data, *files], format_in)
     if rank is not None and score is not None:
         raise typer.BadParameter("--rank and --score: name the one to rank by.")
     if out is not None:
@@ -246,6 +164,7 @@ def evaluate(
         if not quiet:
             typer.echo(text, err=True)
 
+    of_items = catalogue_columns(catalogue, categories, features, propensity)
     columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
     results: dict[str, Evaluation] = {}
     with StandardInput(format_in) as stdin:
@@ -257,8 +176,8 @@ def evaluate(
             if train is None
             else inputs.interactions("train", train, value=False, test=test_data)
         )
-        items = inputs.catalogue(catalogue, test_data)
-        other = _baseline(baseline, named)
+        items = inputs.catalogue(catalogue, test_data, of_items)
+        other = baseline_of(baseline, named)
         compared = None if other is None else inputs.source(other, test_data, depth)
         for model in named:
             source = inputs.source(model, test_data, depth)
@@ -283,13 +202,6 @@ def evaluate(
         _write(out / "summary.csv", summary_csv(results))
         note(f"written: {out}: {', '.join(f'{name}.parquet' for name in results)}, summary.csv")
     print_results(results, form, per_user)
-
-
-def _baseline(text: str | None, named: list[Model]) -> Model | None:
-    """Return the model that others are compared with: one of them, or a file of lists."""
-    if text is None:
-        return None
-    return next((model for model in named if model.name == text), None) or models([text], [])[0]
 
 
 def _rules(texts: list[str], **options: object) -> dict[str, Any]:
@@ -334,16 +246,6 @@ def _protocol(name: str, rules: dict[str, Any]) -> Protocol:
         return found.replace(**rules)
     except RecometerError as error:
         raise typer.BadParameter(str(error)) from error
-
-
-def _check_stdin(paths: list[str], form: InputFormat | None) -> None:
-    if paths.count(STDIN) > 1:
-        raise typer.BadParameter("standard input (-) can be read only once.")
-    if form is not None and STDIN not in paths:
-        raise typer.BadParameter(
-            "only goes with standard input (-): the format of a file is told by its name.",
-            param_hint="--format-in",
-        )
 
 
 def _make_folder(folder: Path) -> None:
