@@ -55,14 +55,17 @@ ORDER = (
     "summary",
     "evaluation",
     "profiles",
+    "folded",
     "arguments",
     "checks",
+    "evaluate_inputs",
     "evaluate_lists",
     "evaluate",
     "item_groups",
     "explain",
     "stats",
     "split",
+    "audit",
     "data",
     "baselines",
     "compat",
@@ -73,6 +76,9 @@ ORDER = (
 )
 # Neighbours that must not know each other, whatever the order.
 APART = (("sources", "metrics"), ("sources", "ties"), ("split", "evaluate"), ("split", "sources"))
+# But a split that was made can evaluate model output: its methods, and nothing that makes splits.
+KNOWING = {("recometer.split.result", "recometer.evaluate")}
+KNOWING |= {("recometer.split.result", "recometer.sources.base")}
 
 
 def entry(module: str) -> str:
@@ -114,7 +120,8 @@ def test_imports_run_one_way(module: str) -> None:
     for imported in imports(module):
         there = entry(imported)
         assert here == there or ORDER.index(there) < ORDER.index(here), f"it imports {imported}"
-        assert (here, there) not in APART, f"it imports {imported}"
+        if (module, imported) not in KNOWING:
+            assert (here, there) not in APART, f"it imports {imported}"
 
 
 def test_only_the_kernel_imports_the_native_module() -> None:

@@ -188,7 +188,8 @@ class Evaluation:
                 )
         columns = [self.values[name] for name in names]
         # Written otherwise, such as rbp(p=0.8) for rbp, it is one metric; @1..1 is several.
-        one = len(columns) == 1 and ".." not in str(metric)
+        head = str(metric).partition("(")[0]
+        one = len(columns) == 1 and ".." not in head and "," not in head
         return columns[0] if one else np.column_stack(columns)
 
     def mean(self, weights: Weights = None) -> dict[str, float]:

@@ -16,12 +16,14 @@ import numpy.typing as npt
 from recometer.hashing import mix
 
 __all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "ORDER_ITEM", "ORDER_ITEM_DESC"]
-__all__ += ["ORDER_RANDOM", "best_first", "count_rows", "group_rows", "hash_pieces", "place_rows"]
-__all__ += ["rank_factors", "rank_lists", "rank_scores", "score_items", "top_factors", "top_scores"]
+__all__ += ["ORDER_RANDOM", "best_first", "count_codes", "count_rows", "group_rows", "hash_pieces"]
+__all__ += ["hold_below", "hold_first", "number_rows", "place_rows", "rank_factors", "rank_lists"]
+__all__ += ["rank_scores", "score_items", "top_factors", "top_scores", "trim_core"]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 
 NAN_SCORE, INFINITE_SCORE = 4, 8  # as in ranks.UserFlag
@@ -398,3 +400,123 @@ def _rotate(number: int, bits: int) -> int:
 
 def _little(part: bytes) -> int:
     return int.from_bytes(part, "little")
+
+
+LATEST, DRAWN, PAIRS, OLD_PAIRS = range(4)  # as in cpp/splits.hpp
+
+
+def hold_first(
+    users: UInt32,
+    items: UInt32,
+    user_draws: UInt64,
+    item_draws: UInt64,
+    times: Int64 | None,
+    float_times: bool,
+    values: Array | None,
+    first: int,
+    counts: Int64,
+    order: int,
+    sizes: Int64,
+    held: npt.NDArray[np.uint8],
+) -> bool:
+    """Mark the first rows of each user of a range."""
+    arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
+    for user, size in enumerate(sizes):
+        rows, _ = _in_order(first + user, *arguments)
+        held[rows] = np.arange(len(rows)) < size
+    return values is not None
+
+
+def number_rows(
+    users: UInt32,
+    items: UInt32,
+    user_draws: UInt64,
+    item_draws: UInt64,
+    times: Int64 | None,
+    float_times: bool,
+    values: Array | None,
+    first: int,
+    counts: Int64,
+    order: int,
+    places: UInt32,
+) -> bool:
+    """Write the place of each row among its user's, or its pair's."""
+    arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
+    for user in range(len(counts)):
+        rows, heads = _in_order(first + user, *arguments)
+        place = np.arange(len(rows))
+        places[rows] = place - np.maximum.accumulate(np.where(heads, place, 0)) if len(rows) else 0
+    return values is not None
+
+
+def _in_order(
+    user: int,
+    users: UInt32,
+    items: UInt32,
+    user_draws: UInt64,
+    item_draws: UInt64,
+    times: Int64 | None,
+    float_times: bool,
+    values: Array | None,
+    order: int,
+) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    """Return the rows of a user in order, and where places begin to count anew."""
+    rows = np.flatnonzero(users == user)
+    item = item_draws[items[rows]]
+    draw = mix(user_draws[user] ^ item)
+    time = np.zeros(len(rows)) if times is None else times[rows]
+    if float_times:
+        time = time.view(np.float64)
+    value = np.zeros(len(rows)) if values is None else values[rows]
+    # The last key counts first; later rows come first among equals, hence the reversals.
+    later = [rows, value, time]
+    if order == LATEST:
+        keys = [rows, value, ~item, ~draw, time]
+    elif order == DRAWN:
+        keys = [*later, ~item, ~draw]
+    elif order == PAIRS:
+        keys = [*later, ~item]
+    else:
+        keys = [*later, item]
+    ascending = np.lexsort(keys)
+    ordered = ascending if order == OLD_PAIRS else ascending[::-1]
+    heads = np.zeros(len(rows), bool)
+    if order in (PAIRS, OLD_PAIRS):
+        heads[1:] = item[ordered][1:] != item[ordered][:-1]
+    return rows[ordered], heads
+
+
+def hold_below(
+    users: UInt32,
+    items: UInt32,
+    user_draws: UInt64,
+    item_draws: UInt64,
+    limit: int,
+    held: npt.NDArray[np.uint8],
+) -> None:
+    """Mark the rows whose draw lies below a limit."""
+    held[:] = mix(user_draws[users] ^ item_draws[items]) < np.uint64(limit)
+
+
+def count_codes(codes: UInt32, counts: Int64) -> None:
+    """Add the number of rows of each code."""
+    counts += np.bincount(codes, minlength=len(counts))
+
+
+def trim_core(
+    users: UInt32,
+    items: UInt32,
+    user_counts: Int64,
+    item_counts: Int64,
+    least_user: int,
+    least_item: int,
+    backwards: bool,
+    kept: npt.NDArray[np.uint8],
+) -> int:
+    """Remove rows of users and items with too few; all at once, so perhaps fewer per pass."""
+    enough = (user_counts[users] >= least_user) & (item_counts[items] >= least_item)
+    gone = (kept == 1) & ~enough
+    kept[gone] = 0
+    user_counts -= np.bincount(users[gone], minlength=len(user_counts))
+    item_counts -= np.bincount(items[gone], minlength=len(item_counts))
+    return int(np.count_nonzero(gone))

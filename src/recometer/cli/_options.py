@@ -9,6 +9,7 @@ import typer
 __all__ = [
     "DATA",
     "MODELS",
+    "TEST",
     "Baseline",
     "CatalogueOption",
     "Categories",
@@ -29,15 +30,12 @@ __all__ = [
 
 DATA, MODELS = "Data", "Models"  # panels of the help
 
-Test = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE",
-        help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is "
-        "standard input.",
-        rich_help_panel=DATA,
-    ),
-]
+TEST = typer.Option(
+    metavar="FILE",
+    help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is standard input.",
+    rich_help_panel=DATA,
+)
+Test = Annotated[str, TEST]
 Train = Annotated[
     str | None,
     typer.Option(

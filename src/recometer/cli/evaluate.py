@@ -10,6 +10,7 @@ import typer
 
 from recometer.arguments import named_protocol, protocol_names
 from recometer.cli import _options as options
+from recometer.cli._folder import files_of
 from recometer.cli._formats import Format, print_results, summary_csv
 from recometer.cli._inputs import Inputs, baseline_of, catalogue_columns, check_stdin, models
 from recometer.cli._stdin import InputFormat, StandardInput
@@ -28,8 +29,16 @@ RULES, OUTPUT = "Rules", "Output"  # panels of the help, beside those of the sha
 
 
 def evaluate(
-    test: options.Test,
+    test: Annotated[str | None, options.TEST] = None,
     train: options.Train = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Or test and train of a split that recometer split made.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
     run: options.Run = None,
     factors: options.Factors = None,
     metrics: Annotated[
@@ -146,12 +155,21 @@ def evaluate(
 
     Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage.
     """
+    if test is None and split is None:
+        raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
     named = models(run or [], factors or [])
     users = None if complete is None else "test" if complete else "known"
     rules = _rules(rule or [], ties=ties, relevant_from=relevant_from, users=users)
     settled = _protocol(protocol, rules)
     parse_under(metrics, settled)  # a wrong name should not wait for the files
     threads = resolve_threads(threads)
+    columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
+    if split is not None:
+        if test is not None or train is not None:
+            raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
+        train, test, known = files_of(split)
+        columns |= {name: column for name, column in known.items() if columns.get(name) is None}
+    assert test is not None
     data = [test] if train is None else [test, train]
     files = [path for model in named for path in model.paths if path]
     check_stdin([*data, *files], format_in)
@@ -165,7 +183,6 @@ def evaluate(
             typer.echo(text, err=True)
 
     of_items = catalogue_columns(catalogue, categories, features, propensity)
-    columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
     results: dict[str, Evaluation] = {}
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, columns, note)
