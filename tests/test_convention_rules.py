@@ -119,6 +119,12 @@ def test_single_rules_replace_those_of_names() -> None:
     assert result["Precision@2"][1] == 0.25
 
 
+@pytest.mark.parametrize(("protocol", "says"), [("lenskit", "'20"), ("recometer", "recometer's")])
+def test_another_version_is_no_rule(protocol: str, says: str) -> None:
+    with pytest.raises(rm.InputError, match=rf"version='0\.1' cannot be chosen.*{says}"):
+        rm.evaluate(rm.Lists(LISTS), TEST, protocol=protocol, version="0.1")
+
+
 def test_a_defect_is_reproduced_only_where_it_is_asked_for() -> None:
     source, test = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]}), {"a": [2], "b": [0]}
     asked: dict[str, Any] = {"metrics": "MAPKMetric@10", "protocol": "evidently"}
