@@ -403,6 +403,8 @@ def test_unknown_names() -> None:
         evaluate(source, test, tie="random")
     with pytest.raises(UnknownNameError, match=r"parameter or rule 'trian'.*Did you mean 'train'"):
         evaluate(source, test, trian=test)
+    with pytest.raises(UnknownNameError, match=r"rule 'k'.*cut-offs stand in the names of metrics"):
+        evaluate(source, test, k=test)
     with pytest.raises(InputError, match=r"ties='best'"):
         evaluate(source, test, ties="best")
     with pytest.raises(InputTypeError, match=r"protocol=3 must be a name or a Protocol"):

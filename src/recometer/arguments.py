@@ -28,6 +28,9 @@ __all__ = [
     "with_order",
 ]
 
+# What other libraries call the cut-off, which is no parameter here.
+CUTOFFS = ("k", "top_k", "topk", "n", "cutoff", "cutoffs", "at")
+
 
 def is_split(test: object, train: object) -> bool:
     """Tell whether test is a `Split` or `Folds`, which bring train along."""
@@ -124,10 +127,10 @@ def protocol_of(
     names = [field.name for field in dataclasses.fields(Protocol)]
     for rule in rules:
         if rule not in names:
-            known = [*parameters, *names]
-            raise UnknownNameError(
-                f"evaluate has no parameter or rule {rule!r}. {did_you_mean(rule, known)}"
-            )
+            hint = did_you_mean(rule, [*parameters, *names])
+            if rule.lower() in CUTOFFS:
+                hint = "Hint: cut-offs stand in the names of metrics, as in 'ndcg@5,10'."
+            raise UnknownNameError(f"evaluate has no parameter or rule {rule!r}. {hint}")
     return protocol.replace(**rules)
 
 
