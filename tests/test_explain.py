@@ -202,6 +202,7 @@ def test_why(files: list[object]) -> None:
         (["--metric", "ndcg@1,3", "--to", "lenskit"], "is not one metric"),
         (["--metric", "ndcg@3", "--to", "lenskit", "--run", "b.csv"], "one model"),
         (["--metric", "ndcg@3"], "Missing option '--to'"),
+        (["--metric", "ndcg@3", "--to", "ranx", "--split", "a"], "--split has test and train"),
     ],
 )
 def test_why_used_wrongly(files: list[object], arguments: list[str], message: str) -> None:
@@ -219,6 +220,26 @@ def test_why_lists_differ(files: list[object], tmp_path: pathlib.Path) -> None:
         assert code == 0, err
         assert f"recpack: {metric} = " in out
         assert max(map(len, out.splitlines())) <= 100
+
+
+def test_why_of_a_split(files: list[object], tmp_path: pathlib.Path) -> None:
+    rows = [f"{user},{item}" for user in TEST for item in ("film", "song", "book", "game")]
+    (tmp_path / "all.csv").write_text("\n".join(["user,item", *rows]))
+    made = tmp_path / "made"
+    assert run("split", tmp_path / "all.csv", "--what", "fraction=0.5", "--out", made)[0] == 0
+    code, out, err = run("why", "--split", made, *files[2:], "-m", "ndcg@3", "--to", "lenskit")
+    assert code == 0, err
+    assert "lenskit: ndcg@3 = " in out
+
+
+def test_ids_of_train_are_read_like_those_of_test(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "qrels").write_text("1 0 10 1\n2 0 20 1\n")
+    (tmp_path / "run").write_text("1 Q0 10 1 2.0 x\n1 Q0 11 2 1.0 x\n2 Q0 11 1 1.0 x\n")
+    (tmp_path / "train.csv").write_text("user,item\n1,11\n")
+    data = ["--test", tmp_path / "qrels", "--train", tmp_path / "train.csv"]
+    code, out, err = run("why", *data, "--run", tmp_path / "run", "-m", "rr", "--to", "trec_eval")
+    assert code == 0, err
+    assert "trec_eval: rr = 0.5" in out
 
 
 def test_standard_input_is_read_once(files: list[object]) -> None:

@@ -9,7 +9,6 @@ import typer
 __all__ = [
     "DATA",
     "MODELS",
-    "TEST",
     "Baseline",
     "CatalogueOption",
     "Categories",
@@ -21,6 +20,7 @@ __all__ = [
     "Rank",
     "Run",
     "Score",
+    "Split",
     "Test",
     "Threads",
     "Train",
@@ -30,12 +30,23 @@ __all__ = [
 
 DATA, MODELS = "Data", "Models"  # panels of the help
 
-TEST = typer.Option(
-    metavar="FILE",
-    help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is standard input.",
-    rich_help_panel=DATA,
-)
-Test = Annotated[str, TEST]
+Test = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is "
+        "standard input.",
+        rich_help_panel=DATA,
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FOLDER",
+        help="Or test and train of a split that recometer split made.",
+        rich_help_panel=DATA,
+    ),
+]
 Train = Annotated[
     str | None,
     typer.Option(

@@ -10,7 +10,7 @@ import typer
 
 from recometer.arguments import named_protocol, protocol_names
 from recometer.cli import _options as options
-from recometer.cli._folder import files_of
+from recometer.cli._folder import data_of
 from recometer.cli._formats import Format, print_results, summary_csv
 from recometer.cli._inputs import Inputs, baseline_of, catalogue_columns, check_stdin, models
 from recometer.cli._stdin import InputFormat, StandardInput
@@ -29,16 +29,9 @@ RULES, OUTPUT = "Rules", "Output"  # panels of the help, beside those of the sha
 
 
 def evaluate(
-    test: Annotated[str | None, options.TEST] = None,
+    test: options.Test = None,
     train: options.Train = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Or test and train of a split that recometer split made.",
-            rich_help_panel=options.DATA,
-        ),
-    ] = None,
+    split: options.Split = None,
     run: options.Run = None,
     factors: options.Factors = None,
     metrics: Annotated[
@@ -155,8 +148,7 @@ def evaluate(
 
     Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage.
     """
-    if test is None and split is None:
-        raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
+    test, train, known = data_of(test, train, split)
     named = models(run or [], factors or [])
     users = None if complete is None else "test" if complete else "known"
     rules = _rules(rule or [], ties=ties, relevant_from=relevant_from, users=users)
@@ -164,12 +156,7 @@ def evaluate(
     parse_under(metrics, settled)  # a wrong name should not wait for the files
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
-    if split is not None:
-        if test is not None or train is not None:
-            raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
-        train, test, known = files_of(split)
-        columns |= {name: column for name, column in known.items() if columns.get(name) is None}
-    assert test is not None
+    columns |= {name: column for name, column in known.items() if columns.get(name) is None}
     data = [test] if train is None else [test, train]
     files = [path for model in named for path in model.paths if path]
     check_stdin([*data, *files], format_in)

@@ -8,6 +8,7 @@ import typer
 
 from recometer.arguments import named_protocol, protocol_names
 from recometer.cli import _options as options
+from recometer.cli._folder import data_of
 from recometer.cli._inputs import Inputs, baseline_of, catalogue_columns, check_stdin, models
 from recometer.cli._stdin import StandardInput
 from recometer.cli._tables import print_table
@@ -24,7 +25,6 @@ __all__ = ["why"]
 
 
 def why(
-    test: options.Test,
     metric: Annotated[
         str,
         typer.Option(
@@ -49,7 +49,9 @@ def why(
             "--from", metavar="NAME", help="Whose number it is.", autocompletion=protocol_names
         ),
     ] = "recometer",
+    test: options.Test = None,
     train: options.Train = None,
+    split: options.Split = None,
     run: options.Run = None,
     factors: options.Factors = None,
     user: options.User = None,
@@ -70,6 +72,7 @@ def why(
     Shows both formulas and, for these data, how the mean goes from one to the other when one
     rule after the other changes, and the users whose values differ most.
     """
+    test, train, known = data_of(test, train, split)
     named = models(run or [], factors or [])
     if len(named) != 1:
         raise typer.BadParameter("one model is explained at a time.", param_hint="--run")
@@ -83,13 +86,18 @@ def why(
 
     of_items = catalogue_columns(catalogue, categories, features, propensity)
     columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
+    columns |= {name: column for name, column in known.items() if columns.get(name) is None}
     data = [test] if train is None else [test, train]
     check_stdin([*data, *(path for path in named[0].paths if path)])
     with StandardInput(None) as stdin:
         inputs = Inputs(stdin, columns, note)
         inputs.check_columns([*data, *(path for path in named[0].paths if path)])
         test_data = inputs.interactions("test", test, value=True)
-        train_data = None if train is None else inputs.interactions("train", train, value=False)
+        train_data = (
+            None
+            if train is None
+            else inputs.interactions("train", train, value=False, test=test_data)
+        )
         other = baseline_of(baseline, named)
         given: dict[str, Any] = {
             "train": train_data,
