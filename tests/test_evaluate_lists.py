@@ -371,3 +371,28 @@ def test_nothing_is_warned_of(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         evaluate(data, " ".join(f"{name}@5" for name in LISTS))
+
+
+@pytest.mark.parametrize("kind", ["scores", "factors", "lists", "pairs"])
+def test_a_set_for_each_user_is_the_catalogue(kind):
+    """The same candidates for all, given once or for every user, are as many items."""
+    items, users = list("abcdef"), ["ann", "bob"]
+    scores, named = np.arange(12.0).reshape(2, 6), {"user_ids": users, "item_ids": items}
+    frame = pl.DataFrame({"user": np.repeat(users, 6), "item": items * 2, "score": scores.ravel()})
+    source = {
+        "scores": lambda: rm.Scores(scores, **named),
+        "factors": lambda: rm.Factors(np.eye(2), scores.T.copy(), **named),
+        "lists": lambda: rm.Lists(frame),
+        "pairs": lambda: rm.Pairs(frame, relevance=False, rating=False),
+    }[kind]()
+    data = {"metrics": "coverage@2 gini@2", "catalogue": items, "exclude": ["c"]}
+    test, train = {"ann": ["a"], "bob": ["b"]}, {"ann": ["b"]}
+    once = rm.evaluate(source, test, train=train, candidates=list("abcd"), **data)
+    sets = {user: list("abcd") for user in users}
+    each = rm.evaluate(source, test, train=train, candidates=sets, **data)
+    assert once.lists.n_catalogue == each.lists.n_catalogue == 3
+    assert once.mean() == each.mean()
+    sets = {"ann": ["a", "d"], "bob": ["d", "e"], "eve": ["f"]}
+    some = rm.evaluate(source, test, train=train, candidates=sets, **data)
+    assert some.lists.n_catalogue == 3
+    assert some.mean()["coverage@2"] == 1

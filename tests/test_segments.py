@@ -244,3 +244,13 @@ def test_coverage_of_weighted_intervals() -> None:
             covered[name] += low <= 11 / 6 <= high
     assert min(covered.values()) > 165
     assert max(covered.values()) < 195
+
+
+def test_popularity_needs_training_items_of_somebody() -> None:
+    source = rm.Scores(np.arange(6.0).reshape(2, 3), user_ids=["ann", "bob"], item_ids=[1, 2, 3])
+    test = {"ann": [1], "bob": [3]}
+    with pytest.warns(rm.DataWarning, match="train has none of the 2 users"):
+        result = rm.evaluate(source, test, train={"eve": [2]}, metrics="rr")
+    with pytest.raises(rm.InputError, match="none of the 2 users has any"):
+        result.by("popularity")
+    assert [row.users for row in result.by("activity").rows] == [2]

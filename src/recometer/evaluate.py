@@ -166,9 +166,9 @@ def evaluate(
     begin = time.perf_counter()
     check_source(source, test)
     repeatable = {"candidates": candidates, "exclude": exclude, "baseline": baseline}
-    settled = protocol_of(protocol, rules, [*(evaluate.__kwdefaults__ or ())])
-    requested = tuple(parse_under(metrics, settled))
-    settled = with_order(source, settled)
+    stated = protocol_of(protocol, rules, [*(evaluate.__kwdefaults__ or ())])
+    requested = tuple(parse_under(metrics, stated))
+    settled = with_order(source, stated)
     known_items = catalogue_of(catalogue)
     other = baseline_of(baseline)
     seed = seed_of(seed)
@@ -276,7 +276,8 @@ def evaluate(
         user_ids=test.user_ids,
         **users._asdict(),
         metrics=requested,
-        protocol=settled,
+        # As stated: a rule that the source changed would look as if it replaced the metrics' own.
+        protocol=stated,
         seed=seed,
         counts={**counts, **_duplicates(test=test, train=train)},
         definitions=_definitions(requested),
