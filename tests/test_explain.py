@@ -279,3 +279,20 @@ def test_corrections_are_a_step() -> None:
         means = {explanation.left.mean, explanation.right.mean}
         assert means == {corrected.mean()["ndcg@5"], plain.mean()["ndcg@5"]}
         assert "correction" in [step.name for step in explanation.steps if step.users]
+
+
+@pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
+def test_users_who_are_only_listed_are_no_users_of_test(metric: str) -> None:
+    """What a result keeps is the test as it was given, whoever counts in its means."""
+    lists = rm.Lists({"ann": ["a", "b"], "bob": ["c", "d"], "eve": ["c", "a"]})
+    catalogue = rm.Catalogue({"item": list("abcd"), "size": [1.0, 2, 4, 8]}, features=["size"])
+    train = {"ann": ["c"], "bob": ["a"], "joe": ["a", "b"]}
+    data = {"train": train, "catalogue": catalogue, "metrics": f"{metric} recall@2"}
+    test = {"ann": ["b"], "bob": ["a"]}
+    ours = rm.evaluate(lists, test, **data)
+    listed = rm.evaluate(lists, test, users="listed", **data)
+    assert (ours.n_users, listed.n_users) == (2, 3)
+    back = rm.explain(listed, metric, protocol="recometer")
+    np.testing.assert_equal(back.right.mean, ours.mean()[metric])
+    np.testing.assert_equal(back.left.mean, listed.mean()[metric])
+    assert listed.inputs["test"] == ours.inputs["test"]

@@ -184,6 +184,7 @@ def evaluate(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+    given_test = test
     listed = source.listed_users()
     if listed is not None and any(rules_of(one, settled).users == "listed" for one in requested):
         test = test.with_users(listed)
@@ -226,7 +227,7 @@ def evaluate(
         ranks = ranks_with(ranks, needed_by(of_ranks), train=train, catalogue=known_items)
     ranked = time.perf_counter()
 
-    arrays = {"source": source.arrays(), "test": _arrays(test), "train": _arrays(train)}
+    arrays = {"source": source.arrays(), "test": _arrays(given_test), "train": _arrays(train)}
     arrays |= {"candidates": _arrays(chosen), "exclude": _arrays(never)}
     arrays["catalogue"] = {} if known_items is None else known_items.arrays()
     if isinstance(other, Evaluation):
@@ -253,7 +254,7 @@ def evaluate(
         measured = time.perf_counter()
         fingerprints = fingerprinting.result()
     check_defined(values, reasons)
-    descriptions = {"source": source.describe(), "test": repr(test)}
+    descriptions = {"source": source.describe(), "test": repr(given_test)}
     for name, given in (("train", train), ("candidates", chosen), ("exclude", never)):
         if given is not None:
             descriptions[name] = repr(given)
@@ -295,7 +296,7 @@ def evaluate(
         over_users={} if of_list_metrics is None else of_list_metrics.over_users,
         lists=None if found is None else found.lists,
         list_data=None if of_list_metrics is None else of_list_metrics.data,
-        inputs_kept=_kept(repeatable, test, train),
+        inputs_kept=_kept(repeatable, given_test, train),
     )
 
 
