@@ -396,3 +396,21 @@ def test_a_set_for_each_user_is_the_catalogue(kind):
     some = rm.evaluate(source, test, train=train, candidates=sets, **data)
     assert some.lists.n_catalogue == 3
     assert some.mean()["coverage@2"] == 1
+
+
+def test_propensities_of_items_that_the_source_does_not_know():
+    """They are in the sum over T like others: what test and train say does not depend on it."""
+    test = {"ann": {"a": 1.0, "b": 1.0}, "bob": {"b": 1.0, "c": 1.0, "z": 0.0}}
+    train = {"ann": ["z"], "joe": ["a", "b"], "eve": ["b"], "dan": ["b"], "tom": ["b", "c"]}
+    catalogue = rm.Catalogue({"item": list("abcz"), "p": [0.5, 0.25, 1.0, 1.0]}, propensity="p")
+    metrics = "snips_recall@1(power=1) snips_recall@1(propensity=given)"
+    data = {"train": train, "catalogue": catalogue, "metrics": metrics}
+    scores = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
+    named = {"user_ids": ["ann", "bob"], "item_ids": list("aczy")}
+    found = rm.evaluate(rm.Scores(scores, **named), test, **data)
+    # Users who have a, b, c: 1, 4, 1; w = 4, 1, 4. Ann has a of {a, b} first, Bob y.
+    np.testing.assert_allclose(found["snips_recall@1(power=1)"], [4 / 5, 0])
+    np.testing.assert_allclose(found["snips_recall@1(propensity=given)"], [2 / 6, 0])
+    lists = rm.evaluate(rm.Lists({"ann": ["a"], "bob": ["c", "a"]}), test, **data)
+    np.testing.assert_allclose(lists["snips_recall@1(power=1)"], [4 / 5, 4 / 5])
+    np.testing.assert_allclose(lists["snips_recall@1(propensity=given)"], [2 / 6, 1 / 5])

@@ -224,7 +224,8 @@ def evaluate(
         check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
         check_correction(ranks, source, settled)
-        ranks = ranks_with(ranks, needed_by(of_ranks), train=train, catalogue=known_items)
+        needed = needed_by(of_ranks)
+        ranks = ranks_with(ranks, needed, test=test, train=train, catalogue=known_items)
     ranked = time.perf_counter()
 
     arrays = {"source": source.arrays(), "test": _arrays(given_test), "train": _arrays(train)}
