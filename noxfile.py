@@ -34,5 +34,6 @@ def rivals(session: nox.Session, library: str) -> None:
     """Compare the convention of a library with the library itself, on random cases."""
     for package in RIVALS[library]:
         session.install(package)
-    session.install(".", "pytest", "hypothesis")
-    session.run("pytest", "-m", "rivals", f"tests/rivals/test_{library}.py", *session.posargs)
+    session.install(".", "pytest")
+    here = ["--confcutdir", "tests/rivals", f"tests/rivals/test_{library}.py"]
+    session.run("pytest", "-m", "rivals", *here, *session.posargs)

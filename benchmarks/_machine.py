@@ -13,7 +13,10 @@ from threadpoolctl import threadpool_info
 from recometer import _kernel
 from recometer.tasks import resolve_threads
 
-PACKAGES = ("numpy", "scipy", "recometrics", "implicit", "faiss-cpu", "ranx", "rectools")
+PACKAGES = (
+    *("numpy", "scipy", "polars", "pyarrow", "pandas", "torch", "recometrics", "implicit"),
+    *("faiss-cpu", "ranx", "pytrec-eval-terrier", "rectools", "torchmetrics"),
+)
 
 
 def describe() -> dict[str, Any]:

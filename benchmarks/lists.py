@@ -1,14 +1,15 @@
 """How fast lists are evaluated, beside other libraries, in one run.
 
 Seven metrics at k = 20, from what the user has in memory to the values, conversions counted.
-Prints a table and writes ``results/lists.json``. Others that are not installed are left out:
-pip install ranx pytrec-eval-terrier rectools
+Prints a table and writes ``results/lists.json``. Others that are not installed are left out.
+See README.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import gc
 import importlib.util
 import json
 import warnings
@@ -16,200 +17,155 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import _lists
 import _machine
-import numpy as np
-import numpy.typing as npt
-import polars as pl
-import scipy.sparse as sp
+from _lists import DIFFERENT, LENGTH, Contestant, Data
 from _table import HEADERS, Measure, markdown, number, seconds
-from _timing import side_by_side
-
-import recometer as rm
+from _timing import Times, side_by_side
 
 HERE = Path(__file__).parent
-Call = Callable[[], object]
-Array = npt.NDArray[Any]
-
-K, LENGTH, N_ITEMS, N_JUDGED = 20, 100, 40_981, 8
-METRICS = f"ndcg@{K} recall@{K} precision@{K} ap@{K} rr@{K} hit@{K} rprecision"
+USERS = (30_000, 1_000_000)
+# More would take the others hours, and more memory than there is: the rest is proportional.
+OTHERS_USERS = 30_000
+WARM_UP_USERS = 100
+QUICK = ("rectools", "pytrec_eval")  # the others are timed once
+OTHERS = (*QUICK, "ranx", "torchmetrics")
+TOLERANCE = 1e-6  # torchmetrics computes in float32
 
 
 @dataclasses.dataclass(frozen=True)
-class Data:
-    """Lists and test as arrays: items [n_users, LENGTH], best first, and the pairs of test."""
+class Case:
+    """What a user of ours has in memory, and what it is measured against."""
 
-    lists: Array
-    test_users: Array
-    test_items: Array
-
-    @classmethod
-    def generate(cls, n_users: int) -> Data:
-        """About a third of the items of test are in the lists."""
-        rng = np.random.default_rng(0)
-        some = np.stack([rng.choice(N_ITEMS, LENGTH, replace=False) for _ in range(1000)])
-        shift = rng.integers(0, N_ITEMS, (n_users, 1))
-        lists = (some[rng.integers(0, len(some), n_users)] + shift) % N_ITEMS
-        users = np.repeat(np.arange(n_users), N_JUDGED)
-        found = lists[users, rng.integers(0, LENGTH, len(users))]
-        items = np.where(
-            rng.random(len(users)) < 1 / 3, found, rng.integers(0, N_ITEMS, len(users))
-        )
-        keys = np.unique(users * N_ITEMS + items)
-        return cls(lists, keys // N_ITEMS, keys % N_ITEMS)
-
-    @property
-    def n_users(self) -> int:
-        """Number of users, all of whom have a list and are in test."""
-        return len(self.lists)
-
-    def frames(self, *, strings: bool = False, shuffled: bool = False) -> tuple[Any, Any]:
-        """Return lists (user_id, item_id, score, rank) and test (user_id, item_id)."""
-        lists = pl.DataFrame(
-            {
-                "user_id": np.repeat(np.arange(self.n_users), LENGTH),
-                "item_id": self.lists.ravel(),
-                "score": np.tile(np.linspace(1, 0.01, LENGTH), self.n_users),
-                "rank": np.tile(np.arange(1, LENGTH + 1), self.n_users),
-            }
-        )
-        test = pl.DataFrame({"user_id": self.test_users, "item_id": self.test_items})
-        if shuffled:
-            lists = lists[np.random.default_rng(1).permutation(len(lists))]
-        if strings:
-            texts = [pl.format("user {}", "user_id"), pl.format("item {}", "item_id")]
-            names = ["user_id", "item_id"]
-            lists, test = (
-                frame.with_columns([text.alias(n) for text, n in zip(texts, names, strict=True)])
-                for frame in (lists, test)
-            )
-        return lists, test
-
-    def matrix(self) -> Any:
-        """Return test as a sparse matrix."""
-        entries = (np.ones(len(self.test_users)), (self.test_users, self.test_items))
-        return sp.csr_array(entries, shape=(self.n_users, N_ITEMS))
+    name: str
+    prepare: Callable[[Data], tuple[Any, Any]]  # lists, test
+    strings: bool = False
+    dicts: bool = False
+    target: float | None = None
 
 
-def ours(lists: object, test: object, threads: int) -> Call:
-    return lambda: rm.evaluate(rm.Lists(lists), test, metrics=METRICS, threads=threads)
+def in_arrow(frames: tuple[Any, Any]) -> tuple[Any, Any]:
+    return frames[0].to_arrow(), frames[1].to_arrow()
 
 
-def in_pandas(frame: pl.DataFrame) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame({column.name: column.to_numpy() for column in frame})
+def in_pandas(frames: tuple[Any, Any]) -> tuple[Any, Any]:
+    return _lists.in_pandas(frames[0]), _lists.in_pandas(frames[1])
 
 
-def rectools(lists: Any, test: Any) -> Call:
-    from rectools.metrics import MAP, MRR, NDCG, HitRate, Precision, Recall, calc_metrics
-
-    metrics = {
-        "ndcg": NDCG(K),
-        "recall": Recall(K),
-        "precision": Precision(K),
-        "map": MAP(K),
-        "mrr": MRR(K),
-        "hit": HitRate(K),
-        "rprecision": Precision(K, r_precision=True),
-    }
-    frames = in_pandas(lists.select("user_id", "item_id", "rank")), in_pandas(test)
-    return lambda: calc_metrics(metrics, *frames)
+def in_dicts(frames: tuple[Any, Any]) -> tuple[Any, Any]:
+    return _lists.in_dicts(frames[0]), _lists.in_dicts(frames[1])
 
 
-def pytrec_eval(lists: Any, test: Any) -> Call:
-    import pytrec_eval as library
-
-    measures = {f"{m}.{K}" for m in ("ndcg_cut", "recall", "P", "map_cut", "success")}
-    measures |= {"recip_rank", "Rprec"}
-
-    def call() -> object:
-        run: dict[str, dict[str, float]] = {}
-        columns = (lists[name].to_list() for name in ("user_id", "item_id", "score"))
-        for user, item, score in zip(*columns, strict=True):
-            run.setdefault(str(user), {})[str(item)] = score
-        qrels: dict[str, dict[str, int]] = {}
-        for user, item in test.iter_rows():
-            qrels.setdefault(str(user), {})[str(item)] = 1
-        return library.RelevanceEvaluator(qrels, measures).evaluate(run)
-
-    return call
-
-
-def ranx(lists: Any, test: Any) -> Call:
-    from ranx import Qrels, Run, evaluate
-
-    names = ("ndcg", "recall", "precision", "map", "mrr", "hit_rate", "r-precision")
-    metrics = [name if name == "r-precision" else f"{name}@{K}" for name in names]
-    texts = [pl.col("user_id", "item_id").cast(pl.String)]
-    run_frame = in_pandas(lists.with_columns(texts))
-    test_frame = in_pandas(test.with_columns(*texts, score=pl.lit(1)))
-    columns = {"q_id_col": "user_id", "doc_id_col": "item_id"}
-
-    def call() -> object:
-        qrels = Qrels.from_df(test_frame, **columns, score_col="score")
-        return evaluate(qrels, Run.from_df(run_frame, **columns, score_col="score"), metrics)
-
-    return call
+CASES = (
+    Case("integer frame", lambda data: data.frames(), target=10),
+    Case("integer frame, shuffled", lambda data: data.frames(shuffled=True), target=10),
+    Case("integer frame, pandas", lambda data: in_pandas(data.frames()), target=10),
+    Case("integer array", lambda data: (data.lists, data.matrix()), target=25),
+    Case("string frame", lambda data: data.frames(strings=True), strings=True, target=6),
+    Case(
+        "string frame, shuffled",
+        lambda data: data.frames(strings=True, shuffled=True),
+        strings=True,
+        target=6,
+    ),
+    Case(
+        "string frame, Arrow",
+        lambda data: in_arrow(data.frames(strings=True)),
+        strings=True,
+        target=6,
+    ),
+    Case("string frame, pandas", lambda data: in_pandas(data.frames(strings=True)), strings=True),
+    Case("dicts of integers", lambda data: in_dicts(data.frames()), dicts=True),
+    Case("dicts of strings", lambda data: in_dicts(data.frames(strings=True)), dicts=True),
+)
 
 
-OTHERS: dict[str, Callable[[Any, Any], Call]] = {
-    "rectools": rectools,
-    "pytrec_eval": pytrec_eval,
-    "ranx": ranx,
-}
+def others_of(case: Case, data: Data, names: list[str]) -> dict[str, Contestant]:
+    """Return the other libraries on what they take, by name."""
+    lists, test = data.frames(strings=case.strings or "strings" in case.name)
+    if case.dicts:
+        dicts = _lists.trec_dicts(lists, test)
+        name = "pytrec_eval on dicts"
+        return {name: _lists.pytrec_eval_on_dicts(*dicts)} if "pytrec_eval" in names else {}
+    return {name: getattr(_lists, name)(lists, test) for name in names}
 
 
-def contestants(data: Data, threads: int, others: list[str]) -> dict[str, Call]:
-    """Return what is timed, by name."""
-    integers, strings = data.frames(), data.frames(strings=True)
-    calls = {
-        "integer frame": ours(*integers, threads),
-        "integer frame, shuffled": ours(*data.frames(shuffled=True), threads),
-        "integer array": ours(data.lists, data.matrix(), threads),
-        "string frame": ours(*strings, threads),
-        "string frame, shuffled": ours(*data.frames(strings=True, shuffled=True), threads),
-    }
-    for name in others:
-        calls[name] = OTHERS[name](*integers)
-        calls[f"{name}, strings"] = OTHERS[name](*strings)
-    return calls
+def check(data: Data, names: list[str]) -> None:
+    """Check that all agree on the means, where they define them alike."""
+    frames = data.frames()
+    own = _lists.ours(*frames, 1)
+    expected = own.means(own.call())
+    for name in names:
+        other = getattr(_lists, name)(*frames)
+        for metric, mean in other.means(other.call()).items():
+            if (abs(mean - expected[metric]) <= TOLERANCE) == (metric in DIFFERENT[name]):
+                raise SystemExit(f"{name} has {metric} = {mean}, ours is {expected[metric]}.")
 
 
-TARGETS = {
-    "integer frame": 10,
-    "integer frame, shuffled": 10,
-    "integer array": 25,
-    "string frame": 6,
-    "string frame, shuffled": 6,
-}
+def run_case(case: Case, n_users: int, options: argparse.Namespace) -> tuple[Times, Measure]:
+    """Time ours and the quick ones of the others, interleaved."""
+    data = Data.generate(n_users)
+    few = data.first(min(n_users, OTHERS_USERS))
+    factor = n_users / few.n_users
+    others = others_of(case, few, [name for name in QUICK if name in options.others])
+    prepared = case.prepare(data)
+    del data
+    gc.collect()
+    calls = {"recometer": _lists.ours(*prepared, options.threads).call}
+    times = side_by_side(calls | {name: one.call for name, one in others.items()}, options.repeats)
+    own = times["recometer"].median
+    fastest = min(others, key=lambda name: times[name].median, default=None)
+    took = float("nan") if fastest is None else times[fastest].median * factor
+    scaled = f" ({few.n_users:,} users, scaled up)" if factor > 1 else ""
+    rate = number(n_users * LENGTH / own / 1e6)
+    measure = Measure(
+        f"{n_users:,} users, {case.name}: {rate} million rows a second",
+        seconds(own),
+        "" if fastest is None else f"{fastest}{scaled}: {seconds(took)}",
+        took / own,
+        case.target,
+    )
+    print(measure.cells(), flush=True)
+    return times, measure
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--users", type=int, default=30_000)
+    parser.add_argument("--users", type=int, nargs="*", default=USERS)
+    parser.add_argument("--case", nargs="*", choices=[case.name for case in CASES])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--others", nargs="*", choices=OTHERS, default=["rectools", "pytrec_eval"])
+    parser.add_argument("--others", nargs="*", choices=OTHERS, default=OTHERS)
     options = parser.parse_args()
-    others = [name for name in options.others if importlib.util.find_spec(name)]
+    options.others = [name for name in options.others if importlib.util.find_spec(name)]
     warnings.simplefilter("ignore")
-    calls = contestants(Data.generate(options.users), options.threads, others)
-    times = side_by_side(calls, options.repeats)
+    check(Data.generate(WARM_UP_USERS), options.others)  # ranx compiles itself meanwhile
+    times: dict[str, Times] = {}
     measures = []
-    for name, target in TARGETS.items():
-        suffix = ", strings" if name.startswith("string") else ""
-        rivals = {other: times[f"{other}{suffix}"].median for other in others}
-        fastest = min(rivals, key=rivals.__getitem__, default=None)
-        own = times[name].median
-        other = "" if fastest is None else f"{fastest}: {seconds(rivals[fastest])}"
-        ratio = float("nan") if fastest is None else rivals[fastest] / own
-        rows = f"{name}, {number(options.users * LENGTH / own / 1e6)} million rows a second"
-        measures.append(Measure(rows, seconds(own), other, ratio, target))
+    for n_users in options.users:
+        for case in CASES:
+            if options.case is None or case.name in options.case:
+                found, measure = run_case(case, n_users, options)
+                times[f"{n_users} users, {case.name}"] = found
+                measures.append(measure)
+    slow = [name for name in options.others if name not in QUICK]
+    for name in slow:
+        other = getattr(_lists, name)(*Data.generate(OTHERS_USERS).frames())
+        times[name] = side_by_side({name: other.call}, 1, warm_up=False)
+        took = times[name][name].median
+        key = f"{OTHERS_USERS} users, integer frame"
+        own = times[key]["recometer"].median if key in times else float("nan")
+        words = f"{OTHERS_USERS:,} users, integer frame: {name}, once"
+        measures.append(Measure(words, seconds(own), seconds(took), took / own))
     print(markdown(HEADERS, [measure.cells() for measure in measures]))
     results = {
         "machine": _machine.describe(),
         "options": vars(options),
-        "times": {name: dataclasses.asdict(timed) for name, timed in times.items()},
+        "measures": [dataclasses.asdict(measure) for measure in measures],
+        "times": {
+            part: {name: dataclasses.asdict(timed) for name, timed in found.items()}
+            for part, found in times.items()
+        },
     }
     path = HERE / "results" / "lists.json"
     path.parent.mkdir(exist_ok=True)

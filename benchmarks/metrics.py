@@ -90,6 +90,7 @@ class Data:
             n_excluded=np.zeros(n, np.int64),
             depth=everything,
             flags=np.full(n, UserFlag.KNOWN | UserFlag.TRAINED, np.uint32),
+            popularity=(1 + self.items().ravel()) / N_ITEMS,
         )
 
     def items(self, places: Int64 | None = None) -> Int64:

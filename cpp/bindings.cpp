@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "hashing.hpp"
 #include "lists.hpp"
 #include "ranking.hpp"
+#include "splits.hpp"
 
 namespace nb = nanobind;
 using namespace recometer;
@@ -288,6 +290,129 @@ void bind(nb::module_& m) {
         nb::arg("no_candidates").noconvert());
 }
 
+template <class Value>
+void bind_group_rows(nb::module_& m) {
+    m.def(
+        "group_rows",
+        [](In1<std::int32_t> list, In1<Value> values, Out1<std::int64_t> next,
+           Out1<Value> grouped) {
+            require(values.shape(0) == list.shape(0), "one entry per row");
+            nb::gil_scoped_release release;
+            group_rows(list.data(), list.shape(0), values.data(), next.data(), grouped.data());
+        },
+        nb::arg("list").noconvert(), nb::arg("values").noconvert(), nb::arg("next").noconvert(),
+        nb::arg("grouped").noconvert());
+}
+
+using Codes = In1<std::uint32_t>;
+using Draws = In1<std::uint64_t>;
+
+InteractionRows interaction_rows(const Codes& users, const Codes& items, const Draws& user_draws,
+                                 const Draws& item_draws,
+                                 const std::optional<In1<std::int64_t>>& times, bool float_times,
+                                 const std::optional<In1<double>>& values) {
+    const std::size_t n = users.shape(0);
+    require(items.shape(0) == n && (!times || times->shape(0) == n) &&
+                (!values || values->shape(0) == n),
+            "one entry per row");
+    return {n,
+            users.data(),
+            items.data(),
+            user_draws.data(),
+            item_draws.data(),
+            item_draws.shape(0),
+            times ? times->data() : nullptr,
+            float_times,
+            values ? values->data() : nullptr};
+}
+
+UserRange user_range(std::uint32_t first, const In1<std::int64_t>& counts, const Draws& draws) {
+    require(first + counts.shape(0) <= draws.shape(0), "no such users");
+    return {first, counts.shape(0), counts.data()};
+}
+
+RowOrder row_order(int order) {
+    require(0 <= order && order <= static_cast<int>(RowOrder::kOldPairs), "no such order");
+    return static_cast<RowOrder>(order);
+}
+
+void bind_splits(nb::module_& m) {
+    m.def(
+        "hold_first",
+        [](Codes users, Codes items, Draws user_draws, Draws item_draws,
+           std::optional<In1<std::int64_t>> times, bool float_times,
+           std::optional<In1<double>> values, std::uint32_t first, In1<std::int64_t> counts,
+           int order, In1<std::int64_t> sizes, Out1<std::uint8_t> held) {
+            const InteractionRows rows =
+                interaction_rows(users, items, user_draws, item_draws, times, float_times, values);
+            const UserRange range = user_range(first, counts, user_draws);
+            require(sizes.shape(0) == range.n, "one size per user");
+            require(held.shape(0) == rows.n, "one entry per row");
+            const RowOrder chosen = row_order(order);
+            nb::gil_scoped_release release;
+            return hold_first(rows, range, sizes.data(), chosen, held.data());
+        },
+        nb::arg("users").noconvert(), nb::arg("items").noconvert(),
+        nb::arg("user_draws").noconvert(), nb::arg("item_draws").noconvert(),
+        nb::arg("times").noconvert().none(), nb::arg("float_times"),
+        nb::arg("values").noconvert().none(), nb::arg("first"), nb::arg("counts").noconvert(),
+        nb::arg("order"), nb::arg("sizes").noconvert(), nb::arg("held").noconvert());
+    m.def(
+        "number_rows",
+        [](Codes users, Codes items, Draws user_draws, Draws item_draws,
+           std::optional<In1<std::int64_t>> times, bool float_times,
+           std::optional<In1<double>> values, std::uint32_t first, In1<std::int64_t> counts,
+           int order, Out1<std::uint32_t> places) {
+            const InteractionRows rows =
+                interaction_rows(users, items, user_draws, item_draws, times, float_times, values);
+            const UserRange range = user_range(first, counts, user_draws);
+            require(places.shape(0) == rows.n, "one entry per row");
+            const RowOrder chosen = row_order(order);
+            nb::gil_scoped_release release;
+            return number_rows(rows, range, chosen, places.data());
+        },
+        nb::arg("users").noconvert(), nb::arg("items").noconvert(),
+        nb::arg("user_draws").noconvert(), nb::arg("item_draws").noconvert(),
+        nb::arg("times").noconvert().none(), nb::arg("float_times"),
+        nb::arg("values").noconvert().none(), nb::arg("first"), nb::arg("counts").noconvert(),
+        nb::arg("order"), nb::arg("places").noconvert());
+    m.def(
+        "hold_below",
+        [](Codes users, Codes items, Draws user_draws, Draws item_draws, std::uint64_t limit,
+           Out1<std::uint8_t> held) {
+            const InteractionRows rows = interaction_rows(users, items, user_draws, item_draws,
+                                                          std::nullopt, false, std::nullopt);
+            require(held.shape(0) == rows.n, "one entry per row");
+            nb::gil_scoped_release release;
+            hold_below(rows, limit, held.data());
+        },
+        nb::arg("users").noconvert(), nb::arg("items").noconvert(),
+        nb::arg("user_draws").noconvert(), nb::arg("item_draws").noconvert(), nb::arg("limit"),
+        nb::arg("held").noconvert());
+    m.def(
+        "count_codes",
+        [](Codes codes, Out1<std::int64_t> counts) {
+            nb::gil_scoped_release release;
+            count_codes(codes.data(), codes.shape(0), counts.shape(0), counts.data());
+        },
+        nb::arg("codes").noconvert(), nb::arg("counts").noconvert());
+    m.def(
+        "trim_core",
+        [](Codes users, Codes items, Out1<std::int64_t> user_counts, Out1<std::int64_t> item_counts,
+           std::int64_t least_user, std::int64_t least_item, bool backwards,
+           Out1<std::uint8_t> kept) {
+            const std::size_t n = users.shape(0);
+            require(items.shape(0) == n && kept.shape(0) == n, "one entry per row");
+            nb::gil_scoped_release release;
+            return trim_core(users.data(), items.data(), n, user_counts.data(), item_counts.data(),
+                             least_user, least_item, backwards, kept.data());
+        },
+        nb::arg("users").noconvert(), nb::arg("items").noconvert(),
+        nb::arg("user_counts").noconvert(), nb::arg("item_counts").noconvert(),
+        nb::arg("least_user"), nb::arg("least_item"), nb::arg("backwards"),
+        nb::arg("kept").noconvert());
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -375,25 +500,37 @@ NB_MODULE(_native, m) {
         nb::arg("repeated").noconvert(), nb::arg("order"), nb::arg("keys").noconvert(),
         nb::arg("top").noconvert(), nb::arg("left").noconvert());
     m.def(
-        "group_lists",
-        [](In1<std::int32_t> list, In1<std::int32_t> items, std::optional<In1<double>> scores,
-           Out1<std::int64_t> indptr, Out1<std::int32_t> sorted_items,
-           std::optional<Out1<double>> sorted_scores) {
-            const std::size_t n = list.shape(0);
-            require(items.shape(0) == n && sorted_items.shape(0) == n &&
-                        (!scores || scores->shape(0) == n) && (!scores == !sorted_scores) &&
-                        (!sorted_scores || sorted_scores->shape(0) == n),
-                    "one entry per row");
-            require(indptr.shape(0) >= 1, "indptr must not be empty");
+        "count_rows",
+        [](In1<std::int32_t> list, Out1<std::int64_t> counts) {
             nb::gil_scoped_release release;
-            return group_lists(list.data(), n, indptr.shape(0) - 1, items.data(),
-                               scores ? scores->data() : nullptr, indptr.data(),
-                               sorted_items.data(),
-                               sorted_scores ? sorted_scores->data() : nullptr);
+            return count_rows(list.data(), list.shape(0), counts.shape(0), counts.data());
         },
-        nb::arg("list").noconvert(), nb::arg("items").noconvert(),
-        nb::arg("scores").noconvert().none(), nb::arg("indptr").noconvert(),
-        nb::arg("sorted_items").noconvert(), nb::arg("sorted_scores").noconvert().none());
+        nb::arg("list").noconvert(), nb::arg("counts").noconvert());
+    bind_group_rows<std::int32_t>(m);
+    bind_group_rows<double>(m);
+    m.def(
+        "place_rows",
+        [](In1<std::int32_t> list, In1<std::int32_t> items, In1<std::int32_t> places,
+           std::int32_t first, In1<std::int64_t> indptr, Out1<std::int32_t> sorted_items) {
+            const std::size_t n = list.shape(0);
+            require(items.shape(0) == n && places.shape(0) == n, "one entry per row");
+            nb::gil_scoped_release release;
+            return place_rows(list.data(), n, items.data(), places.data(), first, indptr.data(),
+                              sorted_items.data());
+        },
+        nb::arg("list").noconvert(), nb::arg("items").noconvert(), nb::arg("places").noconvert(),
+        nb::arg("first"), nb::arg("indptr").noconvert(), nb::arg("sorted_items").noconvert());
+    m.def(
+        "hash_pieces",
+        [](In1<std::uint8_t> data, std::size_t piece, Out1<std::uint64_t> hashes) {
+            require(piece > 0, "pieces must not be empty");
+            const std::size_t n = data.shape(0);
+            require(hashes.shape(0) == n / piece + (n % piece > 0), "one hash per piece");
+            nb::gil_scoped_release release;
+            hash_pieces(data.data(), n, piece, hashes.data());
+        },
+        nb::arg("data").noconvert(), nb::arg("piece"), nb::arg("hashes").noconvert());
+    bind_splits(m);
     bind<float>(m);
     bind<double>(m);
     bind_top<float>(m);

@@ -128,17 +128,19 @@ std::int64_t rank_scores(const RankScores<typename S::Real>& p) {
     std::memset(static_cast<void*>(planes.get()), 0, n * sizeof(Int));
     for (std::size_t u = 0; u < p.n_users; ++u) {
         const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;
-        std::int64_t absent = 0, pending = 0;
+        // Where judged items are given up, most are after a few candidates: look early, then later.
+        std::int64_t absent = 0, pending = 0, step = p.limit < p.n_items ? 1 : kMaxChunks;
         // Scores are looked at even where nothing is left to count: flags and candidates.
         for (std::int64_t from = 0; from < p.n_items; from += kChunk) {
             const std::int64_t to = p.n_items - from < kChunk ? p.n_items : from + kChunk;
             read_chunk<S>(in, p.columns, from, to, scores.get());
             finish_chunk(board, u, scores.get(), from, to, true, p.nan_rule, true, p.flags, absent);
             board.count(u, scores.get(), from, planes.get(), kPlanes);
-            if (++pending == kMaxChunks) {
+            if (++pending == step) {
                 board.flush(u, planes.get(), kPlanes);
                 board.drop(u);
                 pending = 0;
+                step = 2 * step < kMaxChunks ? 2 * step : kMaxChunks;
             }
         }
         board.flush(u, planes.get(), kPlanes);

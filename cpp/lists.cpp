@@ -170,22 +170,36 @@ void rank_lists(const RankLists& problem) {
     for (std::size_t user = 0; user < problem.n_users; ++user) ranker.rank(user);
 }
 
-bool group_lists(const std::int32_t* list, std::size_t n, std::size_t n_lists,
-                 const std::int32_t* items, const double* scores, std::int64_t* indptr,
-                 std::int32_t* sorted_items, double* sorted_scores) {
-    std::fill(indptr, indptr + n_lists + 1, 0);
+bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists,
+                std::int64_t* counts) {
     for (std::size_t row = 0; row < n; ++row) {
         const auto at = static_cast<std::size_t>(list[row]);
         if (at >= n_lists) return false;
-        ++indptr[at + 1];
+        ++counts[at];
     }
-    for (std::size_t at = 0; at < n_lists; ++at) indptr[at + 1] += indptr[at];
+    return true;
+}
 
-    std::vector<std::int64_t> next(indptr, indptr + n_lists);
+template <class Value>
+void group_rows(const std::int32_t* list, std::size_t n, const Value* values, std::int64_t* next,
+                Value* grouped) {
     for (std::size_t row = 0; row < n; ++row) {
-        const auto to = static_cast<std::size_t>(next[static_cast<std::size_t>(list[row])]++);
-        sorted_items[to] = items[row];
-        if (scores) sorted_scores[to] = scores[row];
+        grouped[next[static_cast<std::size_t>(list[row])]++] = values[row];
+    }
+}
+
+template void group_rows(const std::int32_t*, std::size_t, const std::int32_t*, std::int64_t*,
+                         std::int32_t*);
+template void group_rows(const std::int32_t*, std::size_t, const double*, std::int64_t*, double*);
+
+bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* items,
+                const std::int32_t* places, std::int32_t first, const std::int64_t* indptr,
+                std::int32_t* sorted_items) {
+    for (std::size_t row = 0; row < n; ++row) {
+        const auto at = static_cast<std::size_t>(list[row]);
+        const std::int64_t to = indptr[at] + (std::int64_t{places[row]} - first);
+        if (to < indptr[at] || to >= indptr[at + 1]) return false;
+        __atomic_store_n(sorted_items + to, items[row], __ATOMIC_RELAXED);
     }
     return true;
 }

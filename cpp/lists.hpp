@@ -49,13 +49,29 @@ struct RankLists {
 
 void rank_lists(const RankLists& problem);
 
-/// Bring rows that belong to lists, in any order, together: a stable sort by list.
+// Rows that belong to lists, in any order, are brought together in two steps, each of which
+// threads do for some rows each: count the rows of each list, then write every row to its place.
+
+/// Count the rows of each list.
 /// @param list [n]: to which list each row belongs
-/// @param scores, sorted_scores [n], or both null
-/// @param indptr [n_lists + 1], written
-/// @returns whether every row belongs to one of the lists; otherwise nothing is sorted
-bool group_lists(const std::int32_t* list, std::size_t n, std::size_t n_lists,
-                 const std::int32_t* items, const double* scores, std::int64_t* indptr,
-                 std::int32_t* sorted_items, double* sorted_scores);
+/// @param counts [n_lists], added to
+/// @returns whether every row belongs to one of the lists
+bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists, std::int64_t* counts);
+
+/// Write a column of the rows into their lists, in the order given.
+/// @param list [n]: to which list each row belongs
+/// @param next [n_lists]: where the next row of each list goes; moved on
+template <class Value>
+void group_rows(const std::int32_t* list, std::size_t n, const Value* values, std::int64_t* next,
+                Value* grouped);
+
+/// Write rows to given places of their lists. Several threads may write to the same place; some
+/// other place is then not written to.
+/// @param places [n]: the place of each row in its list, counted from `first`
+/// @param indptr [n_lists + 1]: list l has the places indptr[l] to indptr[l + 1] - 1
+/// @returns whether every place lies in its list; otherwise only some rows are written
+bool place_rows(const std::int32_t* list, std::size_t n, const std::int32_t* items,
+                const std::int32_t* places, std::int32_t first, const std::int64_t* indptr,
+                std::int32_t* sorted_items);
 
 }  // namespace recometer

@@ -488,7 +488,7 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "Missing option '--test'"),
+        ((), "there is nothing to test on. Hint: --test or --split"),
         (("--test", "test.csv"), "there is no model to evaluate"),
         (("--test", "test.csv", "--factors", "users.npy"), "is not [NAME=]USERS,ITEMS"),
         (("--test", "test.csv", "--factors", "a=b,c,d"), "is not [NAME=]USERS,ITEMS"),

@@ -131,13 +131,12 @@ class Outcome:
 
     covered: collections.Counter[tuple[str, str]]
     known: collections.Counter[tuple[str, str]]
-    used: set[tuple[str, str, str, str]]
     failures: list[str]
 
     @classmethod
     def of(cls, records: list[Record]) -> Outcome:
-        cases, outcome = Cases(), cls(collections.Counter(), collections.Counter(), set(), [])
-        evaluations: dict[tuple[Any, ...], rm.Evaluation] = {}
+        cases, outcome = Cases(), cls(collections.Counter(), collections.Counter(), [])
+        evaluations = evaluate_all(cases, records)
         for record in records:
             sort = kind(record)
             if sort in ("error", "NaN probe"):
@@ -170,25 +169,44 @@ class Outcome:
                 ask = ask_for(record)
                 if ask is None:
                     return "there is no call"
-                result = evaluated(cases, evaluations, ask)
-                alone = result
-                if ask.alone:
-                    rules = tuple((dict(ask.rules) | dict(ask.alone)).items())
-                    own = dataclasses.replace(ask, rules=rules)
-                    alone = evaluated(cases, evaluations, own)
-                return differs(record, result, ask.metric, alone)
+                if not is_known(ask):
+                    return "there is no such metric"
+                return differs(
+                    record, evaluations[ask.call], ask.metric, evaluations[for_one(ask).call]
+                )
             except rm.RecometerError as error:
                 return f"{type(error).__name__}: {error}"
 
 
-def evaluated(
-    cases: Cases, evaluations: dict[tuple[Any, ...], rm.Evaluation], ask: Ask
-) -> rm.Evaluation:
-    """Evaluate, once for the same call."""
-    key = (*ask.call, ask.metric)
-    if key not in evaluations:
-        evaluations[key] = cases.evaluate(ask, [ask.metric])
-    return evaluations[key]
+def is_known(ask: Ask) -> bool:
+    """Tell whether the convention has the metric."""
+    convention = find(ask.protocol)
+    assert convention is not None
+    try:
+        convention.parse(ask.metric)
+    except rm.RecometerError:
+        return False
+    return True
+
+
+def for_one(ask: Ask) -> Ask:
+    """Return the call for one user after the other."""
+    rules = tuple((dict(ask.rules) | dict(ask.alone)).items())
+    return dataclasses.replace(ask, rules=rules)
+
+
+def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], rm.Evaluation]:
+    """Evaluate all metrics of the same call at once."""
+    wanted: dict[tuple[Any, ...], tuple[Ask, dict[str, None]]] = {}
+    for record in records:
+        if kind(record) in ("accuracy", "read"):
+            ask = ask_for(record)
+            if ask is not None and is_known(ask):
+                for one in (ask, for_one(ask)):
+                    wanted.setdefault(one.call, (one, {}))[1][one.metric] = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.errors.DataWarning)
+        return {call: cases.evaluate(ask, list(names)) for call, (ask, names) in wanted.items()}
 
 
 def differs(record: Record, result: Any, metric: str, alone: Any = None) -> str | None:
@@ -219,7 +237,7 @@ def differs(record: Record, result: Any, metric: str, alone: Any = None) -> str 
         return None
     if arbitrary is not None:
         # What the other user must have had lies between what it can have.
-        n_users = int(result.summary()[0].counted)
+        n_users = next(row.counted for row in result.summary() if row.metric == metric)
         own = dict(zip(result.user_ids.tolist(), result[metric].tolist(), strict=True))[arbitrary]
         implied = (theirs - mean) * n_users + own
         if -tolerance * n_users <= implied <= 1 + tolerance * n_users:

@@ -12,7 +12,6 @@ from typer.testing import CliRunner, Result
 import recometer as rm
 from recometer import baselines, data
 from recometer.cli._app import app
-from recometer.cli._split import split
 from recometer.split.holdout import holdout_fraction
 
 MODELS = ("random", "most popular", "item-kNN", "truncated SVD", "EASE")
@@ -154,27 +153,6 @@ def test_a_parquet_file_and_other_metrics(tmp_path: pathlib.Path) -> None:
     found = [name for header in tables for name in header if "@" in name or name == "rr"]
     assert found == [*(f"precision@{k}" for k in range(1, 7)), "rr"]
     assert max(map(len, result.stdout.splitlines())) <= 100
-
-
-def test_of_each_user_the_last_interactions_are_held_out() -> None:
-    import polars as pl
-
-    frame = pl.DataFrame(
-        {
-            "user": ["ann"] * 4 + ["bob"] * 4 + ["cid"],
-            "item": ["a", "b", "c", "d"] * 2 + ["a"],
-            "time": [4, 3, 2, 1, 1, 5, 5, 2, 9],
-            "value": [1.0, 2, 3, 4, 5, 6, 7, 8, 9],
-        }
-    )
-    train, test, rule = split(rm.Interactions.of(frame), 0.25, seed=0)
-    assert rule == "the last 25% of each user's interactions by time"
-    # Bob's b and c are at the same time: the later id counts as the later one.
-    assert test.item_ids[test.items].tolist() == ["a", "c"]
-    assert test.values.tolist() == [1.0, 7.0]
-    assert np.diff(test.indptr).tolist() == [1, 1, 0]
-    assert train.item_ids[train.items].tolist() == ["b", "c", "d", "a", "b", "d", "a"]
-    assert train.times.tolist() == [3, 2, 1, 1, 5, 2, 9]
 
 
 def test_ease_is_left_out_of_a_large_catalogue_and_that_is_said(file) -> None:

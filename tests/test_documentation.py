@@ -11,18 +11,22 @@ import recometer as rm
 from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["recometer.catalogue", "recometer.evaluate", "recometer.evaluation"]
-MODULES += ["recometer.explain", "recometer.item_groups"]
+MODULES = ["recometer.audit.check", "recometer.catalogue", "recometer.evaluate"]
+MODULES += ["recometer.evaluation", "recometer.explain", "recometer.item_groups"]
+MODULES += ["recometer.metrics.conventions"]
+MODULES += ["recometer.split.splitting"]
 MODULES += [
     f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
 ]
 PAGES = [
     "README.md",
+    "docs/audit.md",
     "docs/averages.md",
     "docs/candidates.md",
     "docs/catalogue.md",
     "docs/conventions.md",
     "docs/lists.md",
+    "docs/splits.md",
 ]
 
 

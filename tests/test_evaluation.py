@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import doctest
+import hashlib
 import math
 import signal
 import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from results import evaluation
 
+from recometer import _kernel
+from recometer._kernel import reference
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.evaluate import evaluate
 from recometer.evaluation import load
@@ -465,6 +468,32 @@ def test_fingerprint_is_that_of_the_values() -> None:
     other[-1, -1] += 1e-12
     different = [other, array.T, array.reshape(200, 300), array.astype(np.float32), array[:-1]]
     assert expected not in {fingerprint(other) for other in different}
+
+
+def test_fingerprint_is_as_documented(monkeypatch) -> None:
+    array = np.arange(400_000)  # 3 pieces and a bit
+    hashes = np.zeros(4, np.uint64)
+    _kernel.hash_pieces(array.view(np.uint8), 2**20, hashes)
+    expected = hashlib.sha256(b"<i8 (400000,) " + hashes.astype("<u8").tobytes()).hexdigest()
+    monkeypatch.setattr("recometer.fingerprints.AT_ONCE", 2**20)
+
+    class Parts:
+        shape, dtype = array.shape, array.dtype
+
+        def pieces(self) -> Iterator[np.ndarray]:
+            yield from np.split(array, [7, 100_000, 300_001])
+
+    for same in (array, np.repeat(array, 2)[::2], Parts()):
+        assert {fingerprint(same, threads=threads) for threads in (1, 3)} == {expected}
+    text = hashlib.sha256(b"objects (2,) ")
+    text.update(reference_hash(b"['a', 1]"))
+    assert fingerprint(np.array(["a", 1], dtype=object)) == text.hexdigest()
+
+
+def reference_hash(data: bytes) -> bytes:
+    found = np.zeros(1, np.uint64)
+    reference.hash_pieces(np.frombuffer(data, np.uint8), 2**20, found)
+    return found.astype("<u8").tobytes()
 
 
 def test_fingerprint_of_anything(tmp_path) -> None:

@@ -42,11 +42,11 @@ ORDER = (
     "rows",
     "interactions",
     "catalogue",
+    "_kernel",
     "fingerprints",
     "storage",
     "rendering",
     "stats.intervals",
-    "_kernel",
     "ties",
     "metrics",
     "sources",
@@ -54,14 +54,17 @@ ORDER = (
     "segments",
     "evaluation",
     "profiles",
+    "folded",
     "arguments",
     "checks",
+    "evaluate_inputs",
     "evaluate_lists",
     "evaluate",
     "item_groups",
     "explain",
     "stats",
     "split",
+    "audit",
     "data",
     "baselines",
     "compat",
@@ -72,6 +75,9 @@ ORDER = (
 )
 # Neighbours that must not know each other, whatever the order.
 APART = (("sources", "metrics"), ("sources", "ties"), ("split", "evaluate"), ("split", "sources"))
+# But a split that was made can evaluate model output: its methods, and nothing that makes splits.
+KNOWING = {("recometer.split.result", "recometer.evaluate")}
+KNOWING |= {("recometer.split.result", "recometer.sources.base")}
 
 
 def entry(module: str) -> str:
@@ -113,7 +119,8 @@ def test_imports_run_one_way(module: str) -> None:
     for imported in imports(module):
         there = entry(imported)
         assert here == there or ORDER.index(there) < ORDER.index(here), f"it imports {imported}"
-        assert (here, there) not in APART, f"it imports {imported}"
+        if (module, imported) not in KNOWING:
+            assert (here, there) not in APART, f"it imports {imported}"
 
 
 def test_only_the_kernel_imports_the_native_module() -> None:

@@ -65,25 +65,49 @@ def test_rank_lists(seed, scored, input_order, nan_rule, k, order):
         np.testing.assert_array_equal(found, expected)
 
 
-@given(seed=st.integers(0, 2**32), scored=st.booleans())
-def test_group_lists(seed, scored):
+@given(seed=st.integers(0, 2**32), dtype=st.sampled_from([np.int32, np.float64]))
+def test_rows_are_counted_and_grouped(seed, dtype):
     rng = np.random.default_rng(seed)
     n_lists, n = int(rng.integers(1, 5)), int(rng.integers(0, 20))
     rows = rng.integers(0, n_lists, n).astype(np.int32)
-    items = rng.integers(0, 99, n).astype(np.int32)
-    scores = rng.random(n) if scored else None
+    values = rng.integers(0, 99, n).astype(dtype)
     results = []
-    for function in (_kernel.group_lists, reference.group_lists):
-        out = np.zeros(n_lists + 1, np.int64), np.empty_like(items)
-        sorted_scores = np.empty(n) if scored else None
-        assert function(rows, items, scores, *out, sorted_scores)
-        results.append((*out, sorted_scores))
+    for module in (_kernel, reference):
+        counts = np.full(n_lists, 3)
+        assert module.count_rows(rows, counts)
+        next, grouped = np.cumsum(counts - 3) - (counts - 3), np.empty_like(values)
+        module.group_rows(rows, values, next, grouped)
+        results.append((counts, next, grouped))
     for found, expected in zip(*results, strict=True):
         np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(results[0][2], values[np.argsort(rows, kind="stable")])
 
 
-@pytest.mark.parametrize("function", [_kernel.group_lists, reference.group_lists])
+@given(seed=st.integers(0, 2**32), first=st.sampled_from([0, 1, 1 - 2**31]))
+def test_place_rows(seed, first):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 5, int(rng.integers(1, 5)))
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    order = rng.permutation(indptr[-1])
+    rows = np.repeat(np.arange(len(lengths)), lengths).astype(np.int32)
+    places = (np.arange(indptr[-1]) - indptr[rows] + first).astype(np.int32)
+    items = rng.permutation(indptr[-1]).astype(np.int32)
+    if rng.random() < 0.3 and len(places):
+        places[rng.integers(len(places))] += rng.choice([-1, 1])
+    results = []
+    for place_rows in (_kernel.place_rows, reference.place_rows):
+        out = np.full_like(items, -1)
+        fits = place_rows(rows[order], items[order], places[order], first, indptr, out)
+        results.append((fits, out if fits else None))
+    assert results[0][0] == results[1][0]
+    if results[0][0] and (results[0][1] >= 0).all():
+        np.testing.assert_array_equal(results[0][1], items)
+        np.testing.assert_array_equal(results[1][1], items)
+    else:
+        assert results[1][1] is None or (results[1][1] < 0).any()
+
+
+@pytest.mark.parametrize("count_rows", [_kernel.count_rows, reference.count_rows])
 @pytest.mark.parametrize("wrong", [-1, 2])
-def test_group_lists_without_such_a_list(function, wrong):
-    rows = np.array([0, wrong], np.int32)
-    assert not function(rows, rows.copy(), None, np.zeros(3, np.int64), rows.copy(), None)
+def test_count_rows_without_such_a_list(count_rows, wrong):
+    assert not count_rows(np.array([0, wrong], np.int32), np.zeros(2, np.int64))

@@ -156,3 +156,30 @@ def test_knowledge_recall(scores):
         assert result.user_ids[place] == rows["object"][0]
         assert result["recall@4"][place] == best / rows["relevant"].sum()
         assert result["precision@4"][place] == best / 4
+
+
+@pytest.mark.shared
+def test_the_audit_of_movielens_100k():
+    folder = SHARED / "data" / "ml100k_sar"
+    train, test = (pl.read_parquet(folder / f"{side}.parquet") for side in ("train", "test"))
+    found = rm.audit(train, test, relevant_from=4)
+    newest = train.group_by("userID").agg(pl.col("timestamp").max().alias("newest"))
+    joined = test.join(newest, on="userID")
+    cold = test.join(train, on="itemID", how="anti")
+    idle = test.group_by("userID").agg(pl.col("rating").max()).filter(pl.col("rating") < 4)
+    expected = {
+        "overlap": test.join(train, on=["userID", "itemID"]).height,
+        "older_than_own_training": joined.filter(pl.col("timestamp") < pl.col("newest")).height,
+        "older_than_training": test.filter(pl.col("timestamp") < train["timestamp"].max()).height,
+        "same_time": joined.filter(pl.col("timestamp") == pl.col("newest")).height,
+        "unseen_items": cold["itemID"].n_unique(),
+        "unreachable": cold.filter(pl.col("rating") >= 4).height,
+        "users_without_relevant": idle.height,
+    }
+    assert {name: found[name].count for name in expected} == expected
+    assert expected["older_than_own_training"] == 24_450  # a random split
+    # Its users were drawn from one by one, its items by chance.
+    for name, times in (("popularity_shift", 1.0), ("activity_shift", 0.1)):
+        statistics = found[name].statistics
+        ratio = statistics["total_variation"] / statistics["expected_total_variation"]
+        assert ratio == pytest.approx(times, abs=0.05)

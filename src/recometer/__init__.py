@@ -8,6 +8,7 @@ reads who interacted with what; `recometer.baselines` are simple models to compa
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from recometer.audit import Audit, audit
 from recometer.catalogue import Catalogue
 from recometer.errors import (
     ColumnError,
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
     from recometer.sources.lists import Lists
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
+    from recometer.split.result import Folds, Split
 
 __all__ = [
+    "Audit",
     "Catalogue",
     "ColumnError",
     "Convention",
@@ -45,6 +48,7 @@ __all__ = [
     "Evaluation",
     "Factors",
     "FileError",
+    "Folds",
     "InputError",
     "InputTypeError",
     "Interactions",
@@ -57,10 +61,12 @@ __all__ = [
     "RecometerError",
     "SampledCandidates",
     "Scores",
+    "Split",
     "TopLists",
     "UnknownNameError",
     "UserFlag",
     "__version__",
+    "audit",
     "conventions",
     "evaluate",
     "explain",
@@ -70,14 +76,20 @@ __all__ = [
 
 # Imported when they are first used, so that `import recometer` stays light.
 SUBMODULES = ("baselines", "compat", "split")
-SOURCES = {"Lists": "lists", "Pairs": "pairs", "Scores": "scores"}
+LAZY = {
+    "Folds": "split.result",
+    "Lists": "sources.lists",
+    "Pairs": "sources.pairs",
+    "Scores": "sources.scores",
+    "Split": "split.result",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in SUBMODULES:
         return importlib.import_module(f"recometer.{name}")
-    if name in SOURCES:
-        module = importlib.import_module(f"recometer.sources.{SOURCES[name]}")
+    if name in LAZY:
+        module = importlib.import_module(f"recometer.{LAZY[name]}")
         return getattr(module, name)
     if name == "exposure":
         return importlib.import_module("recometer.item_groups").exposure

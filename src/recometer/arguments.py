@@ -19,6 +19,7 @@ __all__ = [
     "baseline_of",
     "catalogue_of",
     "check_source",
+    "is_split",
     "named_protocol",
     "protocol_names",
     "protocol_of",
@@ -26,6 +27,16 @@ __all__ = [
     "test_of",
     "with_order",
 ]
+
+
+def is_split(test: object, train: object) -> bool:
+    """Tell whether test is a `Split` or `Folds`, which bring train along."""
+    found = callable(getattr(test, "evaluate", None)) and not isinstance(test, Source)
+    if found and train is not None:
+        raise InputError(
+            f"train was given, but {type(test).__name__} brings its own. Hint: leave train out."
+        )
+    return found
 
 
 def check_source(source: object, test: object) -> None:

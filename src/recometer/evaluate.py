@@ -12,15 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ids, ragged
-from recometer.arguments import (
-    baseline_of,
-    catalogue_of,
-    check_source,
-    protocol_of,
-    seed_of,
-    test_of,
-    with_order,
-)
+from recometer.arguments import is_split
 from recometer.catalogue import Catalogue
 from recometer.checks import (
     check_correction,
@@ -30,35 +22,26 @@ from recometer.checks import (
     check_users,
 )
 from recometer.errors import InputError
-from recometer.evaluate_lists import ListValues, find_lists, measure_lists
+from recometer.evaluate_inputs import Inputs, read_inputs
+from recometer.evaluate_lists import FoundLists, find_lists, measure_lists
 from recometer.evaluation import Evaluation
 from recometer.fingerprints import Fingerprinting
-from recometer.interactions import Interactions
-from recometer.metrics import corrections, undefined
-from recometer.metrics.conventions import asked_of_source, parse_under
-from recometer.metrics.registry import METRICS, Metric, with_largest_gain
+from recometer.metrics import undefined
+from recometer.metrics.conventions import asked_of_source
+from recometer.metrics.registry import METRICS, Metric
 from recometer.metrics.settling import leave_out
-from recometer.metrics.undefined import rules_of
 from recometer.profiles import profiles
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
-from recometer.side_data import check_side_data, in_train, needed_by, ranks_with
+from recometer.side_data import in_train, needed_by, ranks_with
 from recometer.sources._align import relevant_rows
 from recometer.sources.base import Request, Source
-from recometer.sources.candidates import (
-    Candidates,
-    Items,
-    SampledCandidates,
-    read_candidates,
-    read_items,
-)
-from recometer.tasks import resolve_threads
 from recometer.version import __version__
 
 __all__ = ["evaluate"]
 
-KEPT_BYTES = 2**28  # of inputs that a result holds on to
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
+RANKED = ("ranks", "ratings")  # the records that come from a ranking
 
 
 def evaluate(
@@ -90,7 +73,8 @@ def evaluate(
     test
         What should have been recommended: an `Interactions`, or what `Interactions.of`
         takes (a SciPy sparse matrix, a data frame, a file, ...). None where the truth comes
-        with the source: ``rm.Pairs(frame, ...)``.
+        with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; `Folds` take a
+        list of sources, or a function from `Split` to source, and the result has ``.folds``.
     train
         What must not be recommended again, likewise; None: nothing.
     candidates
@@ -103,9 +87,12 @@ def evaluate(
     exclude
         A list of items that must not be recommended to anybody.
     metrics
-        Names with cut-offs, for instance ``"ndcg@10 recall@5,10,50 ap@1..10 roc_auc"``.
+        Names with cut-offs, for instance ``"ndcg@10 recall@5,10,50 ap@1..10 roc_auc"``. Under a
+        convention also as its library writes them: ``"LinkPredMAP@10"``.
     protocol
-        The rules that the numbers depend on; ``other.protocol`` repeats an evaluation.
+        The rules that the numbers depend on; ``other.protocol`` repeats an evaluation. The name
+        of a convention, such as ``"trec_eval"``, takes another library's rules and its names of
+        metrics, see `recometer.conventions`.
     catalogue
         What is known of the items: a `Catalogue`, or what makes one: their number, their ids, a
         data frame, a file. Metrics of lists read their categories, features and propensities.
@@ -163,142 +150,136 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
+    if is_split(test, train):
+        options = {"candidates": candidates, "exclude": exclude, "catalogue": catalogue}
+        options |= {"baseline": baseline, "metrics": metrics, "protocol": protocol}
+        options |= {"seed": seed, "threads": threads, "progress": progress}
+        result: Evaluation = test.evaluate(source, **options, **rules)  # type: ignore[attr-defined]
+        return result
     begin = time.perf_counter()
-    check_source(source, test)
-    repeatable = {"candidates": candidates, "exclude": exclude, "baseline": baseline}
-    stated = protocol_of(protocol, rules, [*(evaluate.__kwdefaults__ or ())])
-    requested = tuple(parse_under(metrics, stated))
-    settled = with_order(source, stated)
-    known_items = catalogue_of(catalogue)
-    other = baseline_of(baseline)
-    seed = seed_of(seed)
-    threads = resolve_threads(threads)
-    repeatable |= {"source": source, "test": test, "catalogue": known_items}
-    test = test_of(source, test)
-    train = None if train is None else Interactions.of(train)
-    chosen = read_candidates(candidates)
-    never = None if exclude is None else read_items(exclude, "exclude")
-    corrections.check(requested, settled, _is_uniform(chosen))
-    if test.n_users == 0 or len(test) == 0:
-        raise InputError(
-            f"test is empty: {test.n_users} users, {len(test)} interactions. "
-            "Hint: is the split right, and the column of users?"
-        )
-    given_test = test
-    listed = source.listed_users()
-    if listed is not None and any(rules_of(one, settled).users == "listed" for one in requested):
-        test = test.with_users(listed)
-    requested = tuple(with_largest_gain(requested, _largest_gain(test)))
-    of_lists = [metric for metric in requested if metric.definition.record == "lists"]
-    of_ranks = [metric for metric in requested if metric.definition.record != "lists"]
-    check_side_data(needed_by(requested), train=train, baseline=other, catalogue=known_items)
-    read = time.perf_counter()
-
-    asked = asked_of_source(of_ranks, settled)
-    forgets = settled.unranked != "misses" or settled.unknown_items != "misses"
-    whole = settled.correction != "none" or forgets
-    request = Request(
+    given = read_inputs(
+        source,
         test,
-        train,
-        asked,
-        _numbered(known_items),
-        None if whole else _depth(of_ranks),
-        threads,
-        progress,
-        chosen,
-        never,
-        seed,
-    )
-    ratings = _ratings(source, request, requested)
-    ranks = None if ratings is None else ratings.ranks
-    own_truth = source.test() is not None
-    if ranks is None and (of_ranks or own_truth):
-        ranks = source.rank(request)
-    found = find_lists(source, other, request, of_lists) if of_lists else None
-    if ranks is not None:
-        ranks = leave_out(ranks, settled)
-    users = _Users.of(ranks, None if found is None else found.lists, request)
-    check_users(users.flags, users.n_relevant, source, test)
-    counts = {} if found is None else dict(found.lists.counts)
-    if ranks is not None:
-        check_length(ranks, of_ranks, test)
-        counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
-        check_correction(ranks, source, settled)
-        needed = needed_by(of_ranks)
-        ranks = ranks_with(ranks, needed, test=test, train=train, catalogue=known_items)
-    ranked = time.perf_counter()
-
-    arrays = {"source": source.arrays(), "test": _arrays(given_test), "train": _arrays(train)}
-    arrays |= {"candidates": _arrays(chosen), "exclude": _arrays(never)}
-    arrays["catalogue"] = {} if known_items is None else known_items.arrays()
-    if isinstance(other, Evaluation):
-        arrays["baseline"] = {} if other.lists is None else {"lists": other.lists.items}
-    elif other is not None:
-        arrays["baseline"] = other.arrays()
-    values: dict[str, Any] = {}
-    reasons: dict[str, Any] = {}
-    of_list_metrics: ListValues | None = None
-    # Ranking keeps all processors busy, the metrics only one: the other is free to hash.
-    with Fingerprinting(arrays) as fingerprinting:
-        if ranks is not None and of_ranks:
-            keys = ids.user_keys(test.user_ids, test.n_users) if settled.ties == "random" else None
-            values, reasons = undefined.compute(
-                ranks, of_ranks, settled, seed, keys, ratings, threads
-            )
-        over_rows = undefined.compute_over_rows(ratings, requested, settled) if ratings else {}
-        if found is not None:
-            truth = ranks if own_truth else None
-            of_list_metrics = measure_lists(found, of_lists, request, known_items, truth)
-            values |= of_list_metrics.values
-            reasons |= of_list_metrics.reasons
-        activity, popularity = (None, None) if train is None else profiles(test, train)
-        measured = time.perf_counter()
-        fingerprints = fingerprinting.result()
-    check_defined(values, reasons)
-    descriptions = {"source": source.describe(), "test": repr(given_test)}
-    for name, given in (("train", train), ("candidates", chosen), ("exclude", never)):
-        if given is not None:
-            descriptions[name] = repr(given)
-    if known_items is not None:
-        descriptions["catalogue"] = known_items.describe()
-    if isinstance(other, Evaluation):
-        descriptions["baseline"] = other.inputs["source"]["description"]
-    elif other is not None:
-        descriptions["baseline"] = other.describe()
-    names = list(map(str, requested))
-    inputs: dict[str, dict[str, Any]] = {
-        name: {"description": description, "fingerprints": fingerprints[name]}
-        for name, description in descriptions.items()
-    }
-    if _is_uniform(chosen) is not None:
-        inputs["candidates"]["warning"] = _warning(chosen, settled)
-    return Evaluation(
-        values={name: values[name] for name in names if name in values},
-        reasons={name: reasons[name] for name in names},
-        user_ids=test.user_ids,
-        **users._asdict(),
-        metrics=requested,
-        # As stated: a rule that the source changed would look as if it replaced the metrics' own.
-        protocol=stated,
+        train=train,
+        candidates=candidates,
+        exclude=exclude,
+        metrics=metrics,
+        protocol=protocol,
+        catalogue=catalogue,
+        baseline=baseline,
         seed=seed,
-        counts={**counts, **_duplicates(test=test, train=train)},
-        definitions=_definitions(requested),
+        threads=threads,
+        progress=progress,
+        rules=rules,
+        parameters=[*(evaluate.__kwdefaults__ or ())],
+    )
+    read = time.perf_counter()
+    records = _rank(given)
+    ranked = time.perf_counter()
+    with Fingerprinting(given.arrays(), given.threads) as fingerprinting:
+        measured = _measure(given, records)
+        metrics_end = time.perf_counter()
+        fingerprints = fingerprinting.result()
+    check_defined(measured["values"], measured["reasons"])
+    return Evaluation(
+        **measured,
+        **records.users._asdict(),
+        user_ids=given.test.user_ids,
+        metrics=given.metrics,
+        protocol=given.stated,
+        seed=given.seed,
+        counts={**records.counts, **given.duplicates()},
+        definitions=_definitions(given.metrics),
         timings={
             "reading": read - begin,
             "ranking": ranked - read,
-            "metrics": measured - ranked,
+            "metrics": metrics_end - ranked,
             "total": time.perf_counter() - begin,
         },
         versions=_versions(),
-        inputs=inputs,
-        over_rows=over_rows,
-        activity=activity,
-        popularity=popularity,
-        over_users={} if of_list_metrics is None else of_list_metrics.over_users,
-        lists=None if found is None else found.lists,
-        list_data=None if of_list_metrics is None else of_list_metrics.data,
-        inputs_kept=_kept(repeatable, given_test, train),
+        inputs=given.described(fingerprints),
+        inputs_kept=given.kept(),
     )
+
+
+class _Records(NamedTuple):
+    """What the source was asked for: only what the metrics read."""
+
+    ranks: Ranks | None
+    ratings: Ratings | None
+    lists: FoundLists | None
+    users: _Users
+    counts: dict[str, int]
+    request: Request
+
+
+def _rank(given: Inputs) -> _Records:
+    """Ask the source for what the metrics read, and check it."""
+    rules, of_ranks, of_lists = given.protocol, given.reading(*RANKED), given.reading("lists")
+    forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
+    catalogue = given.catalogue
+    request = Request(
+        given.test,
+        given.train,
+        asked_of_source(of_ranks, rules),
+        _numbered(catalogue),
+        None if rules.correction != "none" or forgets else _depth(of_ranks),
+        given.threads,
+        given.progress,
+        given.candidates,
+        given.exclude,
+        given.seed,
+    )
+    source, test = given.source, given.test
+    ratings = _ratings(source, request, given.metrics)
+    ranks = None if ratings is None else ratings.ranks
+    if ranks is None and (of_ranks or given.brings_truth):
+        ranks = source.rank(request)
+    lists = find_lists(source, given.baseline, request, of_lists) if of_lists else None
+    if ranks is not None:
+        ranks = leave_out(ranks, rules)
+    users = _Users.of(ranks, None if lists is None else lists.lists, request)
+    check_users(users.flags, users.n_relevant, source, test)
+    counts = {} if lists is None else dict(lists.lists.counts)
+    if ranks is not None:
+        check_length(ranks, of_ranks, test)
+        counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
+        check_correction(ranks, source, rules)
+        ranks = ranks_with(
+            ranks, needed_by(of_ranks), test=test, train=given.train, catalogue=catalogue
+        )
+    return _Records(ranks, ratings, lists, users, counts, request)
+
+
+def _measure(given: Inputs, records: _Records) -> dict[str, Any]:
+    """Compute all metrics: the fields of an `Evaluation` that hold values."""
+    ranks, ratings, lists, test = records.ranks, records.ratings, records.lists, given.test
+    values: dict[str, Any] = {}
+    reasons: dict[str, Any] = {}
+    found: dict[str, Any] = {}
+    of_ranks, rules = given.reading(*RANKED), given.protocol
+    if ranks is not None and of_ranks:
+        keys = ids.user_keys(test.user_ids, test.n_users) if rules.ties == "random" else None
+        values, reasons = undefined.compute(
+            ranks, of_ranks, rules, given.seed, keys, ratings, given.threads
+        )
+    if ratings is not None:
+        found["over_rows"] = undefined.compute_over_rows(ratings, given.metrics, rules)
+    if lists is not None:
+        truth = ranks if given.brings_truth else None
+        of_lists = given.reading("lists")
+        measured = measure_lists(lists, of_lists, records.request, given.catalogue, truth)
+        values |= measured.values
+        reasons |= measured.reasons
+        found |= {"over_users": measured.over_users, "list_data": measured.data}
+        found["lists"] = lists.lists
+    if given.train is not None:
+        found["activity"], found["popularity"] = profiles(test, given.train)
+    # In the order asked for.
+    names = list(map(str, given.metrics))
+    found["values"] = {name: values[name] for name in names if name in values}
+    found["reasons"] = {name: reasons[name] for name in names}
+    return found
 
 
 class _Users(NamedTuple):
@@ -333,23 +314,6 @@ def _numbered(catalogue: Catalogue | None) -> int | npt.NDArray[Any] | None:
     return catalogue.n_items if catalogue.item_ids is None else catalogue.item_ids
 
 
-def _kept(
-    given: dict[str, Any], test: Interactions, train: Interactions | None
-) -> dict[str, Any] | None:
-    """Return what repeats the evaluation, unless that would hold on to much memory."""
-    sources = [one for one in (given["source"], given["baseline"]) if isinstance(one, Source)]
-    held = [one.held_bytes() for one in sources]
-    held += [_n_bytes(array) for data in (test, train) for array in _arrays(data).values()]
-    if None in held or sum(filter(None, held)) > KEPT_BYTES:
-        return None
-    # A source that brings the truth brings it again.
-    return {**given, "test": None if given["test"] is None else test, "train": train}
-
-
-def _n_bytes(array: Any) -> int:
-    return 0 if array is None else int(array.nbytes)
-
-
 def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:
     """Ask for ratings where a metric reads them."""
     wanted = [metric for metric in metrics if metric.definition.record == "ratings"]
@@ -375,54 +339,6 @@ def _depth(metrics: Iterable[Metric]) -> int | None:
     depths = [metric.depth for metric in metrics]
     known = [depth for depth in depths if depth is not None]
     return max(known) if known and len(known) == len(depths) else None
-
-
-def _largest_gain(test: Interactions) -> float:
-    """Return the largest value of test; 1 where there is none above 0."""
-    if test.values is None:
-        return 1.0
-    usable = test.values[np.isfinite(test.values) & (test.values > 0)]
-    return float(usable.max(initial=0)) or 1.0
-
-
-def _is_uniform(candidates: Candidates | None) -> bool | None:
-    """Return whether users have uniformly drawn candidates; None: they have no sets at all."""
-    if isinstance(candidates, SampledCandidates):
-        return candidates.by == "uniform"
-    return True if isinstance(candidates, Interactions) else None
-
-
-def _warning(candidates: Candidates | None, protocol: Protocol) -> str:
-    """Say what values of candidate sets are worth."""
-    if protocol.correction != "none":
-        return (
-            "The values are estimates of those of the whole catalogue, from the ranks among "
-            f"sampled candidates (correction={protocol.correction!r}). Without candidates= they "
-            "would be exact."
-        )
-    sampled = "these are" if isinstance(candidates, SampledCandidates) else "if these are"
-    return (
-        f"Ranked among candidates of each user, not the whole catalogue: {sampled} a sample, the "
-        "values are too high, and may put systems in another order than the whole catalogue does "
-        "(Krichene & Rendle 2020). Leave candidates= out, or see correction=."
-    )
-
-
-def _arrays(data: Candidates | None) -> dict[str, object]:
-    if isinstance(data, Items):
-        return {"items": data.ids}
-    if not isinstance(data, Interactions):
-        return {}
-    names = ("indptr", "items", "values", "user_ids", "item_ids")
-    return {name: getattr(data, name) for name in names}
-
-
-def _duplicates(**data: Interactions | None) -> dict[str, int]:
-    return {
-        f"{name}_duplicates": given.duplicates
-        for name, given in data.items()
-        if given is not None and given.duplicates
-    }
 
 
 def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:

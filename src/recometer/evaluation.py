@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import functools
 import os
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -246,8 +245,8 @@ class Evaluation:
                 )
         columns = [self.values[name] for name in names]
         # Written otherwise, such as rbp(p=0.8) for rbp, it is one metric; @1..1 is several.
-        several = re.search(r"\.\.|,", re.sub(r"\(.*?\)", "", str(metric))) is not None
-        one = len(columns) == 1 and not several
+        head = str(metric).partition("(")[0]
+        one = len(columns) == 1 and ".." not in head and "," not in head
         return columns[0] if one else np.column_stack(columns)
 
     def mean(self, weights: Weights = None) -> dict[str, float]:

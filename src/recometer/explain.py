@@ -31,14 +31,14 @@ Evaluate = Callable[[Metric, Protocol], Evaluation]
 
 # The rules of the protocol that make a step, in the order in which they take effect.
 RANKING: tuple[str, ...] = ("relevant_from", "nan_scores", "unranked", "unknown_items")
-RANKING += ("duplicates", "score_above", "short_lists", "train_in_lists")
+RANKING += ("train_in_lists", "duplicates", "score_above", "short_lists")
 EMPTY: tuple[str, ...] = ("constant_scores", "min_candidates", "min_positives", "cold_start")
 EMPTY += ("deep_cutoffs", "all_relevant", "no_relevant", "no_list", "undefined")
 CORRECTION = ("correction", ("correction", "gamma"))
 BEFORE: tuple[tuple[str, tuple[str, ...]], ...] = (("ranking", RANKING), ("ties", ("ties",)))
 AFTER: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("undefined values", EMPTY),
-    ("rounding", ("percent", "decimals")),
+    ("rounding", ("decimals", "percent")),
     ("population", ("users", "missing")),
     ("average", ("average",)),
 )

@@ -12,7 +12,7 @@ import pathlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from recometer.errors import ColumnError, FileError, InputError
 from recometer.frames import Columns, choose_columns
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXTENSIONS",
+    "FileColumn",
     "check_file",
     "column_names",
+    "in_memory",
     "integers",
     "open_file",
     "read_columns",
@@ -33,6 +35,7 @@ __all__ = [
 SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
+ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
 # Days and months that could be either; after the year they could not.
 DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
@@ -100,12 +103,46 @@ def read_file(
     assert found["user"] is not None
     assert found["item"] is not None
     columns = Columns(found["user"], found["item"], found["value"], found["time"])
-    return columns, pl.DataFrame([fetch(option) for option, name in found.items() if name])
+    fetched = (fetch(option) for option, name in found.items() if name)
+    return columns, pl.DataFrame([in_memory(column) for column in fetched])
+
+
+class FileColumn:
+    """A column of a Parquet file, to be read whole or piece by piece."""
+
+    def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path) -> None:
+        import polars as pl
+
+        self._table, self._name, self._path = table.select(name), name, path
+        self._n = int(_collect(table.select(pl.len()), ["len"], path).item())
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """What it holds."""
+        return self._table.collect_schema()[self._name]
+
+    def read(self) -> pl.Series:
+        """Return all of it."""
+        return _collect(self._table, [self._name], self._path).to_series()
+
+    def pieces(self) -> Iterator[pl.Series]:
+        """Yield the rows in their order, some at a time."""
+        for begin in range(0, self._n, ROWS_AT_ONCE):
+            some = self._table.slice(begin, ROWS_AT_ONCE)
+            yield _collect(some, [self._name], self._path).to_series()
+
+
+def in_memory(column: Any) -> Any:
+    """Return a column as it is, one of a file that is not read yet as a series."""
+    return column.read() if isinstance(column, FileColumn) else column
 
 
 def open_file(
     path: str | os.PathLike[str], wanted: Mapping[str, object]
-) -> tuple[dict[str, str | None], Callable[[str], pl.Series]]:
+) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
     """Find columns in a file, to be read one by one.
 
     Parameters
@@ -120,7 +157,7 @@ def open_file(
     found
         The name of the column, or None, for every key of `wanted`.
     fetch
-        A function that reads the column of a key.
+        A function that returns the column of a key; that of a Parquet file is not read yet.
     """
     path = pathlib.Path(path)
     table = _scan(path)
@@ -142,7 +179,7 @@ def open_file(
             if column.null_count():
                 _check_fields(path, int(column.is_null().arg_true()[0]))
         return found, lambda option: _typed(text[str(found[option])], option, path)
-    return found, lambda option: _collect(table, [str(found[option])], path).to_series()
+    return found, lambda option: FileColumn(table, str(found[option]), path)
 
 
 def _extension(path: pathlib.Path) -> str:

@@ -7,12 +7,13 @@ import hashlib
 import itertools
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError, InputTypeError
+from recometer.tasks import each_block, on_all_threads, resolve_threads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +32,8 @@ KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((datetime.datetime,), "datetime"),
     ((datetime.date,), "date"),
 )
+STRINGS_PER_THREAD = 2**16  # at least
+STRINGS_AT_ONCE = 2**16
 # By name, because pandas (NA, NaT) need not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
@@ -88,17 +91,19 @@ def as_ids(ids: object, what: str) -> Ids:
     return _from_objects(array.tolist(), what)
 
 
-def encode(ids: object, what: str) -> tuple[Int64, Ids]:
+def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any, Ids]:
     """Replace ids by their places among the sorted distinct ones.
 
     Parameters
     ----------
     ids, what
         As in `as_ids`.
+    dtype
+        Of the codes: int64, or int32 where there are many of them.
 
     Returns
     -------
-    codes : int64 [n]
+    codes : `dtype` [n]
     distinct : int64, uint64 or object [n_distinct]
         Sorted; ``distinct[codes]`` are the ids.
 
@@ -110,28 +115,31 @@ def encode(ids: object, what: str) -> tuple[Int64, Ids]:
         Ids of several kinds, or of a kind that cannot be sorted.
     """
     if _is_polars_series(ids) and str(ids.dtype).startswith(("String", "Categorical", "Enum")):
-        return _encode_strings(ids, what)
+        return _encode_strings(ids, what, dtype)
     array = as_ids(ids, what)
     if array.dtype != object:
-        return _encode_integers(array)
+        codes, distinct = _encode_integers(array)
+        return codes.astype(dtype, copy=False), distinct
+    if _ascend(array):
+        return np.arange(len(array), dtype=dtype), array
     values = array.tolist()
     if kind(array) == "str":
         import polars as pl
 
         try:
-            return _encode_strings(pl.Series(values, dtype=pl.String), what)
+            return _encode_strings(pl.Series(values, dtype=pl.String), what, dtype)
         except UnicodeEncodeError as error:
             raise InputError(f"The {what} hold {error.object!r}, which is not Unicode.") from None
     try:
-        distinct = sorted(set(values))
+        ordered = sorted(set(values))
     except TypeError as error:
         raise InputTypeError(
             f"The {what} of type {kind(array)} (for instance {values[0]!r}) cannot be compared: "
             f"{error}. Hint: convert them to strings or integers."
         ) from None
-    index = {value: code for code, value in enumerate(distinct)}
-    codes = np.fromiter(map(index.__getitem__, values), np.int64, len(values))
-    return codes, np.fromiter(distinct, object, len(distinct))
+    index = {value: code for code, value in enumerate(ordered)}
+    codes = np.fromiter(map(index.__getitem__, values), dtype, len(values))
+    return codes, np.fromiter(ordered, object, len(ordered))
 
 
 def match(
@@ -168,6 +176,8 @@ def match(
         )
     if left.dtype != object and right.dtype != object:
         return _match_integers(left, right, onto_what)
+    if len(left) == len(right) and _ascend(right) and (left == right).all():
+        return np.arange(len(left))
     values = right.tolist()
     index = {value: position for position, value in enumerate(values)}
     if len(index) < len(values):
@@ -279,26 +289,75 @@ def _from_objects(values: Sequence[Any], what: str) -> Ids:
     return np.fromiter(values, object, len(values))
 
 
-def _encode_strings(series: pl.Series, what: str) -> tuple[Int64, Ids]:
+def _ascend(objects: Ids) -> bool:
+    """Return whether ids are strings, sorted and distinct."""
+    if not len(objects) or kind(objects) != "str":
+        return False
+    try:
+        "".join(objects.tolist()).encode()
+    except UnicodeEncodeError:
+        return False
+    return bool((objects[1:] > objects[:-1]).all())
+
+
+def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple[Any, Ids]:
     import polars as pl
 
     series = series.cast(pl.String)
     if series.null_count():
         missing(what, int(series.is_null().arg_true()[0]))
+    # A thread numbers the strings of each part; then the distinct ones of all are numbered.
+    n_parts = max(1, min(resolve_threads(None), len(series) // STRINGS_PER_THREAD))
+    bounds = [len(series) * part // n_parts for part in range(n_parts + 1)]
+    rows = [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
+    parts = on_all_threads(lambda part: _number(series[part]), rows)
+    whole = parts[0] if n_parts == 1 else _number(pl.concat([part.distinct for part in parts]))
+    # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
+    order = whole.distinct.arg_sort().to_numpy()
+    place = _table(whole.present[order], np.arange(len(order)), dtype)
+    places = [place]
+    if n_parts > 1:
+        ends = np.cumsum([len(part.present) for part in parts])
+        of_parts = np.split(place[whole.numbers], ends[:-1])
+        places = [_table(part.present, of, dtype) for part, of in zip(parts, of_parts, strict=True)]
+    codes = np.empty(len(series), dtype)
+    for part, numbered, place in zip(rows, parts, places, strict=True):
+        _look_up(place, numbered.numbers, codes[part])
+    texts = whole.distinct.gather(order).to_list()
+    return codes, np.fromiter(texts, object, len(texts))
+
+
+class _Numbered(NamedTuple):
+    numbers: npt.NDArray[np.uint32]  # of each string
+    present: Int64  # the numbers that occur, ascending
+    distinct: pl.Series  # their strings
+
+
+def _number(series: pl.Series) -> _Numbered:
+    import polars as pl
+
     # Polars numbers them by first sight, and other columns along; that is faster than to look
     # for the distinct ones and then each up among them.
     numbers = series.cast(pl.Categorical).to_physical().to_numpy()
-    size = int(numbers.max(initial=0)) + 1
-    row = np.full(size, -1, np.int64)
-    row[numbers] = np.arange(len(numbers))
+    row = np.full(int(numbers.max(initial=0)) + 1, -1, np.int64)
+    for begin in range(0, len(numbers), STRINGS_AT_ONCE):
+        some = numbers[begin : begin + STRINGS_AT_ONCE]
+        row[some] = np.arange(begin, begin + len(some))
     present = np.flatnonzero(row >= 0)
-    distinct = series.gather(row[present])
-    # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
-    order = distinct.arg_sort().to_numpy()
-    place = np.zeros(size, np.int64)
-    place[present[order]] = np.arange(len(order))
-    texts = distinct.gather(order).to_list()
-    return place[numbers], np.fromiter(texts, object, len(texts))
+    return _Numbered(numbers, present, series.gather(row[present]))
+
+
+def _table(numbers: Int64, places: Int64, dtype: npt.DTypeLike) -> Any:
+    table = np.zeros(int(numbers.max(initial=0)) + 1, dtype)
+    table[numbers] = places
+    return table
+
+
+def _look_up(table: Any, numbers: npt.NDArray[np.uint32], out: Any) -> None:
+    def one(block: slice) -> None:
+        out[block] = table[numbers[block]]
+
+    each_block(len(numbers), one)
 
 
 def _encode_integers(values: Ids) -> tuple[Int64, Ids]:

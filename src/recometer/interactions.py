@@ -11,18 +11,19 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.errors import InputError, warn
 from recometer.frames import Columns, find_columns
-from recometer.ids import as_ids, kind, match, show
+from recometer.ids import as_ids, encode, kind, match, show
 from recometer.rows import Options, Rows, as_positions, ascending, read_rows
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["Columns", "Interactions", "find_columns"]
+__all__ = ["Columns", "Interactions", "find_columns", "together"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 
 MAX_ITEMS = 2**31 - 1
+MAX_REPEATED = 5  # pairs that are kept as examples
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -49,6 +50,8 @@ class Interactions:
         The same for items.
     duplicates : int
         Rows of the data that repeated a pair of user and item, and were settled.
+    repeated : tuple
+        The first few of these pairs, (user, item): ids, or positions where there are none.
 
     Raises
     ------
@@ -64,6 +67,7 @@ class Interactions:
     user_ids: npt.NDArray[Any] | None = None
     item_ids: npt.NDArray[Any] | None = None
     duplicates: int = 0
+    repeated: tuple[tuple[Any, Any], ...] = ()
 
     def __post_init__(self) -> None:
         _check_item_count(self.n_items)
@@ -274,10 +278,50 @@ class Interactions:
         )
 
 
+def together(first: Interactions, second: Interactions) -> Interactions:
+    """Return the interactions of two parts of the same data, without their values.
+
+    Users and items are those of both by id, or the same positions.
+    """
+    sides = (first, second)
+    users, user_ids, n_users = _common("user", [(side.user_ids, side.n_users) for side in sides])
+    items, item_ids, n_items = _common("item", [(side.item_ids, side.n_items) for side in sides])
+    times = [side.times for side in sides if side.times is not None]
+    return _build(
+        Rows(
+            np.concatenate(
+                [
+                    codes[ragged.users_of(side.indptr)]
+                    for codes, side in zip(users, sides, strict=True)
+                ]
+            ),
+            np.concatenate([codes[side.items] for codes, side in zip(items, sides, strict=True)]),
+            n_users,
+            n_items,
+            times=np.concatenate(times) if len(times) == len(sides) else None,
+            user_ids=user_ids,
+            item_ids=item_ids,
+        )
+    )
+
+
+def _common(
+    what: str, sides: list[tuple[npt.NDArray[Any] | None, int]]
+) -> tuple[list[Int64], npt.NDArray[Any] | None, int]:
+    """Return the codes of both sides' users or items among those of both, their ids and number."""
+    (ids, n), (other_ids, _) = sides
+    if ids is None or other_ids is None:
+        return [np.arange(n)] * 2, None, n
+    parts = [part for part in (ids, other_ids) if len(part)]
+    codes, distinct = encode([value for part in parts for value in part.tolist()], f"{what} ids")
+    return [codes[:n], codes[n:]], distinct, len(distinct)
+
+
 def _build(rows: Rows) -> Interactions:
     _check_item_count(rows.n_items)
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
     duplicates = 0
+    repeated: tuple[tuple[Any, Any], ...] = ()
     if indptr is None:
         assert rows.users is not None
         users = rows.users.astype(np.int64, copy=False)
@@ -290,9 +334,16 @@ def _build(rows: Rows) -> Interactions:
             first[1:] = (users[1:] != users[:-1]) | (items[1:] != items[:-1])
             starts = np.flatnonzero(first)
             if len(starts) < len(users):
-                repeated = int(np.argmin(first))
+                twice = starts[np.diff(starts, append=len(users)) > 1][:MAX_REPEATED]
+                repeated = tuple(
+                    zip(
+                        _named(users[twice], rows.user_ids),
+                        _named(items[twice], rows.item_ids),
+                        strict=True,
+                    )
+                )
                 pair = _pair(
-                    int(users[repeated]), int(items[repeated]), rows.user_ids, rows.item_ids
+                    int(users[twice[0]]), int(items[twice[0]]), rows.user_ids, rows.item_ids
                 )
                 duplicates = len(users) - len(starts)
                 warn(
@@ -317,6 +368,7 @@ def _build(rows: Rows) -> Interactions:
         user_ids=rows.user_ids,
         item_ids=rows.item_ids,
         duplicates=duplicates,
+        repeated=repeated,
     )
 
 
@@ -338,6 +390,12 @@ def _pointers(users: Int64, n_users: int) -> Int64:
     indptr = np.zeros(n_users + 1, dtype=np.int64)
     np.cumsum(np.bincount(users, minlength=n_users), out=indptr[1:])
     return indptr
+
+
+def _named(positions: npt.NDArray[np.integer], ids: npt.NDArray[Any] | None) -> list[Any]:
+    """Return ids, or positions where there are none."""
+    named: list[Any] = (positions if ids is None else ids[positions]).tolist()
+    return named
 
 
 def _pair(

@@ -25,7 +25,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     ),
     "constant_scores": ("undefined", "ties"),
     "nan_scores": ("undefined", "first", "last"),
-    "users": ("test", "known", "relevant", "known_relevant", "listed", "positive"),
+    "users": ("test", "all", "known", "relevant", "known_relevant", "listed", "positive"),
     "interval": ("t", "bootstrap"),
     "correction": ("none", "plug_in", "unbiased", "cv"),
     "no_list": ("misses", "undefined"),
@@ -76,6 +76,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "test": "Mean over all users of test; one without a list has misses only.",
         "known": "Mean over the users of test with a list.",
         "relevant": "Mean over the users with a relevant item; one without a list has misses only.",
+        "all": "Mean over all users, those without anything in test, too.",
         "known_relevant": "Mean over the users with a list and a relevant item.",
         "listed": "Mean over all users with a list, those not in test, too.",
         "positive": "Mean over the users with a value above 0.",
@@ -196,7 +197,8 @@ class Protocol:
         are ranked ``"first"`` or ``"last"``. Infinite scores are ``"undefined"`` always.
     users
         Who counts in the mean: all users of ``"test"`` (one that the source does not know
-        has misses only), or only those ``"known"`` to the source; only those with a
+        has misses only); ``"all"``: where users without a relevant item have a value, also those
+        of whom test has nothing; or only those ``"known"`` to the source; only those with a
         ``"relevant"`` item, or ``"known_relevant"``: both; ``"listed"``: all whom the source has
         a list for, those not in test, too; ``"positive"``: only those with a value above 0.
     min_positives
@@ -278,7 +280,9 @@ class Protocol:
     undefined: Literal["nan"] | float = "nan"
     constant_scores: Literal["undefined", "ties"] = "undefined"
     nan_scores: Literal["undefined", "first", "last"] = "undefined"
-    users: Literal["test", "known", "relevant", "known_relevant", "listed", "positive"] = "test"
+    users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"] = (
+        "test"
+    )
     min_positives: int = 1
     min_candidates: int = 2
     cold_start: bool = True

@@ -20,7 +20,7 @@ from recometer.errors import FileError, InputTypeError
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["read_table", "write_table"]
+__all__ = ["decode_ids", "encode_ids", "read_table", "write_table"]
 
 Array = npt.NDArray[Any]
 
@@ -72,7 +72,7 @@ def write_table(
     series = [pl.Series(name, values) for name, values in columns.items()]
     kind = None
     if user_ids is not None:
-        kind, encoded = _encode(user_ids)
+        kind, encoded = encode_ids(user_ids)
         series.insert(0, encoded)
     text = json.dumps({"version": VERSION, "user": kind, **header})
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -132,7 +132,7 @@ def read_table(
     except (OSError, pl.exceptions.PolarsError) as error:
         raise FileError(f"{str(path)!r} is damaged: {error}.") from error
     kind = header.pop("user")
-    user_ids = None if kind is None else _decode(frame.drop_in_place("user"), kind)
+    user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
     return {column.name: column.to_numpy() for column in frame}, user_ids, header
 
 
@@ -145,8 +145,14 @@ def _path(path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def _encode(user_ids: Array) -> tuple[str, polars.Series]:
-    """Return the name of the ids' type, and the column that holds them."""
+def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:
+    """Return the name of the ids' type, and the column ``user`` that holds them.
+
+    Raises
+    ------
+    InputTypeError
+        Ids of a type that cannot be stored.
+    """
     import polars as pl
 
     if user_ids.dtype != object:
@@ -154,14 +160,15 @@ def _encode(user_ids: Array) -> tuple[str, polars.Series]:
     kind = ids.kind(user_ids)
     if kind not in TEXTS:
         raise InputTypeError(
-            f"User ids of type {kind} cannot be stored. "
+            f"User or item ids of type {kind} cannot be stored. "
             f"Hint: convert them to texts; types that can be stored: {', '.join(TEXTS)}."
         )
     texts = list(map(TEXTS[kind][0], user_ids.tolist()))
     return f"object {kind}", pl.Series("user", texts, dtype=pl.String)
 
 
-def _decode(series: polars.Series, kind: str) -> Array:
+def decode_ids(series: polars.Series, kind: str) -> Array:
+    """Return the ids of a column that `encode_ids` made."""
     if not kind.startswith("object "):
         return series.to_numpy()
     read = TEXTS[kind.removeprefix("object ")][1]

@@ -17,12 +17,22 @@ from recometer.errors import InputError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Cancelled", "Ticker", "resolve_threads", "run_tasks"]
+__all__ = [
+    "ROWS_PER_TASK",
+    "Cancelled",
+    "Ticker",
+    "each_block",
+    "on_all_threads",
+    "resolve_threads",
+    "run_tasks",
+]
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 POLL = 0.1  # seconds between two looks at the workers: how late a bar or Ctrl-C may be
+BLOCK = 2**15  # rows of a column that fit into the caches of a processor
+ROWS_PER_TASK = 2**18
 PATIENCE = 0.5  # seconds of work before a bar is worth showing
 
 
@@ -128,6 +138,41 @@ def run_tasks(
             bar.close(work.done)
     work.raise_error()
     return [work.results[position] for position in range(len(tasks))]
+
+
+def on_all_threads(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+    """Call a function on every task, on as many threads as this process has processors.
+
+    For work of which nobody wants to see the progress; see `run_tasks`.
+    """
+    if len(tasks) == 1:
+        return [function(tasks[0])]
+
+    def run(task: T, ticker: Ticker) -> R:
+        ticker.advance()
+        return function(task)
+
+    return run_tasks(run, tasks, threads=resolve_threads(None), progress=False)
+
+
+def each_block(n: int, function: Callable[[slice], R]) -> list[R]:
+    """Call a function on every block of n rows, on all processors.
+
+    Blocks are so short that what one pass over them reads, the next finds in the caches.
+
+    Returns
+    -------
+    list
+        The results, in the order of the blocks.
+    """
+
+    def task(first: int) -> list[R]:
+        last = min(first + ROWS_PER_TASK, n)
+        return [function(slice(at, min(at + BLOCK, last))) for at in range(first, last, BLOCK)]
+
+    return [
+        result for results in on_all_threads(task, range(0, n, ROWS_PER_TASK)) for result in results
+    ]
 
 
 def resolve_threads(threads: int | None) -> int:

@@ -37,6 +37,20 @@ def surprise():
 
 
 @pytest.fixture(scope="session")
+def lenskit():
+    for part in ("data", "splitting"):
+        load(f"lenskit.{part}")
+    return load("lenskit")
+
+
+@pytest.fixture(scope="session")
+def rectools():
+    for part in ("dataset", "model_selection"):
+        load(f"rectools.{part}")
+    return load("rectools")
+
+
+@pytest.fixture(scope="session")
 def lightfm():
     return load("lightfm")
 

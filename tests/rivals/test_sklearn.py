@@ -31,7 +31,7 @@ def test_sklearn(case: Dense, ties: bool) -> None:
         values = {
             u: score(relevant[[u]], scores[[u]]) if one_row else score(relevant[u], scores[u])
             for u in users
-            if one_row or 0 < relevant[u].sum() < relevant.shape[1]
+            if name != "roc_auc_score" or 0 < relevant[u].sum() < relevant.shape[1]
         }
         found[name] = (values, None)
     check("sklearn", rm.Scores(scores), case.truth, found)

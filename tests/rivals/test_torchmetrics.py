@@ -25,7 +25,8 @@ def test_torchmetrics(case: Case) -> None:
     for name in NAMES:
         target = grades if name == "NormalizedDCG" else grades > 0
         for k in (*CUTOFFS, None):
-            metric = getattr(retrieval, f"Retrieval{name}")(top_k=k)
+            kind = getattr(retrieval, f"Retrieval{name}")
+            metric = kind(empty_target_action="neg", top_k=k)
             mean = metric(scores, target, indexes=index).item()
             values = {}
             for row, user in enumerate(users):

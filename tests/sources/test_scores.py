@@ -303,3 +303,21 @@ def test_mistakes_of_the_function_name_the_users(ids, chosen, whom):
     assert error.value.__cause__.__traceback__.tb_next.tb_frame.f_code.co_name == "failing"
     with pytest.raises(InputError, match=re.escape(f"shape (3,) for {whom}, expected")):
         rm.evaluate(rm.Scores(wrong, **options), test, metrics="rr")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("ties", ["expected", "pessimistic", "item"])
+def test_giving_up_what_lies_beyond_the_last_cutoff_changes_no_value(dtype, ties):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 300, (40, 3000)).astype(dtype)
+    scores[0] = 7
+    scores[1, :2990] = -np.inf
+    scores[2, 17] = np.nan
+    scores[3, 17] = np.inf
+    test = sp.csr_array((rng.random(scores.shape) < 0.01) * 1.0)
+    options = {"train": sp.csr_array((rng.random(scores.shape) < 0.02) * 1.0), "ties": ties}
+    shallow = rm.evaluate(rm.Scores(scores), test, metrics="ndcg@9 recall@3 rr@9", **options)
+    deep = rm.evaluate(rm.Scores(scores), test, metrics="ndcg@9 recall@3 rr@9 rr", **options)
+    for name in shallow.values:
+        np.testing.assert_array_equal(shallow.values[name], deep.values[name])
+        np.testing.assert_array_equal(shallow.reasons[name], deep.reasons[name])

@@ -17,23 +17,39 @@ except ImportError as error:
 
 __all__ = [
     "best_first",
-    "group_lists",
+    "count_codes",
+    "count_rows",
+    "group_rows",
+    "hash_pieces",
+    "hold_below",
+    "hold_first",
     "instruction_set",
     "instruction_sets",
+    "number_rows",
+    "place_rows",
     "rank_factors",
     "rank_lists",
     "rank_scores",
     "score_items",
     "top_factors",
     "top_scores",
+    "trim_core",
 ]
 
 best_first = _native.best_first
-group_lists = _native.group_lists
+count_rows = _native.count_rows
+group_rows = _native.group_rows
+place_rows = _native.place_rows
+hash_pieces = _native.hash_pieces
 rank_lists = _native.rank_lists
 score_items = _native.score_items
 rank_factors = _native.rank_factors
 rank_scores = _native.rank_scores
+hold_first = _native.hold_first
+number_rows = _native.number_rows
+hold_below = _native.hold_below
+count_codes = _native.count_codes
+trim_core = _native.trim_core
 top_factors = _native.top_factors
 top_scores = _native.top_scores
 

@@ -6,6 +6,8 @@ import numpy.typing as npt
 Real = TypeVar("Real", np.float32, np.float64)
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+UInt8 = npt.NDArray[np.uint8]
+UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 
 def instruction_sets() -> list[str]: ...
@@ -119,11 +121,59 @@ def rank_lists(
     top: Int32,
     left: Int64,
 ) -> None: ...
-def group_lists(
-    list: Int32,
-    items: Int32,
-    scores: npt.NDArray[np.float64] | None,
-    indptr: Int64,
-    sorted_items: Int32,
-    sorted_scores: npt.NDArray[np.float64] | None,
+def count_rows(list: Int32, counts: Int64) -> bool: ...
+def group_rows(
+    list: Int32, values: npt.NDArray[Any], next: Int64, grouped: npt.NDArray[Any]
+) -> None: ...
+def place_rows(
+    list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
 ) -> bool: ...
+def hash_pieces(
+    data: npt.NDArray[np.uint8], piece: int, hashes: npt.NDArray[np.uint64]
+) -> None: ...
+def hold_first(
+    users: UInt32,
+    items: UInt32,
+    user_draws: UInt64,
+    item_draws: UInt64,
+    times: Int64 | None,
+    float_times: bool,
+    values: npt.NDArray[np.float64] | None,
+    first: int,
+    counts: Int64,
+    order: int,
+    sizes: Int64,
+    held: UInt8,
+) -> bool: ...
+def number_rows(
+    users: UInt32,
+    items: UInt32,
+    user_draws: UInt64,
+    item_draws: UInt64,
+    times: Int64 | None,
+    float_times: bool,
+    values: npt.NDArray[np.float64] | None,
+    first: int,
+    counts: Int64,
+    order: int,
+    places: UInt32,
+) -> bool: ...
+def hold_below(
+    users: UInt32,
+    items: UInt32,
+    user_draws: UInt64,
+    item_draws: UInt64,
+    limit: int,
+    held: UInt8,
+) -> None: ...
+def count_codes(codes: UInt32, counts: Int64) -> None: ...
+def trim_core(
+    users: UInt32,
+    items: UInt32,
+    user_counts: Int64,
+    item_counts: Int64,
+    least_user: int,
+    least_item: int,
+    backwards: bool,
+    kept: UInt8,
+) -> int: ...

@@ -8,10 +8,12 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperGroup
 
+from recometer.cli.audit import audit
 from recometer.cli.conventions import conventions
 from recometer.cli.demo import demo
 from recometer.cli.evaluate import evaluate
 from recometer.cli.metrics import metrics
+from recometer.cli.split import split
 from recometer.cli.why import why
 from recometer.errors import DataWarning, RecometerError
 from recometer.version import __version__
@@ -45,6 +47,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(evaluate)
+app.command()(split)
+app.command()(audit)
 app.command()(metrics)
 app.command()(conventions)
 app.command()(why)

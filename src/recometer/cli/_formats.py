@@ -22,7 +22,7 @@ from recometer.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Format", "print_results", "summary_csv"]
+__all__ = ["Format", "markdown", "print_results", "summary_csv"]
 
 Results = Mapping[str, Evaluation]
 """By the name of the model."""
@@ -55,9 +55,9 @@ def print_results(results: Results, form: Format, per_user: bool) -> None:
         print(_per_user(results).write_csv() if per_user else summary_csv(results), end="")
     elif form is Format.markdown:
         if per_user:
-            print(_markdown(_user_table(results)), end="\n\n")
+            print(markdown(_user_table(results)), end="\n\n")
         entries = _entries(results)
-        print(_markdown(entries[0].result.table() if len(entries) == 1 else leaderboard(entries)))
+        print(markdown(entries[0].result.table() if len(entries) == 1 else leaderboard(entries)))
     else:
         if per_user:
             print_table(_user_table(results))
@@ -183,7 +183,9 @@ def _by_model(found: Mapping[str, Sequence[str]], results: Results) -> str:
     )
 
 
-def _markdown(table: Table) -> str:
+def markdown(table: Table) -> str:
+    """Return a table in Markdown, without its notes."""
+
     def line(cells: list[str]) -> str:
         return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 

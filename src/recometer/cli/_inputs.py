@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import typer
 
 from recometer import ids, trec
@@ -19,14 +20,22 @@ from recometer.cli._factors import USAGE, like, read_factors, read_ids
 from recometer.cli._stdin import STDIN, StandardInput
 from recometer.cli._text import Note, as_options
 from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
-from recometer.files import EXTENSIONS, column_names, open_file, read_file
+from recometer.files import (
+    EXTENSIONS,
+    column_names,
+    in_memory,
+    integers,
+    open_file,
+    read_columns,
+    read_file,
+)
 from recometer.frames import Columns, choose_columns, common_names
 from recometer.interactions import Interactions
 from recometer.sources.base import Source
 from recometer.sources.cut import Cut
 from recometer.sources.lists import Lists
 
-__all__ = ["Inputs", "Model", "models"]
+__all__ = ["NONE", "Inputs", "Model", "models"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +97,9 @@ def _stem(path: str) -> str:
     return name[: len(name) - len(extension)] or name
 
 
+NONE = "none"  # what is asked for in place of a column that should not be read
+OPTIONAL = ("value", "time")  # columns that may be none
+
 # A hint of `evaluate` that speaks of an argument, and what it means on the command line.
 NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
 RUN_HINT = "does --user name the users' column, and are users written alike in both files?"
@@ -104,8 +116,9 @@ class Inputs:
         Where the path ``-`` leads.
     columns
         The column that was asked for, or None, by ``"user"``, ``"item"``, ``"value"``,
-        ``"score"`` and ``"rank"``. A file without the column that was asked for is read by its
-        common names (not for ``"value"``): test, train and models may call them differently.
+        ``"time"``, ``"score"`` and ``"rank"``, as far as the command reads them. A file without
+        the column that was asked for is read by its common names (not for ``"value"`` and
+        ``"time"``): test, train and models may call them differently.
     note
         Called with what was found.
     """
@@ -140,7 +153,7 @@ class Inputs:
 
     def check_columns(self, paths: Iterable[str]) -> None:
         """Raise if a column that was asked for is in none of the files."""
-        asked = {option: name for option, name in self.columns.items() if option != "value"}
+        asked = {option: name for option, name in self.columns.items() if option not in OPTIONAL}
         if not any(asked.values()):
             return
         with self.stated():
@@ -153,9 +166,15 @@ class Inputs:
                     )
 
     def interactions(
-        self, what: str, path: str, *, value: bool, test: Interactions | None = None
+        self,
+        what: str,
+        path: str,
+        *,
+        value: bool,
+        time: bool = False,
+        test: Interactions | None = None,
     ) -> Interactions:
-        """Read interactions, with their values or without; their ids are alike those of test."""
+        """Read interactions, values and times as asked; their ids are alike those of test."""
         file = self.stdin.path(path)
         with self.stated(what=what):
             kind = trec.kind_of(file)
@@ -168,12 +187,13 @@ class Inputs:
                 self._say(what, file, "TREC qrels")
                 found, frame = Columns("user", "item", "value", None), trec.read_qrels(file)
             else:
-                asked_value = self.columns["value"] if value else "none"
+                asked_value = self.columns["value"] if value else NONE
+                asked_time = self.columns["time"] if time else NONE
                 found, frame = read_file(
                     file,
                     **self._present(file, "user", "item"),
-                    value=False if asked_value == "none" else asked_value,
-                    time=False,
+                    value=False if asked_value == NONE else asked_value,
+                    time=False if asked_time == NONE else asked_time,
                 )
                 self._say(what, file, found._asdict())
             if test is not None:
@@ -181,11 +201,44 @@ class Inputs:
                     like(frame[found.user], test.user_ids), like(frame[found.item], test.item_ids)
                 )
             data = Interactions.of(
-                frame, user=found.user, item=found.item, value=found.value or False, time=False
+                frame,
+                user=found.user,
+                item=found.item,
+                value=found.value or False,
+                time=found.time or False,
             )
             if not len(data):
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
         return data
+
+    def columns_of(self, path: str) -> dict[str, Any] | None:
+        """Find the columns of a file that is split: options of `split`; None: TREC qrels."""
+        file = self.stdin.path(path)
+        if trec.kind_of(file) is not None:
+            return None
+        asked = {
+            option: False if option in OPTIONAL and name == NONE else name
+            for option, name in self.columns.items()
+        }
+        try:
+            found = choose_columns(column_names(file), asked)
+        except ColumnError as error:
+            raise ColumnError(f"{file}: {error}") from None
+        return {option: name or False for option, name in found.items()}
+
+    def say_columns(self, what: str, path: str, found: Mapping[str, Any] | None) -> None:
+        """Say in which columns of a file what was found."""
+        self._say(what, self.stdin.path(path), "TREC qrels" if found is None else found)
+
+    def some_ids(self, path: str, what: str) -> npt.NDArray[Any]:
+        """Return an id of a user or an item in a file, if there is one."""
+        columns = self.columns_of(path)
+        if columns is None:
+            return np.array(["a topic or a document"], dtype=object)
+        file, name = self.stdin.path(path), columns[what]
+        column = read_columns(file, [name])[name]
+        typed = column if file.name.lower().endswith(".parquet") else integers(column)
+        return ids.as_ids(typed.head(1), f"{what} ids of {file}")
 
     def source(self, model: Model, test: Interactions, depth: int | None) -> Source:
         """Read a model, and cut its lists if that was asked for."""
@@ -271,7 +324,7 @@ def _lists_like(file: Path, wanted: Mapping[str, object], test: Interactions) ->
 
     if wanted:
         found, fetch = open_file(file, wanted)
-        columns = {option: fetch(option) for option, name in found.items() if name}
+        columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}
     else:
         columns = trec.read_run(file).to_dict()
     columns["user"] = like(columns["user"], test.user_ids)

@@ -11,13 +11,14 @@ import numpy as np
 import typer
 
 from recometer.cli._leaderboard import Entry, print_leaderboard
-from recometer.cli._split import split
 from recometer.cli._text import as_options, count, say
 from recometer.errors import ColumnError, InputError
 from recometer.evaluate import evaluate
 from recometer.interactions import Interactions
 from recometer.metrics.registry import parse
 from recometer.sources.base import Source
+from recometer.split.splitting import split
+from recometer.split.what import Fraction, LastFraction, What
 from recometer.tasks import resolve_threads
 
 __all__ = ["demo"]
@@ -180,7 +181,13 @@ def _describe(what: str, interactions: Interactions) -> None:
 def _split(
     interactions: Interactions, fraction: float, seed: int
 ) -> tuple[Interactions, Interactions]:
-    train, test, rule = split(interactions, fraction, seed)
+    share = f"{100 * fraction:g}% of each user's interactions"
+    what: What = LastFraction(fraction)
+    rule = f"the last {share} by time"
+    if interactions.times is None:
+        what, rule = Fraction(fraction), f"a random {share} (seed {seed})"
+    made = split(interactions, what, min_test=0, seed=seed)
+    train, test = made.train, made.test
     if not len(test):
         most = int(np.diff(interactions.indptr).max())
         raise InputError(

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from recometer.arguments import named_protocol, protocol_names
+from recometer.cli._folder import files_of
 from recometer.cli._formats import Format, print_results, summary_csv
 from recometer.cli._inputs import Inputs, Model, models
 from recometer.cli._stdin import STDIN, InputFormat, StandardInput
@@ -28,19 +29,27 @@ DATA, MODELS, RULES, OUTPUT = "Data", "Models", "Rules", "Output"  # panels of t
 
 def evaluate(
     test: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FILE",
             help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is "
             "standard input.",
             rich_help_panel=DATA,
         ),
-    ],
+    ] = None,
     train: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
             help="What must not be recommended again, likewise.",
+            rich_help_panel=DATA,
+        ),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Or test and train of a split that recometer split made.",
             rich_help_panel=DATA,
         ),
     ] = None,
@@ -228,12 +237,21 @@ def evaluate(
 
     Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage.
     """
+    if test is None and split is None:
+        raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
     named = models(run or [], factors or [])
     users = None if complete is None else "test" if complete else "known"
     rules = _rules(rule or [], ties=ties, relevant_from=relevant_from, users=users)
     settled = _protocol(protocol, rules)
     parse_under(metrics, settled)  # a wrong name should not wait for the files
     threads = resolve_threads(threads)
+    columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
+    if split is not None:
+        if test is not None or train is not None:
+            raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
+        train, test, known = files_of(split)
+        columns |= {name: column for name, column in known.items() if columns.get(name) is None}
+    assert test is not None
     data = [test] if train is None else [test, train]
     files = [path for model in named for path in model.paths if path]
     _check_stdin([*data, *files], format_in)
@@ -246,7 +264,6 @@ def evaluate(
         if not quiet:
             typer.echo(text, err=True)
 
-    columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
     results: dict[str, Evaluation] = {}
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, columns, note)

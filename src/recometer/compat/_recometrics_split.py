@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recometer.compat._recometrics_inputs import whole
-from recometer.errors import DataWarning, InputError, RecometerError
+from recometer.errors import InputError
 from recometer.interactions import Interactions
-from recometer.split.holdout import holdout_fraction, holdout_sizes, sample_users
+from recometer.split import NoTestUsersError, modes
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["NoTestUsersError", "split_reco_train_test"]
 
 MODES = ("all", "separated", "joined")
-
-
-class NoTestUsersError(RecometerError, RuntimeError):
-    """No user meets the conditions for being a test user."""
 
 
 def split_reco_train_test(
@@ -89,43 +84,41 @@ def split_reco_train_test(
     matrix = _by_rows(X)
     n_users, n_items = matrix.shape
     seed = whole("seed", seed, least=0)
-    min_pos_test = _below_items("min_pos_test", min_pos_test, n_items)
-    min_items_pool = _below_items("min_items_pool", min_items_pool, n_items)
-    items_test_fraction = _share("items_test_fraction", items_test_fraction)
+    options: dict[str, Any] = {
+        "users_test_fraction": users_test_fraction,
+        "max_test_users": whole("max_test_users", max_test_users, least=1)
+        if max_test_users
+        else None,
+        "min_items_pool": whole("min_items_pool", min_items_pool, least=0),
+        "min_pos_test": whole("min_pos_test", min_pos_test, least=0),
+        "consider_cold_start": consider_cold_start,
+    }
     if split_type not in MODES:
         raise InputError(
             f"split_type={split_type!r} does not exist. "
             f"Hint: it is one of {', '.join(map(repr, MODES))}."
         )
+    for name in ("min_pos_test", "min_items_pool"):
+        if options[name] >= n_items:
+            raise InputError(
+                f"{name}={options[name]!r} must be below the number of items, {n_items}."
+            )
     interactions = Interactions.of(matrix)
     if split_type == "all":
-        parts = holdout_fraction(interactions, items_test_fraction, seed=seed)
-        return tuple(_to_scipy(part, matrix.dtype) for part in parts)
-
-    n_wanted = _number_of_users(n_users, users_test_fraction, max_test_users)
-    n_rows = np.diff(interactions.indptr)
-    n_test = holdout_sizes(n_rows, items_test_fraction)
-    eligible = (
-        (n_rows > 0)
-        & (n_rows < n_items - 1)
-        & (n_test >= min_pos_test)
-        & (n_items - (n_rows - n_test) >= min_items_pool)
-    )
-    if not consider_cold_start:
-        eligible &= n_test < n_rows
-    users = sample_users(np.flatnonzero(eligible), n_wanted, seed=seed)
-    if len(users) == 0:
-        raise NoTestUsersError(
-            f"None of the {n_users} users can be a test user with min_pos_test={min_pos_test}, "
-            f"min_items_pool={min_items_pool}, items_test_fraction={items_test_fraction}, "
-            f"consider_cold_start={consider_cold_start}. Hint: loosen one of them."
+        made = modes.all(interactions, items_test_fraction=items_test_fraction, seed=seed)
+        return tuple(_to_scipy(part, matrix.dtype) for part in (made.train, made.test))
+    if n_users < 2:
+        raise InputError(
+            f"X has {n_users} user, and must have two to draw from. Hint: split_type='all'."
         )
-    parts = holdout_fraction(interactions, items_test_fraction, seed=seed, users=users)
-    train, test = (_to_scipy(part, matrix.dtype) for part in parts)
+    mode = modes.separated if split_type == "separated" else modes.joined
+    made = mode(interactions, items_test_fraction=items_test_fraction, seed=seed, **options)
+    train, test = (_to_scipy(part, matrix.dtype) for part in (made.train, made.test))
+    users = made.users
     others = np.setdiff1d(np.arange(n_users), users)
     rows = users.astype(np.int32)
-    if split_type == "separated":
-        return train[others], train[users], test[users], rows
+    if made.remainder is not None:
+        return _to_scipy(made.remainder, matrix.dtype)[others], train[users], test[users], rows
     return train[np.concatenate([users, others])], test[users], rows
 
 
@@ -136,40 +129,6 @@ def _by_rows(X: Any) -> csr_array[Any]:
     if matrix.nnz == 0:
         raise InputError(f"X is empty: it has the shape {matrix.shape} and no entry.")
     return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
-
-
-def _number_of_users(n_users: int, share: float | None, largest: float | None) -> int:
-    """Return how many test users to draw."""
-    if n_users < 2:
-        raise InputError(
-            f"X has {n_users} user, and must have two to draw from. Hint: split_type='all'."
-        )
-    most = whole("max_test_users", largest, least=1) if largest else n_users
-    if share is None:
-        if most > n_users:
-            _warn(f"max_test_users={largest} is above the number of users, {n_users}: all it is.")
-        return min(most, n_users)
-    target = n_users * _share("users_test_fraction", share)
-    if target < 1:
-        _warn(f"users_test_fraction={share} of {n_users} users is less than one: one is drawn.")
-    return min(max(1, round(target)), most)
-
-
-def _below_items(name: str, value: Any, n_items: int) -> int:
-    number = whole(name, value, least=0)
-    if number >= n_items:
-        raise InputError(f"{name}={value!r} must be below the number of items, {n_items}.")
-    return number
-
-
-def _share(name: str, value: float) -> float:
-    if not 0 < value < 1:
-        raise InputError(f"{name}={value!r} must lie between 0 and 1.")
-    return float(value)
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, DataWarning, stacklevel=4)
 
 
 def _to_scipy(interactions: Interactions, dtype: np.dtype[Any]) -> csr_array[Any]:

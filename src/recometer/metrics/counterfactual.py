@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.metrics._facts import all_gains
-from recometer.metrics._sums import columns, discounts, means_of_members, ratio
+from recometer.metrics._sums import discounts, means_of_members, ratio, shared, totals
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import metric
 from recometer.ranks import Ranks
@@ -176,26 +176,29 @@ def _exponent(propensity: str, power: float | None) -> float:
     return power
 
 
+@shared
+def _weights(groups: Groups, exponent: float) -> Float64:
+    """Return the mean weight of each group's places."""
+    return means_of_members(groups, _powers(groups.member_gain, exponent))
+
+
+@shared
 def _weighted_hits(groups: Groups, cutoffs: Int64, exponent: float) -> Float64:
-    weight = means_of_members(groups, _powers(groups.member_gain, exponent))
-
-    def until(groups: Groups, cutoff: int) -> Float64:
-        rows, places = groups.within(cutoff)
-        return groups.total(rows, places * weight[rows])
-
-    return columns(until, groups, cutoffs)
+    weight = _weights(groups, exponent)
+    return totals(lambda rows, places: places * weight[rows], groups, cutoffs)
 
 
+@shared
 def _weighted_dcg(groups: Groups, cutoffs: Int64, exponent: float) -> Float64:
-    weight = means_of_members(groups, _powers(groups.member_gain, exponent))
+    weight = _weights(groups, exponent)
 
-    def until(groups: Groups, cutoff: int) -> Float64:
-        rows, places = groups.within(cutoff)
-        return groups.total(rows, weight[rows] * discounts(groups.start[rows], places))
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        return weight[rows] * discounts(groups.start[rows], places)
 
-    return columns(until, groups, cutoffs)
+    return totals(value, groups, cutoffs)
 
 
+@shared
 def _all_weights(groups: Groups, exponent: float) -> Float64:
     ideal = dataclasses.replace(groups, ideal_gain=_powers(groups.ideal_gain, exponent), cache={})
     return all_gains(ideal)[:, np.newaxis]
@@ -204,6 +207,8 @@ def _all_weights(groups: Groups, exponent: float) -> Float64:
 def _powers(values: Float64, exponent: float) -> Float64:
     if exponent == 1:
         return values
+    if exponent == 0.5:
+        return np.sqrt(values)
     # math.pow, because the last bit of np.power differs between instruction sets; and few
     # values differ.
     distinct, at = np.unique(values, return_inverse=True)

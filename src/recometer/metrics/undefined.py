@@ -231,7 +231,7 @@ def _compute_block(
         else:
             table = first.compute(record, depths)
         for column, (name, metric) in enumerate(wanted):
-            reason = reasons_of(metric).copy()
+            reason = reasons_of(metric)
             column_values = values[name]
             if not within_bounds:
                 column_values[:] = table[:, column]
@@ -240,13 +240,16 @@ def _compute_block(
                 lower, upper = definition.lower, definition.upper
                 np.clip(table[:, column], lower, upper, out=column_values)
             if definition.may_be_nan:
+                reason = reason.copy()
                 _mark(reason, np.isnan(column_values), Reason.ONE_KIND)
             if reason.any():
                 replace_undefined(column_values, reason, own)
             if own.decimals is not None:
                 column_values[:] = np.round(column_values, own.decimals)
-            reason[rules.left_out(column_values)] = Reason.NOT_COUNTED
             why[name][:] = reason
+            left_out = rules.left_out(column_values)
+            if left_out is not None:
+                why[name][left_out] = Reason.NOT_COUNTED
 
 
 def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
@@ -351,21 +354,30 @@ class _Rules:
             _mark(result, self._flag(UserFlag.CONSTANT_SCORES), Reason.CONSTANT_SCORES)
         return result
 
-    def left_out(self, values: Float64) -> Bool:
-        """Whether the rule `users` leaves a user out of the mean of some values."""
+    def left_out(self, values: Float64) -> Bool | None:
+        """Whether the rule `users` leaves a user out of the mean of some values; None: nobody."""
+        left_out = self.outside
+        if self.protocol.users == "positive":
+            left_out = ~(values > 0)
+        skipped = self.protocol.missing == "skip" and self.protocol.average != "parts"
+        if left_out is not None and skipped:
+            left_out = left_out & ~np.isnan(values)  # the others have a reason already
+        return left_out
+
+    @functools.cached_property
+    def outside(self) -> Bool | None:
+        """Who does not count in any mean; None: everybody does."""
         ranks, users = self.ranks, self.protocol.users
         if users in ("test", "known"):
-            # Under a convention, those without any row in test are not in test.
-            absent: Bool = np.diff(ranks.indptr) == 0
-            return absent if self.protocol.no_relevant != "undefined" else np.zeros_like(absent)
-        left_out: Bool = (
-            ~self.known if users in ("known_relevant", "listed") else np.zeros(len(values), bool)
-        )
+            # Where they would count as a number: those without any row are not in test.
+            number = self.protocol.no_relevant != "undefined"
+            return np.diff(ranks.indptr) == 0 if number else None
+        outside: Bool = np.zeros(ranks.n_users, bool)
+        if users in ("known_relevant", "listed"):
+            outside |= ~self.known
         if users in ("relevant", "known_relevant"):
-            left_out |= ranks.n_relevant == 0
-        if users == "positive":
-            left_out |= ~(values > 0)
-        return left_out
+            outside |= ranks.n_relevant == 0
+        return outside
 
     @functools.cached_property
     def all_relevant(self) -> Bool:

@@ -6,15 +6,15 @@ import dataclasses
 import itertools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer import _kernel, ids, ragged, trec
+from recometer import ids, ragged, trec
 from recometer.errors import FileError, InputError, InputTypeError
-from recometer.files import open_file
+from recometer.files import FileColumn, in_memory, open_file
 from recometer.frames import (
     choose_columns,
     is_column,
@@ -24,6 +24,7 @@ from recometer.frames import (
     refuse_columns,
 )
 from recometer.ranks import Ranks
+from recometer.sources import _columns
 
 __all__ = ["ListTable", "read_lists"]
 
@@ -201,17 +202,30 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
     """Read the columns one after the other, so that few are in memory at a time."""
     what = {option: f"{option}s (column {name!r})" for option, name in found.items()}
     lists, indptr, user_ids = _lists_of(fetch("user"), f"user ids (column {found['user']!r})")
-    items, n_items, item_ids = _items_of(fetch("item"), f"item ids (column {found['item']!r})")
-    scores = None
+    items, item_ids = _encode(fetch("item"), f"item ids (column {found['item']!r})")
+    n_items, scores = len(item_ids), None
+    pieces: Iterable[Array] | None = None
     if found["rank"] is not None:
-        scores = _ranks(fetch("rank"), what["rank"])
+        column = fetch("rank")
+        whole = _whole_numbers(column)
+        if whole is not None and lists is None:
+            if _columns.ordered(whole[0], indptr, falling=False):
+                return ListTable(indptr, items, n_items, None, user_ids, item_ids)
+        elif whole is not None and lists is not None:
+            placed = _columns.place(lists, len(user_ids), items, *whole)
+            if placed is not None:
+                return ListTable(*placed, n_items, None, user_ids, item_ids)
+        pieces = [_ranks(in_memory(column), what["rank"])]
     elif found["score"] is not None:
-        scores = _scores(fetch("score"), what["score"])
+        column = fetch("score")
+        by_pieces = isinstance(column, FileColumn) and column.dtype.is_float()
+        pieces = _columns.chunks_of(column) if by_pieces else [_scores(column, what["score"])]
     if lists is not None:
-        given, values = items, scores
-        items = np.empty_like(given)
-        scores = None if values is None else np.empty_like(values)
-        _kernel.group_lists(lists, given, values, indptr, items, scores)
+        indptr, items = _columns.group(lists, len(user_ids), [items], np.int32)
+    if pieces is not None and lists is not None:
+        _, scores = _columns.group(lists, len(user_ids), pieces, np.float64)
+    elif pieces is not None:
+        scores = _columns.join(pieces, len(items))
     needed = _unless_ordered(scores, indptr)
     real = scores if found["rank"] is None else None
     return ListTable(indptr, items, n_items, needed, user_ids, item_ids, given=real)
@@ -238,10 +252,10 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
         entries = itertools.chain.from_iterable(row.values() for row in rows)
         scores = _scores(list(entries), "scores")
     flat = list(itertools.chain.from_iterable(rows))
-    items, n_items, item_ids = _items_of(flat, "item ids")
+    items, item_ids = _encode(flat, "item ids")
     user_ids = ids.as_ids(keys, "user ids")
     needed = _unless_ordered(scores, indptr)
-    return ListTable(indptr, items, n_items, needed, user_ids, item_ids, given=scores)
+    return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=scores)
 
 
 def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
@@ -251,7 +265,10 @@ def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
             f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, -1 "
             "where a list is shorter; ids of items go into item_ids=."
         )
-    low, high = int(array.min(initial=-1)), int(array.max(initial=-1))
+    flat = array.reshape(-1)
+    narrowed = _columns.narrow(flat)
+    assert narrowed is not None
+    items, low, high = narrowed
     names = None if item_ids is None else ids.as_ids(item_ids, "item ids of the lists")
     if low < -1 or (names is not None and high >= len(names)):
         row, column = np.argwhere((array < -1) | (array == high if low >= -1 else False))[0]
@@ -260,7 +277,6 @@ def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
             f"Row {row} of the lists holds the item index {array[row, column]}. Hint: indices go "
             f"from 0 {bound}; -1 stands for no item."
         )
-    items = array.astype(np.int32, order="C", copy=False).reshape(-1)
     n_items = high + 1
     if names is not None:
         places, names = ids.encode(names, "item ids of the lists")
@@ -289,17 +305,18 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     lists : int32 [n] or None
         None: the rows of every user lie together already, as `indptr` says.
     indptr : int64 [n_lists + 1]
-        Left to be written where `lists` is not None.
+        Means nothing where `lists` is not None.
     user_ids : [n_lists]
     """
     positions = _positions(column)
-    rows = column if positions is None else positions[0]
-    # Rows in no order show it soon; only then is the whole column looked at twice.
-    if _grouped(rows[:PROBE], what) is not None:
+    rows = column = in_memory(column) if positions is None else positions[0]
+    # Rows in no order show it soon, as users who come again or have a row each.
+    probed = _grouped(rows[:PROBE], what)
+    if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
         grouped = _grouped(rows, what)
         if grouped is not None:
             return None, *grouped
-    codes, names = _encode(column, what) if positions is None else positions
+    codes, names = _look_up(column, what) if positions is None else positions
     return codes, np.zeros(len(names) + 1, np.int64), names
 
 
@@ -321,16 +338,13 @@ def _runs(column: Any) -> tuple[Int64 | None, Any]:
         if column.null_count() or column.dtype.is_float() or column.dtype == polars.Object:
             return None, None
         if not column.dtype.is_integer():
-            new = (column != column.shift(1)).fill_null(True).to_numpy()
-            starts = np.flatnonzero(new)
+            starts = _columns.runs(column)
             return starts, column.gather(starts)
         column = ids.as_ids(column, "user ids")
     array = column if isinstance(column, np.ndarray) else np.asarray(column)
     if array.dtype.kind not in "iu":
         return None, None
-    new = np.ones(len(array), bool)
-    np.not_equal(array[1:], array[:-1], out=new[1:])
-    starts = np.flatnonzero(new)
+    starts = _columns.runs(array)
     return starts, array[starts]
 
 
@@ -351,49 +365,39 @@ def _union(known: Array, more: Array) -> Array:
     return ids.encode([*known.tolist(), *more.tolist()], "item ids")[1]
 
 
-def _items_of(column: Any, what: str) -> tuple[Int32, int, Array]:
-    codes, names = _encode(column, what)
-    return codes, len(names), names
-
-
 def _encode(column: Any, what: str) -> tuple[Int32, Array]:
     """Replace ids by places among sorted distinct ones, perhaps more than there are."""
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
-    positions = _positions(column)
-    if positions is not None:
-        return positions
-    codes, names = ids.encode(column, what)
-    return codes.astype(np.int32), names
+    return _positions(column) or _look_up(in_memory(column), what)
+
+
+def _look_up(column: Any, what: str) -> tuple[Int32, Array]:
+    return ids.encode(column, what, np.int32)
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
     """Take integer ids that are nearly positions as such: then there is nothing to look up."""
-    if not len(column):
+    whole = _columns.narrow(column) if len(column) else None
+    if whole is None:
         return None
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(column, polars.Series):
-        if not column.dtype.is_integer() or column.null_count():
-            return None
-        # Chunk by chunk: in one piece, a column from a file would be there twice.
-        chunks = [chunk.to_numpy() for chunk in column.get_chunks()]
-    elif isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-        chunks = [column]
-    else:
-        return None
-    low, high = int(column.min()), int(column.max())
+    codes, low, high = whole
     if low < 0 or high >= min(4 * len(column) + 1024, MAX_POSITION):
         return None
-    codes = np.empty(len(column), np.int32)
-    start = 0
-    for chunk in chunks:
-        codes[start : start + len(chunk)] = chunk
-        start += len(chunk)
     return codes, np.arange(high + 1)
 
 
+def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
+    """Return integers as int32, with the lowest of them; None: some do not fit, or are others."""
+    whole = _columns.narrow(column)
+    if whole is None:
+        return None
+    numbers, low, high = whole
+    return (numbers, low) if low >= -MAX_POSITION and high <= MAX_POSITION else None
+
+
 def _scores(column: Any, what: str) -> Float64:
-    found = numbers(_plain(column), what)
+    found = numbers(_plain(in_memory(column)), what)
     return np.ones(len(column)) if found is None else found
 
 
@@ -414,10 +418,7 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
     """Leave scores out that say nothing beyond the order in which the entries stand."""
     if scores is None or not len(scores):
         return None
-    falls = np.ones(len(scores) + 1, bool)
-    np.less(scores[1:], scores[:-1], out=falls[1:-1])
-    falls[indptr] = True
     lists = np.flatnonzero(np.diff(indptr))
     ends = scores[indptr[lists]], scores[indptr[lists + 1] - 1]
-    ordered = falls.all() and np.isfinite(ends).all()
-    return None if ordered else np.ascontiguousarray(scores)
+    plain = np.isfinite(ends).all() and _columns.ordered(scores, indptr, falling=True)
+    return None if plain else np.ascontiguousarray(scores)

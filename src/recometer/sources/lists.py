@@ -45,6 +45,9 @@ class Lists(Source):
     (``catalogue=``): rules that need the number of candidates do not apply then, and
     metrics of the whole ranking are refused.
 
+    Data are read when this is made, on all processors of the process; a Parquet file piece by
+    piece.
+
     Parameters
     ----------
     recommendations
@@ -151,6 +154,9 @@ class Lists(Source):
         if request.protocol.score_above is not None and table.given is not None:
             scores = judged_scores(table, work.aligned.rows, ranks)
             ranks = dataclasses.replace(ranks, score=scores)
+        elif request.protocol.score_above is not None and request.protocol.version:
+            # Under a convention, lists without scores have no low ones.
+            ranks = dataclasses.replace(ranks, score=np.full(len(ranks.above), np.inf))
         return ranks if repeats is None else repeats.taken_back(ranks)
 
     def top(self, request: Request, k: int) -> TopLists:

@@ -407,6 +407,7 @@ class _Work:
     """What the tasks of one call share; each writes the part of its users."""
 
     aligned: Aligned
+    limit: int | None
     nan_rule: int
     above: Int64
     tied: Int64
@@ -419,6 +420,7 @@ class _Work:
         n = len(aligned.judged)
         return cls(
             aligned,
+            None if aligned.candidates is not None else request.depth,
             NAN_RULES[request.protocol.nan_scores],
             np.full(n, -1, np.int64),
             np.zeros(n, np.int64),
@@ -438,7 +440,7 @@ class _Work:
         who, at = who[has], at[has]
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
-        counts = (_torch.rank_scores if is_tensor(scores) else _rank_scores)(
+        table = (
             scores,
             aligned.item_rows,
             excluded_indptr,
@@ -446,6 +448,9 @@ class _Work:
             who,
             aligned.judged[at],
             self.nan_rule,
+        )
+        counts = (
+            _torch.rank_scores(*table) if is_tensor(scores) else _rank_scores(*table, self.limit)
         )
         self.above[at], self.tied[at], self.before[at] = counts[:3]
         aligned.flags[users] |= counts.flags
@@ -458,12 +463,21 @@ class _Work:
 
     def ranks(self) -> Ranks:
         """Put the batches together."""
-        order = np.empty(len(self.above), np.int64)
-        _kernel.best_first(self.aligned.judged_indptr, self.above, self.before, order)
-        ranks = assemble(
-            self.aligned, self.above, self.tied, self.before, order, self.no_candidates, None
-        )
-        return ranks if self.score is None else dataclasses.replace(ranks, score=self.score[order])
+        aligned, order = self.aligned, np.empty_like(self.above)
+        above, tied, before = self.above, self.tied, self.before
+        candidates = above >= 0
+        if self.limit is not None:
+            beyond = above >= self.limit
+            above[beyond], tied[beyond], before[beyond] = -1, 0, 0
+        _kernel.best_first(aligned.judged_indptr, above, before, order)
+        ranks = assemble(aligned, above, tied, before, order, self.no_candidates, self.limit)
+        if self.score is not None:
+            ranks = dataclasses.replace(ranks, score=self.score[order])
+        if self.limit is None:
+            return ranks
+        # A score of -inf is no candidate: `assemble` cannot tell.
+        rankable = ragged.offsets(aligned.relevant & candidates, aligned.judged_indptr)
+        return dataclasses.replace(ranks, n_rankable=np.diff(rankable))
 
 
 def _rank_scores(
@@ -474,6 +488,7 @@ def _rank_scores(
     who: Int64,
     judged: Int32,
     nan_rule: int,
+    limit: int | None,
 ) -> Counts:
     """Count with the kernel; see `_torch.rank_scores`, which counts on a device."""
     n_users = len(scores)
@@ -497,7 +512,7 @@ def _rank_scores(
         above,
         tied,
         before,
-        NO_LIMIT,
+        NO_LIMIT if limit is None else limit,
         nan_rule,
         flags,
         no_candidates,

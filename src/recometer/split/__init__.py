@@ -1,5 +1,64 @@
-"""Splits of interactions into train and test."""
+"""Splits of interactions into train and test: who is tested x what is held out x filters.
 
+``split(data, who=UsersFraction(0.1), what=Last(1), filters=[KCore(5)])`` makes one `Split`,
+`folds` several; `all`, `separated` and `joined` are the three modes of recometrics.
+"""
+
+from recometer.split.checks import NoTestUsersError
+from recometer.split.filters import Duplicates, KCore, MinCounts, SeenInTrain, ValuesFrom
 from recometer.split.holdout import holdout_fraction
+from recometer.split.modes import all as all  # not in __all__: * must not hide Python's own
+from recometer.split.modes import joined, separated
+from recometer.split.result import Folds, Split, SplitProtocol
+from recometer.split.splitting import folds, split
+from recometer.split.what import (
+    After,
+    ColdItems,
+    Fraction,
+    KFold,
+    Last,
+    LastFraction,
+    LeaveOneOut,
+    Number,
+    Windows,
+)
+from recometer.split.who import (
+    ActiveAfter,
+    AllUsers,
+    GivenUsers,
+    UserFolds,
+    UsersFraction,
+    UsersNumber,
+)
 
-__all__ = ["holdout_fraction"]
+__all__ = [
+    "ActiveAfter",
+    "After",
+    "AllUsers",
+    "ColdItems",
+    "Duplicates",
+    "Folds",
+    "Fraction",
+    "GivenUsers",
+    "KCore",
+    "KFold",
+    "Last",
+    "LastFraction",
+    "LeaveOneOut",
+    "MinCounts",
+    "NoTestUsersError",
+    "Number",
+    "SeenInTrain",
+    "Split",
+    "SplitProtocol",
+    "UserFolds",
+    "UsersFraction",
+    "UsersNumber",
+    "ValuesFrom",
+    "Windows",
+    "folds",
+    "holdout_fraction",
+    "joined",
+    "separated",
+    "split",
+]

@@ -1,0 +1,157 @@
+"""How fast dense scores are evaluated, beside torch.topk, in one run.
+
+A float32 matrix of 10,000 users and 50,000 items, 51 training and 10 relevant items a user;
+ndcg, recall, precision and hit at k = 20. Prints a table and writes ``results/scores.json``.
+See README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import _machine
+import numpy as np
+import scipy.sparse as sp
+import torch
+from _table import HEADERS, Measure, markdown, seconds
+from _timing import side_by_side
+
+import recometer as rm
+
+HERE = Path(__file__).parent
+Call = Callable[[], Any]
+
+K, N_TRAINED, N_RELEVANT = 20, 51, 10
+METRICS = f"ndcg@{K} recall@{K} precision@{K} hit@{K}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """Scores and what each user has in train and test."""
+
+    scores: Any  # float32 [n_users, n_items]
+    train: Any  # sparse
+    test: Any  # sparse
+
+    @classmethod
+    def generate(cls, n_users: int, n_items: int) -> Data:
+        """Scores are normally distributed, items of train and test uniformly."""
+        rng = np.random.default_rng(0)
+        scores = rng.standard_normal((n_users, n_items), dtype=np.float32)
+        n = N_TRAINED + N_RELEVANT
+        # Distinct within a user: one of each of n equal parts of the items.
+        items = np.arange(n) * (n_items // n) + rng.integers(0, n_items // n, (n_users, n))
+        items = rng.permuted(items, axis=1)
+        return cls(
+            scores,
+            *(
+                sp.csr_array(
+                    (
+                        np.ones(part.size),
+                        (np.repeat(np.arange(n_users), part.shape[1]), part.ravel()),
+                    ),
+                    shape=scores.shape,
+                )
+                for part in (items[:, :N_TRAINED], items[:, N_TRAINED:])
+            ),
+        )
+
+
+def ours(data: Data, threads: int) -> Call:
+    def call() -> dict[str, float]:
+        source = rm.Scores(data.scores)
+        found = rm.evaluate(source, data.test, train=data.train, metrics=METRICS, threads=threads)
+        return found.mean()
+
+    return call
+
+
+def top_k(data: Data, *, copy: bool) -> Call:
+    """Return the search for the best items, those of train masked in a copy, or for good."""
+    scores = torch.from_numpy(data.scores)
+    users, items = (torch.from_numpy(index.astype(np.int64)) for index in data.train.nonzero())
+    if not copy:
+        scores = scores.clone()  # the others are to get what a model gives out
+
+    def call() -> Any:
+        masked = scores.clone() if copy else scores
+        masked[users, items] = -torch.inf
+        return torch.topk(masked, K).indices
+
+    return call
+
+
+def top_k_metrics(data: Data) -> Call:
+    """Return the search in a copy with the metrics of its lists."""
+    search = top_k(data, copy=True)
+    users, items = (torch.from_numpy(index.astype(np.int64)) for index in data.test.nonzero())
+    n_items = data.scores.shape[1]
+
+    def call() -> dict[str, float]:
+        found = search()
+        keys = torch.arange(len(found))[:, None] * n_items + found
+        hits = torch.isin(keys, users * n_items + items).double()
+        n_relevant = torch.bincount(users, minlength=len(found)).double()
+        discounts = 1 / torch.log2(torch.arange(2, K + 2).double())
+        ideal = torch.cumsum(discounts, 0)[n_relevant.clamp(max=K).long() - 1]
+        n_hits = hits.sum(1)
+        values = {
+            "ndcg": hits @ discounts / ideal,
+            "recall": n_hits / n_relevant,
+            "precision": n_hits / K,
+            "hit": (n_hits > 0).double(),
+        }
+        return {f"{name}@{K}": float(value.mean()) for name, value in values.items()}
+
+    return call
+
+
+WITH_METRICS = "torch.topk of a masked copy, with metrics"
+TARGETS = {"torch.topk of a masked copy": 5, WITH_METRICS: 5, "torch.topk, masked in place": None}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--users", type=int, default=10_000)
+    parser.add_argument("--items", type=int, default=50_000)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(options.threads)
+    data = Data.generate(options.users, options.items)
+    calls = {
+        "recometer": ours(data, options.threads),
+        "torch.topk of a masked copy": top_k(data, copy=True),
+        WITH_METRICS: top_k_metrics(data),
+        "torch.topk, masked in place": top_k(data, copy=False),
+    }
+    expected, other = calls["recometer"](), calls[WITH_METRICS]()
+    if not all(np.isclose(other[name], mean) for name, mean in expected.items()):
+        raise SystemExit(f"The values differ: {expected} and {other}.")
+    times = side_by_side(calls, options.repeats)
+    own = times["recometer"].median
+    measures = [
+        Measure(f"evaluate: {name}", seconds(own), seconds(took), took / own, target)
+        for (name, target), took in ((one, times[one[0]].median) for one in TARGETS.items())
+    ]
+    print(markdown(HEADERS, [measure.cells() for measure in measures]))
+    results = {
+        "machine": _machine.describe(),
+        "options": vars(options),
+        "measures": [dataclasses.asdict(measure) for measure in measures],
+        "times": {name: dataclasses.asdict(timed) for name, timed in times.items()},
+    }
+    path = HERE / "results" / "scores.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+"""Checks of who and what can be evaluated."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ids
+from recometer.audit._build import counted, of_items, of_rows, of_users
+from recometer.audit._sides import Sides
+from recometer.audit.result import Finding
+from recometer.interactions import Interactions
+
+__all__ = [
+    "duplicates_of_test",
+    "duplicates_of_train",
+    "unreachable",
+    "unseen_items",
+    "unseen_users",
+    "untested_users",
+    "users_emptied",
+    "users_few_relevant",
+    "users_without_candidates",
+    "users_without_relevant",
+]
+
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+UNDEFINED = "their metrics are undefined, and they are not in the mean"
+
+
+def duplicates_of_train(sides: Sides) -> Finding:
+    """Rows of train that repeat a pair of user and item."""
+    return _duplicates("train", sides.train)
+
+
+def duplicates_of_test(sides: Sides) -> Finding:
+    """Rows of test that repeat a pair of user and item."""
+    return _duplicates("test", sides.test)
+
+
+def unseen_users(sides: Sides) -> Finding:
+    """Users of test that train does not have."""
+    chosen = sides.tested & (sides.trained == 0)
+    found = (
+        "Nothing is known of them (cold start): they get what anyone gets, or no list, and lower "
+        "the mean, or leave it where the rule cold_start is off."
+    )
+    if chosen.sum() == sides.tested.sum():
+        found += f" That is everyone: {_compare(sides.test.user_ids, sides.train.user_ids)}"
+    return of_users(
+        sides,
+        chosen,
+        "unseen_users",
+        "users of test without an interaction in train",
+        "warning",
+        found,
+        "Every user of test has interactions in train.",
+    )
+
+
+def unseen_items(sides: Sides) -> Finding:
+    """Items of test that train does not have."""
+    chosen = (sides.item_counts_of_test > 0) & ~sides.item_seen
+    found = "No model that learns from interactions alone can tell whom they suit."
+    if not sides.seen.any():
+        found += f" That is all of them: {_compare(sides.test.item_ids, sides.train.item_ids)}"
+    return of_items(
+        sides,
+        chosen,
+        "unseen_items",
+        "items of test without an interaction in train",
+        "warning",
+        found,
+        "Every item of test has interactions in train.",
+    )
+
+
+def unreachable(sides: Sides) -> Finding:
+    """Relevant interactions with items that train does not have."""
+    chosen = sides.relevant & ~sides.seen
+    total = max(int(np.count_nonzero(sides.relevant)), 1)
+    best = 1 - np.count_nonzero(chosen) / total
+    return of_rows(
+        sides,
+        chosen,
+        "unreachable",
+        "relevant interactions of test with such items",
+        "warning",
+        "A model that lists only items of train misses them all: it finds at most "
+        f"{best:.1%} of what is relevant.",
+        "Everything relevant in test could be found by a model of train's items.",
+        among=sides.relevant,
+    )
+
+
+def users_without_relevant(sides: Sides) -> Finding:
+    """Users of test who found nothing relevant."""
+    return of_users(
+        sides,
+        sides.tested & (sides.count_users(sides.relevant) == 0),
+        "users_without_relevant",
+        "users of test without a relevant interaction",
+        "warning",
+        f"They have nothing that could be found: {UNDEFINED}.",
+        "Every user of test has something relevant there.",
+    )
+
+
+def users_emptied(sides: Sides) -> Finding:
+    """Users of test whose relevant interactions are all in train too."""
+    return of_users(
+        sides,
+        (sides.count_users(sides.relevant) > 0) & (_left(sides) == 0),
+        "users_emptied",
+        "users of test whose relevant interactions are all in train",
+        "warning",
+        f"Once what is in train is left out, nothing can be found: {UNDEFINED}.",
+        "No user of test loses everything relevant to train.",
+    )
+
+
+def users_without_candidates(sides: Sides) -> Finding:
+    """Users of test for whom there is next to nothing to rank."""
+    least = sides.rules.min_candidates
+    few = _candidates(sides) < least
+    return of_users(
+        sides,
+        (_left(sides) > 0) & few,
+        "users_without_candidates",
+        f"users of test with fewer than {least:,} items left to rank",
+        "warning",
+        f"They have nearly every item in train already: {UNDEFINED} (the rule min_candidates).",
+        "Everyone else has enough items to rank.",
+    )
+
+
+def users_few_relevant(sides: Sides) -> Finding:
+    """Users of test who found something relevant, but less than is asked for."""
+    least = sides.rules.min_positives
+    left = _left(sides)
+    enough = _candidates(sides) >= sides.rules.min_candidates
+    return of_users(
+        sides,
+        (left > 0) & (left < least) & enough,
+        "users_few_relevant",
+        f"users of test with fewer than {least:,} relevant interactions left",
+        "warning",
+        f"Too little to go by: {UNDEFINED} (the rule min_positives).",
+        "Everyone else has enough that is relevant.",
+    )
+
+
+def untested_users(sides: Sides) -> Finding:
+    """Users of train of whom nothing is in test."""
+    chosen = np.diff(sides.train.indptr) > 0
+    total = int(np.count_nonzero(chosen))
+    chosen[sides.users[sides.tested & (sides.users >= 0)]] = False
+    return counted(
+        int(np.count_nonzero(chosen)),
+        total,
+        sides.examples(np.flatnonzero(chosen), sides.train.user_ids),
+        "untested_users",
+        "users of train without an interaction in test",
+        "fact",
+        "The result says nothing about them: it is that of the users of test.",
+        "Every user of train is tested.",
+    )
+
+
+def _duplicates(side: str, data: Interactions) -> Finding:
+    settled = "counted once" if data.values is None else "added up"
+    return counted(
+        data.duplicates,
+        len(data) + data.duplicates,
+        data.repeated,
+        f"{side}_duplicates",
+        f"rows of {side} that repeat a pair of user and item",
+        "warning",
+        f"Here they were {settled}. Where they are kept, they weigh "
+        f"{'in training' if side == 'train' else 'in the metrics'} as often as they occur.",
+        f"No pair of user and item is in {side} twice.",
+    )
+
+
+def _left(sides: Sides) -> Int64:
+    """Return how many relevant interactions users have in test and not in train."""
+    return sides.count_users(sides.relevant & (sides.twin < 0))
+
+
+def _candidates(sides: Sides) -> Int64:
+    """Return how many items of train and test together each user does not have in train."""
+    return sides.n_items - sides.trained
+
+
+def _compare(of_test: ids.Ids | None, of_train: ids.Ids | None) -> str:
+    """Ask whether ids are written alike."""
+    if of_test is None or of_train is None:
+        return "do the positions of both sides mean the same?"
+    return (
+        f"are ids written alike? Those of test are such as {ids.show(of_test, 0)}, those of train "
+        f"such as {ids.show(of_train, 0)}."
+    )

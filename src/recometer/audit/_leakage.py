@@ -1,0 +1,119 @@
+"""Checks of what the model could learn from what it is tested on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.audit._build import of_rows, unchecked
+from recometer.audit._sides import Sides, newest
+from recometer.audit.result import Finding
+
+__all__ = ["older_than_own_training", "older_than_training", "overlap", "same_time"]
+
+Bool = npt.NDArray[np.bool_]
+
+
+def overlap(sides: Sides) -> Finding:
+    """Pairs of user and item that stand in test and in train."""
+    train, test = sides.train, sides.test
+    both = sides.twin >= 0
+    found = (
+        "The model has learnt them. Counted as hits they flatter it; left out, as evaluate does "
+        "with train=, they make test smaller."
+    )
+    statistics: dict[str, float] = {}
+    if train.times is not None and test.times is not None:
+        same = int(np.count_nonzero(train.times[sides.twin[both]] == test.times[both]))
+        statistics["same_time"] = same
+        found += f" {same:,} of them have the same time on both sides."
+    return of_rows(
+        sides,
+        both,
+        "overlap",
+        "interactions of test that are also in train",
+        "leakage",
+        found,
+        "No pair of user and item is on both sides.",
+        statistics=statistics,
+    )
+
+
+def older_than_own_training(sides: Sides) -> Finding:
+    """Interactions of test that precede training ones of the same user."""
+    name = "older_than_own_training"
+    what = "interactions of test older than the user's newest in train"
+    if (why := _without_times(sides)) is not None:
+        return unchecked(len(sides.test), name, what, why)
+    times, last, known = _last_of_own(sides)
+    return of_rows(
+        sides,
+        known & (times < last),
+        name,
+        what,
+        "leakage",
+        "The model knows what these users did later, and guesses the past from the future: the "
+        "result is better than it will be in use.",
+        "No user's test is older than the user's newest interaction in train.",
+    )
+
+
+def older_than_training(sides: Sides) -> Finding:
+    """Interactions of test that precede training ones of anyone."""
+    name = "older_than_training"
+    what = "interactions of test older than anyone's newest in train"
+    if (why := _without_times(sides)) is not None:
+        return unchecked(len(sides.test), name, what, why)
+    train, test = sides.train, sides.test
+    assert train.times is not None
+    assert test.times is not None
+    newer = int(np.count_nonzero(train.times > test.times.min()))
+    return of_rows(
+        sides,
+        test.times < train.times.max(),
+        name,
+        what,
+        "leakage",
+        "The model knows tastes and items of a later time than it is tested on: "
+        f"{newer:,} interactions of train ({newer / len(train):.1%}) are newer than the oldest of "
+        "test. A split at one time for all users avoids it.",
+        "Nothing in test is older than the newest interaction of train.",
+        statistics={"training_newer": newer},
+    )
+
+
+def same_time(sides: Sides) -> Finding:
+    """Interactions of test at the time of the user's newest in train."""
+    name = "same_time"
+    what = "interactions of test at the time of the user's newest in train"
+    if (why := _without_times(sides)) is not None:
+        return unchecked(len(sides.test), name, what, why)
+    times, last, known = _last_of_own(sides)
+    return of_rows(
+        sides,
+        known & (times == last),
+        name,
+        what,
+        "fact",
+        "Time does not say which came first: a rule decided which of them are tested.",
+        "Time alone says what came first.",
+    )
+
+
+def _last_of_own(sides: Sides) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Bool]:
+    """Return for each row of test its time, the user's newest in train, and whether it is there."""
+    assert sides.test.times is not None
+    last, known = newest(sides.train)
+    trained = (sides.users >= 0) & known[sides.users]
+    return sides.test.times, last[sides.users][sides.user], trained[sides.user]
+
+
+def _without_times(sides: Sides) -> str | None:
+    """Say which sides have no times; None: both have."""
+    given = (("train", sides.train), ("test", sides.test))
+    missing = [name for name, data in given if data.times is None]
+    if not missing:
+        return None
+    return f"{' and '.join(missing)} {'have' if len(missing) > 1 else 'has'} no times"

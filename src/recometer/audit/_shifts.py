@@ -1,0 +1,89 @@
+"""Checks of how far test is from train."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.audit._build import counted
+from recometer.audit._sides import Sides
+from recometer.audit.result import Finding
+from recometer.audit.shift import expected_variation, head, total_variation
+
+__all__ = ["activity_shift", "popularity_shift"]
+
+Int64 = npt.NDArray[np.int64]
+
+
+def popularity_shift(sides: Sides) -> Finding:
+    """How differently the interactions of train and test spread over the items."""
+    return _shift(
+        "popularity_shift",
+        "items",
+        "popular",
+        _beside(sides.item_counts, sides.item_counts_of_test, sides.items),
+        "The further apart they are, the less popularity in train says about test.",
+        {},
+    )
+
+
+def activity_shift(sides: Sides) -> Finding:
+    """How differently the interactions of train and test spread over the users."""
+    of_train, of_test = np.diff(sides.train.indptr), np.diff(sides.test.indptr)
+    active = of_train[of_train > 0]
+    tested = sides.trained[sides.tested]
+    statistics = {
+        "training_per_tested_user": float(tested.mean()),
+        "training_per_user": float(active.mean()),
+        "test_per_tested_user": float(of_test[sides.tested].mean()),
+    }
+    return _shift(
+        "activity_shift",
+        "users",
+        "active",
+        _beside(of_train, of_test, sides.users),
+        "A user of test has {training_per_tested_user:.1f} interactions in train on average, a "
+        "user of train {training_per_user:.1f}; means over users weigh each the same.",
+        statistics,
+    )
+
+
+def _beside(of_train: Int64, of_test: Int64, matched: Int64) -> tuple[Int64, Int64]:
+    """Return the counts of both sides in the same order: those of train, then the others."""
+    others = matched < 0
+    first = np.concatenate([of_train, np.zeros(np.count_nonzero(others), np.int64)])
+    second = np.zeros_like(first)
+    second[len(of_train) :] = of_test[others]
+    second[matched[~others]] = of_test[~others]
+    return first, second
+
+
+def _shift(
+    name: str,
+    what: str,
+    how: str,
+    counts: tuple[Int64, Int64],
+    effect: str,
+    statistics: dict[str, float],
+) -> Finding:
+    first, second = counts
+    chosen = head(first)
+    total = int(second.sum())
+    count = int(second[chosen].sum())
+    numbers: dict[str, Any] = {
+        "total_variation": total_variation(first, second),
+        "expected_total_variation": expected_variation(first, second),
+        f"head_{what}": int(np.count_nonzero(chosen)),
+        "head_share_train": float(first[chosen].sum() / first.sum()),
+        "head_share_test": count / total,
+        **statistics,
+    }
+    text = (
+        "The {head:,} most {how} {what} of train have {head_share_train:.1%} of train and "
+        "{head_share_test:.1%} of test. Total variation distance {total_variation:.3f} (by chance "
+        "{expected_total_variation:.3f}). " + effect
+    ).format(head=numbers[f"head_{what}"], how=how, what=what, **numbers)
+    described = f"interactions of test with the most {how} {what} of train (80% of train)"
+    return counted(count, total, (), name, described, "fact", text, text, numbers)

@@ -1,0 +1,206 @@
+"""Train and test side by side, their users and items matched."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ragged
+from recometer.errors import InputError
+from recometer.interactions import Interactions
+from recometer.protocol import Protocol
+from recometer.sources._align import relevant_rows
+from recometer.sources._match import SourceIndex, match_items, match_users
+
+__all__ = ["Sides", "newest"]
+
+Array = npt.NDArray[Any]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+EXAMPLES = 5
+BLOCK = 2**22  # interactions of train looked through at once
+
+UNIX_TIME = 631_152_000  # 1990 in seconds: what is larger counts seconds, or less, since 1970
+APART = 100  # no two times since 1990 differ by this factor, if they count the same
+
+
+@dataclasses.dataclass(frozen=True)
+class Sides:
+    """What the checks read.
+
+    Attributes
+    ----------
+    train, test
+    users : int64 [test.n_users]
+        The user of train that each user of test is, -1 where there is none.
+    items : int64 [test.n_items]
+        The same for items.
+    rules
+        Of these relevant_from, min_positives and min_candidates are read.
+    """
+
+    train: Interactions
+    test: Interactions
+    users: Int64
+    items: Int64
+    rules: Protocol
+
+    @classmethod
+    def of(cls, train: Interactions, test: Interactions, rules: Protocol) -> Sides:
+        """Match users and items by id, or by position where neither side has ids.
+
+        Raises
+        ------
+        InputError
+            Ids on one side only, positions of different shapes, or times of different kinds.
+        InputTypeError
+            Ids of different kinds.
+        """
+        index = SourceIndex("train", train.n_users, train.n_items, train.user_ids, train.item_ids)
+        users = match_users(index, test)
+        items = match_items(index, train.item_ids, test, "test")
+        if items is None:
+            items = np.arange(test.n_items)
+        _check_times(train, test)
+        return cls(train, test, users, items, rules)
+
+    @functools.cached_property
+    def relevant(self) -> Bool:
+        """Which rows of test are relevant."""
+        return relevant_rows(self.test, self.rules.relevant_from)
+
+    @functools.cached_property
+    def user(self) -> Int64:
+        """The user of test of each of its rows."""
+        return ragged.users_of(self.test.indptr)
+
+    @functools.cached_property
+    def tested(self) -> Bool:
+        """Which users of test have interactions there."""
+        return np.diff(self.test.indptr) > 0
+
+    @functools.cached_property
+    def trained(self) -> Int64:
+        """How many interactions each user of test has in train."""
+        return np.where(self.users >= 0, np.diff(self.train.indptr)[self.users], 0)
+
+    @functools.cached_property
+    def twin(self) -> Int64:
+        """The row of train with the user and item of each row of test, -1 where there is none."""
+        test = self.test
+        found = np.full(len(test), -1, np.int64)
+        item = self.items[test.items]
+        before = np.concatenate([[0], np.cumsum(self.trained)])
+        first = 0
+        while first < test.n_users:
+            last = int(np.searchsorted(before, before[first] + BLOCK, side="right")) - 1
+            last = min(max(last, first + 1), test.n_users)
+            rows = slice(test.indptr[first], test.indptr[last])
+            indptr, of_train = ragged.take(self.train.indptr, self.users[first:last])
+            numbers = ragged.pairs(
+                ragged.users_of(indptr), self.train.items[of_train], self.train.n_items
+            )
+            wanted = ragged.pairs(self.user[rows] - first, item[rows], self.train.n_items)
+            at = np.minimum(np.searchsorted(numbers, wanted), max(len(numbers) - 1, 0))
+            if len(numbers):
+                hit = (numbers[at] == wanted) & (item[rows] >= 0)
+                found[rows] = np.where(hit, of_train[at], -1)
+            first = last
+        return found
+
+    @functools.cached_property
+    def seen(self) -> Bool:
+        """Which rows of test have an item with interactions in train."""
+        return self.item_seen[self.test.items]
+
+    @functools.cached_property
+    def item_seen(self) -> Bool:
+        """Which items of test have interactions in train."""
+        return (self.items >= 0) & (self.item_counts[self.items] > 0)
+
+    @functools.cached_property
+    def item_counts(self) -> Int64:
+        """How many interactions each item of train has there."""
+        return _count_items(self.train)
+
+    @functools.cached_property
+    def item_counts_of_test(self) -> Int64:
+        """How many interactions each item of test has there."""
+        return _count_items(self.test)
+
+    def count_users(self, rows: Bool) -> Int64:
+        """Return how many of some rows of test each of its users has."""
+        return np.diff(ragged.offsets(rows, self.test.indptr))
+
+    @functools.cached_property
+    def n_items(self) -> int:
+        """How many items train and test have together."""
+        return self.train.n_items + int(np.count_nonzero(self.items < 0))
+
+    @staticmethod
+    def examples(positions: npt.NDArray[np.integer], ids: Array | None) -> tuple[Any, ...]:
+        """Return the ids at the first few positions."""
+        few = positions[:EXAMPLES]
+        return tuple(few.tolist() if ids is None else ids[few].tolist())
+
+    def example_users(self, users: Bool) -> tuple[Any, ...]:
+        """Return the first few of some users of test."""
+        return self.examples(np.flatnonzero(users), self.test.user_ids)
+
+    def example_items(self, items: Bool) -> tuple[Any, ...]:
+        """Return the first few of some items of test."""
+        return self.examples(np.flatnonzero(items), self.test.item_ids)
+
+    def example_rows(self, rows: Bool) -> tuple[Any, ...]:
+        """Return user and item of the first few of some rows of test."""
+        chosen = np.flatnonzero(rows)[:EXAMPLES]
+        users = self.examples(self.user[chosen], self.test.user_ids)
+        return tuple(
+            zip(users, self.examples(self.test.items[chosen], self.test.item_ids), strict=True)
+        )
+
+
+def newest(data: Interactions) -> tuple[Array, Bool]:
+    """Return the newest time of each user, and whether the user has one.
+
+    Returns
+    -------
+    times : [n_users]
+        Of the dtype of the times.
+    known : bool [n_users]
+    """
+    assert data.times is not None
+    known = np.diff(data.indptr) > 0
+    times = np.zeros(data.n_users, data.times.dtype)
+    if known.any():
+        times[known] = np.maximum.reduceat(data.times, data.indptr[:-1][known])
+    return times, known
+
+
+def _count_items(data: Interactions) -> Int64:
+    """Return how many interactions each item has: int64 [n_items]."""
+    counts = np.zeros(data.n_items, np.int64)
+    # A block at a time: bincount copies what is not int64.
+    for begin in range(0, len(data), BLOCK):
+        counts += np.bincount(data.items[begin : begin + BLOCK], minlength=data.n_items)
+    return counts
+
+
+def _check_times(train: Interactions, test: Interactions) -> None:
+    """Refuse times that cannot count the same, such as seconds and milliseconds since 1970."""
+    if train.times is None or test.times is None or not len(train) or not len(test):
+        return
+    for early, late in ((train.times, test.times), (test.times, train.times)):
+        largest = max(abs(float(early.min())), abs(float(early.max())))
+        if late.min() > max(UNIX_TIME, APART * largest):
+            raise InputError(
+                f"The times of train ({train.times.min()} to {train.times.max()}) and of test "
+                f"({test.times.min()} to {test.times.max()}) are of different kinds: they differ "
+                f"by a factor of more than {APART}. Dates are microseconds since 1970. Hint: "
+                "convert one side, or pass time=False to leave times unchecked."
+            )

@@ -1,0 +1,190 @@
+"""Audit and Finding: what `audit` returns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from recometer import rendering
+from recometer.errors import UnknownNameError, did_you_mean
+from recometer.version import __version__
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = ["SHOWN", "Audit", "Finding", "Level"]
+
+Level = Literal["leakage", "warning", "fact"]
+
+SHOWN = 3  # examples in a table
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was looked for in a split.
+
+    Attributes
+    ----------
+    name
+        For instance ``"overlap"``.
+    what
+        What is counted: ``"interactions of test that are also in train"``.
+    level
+        ``"leakage"``: the model could learn from what it is tested on; ``"warning"``: the result
+        means less than it seems to; ``"fact"``: neither, or nothing was found.
+    count
+        None: it was not checked, and the sentence says why.
+    total
+        Of how many.
+    examples
+        The first few by the order of the ids: ids of users or items, or pairs (user, item);
+        positions where there are no ids.
+    sentence
+        What it does to the result.
+    statistics
+        Further numbers by name.
+    """
+
+    name: str
+    what: str
+    level: Level
+    count: int | None
+    total: int
+    examples: tuple[Any, ...] = ()
+    sentence: str
+    statistics: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def share(self) -> float | None:
+        """The count divided by the total; None where there is no such number."""
+        return None if self.count is None or not self.total else self.count / self.total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON); ids of other types become texts."""
+        return {
+            "name": self.name,
+            "what": self.what,
+            "level": self.level,
+            "count": self.count,
+            "total": self.total,
+            "share": self.share,
+            "examples": [_plain(example) for example in self.examples],
+            "sentence": self.sentence,
+            "statistics": dict(self.statistics),
+        }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Audit:
+    """What is wrong with a split into train and test, and what it does to the result.
+
+    ``print(audit)`` shows a table, ``audit["overlap"]`` is one finding.
+
+    Attributes
+    ----------
+    findings : tuple of Finding
+        Everything that was looked for, found or not, always in the same order.
+    train, test
+        Descriptions of the data.
+    """
+
+    findings: tuple[Finding, ...]
+    train: str
+    test: str
+
+    @property
+    def leaks(self) -> bool:
+        """Whether there is leakage."""
+        return any(finding.level == "leakage" for finding in self.findings)
+
+    def __getitem__(self, name: str) -> Finding:
+        """Return a finding by its name.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such finding; the message lists all.
+        """
+        found = {finding.name: finding for finding in self.findings}
+        if name not in found:
+            raise UnknownNameError(f"There is no finding {name!r}. {did_you_mean(name, found)}")
+        return found[name]
+
+    def frame(self) -> polars.DataFrame:
+        """Return a Polars frame, a row per finding; the examples as texts."""
+        import polars as pl
+
+        kinds: dict[str, Any] = {
+            "name": pl.String,
+            "what": pl.String,
+            "level": pl.String,
+            "count": pl.Int64,
+            "total": pl.Int64,
+            "share": pl.Float64,
+            "examples": pl.List(pl.String),
+            "sentence": pl.String,
+        }
+        columns: dict[str, list[Any]] = {
+            name: [getattr(finding, name) for finding in self.findings] for name in kinds
+        }
+        columns["examples"] = [list(map(str, examples)) for examples in columns["examples"]]
+        return pl.DataFrame(columns, schema=kinds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        return {
+            "recometer": __version__,
+            "train": self.train,
+            "test": self.test,
+            "leaks": self.leaks,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+    def table(self) -> rendering.Table:
+        """Return what ``print`` shows, for other ways to show it."""
+        rows = [
+            (
+                finding.name,
+                finding.level if finding.count else "",
+                "not checked" if finding.count is None else f"{finding.count:,}",
+                f"{finding.total:,}",
+                "" if finding.share is None else f"{finding.share:.1%}",
+                _list(finding.examples),
+            )
+            for finding in self.findings
+        ]
+        headers = ("finding", "level", "count", "of", "share", "for instance")
+        return rendering.Table(headers, rows, ("count", "of", "share"), self._notes())
+
+    def _notes(self) -> list[str]:
+        said = [
+            f"{finding.name} ({finding.what}): {finding.sentence}"
+            for finding in self.findings
+            if finding.count != 0
+        ]
+        checked = all(finding.count is not None for finding in self.findings)
+        clear = "No leakage was found" + ("." if checked else ", as far as it was checked.")
+        verdict = "There is leakage." if self.leaks else clear
+        return [f"train: {self.train}", f"test: {self.test}", *said, verdict]
+
+    def __repr__(self) -> str:
+        found = [finding.name for finding in self.findings if finding.level == "leakage"]
+        return f"<Audit: {', '.join(found) if found else 'no leakage'}>"
+
+    def __str__(self) -> str:
+        return rendering.to_text(self.table())
+
+    def _repr_html_(self) -> str:
+        return rendering.to_html(self.table())
+
+
+def _plain(example: Any) -> Any:
+    if isinstance(example, tuple):
+        return [_plain(part) for part in example]
+    return example if isinstance(example, int | float | str | bool) else str(example)
+
+
+def _list(examples: tuple[Any, ...]) -> str:
+    more = ", ..." if len(examples) > SHOWN else ""
+    return ", ".join(str(example) for example in examples[:SHOWN]) + more

@@ -1,0 +1,243 @@
+"""Who is tested and what is held out, as texts: ``fraction=0.1``, ``after=2024-05-31``."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+import typer
+
+from recometer import split
+from recometer.cli._factors import read_ids
+from recometer.errors import InputError, RecometerError, did_you_mean
+
+__all__ = ["WHAT", "WHO", "Part", "complete", "make_core", "make_part", "usages"]
+
+Read = Callable[[str], Any]
+Known = Callable[[str], npt.NDArray[Any] | None]
+"""Returns ids of the data of the kind ``"user"`` or ``"item"``, or None."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One way to choose, by its name on the command line.
+
+    Attributes
+    ----------
+    make
+        Called with the values and options that were given.
+    usage
+        How it is written.
+    meaning
+        What it chooses.
+    values
+        How many values it takes, at least and at most.
+    read
+        What makes a value of a text; None: only files of ids.
+    ids
+        Whose ids are in the file that a text names which `read` does not understand.
+    options
+        The same for each of its options, ``NAME=VALUE``.
+    """
+
+    make: Callable[..., Any]
+    usage: str
+    meaning: str
+    values: tuple[int, float] = (1, 1)
+    read: Read | None = str
+    ids: str | None = None
+    options: Mapping[str, Read] = dataclasses.field(default_factory=dict)
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
+
+
+def _time(text: str) -> int | float | str:
+    """Return a number, or a text that should be a date."""
+    try:
+        return _number(text)
+    except ValueError:
+        return text
+
+
+def _span(text: str) -> int | float | datetime.timedelta:
+    found = re.fullmatch(r"(\d+)(d|h|min)", text)
+    if found is None:
+        return _number(text)
+    unit = {"d": "days", "h": "hours", "min": "minutes"}[found[2]]
+    return datetime.timedelta(**{unit: int(found[1])})
+
+
+def _yes_or_no(text: str) -> bool:
+    return {"yes": True, "no": False}[text]
+
+
+WHO = {
+    "all": Part(split.AllUsers, "all", "everyone", values=(0, 0)),
+    "fraction": Part(
+        split.UsersFraction, "fraction=0.1", "a random share of the users", read=float
+    ),
+    "number": Part(split.UsersNumber, "number=1000", "so many users, at random", read=int),
+    "users": Part(
+        split.GivenUsers, "users=FILE", "those whose ids are in a file", read=None, ids="user"
+    ),
+    "after": Part(
+        split.ActiveAfter, "after=TIME", "those with interactions at that time or later", read=_time
+    ),
+    "folds": Part(split.UserFolds, "folds=5", "everyone, in one of so many folds", read=int),
+}
+WHAT = {
+    "last": Part(split.Last, "last=1", "the last so many of each user", (0, 1), int),
+    "last_fraction": Part(
+        split.LastFraction, "last_fraction=0.2", "the last share of each user", read=float
+    ),
+    "leave_one_out": Part(
+        split.LeaveOneOut,
+        "leave_one_out[=random]",
+        "one of each user who has two, the last or any",
+        (0, 1),
+    ),
+    "fraction": Part(
+        split.Fraction,
+        "fraction=0.2[,per_user=no]",
+        "a random share, of each user or of all interactions",
+        read=float,
+        options={"per_user": _yes_or_no},
+    ),
+    "number": Part(split.Number, "number=5", "so many of each user, at random", read=int),
+    "after": Part(
+        split.After,
+        "after=TIME[,until=TIME][,since=TIME]",
+        "everything from a time on",
+        read=_time,
+        options={"until": _time, "since": _time},
+    ),
+    "windows": Part(
+        lambda *times, **options: split.Windows(times, **options),
+        "windows=TIME,TIME,...[,until=TIME][,length=30d]",
+        "one window of time after the other",
+        (1, float("inf")),
+        _time,
+        options={"until": _time, "length": _span},
+    ),
+    "folds": Part(split.KFold, "folds=5", "every interaction, in one of so many folds", read=int),
+    "cold_items": Part(
+        lambda given: split.ColdItems(
+            **{"fraction" if isinstance(given, float) else "items": given}
+        ),
+        "cold_items=0.1 or cold_items=FILE",
+        "everything with a random share of the items, or with those in a file",
+        read=float,
+        ids="item",
+    ),
+}
+CORE = Part(split.KCore, "5 or user=5,item=3", "", (0, 1), int, options={"user": int, "item": int})
+
+
+def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -> Any:
+    """Make a part of a split of ``NAME``, ``NAME=VALUE`` or ``NAME=VALUE,OPTION=VALUE``.
+
+    Parameters
+    ----------
+    option
+        Which option of the command line it is given by: ``"--who"``.
+    parts
+        `WHO` or `WHAT`.
+    text
+    known
+        By its ids it is told whether those of a file in text are numbers.
+
+    Raises
+    ------
+    typer.BadParameter
+        A text that is none of the usages; the message lists them.
+    """
+    name, equals, rest = text.partition("=")
+    if name not in parts:
+        raise typer.BadParameter(
+            f"there is no {name!r}. {did_you_mean(name, parts)} They are written so: "
+            f"{usages(parts.values())}.",
+            param_hint=option,
+        )
+    if equals and not rest:
+        raise _bad(option, text, parts[name], "there is nothing after '='")
+    return _make(option, parts[name], text, rest.split(",") if rest else [], known)
+
+
+def make_core(text: str) -> split.KCore:
+    """Make a k-core of ``5``, or of ``user=5,item=3``."""
+    core: split.KCore = _make("--core", CORE, text, text.split(","), lambda _: None)
+    return core
+
+
+def complete(parts: Mapping[str, Part]) -> Callable[[str], list[str]]:
+    """Return what completes the name of a part."""
+    return lambda incomplete: [
+        name + ("=" if part.values[0] else "")
+        for name, part in parts.items()
+        if name.startswith(incomplete)
+    ]
+
+
+def usages(parts: Iterable[Part]) -> str:
+    """List how parts are written, and what they choose."""
+    return "; ".join(f"{part.usage} ({part.meaning})" for part in parts)
+
+
+def _make(option: str, part: Part, text: str, pieces: list[str], known: Known) -> Any:
+    values: list[Any] = []
+    options: dict[str, Any] = {}
+    for piece in pieces:
+        name, equals, given = piece.partition("=")
+        if equals and (name not in part.options or name in options):
+            possible = ", ".join(part.options) or "none"
+            twice = (
+                "is given twice" if name in options else f"is no option of it (known: {possible})"
+            )
+            raise _bad(option, text, part, f"{name!r} {twice}")
+        if not equals and options:
+            raise _bad(option, text, part, f"{piece!r} must stand before the options")
+        try:
+            made = part.options[name](given) if equals else _value(part, piece, known)
+        except (ValueError, KeyError) as error:
+            if isinstance(error, RecometerError):
+                raise
+            raise _bad(option, text, part, f"{piece!r} is not understood") from None
+        if equals:
+            options[name] = made
+        else:
+            values.append(made)
+    least, most = part.values
+    if not least <= len(values) <= most:
+        needed = "a value" if len(values) < least else "fewer values"
+        raise _bad(option, text, part, f"it takes {needed}")
+    try:
+        return part.make(*values, **options)
+    except InputError as error:
+        raise _bad(option, text, part, str(error)) from error
+
+
+def _value(part: Part, text: str, known: Known) -> Any:
+    if part.read is not None:
+        try:
+            return part.read(text)
+        except ValueError:
+            if part.ids is None:
+                raise
+    assert part.ids is not None
+    return read_ids(Path(text), part.ids, None, known(part.ids))
+
+
+def _bad(option: str, text: str, part: Part, why: str) -> typer.BadParameter:
+    return typer.BadParameter(
+        f"{text!r}: {why.rstrip('.')}. Usage: {part.usage}.", param_hint=option
+    )

@@ -1,0 +1,153 @@
+"""``recometer audit``: what is wrong with a split into train and test."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from recometer.audit import LEAKAGE, Audit
+from recometer.audit import audit as run_audit
+from recometer.cli._folder import load_split
+from recometer.cli._formats import Format, markdown
+from recometer.cli._inputs import Inputs
+from recometer.cli._stdin import STDIN, StandardInput
+from recometer.cli._tables import print_table
+from recometer.errors import did_you_mean
+
+__all__ = ["audit"]
+
+
+def audit(
+    split: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FOLDER",
+            help="A split that recometer split made.",
+            show_default=False,
+        ),
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="What models learn from: Parquet, CSV, TSV or TREC qrels."
+        ),
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option(metavar="FILE", help="What they are tested on, likewise.")
+    ] = None,
+    user: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the users, where it exists.")
+    ] = None,
+    item: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of the items, where it exists.")
+    ] = None,
+    value: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column of ratings or counts in test; 'none': there is none.",
+        ),
+    ] = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column of the times; 'none': there is none."),
+    ] = None,
+    relevant_from: Annotated[
+        float | None,
+        typer.Option(
+            metavar="VALUE",
+            help="An item of test is relevant from this value on.",
+            show_default="any but 0",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 where there is leakage.")
+    ] = False,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FINDING",
+            help=f"Leakage that --strict lets pass: {', '.join(LEAKAGE)}. May be repeated.",
+            autocompletion=lambda: list(LEAKAGE),
+        ),
+    ] = None,
+    form: Annotated[Format, typer.Option("--format", help="Of standard output.")] = Format.table,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Only warnings and errors on standard error.")
+    ] = False,
+) -> None:
+    """Look for leakage and other faults in a split into train and test.
+
+    Every finding comes with a count, examples and what it does to the result. Columns are found
+    by their common names (user_id, movieId, timestamp, ...) unless they are given.
+
+    Exit codes: 0 done, 1 a failure that is stated on standard error, or leakage with --strict,
+    2 wrong usage.
+    """
+    allowed = allow or []
+    unknown = next((name for name in allowed if name not in LEAKAGE), None)
+    if unknown is not None:
+        raise typer.BadParameter(
+            f"there is no leakage called {unknown!r}. {did_you_mean(unknown, LEAKAGE)}",
+            param_hint="--allow",
+        )
+    columns = {"user": user, "item": item, "value": value, "time": time}
+    if split is not None and (train or test or any(columns.values())):
+        raise typer.BadParameter("a split has its files and columns. Hint: name the folder alone.")
+    if split is None and (train is None or test is None):
+        raise typer.BadParameter("an audit needs --train and --test, or the folder of a split.")
+    if train == test == STDIN:
+        raise typer.BadParameter("standard input (-) can be read only once.")
+
+    def note(text: str) -> None:
+        if not quiet:
+            typer.echo(text, err=True)
+
+    with StandardInput(None) as stdin:
+        inputs = Inputs(stdin, columns, note)
+        found = _audit(inputs, split, train, test, relevant_from)
+    _print(found, form)
+    leaks = [
+        f"{finding.name} ({finding.count:,})"
+        for finding in found.findings
+        if finding.level == "leakage" and finding.name not in allowed
+    ]
+    if strict and leaks:
+        typer.echo(f"Leakage: {', '.join(leaks)}.", err=True)
+        raise typer.Exit(1)
+
+
+def _audit(
+    inputs: Inputs,
+    split: str | None,
+    train: str | None,
+    test: str | None,
+    relevant_from: float | None,
+) -> Audit:
+    if split is not None:
+        with inputs.stated(what=split):
+            made = load_split(split)
+            inputs.note(f"split: {split} ({made.protocol})")
+            return run_audit(made, relevant_from=relevant_from)
+    assert train is not None
+    assert test is not None
+    inputs.check_columns([train, test])
+    test_data = inputs.interactions("test", test, value=True, time=True)
+    train_data = inputs.interactions("train", train, value=False, time=True, test=test_data)
+    with inputs.stated():
+        return run_audit(train_data, test_data, relevant_from=relevant_from)
+
+
+def _print(found: Audit, form: Format) -> None:
+    if form is Format.json:
+        print(json.dumps(found.to_dict(), indent=2, allow_nan=False))
+    elif form is Format.csv:
+        import polars as pl
+
+        print(found.frame().with_columns(pl.col("examples").list.join("; ")).write_csv(), end="")
+    elif form is Format.markdown:
+        print(markdown(found.table()))
+    else:
+        print_table(found.table(), wrapped=("for instance",))

@@ -1,0 +1,75 @@
+"""What the parts of a split are given, checked."""
+
+from __future__ import annotations
+
+import datetime
+import numbers
+from typing import Any
+
+from recometer.errors import InputError, InputTypeError
+from recometer.split.table import Table
+
+__all__ = ["NoTestUsersError", "check_share", "check_whole", "moment"]
+
+
+class NoTestUsersError(InputError, RuntimeError):
+    """Nobody can be tested under the conditions of a split."""
+
+
+def check_share(name: str, share: Any) -> float:
+    """Return a share, which lies between 0 and 1."""
+    if not isinstance(share, numbers.Real) or not 0 < float(share) < 1:
+        raise InputError(f"{name}={share!r} must lie between 0 and 1. Hint: {name}=0.3 is 30 %.")
+    return float(share)
+
+
+def check_whole(name: str, number: Any, least: int = 0) -> int:
+    """Return a whole number that is large enough."""
+    whole = isinstance(number, numbers.Integral) and not isinstance(number, bool)
+    if not whole or number < least:
+        raise InputError(f"{name}={number!r} must be a whole number of at least {least}.")
+    return int(number)
+
+
+def moment(table: Table, time: Any) -> int | float:
+    """Return a time as the times of a table are: a number, or microseconds since 1970.
+
+    Raises
+    ------
+    InputError
+        A date for times that are numbers, a number for dates, or a text that is no date.
+    InputTypeError
+        Neither a number, nor a date, nor a text.
+    """
+    table.times  # noqa: B018  # an error of its own, if there are none
+    number = isinstance(time, numbers.Real) and not isinstance(time, bool)
+    if number and time != time:
+        raise InputError("A time must not be NaN.")
+    if number and table.dates:
+        raise InputError(
+            f"The time {time} is a number, but the times of the data are dates. Hint: for instance "
+            "'2024-05-31'."
+        )
+    if number:
+        return int(time) if isinstance(time, numbers.Integral) else float(time)
+    if isinstance(time, str):
+        try:
+            time = datetime.datetime.fromisoformat(time)
+        except ValueError:
+            raise InputError(
+                f"The time {time!r} is no date in ISO 8601. Hint: for instance '2024-05-31'."
+            ) from None
+    if not isinstance(time, datetime.date):
+        raise InputTypeError(
+            f"A time must be a number or a date, found {type(time).__name__} ({time!r})."
+        )
+    if not table.dates:
+        raise InputError(
+            f"The time {time} is a date, but the times of the data are numbers. Hint: give a "
+            "number in their unit, or make dates of them."
+        )
+    if not isinstance(time, datetime.datetime):
+        time = datetime.datetime.combine(time, datetime.time())
+    time = time.replace(tzinfo=datetime.timezone.utc) if time.tzinfo is None else time
+    since: datetime.timedelta = time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    return since // datetime.timedelta(microseconds=1)

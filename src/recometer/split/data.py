@@ -1,0 +1,256 @@
+"""Data to split, of any kind: read as a `Table`, and divided into parts of the same kind."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import os
+import pathlib
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ragged
+from recometer.files import check_file, in_memory, open_file, read_columns
+from recometer.frames import Columns, find_columns, is_frame, numbers, open_frame, times
+from recometer.interactions import Interactions
+from recometer.split.table import Coded, Table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Container", "open_data"]
+
+Array = npt.NDArray[Any]
+UInt8 = npt.NDArray[np.uint8]
+
+
+class Container:
+    """Data of one kind, which rows can be taken from.
+
+    Attributes
+    ----------
+    table : Table
+        What the split reads of them.
+    columns : Columns or None
+        The names of the columns that it reads; None: data without columns.
+    """
+
+    table: Table
+    columns: Columns | None = None
+
+    @property
+    def bytes_of_parts(self) -> int:
+        """How much memory the parts will take together."""
+        raise NotImplementedError
+
+    def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
+        """Return the rows of a part, in their order; `values` replace theirs (or are None)."""
+        raise NotImplementedError
+
+
+def open_data(data: Any, options: dict[str, Any]) -> Container:
+    """Open data of any kind: what `Interactions.of` takes, with its options user, ..., time.
+
+    Data frames are divided as they are, with all of their columns, and so are files of
+    Parquet, CSV and TSV. Everything else is read as `Interactions`.
+    """
+    if isinstance(data, Container):
+        return data
+    if isinstance(data, str | os.PathLike):
+        path = pathlib.Path(data)
+        if path.name.lower().endswith(".parquet"):
+            return _Parquet(path, options)
+        if path.name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
+            data = _read_text(path, options)
+    sparse = sys.modules.get("scipy.sparse")
+    if (sparse is not None and sparse.issparse(data)) or not is_frame(data):
+        return _Interactions(Interactions.of(data, **options))
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(data, polars.LazyFrame):
+        data = data.collect()  # its rows might come in another order the next time
+    return _Frame(data, options)
+
+
+class _Interactions(Container):
+    def __init__(self, data: Interactions) -> None:
+        self.data = data
+
+        def users() -> Coded:
+            codes = np.repeat(np.arange(data.n_users, dtype=np.uint32), np.diff(data.indptr))
+            return Coded(codes, data.n_users, None, data.user_ids)
+
+        def items() -> Coded:
+            return Coded(data.items.view(np.uint32), data.n_items, None, data.item_ids)
+
+        self.table = Table(
+            len(data),
+            users,
+            items,
+            None if data.times is None else _given(data.times),
+            None if data.values is None else _given(data.values),
+        )
+
+    @property
+    def bytes_of_parts(self) -> int:
+        columns = (self.data.items, self.data.values, self.data.times)
+        return sum(column.nbytes for column in columns if column is not None)
+
+    def take(self, parts: UInt8, number: int, values: Array | None) -> Interactions:
+        kept = parts == number
+        values = self.data.values if values is None else values
+        return dataclasses.replace(
+            self.data,
+            indptr=ragged.offsets(kept, self.data.indptr),
+            items=self.data.items[kept],
+            values=None if values is None else values[kept],
+            times=None if self.data.times is None else self.data.times[kept],
+            duplicates=0,
+            repeated=(),
+        )
+
+
+def _given(column: Array) -> Callable[[], Array]:
+    return lambda: column
+
+
+def _table(fetch: Any, columns: Columns, n: int, dates: bool) -> Table:
+    """Return the table of a frame whose columns a function returns by their names."""
+    user, item, value, time = columns
+
+    def values() -> Array:
+        column = fetch(value)
+        array = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
+        found = numbers(array, f"values (column {value!r})")
+        return np.ones(n) if found is None else found
+
+    return Table(
+        n,
+        lambda: Coded.of(fetch(user), f"user ids (column {user!r})"),
+        lambda: Coded.of(fetch(item), f"item ids (column {item!r})"),
+        None if time is None else lambda: times(fetch(time), f"times (column {time!r})"),
+        None if value is None else values,
+        dates,
+    )
+
+
+def _is_date(column: Any) -> bool:
+    """Tell whether a column, as `open_frame` fetches it, holds dates."""
+    import polars as pl
+
+    if isinstance(column, pl.Series):
+        return column.dtype in (pl.Date, pl.Datetime)
+    if column.dtype == object:
+        return any(isinstance(entry, datetime.date) for entry in column[:1])
+    return bool(column.dtype.kind == "M")
+
+
+class _Frame(Container):
+    """A data frame: of Polars, pandas or pyarrow; others become those of Polars."""
+
+    columns: Columns
+
+    def __init__(self, data: Any, options: dict[str, Any]) -> None:
+        import polars as pl
+
+        pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
+        known = isinstance(data, pl.DataFrame) or any(
+            library is not None and isinstance(data, getattr(library, kind))
+            for library, kind in ((pandas, "DataFrame"), (arrow, "Table"))
+        )
+        if not known:
+            data = pl.DataFrame(data)
+        self.data = data
+        available, fetch = open_frame(data)
+        self.columns = find_columns(available, **options)
+        time = self.columns.time
+        dates = time is not None and _is_date(fetch([time])[0])
+        self.table = _table(lambda name: fetch([name])[0], self.columns, len(data), dates)
+
+    @property
+    def bytes_of_parts(self) -> int:
+        import polars as pl
+
+        if isinstance(self.data, pl.DataFrame):
+            return int(self.data.estimated_size())
+        if hasattr(self.data, "memory_usage"):
+            return int(self.data.memory_usage(index=True).sum())
+        return int(self.data.nbytes)
+
+    def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
+        import polars as pl
+
+        data, kept = self.data, parts == number
+        value = self.columns.value
+        pandas = sys.modules.get("pandas")
+        if pandas is not None and isinstance(data, pandas.DataFrame):
+            taken = data[kept]
+            if values is not None:
+                name = data.columns[[str(name) for name in data.columns].index(str(value))]
+                taken = taken.assign(**{name: values[kept]})
+        elif isinstance(data, pl.DataFrame):
+            taken = data.filter(pl.Series(kept))
+            if values is not None:
+                taken = taken.with_columns(_like(data[str(value)], values[kept]))
+        else:
+            taken = data.filter(kept)
+            if values is not None:
+                at = taken.schema.get_field_index(value)
+                taken = taken.set_column(at, value, [values[kept]])
+        return taken
+
+
+def _like(column: pl.Series, values: Array) -> pl.Series:
+    """Return new values as a column: whole numbers where they were, of 64 bits."""
+    import polars as pl
+
+    kind = pl.Int64() if column.dtype.is_integer() else column.dtype
+    return pl.Series(column.name, values).cast(kind)
+
+
+class _Parquet(Container):
+    """A Parquet file, of which only what the split reads is ever in memory as a whole."""
+
+    columns: Columns
+
+    def __init__(self, path: pathlib.Path, options: dict[str, Any]) -> None:
+        import polars as pl
+
+        check_file(path)
+        found, fetch = open_file(path, options)
+        self.path = path
+        self.columns = Columns(**found)  # type: ignore[arg-type]
+        by_name = {name: option for option, name in found.items()}
+        scan = pl.scan_parquet(path, glob=False)
+        n = int(scan.select(pl.len()).collect().item())
+        time = self.columns.time
+        dates = time is not None and scan.collect_schema()[time] in (pl.Date, pl.Datetime)
+        self.table = _table(lambda name: in_memory(fetch(by_name[name])), self.columns, n, dates)
+
+    @property
+    def bytes_of_parts(self) -> int:
+        return 0
+
+    def take(self, parts: UInt8, number: int, values: Array | None) -> pl.LazyFrame:
+        import polars as pl
+
+        beside = [pl.Series("\0part", parts)]
+        if values is not None:
+            beside.append(pl.Series("\0value", values))
+        scan = pl.scan_parquet(self.path, glob=False)
+        taken = pl.concat([scan, pl.LazyFrame(beside)], how="horizontal").filter(
+            pl.col("\0part") == number
+        )
+        if values is not None:
+            taken = taken.with_columns(pl.col("\0value").alias(str(self.columns.value)))
+        return taken.select(scan.collect_schema().names())
+
+
+def _read_text(path: pathlib.Path, options: dict[str, Any]) -> pl.DataFrame:
+    """Read a text file with all of its columns, those that the split reads as numbers or ids."""
+    found, fetch = open_file(path, options)
+    given = (in_memory(fetch(column)) for column, name in found.items() if name)
+    return read_columns(path).with_columns(given)

@@ -1,0 +1,54 @@
+"""Random numbers per user and per pair, which depend on ids and the seed alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.hashing import mix
+
+__all__ = ["draw_items", "draw_places", "draw_users", "limit", "mixed_seed", "of_items", "of_users"]
+
+UInt64 = npt.NDArray[np.uint64]
+
+OF_ITEMS = np.uint64(0x6974656D73)  # draws of items and places, apart from those of users
+OF_PLACES = np.uint64(0x706C61636573)
+
+
+def mixed_seed(seed: int) -> UInt64:
+    """Return the seed, scrambled: consecutive seeds are unrelated."""
+    return mix(np.array([seed % 2**64], dtype=np.uint64))
+
+
+def of_users(keys: UInt64, seed: int) -> UInt64:
+    """Return what a user brings to the draw of a pair, ``mix(of_users ^ of_items)``.
+
+    Users and items are mixed once before their pair is: ids are often consecutive, and must not
+    lead to related draws.
+    """
+    return mix(keys ^ mixed_seed(seed))
+
+
+def of_items(keys: UInt64) -> UInt64:
+    """Return what an item brings to the draw of a pair; different for different ids."""
+    return mix(keys)
+
+
+def draw_users(keys: UInt64, seed: int) -> UInt64:
+    """Return the draw of each user, for choosing users."""
+    return mix(mix(keys) ^ mixed_seed(seed))
+
+
+def draw_items(keys: UInt64, seed: int) -> UInt64:
+    """Return the draw of each item, for choosing items."""
+    return mix(mix(keys ^ OF_ITEMS) ^ mixed_seed(seed))
+
+
+def draw_places(keys: UInt64, seed: int) -> UInt64:
+    """Return a draw of each user that says in which fold dealing begins."""
+    return mix(mix(keys ^ OF_PLACES) ^ mixed_seed(seed))
+
+
+def limit(share: float) -> np.uint64:
+    """Return below what a draw lies with this probability."""
+    return np.uint64(min(int(share * 2.0**64), 2**64 - 1))

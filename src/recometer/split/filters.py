@@ -1,0 +1,185 @@
+"""What is left out: before the split, and of the test after it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import _kernel
+from recometer.errors import InputError
+from recometer.split.checks import check_whole
+from recometer.split.grouping import Order, number_rows
+from recometer.split.table import Table
+
+__all__ = ["Duplicates", "KCore", "MinCounts", "SeenInTrain", "ValuesFrom"]
+
+Array = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
+
+
+class Kept(NamedTuple):
+    """Which rows a filter keeps, bool [n], and their new values where it changes them."""
+
+    rows: Bool
+    values: Array | None = None
+
+
+class Filter:
+    """Leaves rows out before the split."""
+
+    def kept(self, table: Table, threads: int) -> Kept:
+        """Return which rows remain."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class MinCounts(Filter):
+    """Keep the rows of users and of items that have so many, both counted once, at the start.
+
+    Parameters
+    ----------
+    user, item : int
+    """
+
+    user: int = 1
+    item: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole("user", self.user, 1)
+        check_whole("item", self.item, 1)
+
+    def kept(self, table: Table, threads: int) -> Kept:
+        """Return the rows of such users and items."""
+        rows = np.ones(table.n, dtype=bool)
+        for coded, least in ((table.users, self.user), (table.items, self.item)):
+            if least > 1:
+                rows &= (coded.counts >= least)[coded.codes]
+        return Kept(rows)
+
+
+@dataclasses.dataclass(frozen=True, init=False)
+class KCore(Filter):
+    """Keep what remains when users and items with too few rows are removed until none is left.
+
+    The rest does not depend on the order of removal (Seidman 1983, Network structure and minimum
+    degree).
+
+    Parameters
+    ----------
+    k : int
+        Each remaining user and item has at least so many rows.
+    user, item : int, optional
+        Or other numbers for users and items.
+    """
+
+    user: int
+    item: int
+
+    def __init__(self, k: int = 1, *, user: int | None = None, item: int | None = None) -> None:
+        for name, number in (("user", user), ("item", item)):
+            chosen = check_whole(
+                "k" if number is None else name, k if number is None else number, 1
+            )
+            object.__setattr__(self, name, chosen)
+
+    def kept(self, table: Table, threads: int) -> Kept:
+        """Return the rows of the core."""
+        rows = np.ones(table.n, dtype=bool)
+        codes = table.users.codes, table.items.codes
+        counts = table.users.counts.copy(), table.items.counts.copy()
+        backwards = False
+        while _kernel.trim_core(
+            *codes, *counts, self.user, self.item, backwards, rows.view(np.uint8)
+        ):
+            backwards = not backwards
+        return Kept(rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class Duplicates(Filter):
+    """Keep one row for each pair of user and item.
+
+    Parameters
+    ----------
+    keep : {"first", "last", "sum"}
+        The earliest, or the latest (of rows at the same time: that with the smallest value, or
+        with the largest), or the latest with the sum of all values, smallest first.
+    """
+
+    keep: Literal["first", "last", "sum"] = "last"
+
+    def __post_init__(self) -> None:
+        if self.keep not in ("first", "last", "sum"):
+            raise InputError(f"keep={self.keep!r} must be 'first', 'last' or 'sum'.")
+
+    def kept(self, table: Table, threads: int) -> Kept:
+        """Return a row per pair."""
+        order = Order.OLD_PAIRS if self.keep == "first" else Order.PAIRS
+        place = number_rows(table, order, seed=0, threads=threads)
+        rows = place == 0
+        if self.keep != "sum" or table.values is None or rows.all():
+            return Kept(rows)
+        # Only rows of repeated pairs take part in what follows.
+        pairs = (table.users.codes.astype(np.uint64) << np.uint64(32)) | table.items.codes
+        at = np.flatnonzero(np.isin(pairs, pairs[~rows]))
+        order_of_sum = np.lexsort((table.values[at], pairs[at]))
+        at = at[order_of_sum]
+        starts = np.flatnonzero(np.concatenate([[True], pairs[at[1:]] != pairs[at[:-1]]]))
+        values = table.values.copy()
+        kept = at[rows[at]]  # one per pair, in the order of the pairs
+        values[kept] = np.add.reduceat(table.values[at], starts)
+        return Kept(rows, values)
+
+
+@dataclasses.dataclass(frozen=True)
+class ValuesFrom(Filter):
+    """Keep the rows whose value is at least so large.
+
+    Parameters
+    ----------
+    threshold : float
+    """
+
+    threshold: float
+
+    def kept(self, table: Table, threads: int) -> Kept:
+        """Return the rows with such values."""
+        if table.values is None:
+            raise InputError(
+                f"{self!r} reads values, and the data have none. Hint: name their column with "
+                "value=."
+            )
+        return Kept(table.values >= self.threshold)
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenInTrain:
+    """Leave test rows out whose user or item is not in the training data.
+
+    Items count as seen if they are in train or in remainder, users if they are in train.
+
+    Parameters
+    ----------
+    users, items : bool
+    """
+
+    users: bool = True
+    items: bool = True
+
+    def unseen(self, table: Table, test: Bool, train: Bool, remainder: Bool) -> Bool:
+        """Return the test rows that are left out."""
+        gone = np.zeros(table.n, dtype=bool)
+        rows = np.flatnonzero(test)
+        for wanted, coded, where in (
+            (self.users, table.users, (train,)),
+            (self.items, table.items, (train, remainder)),
+        ):
+            if wanted:
+                seen = np.zeros(coded.n, dtype=bool)
+                for part in where:
+                    seen[coded.codes[part]] = True
+                gone[rows] |= ~seen[coded.codes[rows]]
+        return gone

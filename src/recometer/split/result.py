@@ -1,0 +1,267 @@
+"""Split and Folds: what `split` and `folds` return."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from recometer.errors import InputError, InputTypeError
+from recometer.frames import Columns
+from recometer.interactions import Interactions
+from recometer.split import saving
+
+if TYPE_CHECKING:
+    from recometer.evaluation import Evaluation
+    from recometer.folded import FoldedEvaluation
+    from recometer.sources.base import Source
+
+__all__ = ["Folds", "Split", "SplitProtocol"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SplitProtocol:
+    """How a split was made: all that is needed to repeat it on the same data.
+
+    Attributes
+    ----------
+    who, what : str
+        As Python would show them: ``"UsersFraction(fraction=0.1)"``.
+    filters : tuple of str
+    untested : {"train", "apart"}
+    min_train, min_test : int
+    seed : int
+    fold : int or None
+        Which of several splits this is, from 0 on.
+    counts : mapping of str to int
+        Rows in ``train``, ``test`` and ``remainder``, and ``left_out``.
+    removed : mapping of str to int
+        Rows that each filter left out.
+    """
+
+    who: str
+    what: str
+    filters: tuple[str, ...] = ()
+    untested: str = "train"
+    min_train: int = 0
+    min_test: int = 1
+    seed: int = 0
+    fold: int | None = None
+    counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    removed: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    def __str__(self) -> str:
+        settings = {
+            "who": self.who,
+            "filters": f"[{', '.join(self.filters)}]" if self.filters else "",
+            "untested": self.untested if self.untested != "train" else "",
+            "min_train": self.min_train if self.min_train != 0 else "",
+            "min_test": self.min_test if self.min_test != 1 else "",
+            "seed": self.seed,
+            "fold": "" if self.fold is None else self.fold,
+        }
+        return ", ".join(
+            [self.what, *(f"{name}={text}" for name, text in settings.items() if text != "")]
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Split:
+    """Train and test, and how they were made.
+
+    Attributes
+    ----------
+    train, test
+        Data of the kind that was split: data frames, lazy frames (of a Parquet file), or
+        `Interactions`.
+    remainder
+        Likewise, what the users have who are not tested, where ``untested="apart"`` sets it
+        apart; None: it is in train.
+    users : int64, uint64 or object [n_tested]
+        The ids of the users who are tested, sorted; positions for data without ids.
+    protocol : SplitProtocol
+    columns : Columns or None
+        The names of the columns of users, items, values and times, where there are columns.
+    """
+
+    train: Any
+    test: Any
+    remainder: Any
+    protocol: SplitProtocol
+    columns: Columns | None
+    find_users: Callable[[], Array] = dataclasses.field(repr=False)
+
+    @cached_property
+    def users(self) -> Array:
+        """The ids of the users who are tested, sorted; positions for data without ids."""
+        found = self.find_users()
+        found.flags.writeable = False
+        return found
+
+    def __repr__(self) -> str:
+        counts = self.protocol.counts
+        parts = [f"{counts[name]:,} {name}" for name in ("train", "test")]
+        parts += [
+            f"{counts[name]:,} {text}"
+            for name, text in (("remainder", "remainder"), ("left_out", "left out"))
+            if counts[name]
+        ]
+        return f"Split({', '.join(parts)}; {self.protocol})"
+
+    def interactions(self) -> Split:
+        """Return the same split with parts that are `Interactions`.
+
+        Those of data frames have the users and items that occur in them.
+        """
+        if self.columns is None:
+            return self
+        user, item, value, time = self.columns
+
+        def read(part: Any) -> Interactions | None:
+            return (
+                None
+                if part is None
+                else Interactions.of(
+                    part, user=user, item=item, value=value or False, time=time or False
+                )
+            )
+
+        return dataclasses.replace(
+            self,
+            train=read(self.train),
+            test=read(self.test),
+            remainder=read(self.remainder),
+            columns=None,
+        )
+
+    def evaluate(self, source: Source, **options: Any) -> Evaluation:
+        """Measure model output on this split: `recometer.evaluate` with its test and train.
+
+        Parameters
+        ----------
+        source
+            The output of a model that was fitted to `train` (and `remainder`).
+        **options
+            Those of `recometer.evaluate`.
+        """
+        from recometer.evaluate import evaluate
+
+        plain = self.interactions()
+        return evaluate(source, plain.test, train=plain.train, **options)
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the split into a folder, which is made if there is none.
+
+        ``train.parquet``, ``test.parquet`` and ``remainder.parquet`` hold the rows with all of
+        their columns, ``users.parquet`` the users who are tested, and ``split.json`` the
+        protocol. An earlier split in the folder is replaced.
+
+        Raises
+        ------
+        FileError
+            The folder cannot be written to.
+        """
+        parts = {"train": self.train, "test": self.test, "remainder": self.remainder}
+        header = {
+            "protocol": dataclasses.asdict(self.protocol),
+            "columns": None if self.columns is None else self.columns._asdict(),
+        }
+        saving.write(Path(folder), parts, self.users, header)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Split:
+        """Read what `save` wrote.
+
+        Parts are of the kind that was saved; frames of other libraries than pandas come back as
+        those of Polars.
+
+        Raises
+        ------
+        FileError
+            There is no split in the folder, or one of a newer recometer.
+        """
+        parts, users, header = saving.read(Path(folder))
+        protocol = header["protocol"]
+        protocol["filters"] = tuple(protocol["filters"])
+        return cls(
+            **parts,
+            protocol=SplitProtocol(**protocol),
+            columns=header["columns"] and Columns(**header["columns"]),
+            find_users=lambda: users,
+        )
+
+
+class Folds:
+    """Several splits of the same data, each made when it is asked for.
+
+    Iterating gives a `Split` per fold; ``len`` is their number, and ``folds[0]`` makes one.
+    """
+
+    def __init__(self, make: Callable[[], Iterator[Split]], n: int) -> None:
+        self._make, self._n = make, n
+
+    def __iter__(self) -> Iterator[Split]:
+        return self._make()
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, number: int) -> Split:
+        if not -self._n <= number < self._n:
+            raise IndexError(f"There is no fold {number}: there are {self._n}.")
+        wanted = number % self._n
+        return next(one for place, one in enumerate(self) if place == wanted)
+
+    def __repr__(self) -> str:
+        return f"Folds({self._n})"
+
+    def evaluate(
+        self, sources: Sequence[Source] | Callable[[Split], Source], **options: Any
+    ) -> FoldedEvaluation:
+        """Measure model output on every fold.
+
+        Parameters
+        ----------
+        sources
+            A function that fits a model to ``split.train`` (and ``split.remainder``) and returns
+            its output, or a list of outputs, one per fold.
+        **options
+            Those of `recometer.evaluate`.
+
+        Returns
+        -------
+        FoldedEvaluation
+            The evaluation of each fold, in ``.folds``, and all of them pooled.
+
+        Raises
+        ------
+        InputError
+            Not as many outputs as folds.
+        InputTypeError
+            Neither a function nor a list.
+        """
+        from recometer.folded import pool
+
+        if not callable(sources) and not isinstance(sources, list | tuple):
+            raise InputTypeError(
+                f"Folds are evaluated with an output of a model for each, found one of type "
+                f"{type(sources).__name__}. Hint: give a list, or a function that is called with "
+                "each split and returns a source."
+            )
+        if not callable(sources) and len(sources) != len(self):
+            raise InputError(
+                f"There are {len(sources)} sources for {len(self)} folds. Hint: give one per "
+                "fold, or a function that is called with each split and returns a source."
+            )
+        results = []
+        for number, made in enumerate(self):
+            source = sources(made) if callable(sources) else sources[number]
+            results.append(made.evaluate(source, **options))
+        return pool(results)

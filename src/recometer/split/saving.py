@@ -1,0 +1,203 @@
+"""Splits in folders: Parquet files, and a JSON file that says how they were made."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ragged
+from recometer.errors import FileError
+from recometer.interactions import Interactions
+from recometer.storage import decode_ids, encode_ids
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["read", "write"]
+
+Array = npt.NDArray[Any]
+
+VERSION = 1  # of the format; a reader understands its own version and all older ones
+HEADER = "split.json"
+PARTS = ("train", "test", "remainder")
+FILES = (*PARTS, "users", "all_users", "all_items")
+
+
+def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str, Any]) -> None:
+    """Write parts of a split; `HEADER` comes last, and stands for a complete split.
+
+    Raises
+    ------
+    FileError
+        The folder cannot be written to.
+    InputTypeError
+        Ids of a type that cannot be stored.
+    """
+    import polars as pl
+
+    given = {name: part for name, part in parts.items() if part is not None}
+    # Beside what is there until all is written: the data may be the file of an earlier split.
+    temporary = folder / f".{secrets.token_hex(8)}"
+    try:
+        temporary.mkdir(parents=True)
+        kind: object
+        if isinstance(parts["train"], Interactions):
+            kind = _write_interactions(temporary, given)
+        else:
+            kind = _write_frames(temporary, given)
+        header = {"version": VERSION, "kind": kind, "parts": list(given), **header}
+        header["users"], column = encode_ids(users)
+        column.to_frame().write_parquet(temporary / "users.parquet")
+        for name in (HEADER, *(f"{part}.parquet" for part in FILES)):
+            (folder / name).unlink(missing_ok=True)
+        for path in temporary.iterdir():
+            path.replace(folder / path.name)
+        (folder / HEADER).write_text(json.dumps(header, indent=2) + "\n", encoding="utf-8")
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FileError(
+            f"Cannot write the split to {str(folder)!r}: {error}. "
+            "Hint: the folder must be writable."
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write_frames(folder: Path, parts: Mapping[str, Any]) -> str:
+    import polars as pl
+
+    kind = "lazy"
+    sinks = []
+    pandas = sys.modules.get("pandas")
+    for name, part in parts.items():
+        if not isinstance(part, pl.LazyFrame):
+            kind = "frame"
+            if pandas is not None and isinstance(part, pandas.DataFrame):
+                kind = "pandas"
+                part = pl.from_pandas(part)
+            part = pl.DataFrame(part).lazy()
+        sinks.append(part.sink_parquet(folder / f"{name}.parquet", lazy=True))
+    pl.collect_all(sinks, engine="streaming")
+    return kind
+
+
+def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict[str, Any]:
+    """Write rows with ids, and beside them all ids, those without rows included."""
+    import polars as pl
+
+    whole = parts["train"]
+    kind: dict[str, Any] = {"n_users": whole.n_users, "n_items": whole.n_items}
+    columns: dict[str, pl.Series | None] = {}
+    for side, ids in (("user", whole.user_ids), ("item", whole.item_ids)):
+        kind[side], column = (None, None) if ids is None else encode_ids(ids)
+        columns[side] = column
+        if column is not None:
+            column.alias(side).to_frame().write_parquet(folder / f"all_{side}s.parquet")
+    for name, part in parts.items():
+        series = []
+        positions: dict[str, Array] = {"user": ragged.users_of(part.indptr), "item": part.items}
+        for side, at in positions.items():
+            column = columns[side]
+            taken = pl.Series(at) if column is None else column.gather(pl.Series(at))
+            series.append(taken.alias(side))
+        for label, array in (("value", part.values), ("time", part.times)):
+            if array is not None:
+                series.append(pl.Series(label, array))
+        pl.DataFrame(series).write_parquet(folder / f"{name}.parquet")
+    return kind
+
+
+def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
+    """Read what `write` wrote.
+
+    Returns
+    -------
+    tuple
+        The parts by their names, the users who are tested, and the header.
+
+    Raises
+    ------
+    FileError
+        There is no split in the folder, it is damaged, or of a newer version.
+    """
+    import polars as pl
+
+    hint = "Hint: rm.Split.load reads what split.save(folder) wrote."
+    try:
+        text = (folder / HEADER).read_text(encoding="utf-8")
+    except OSError:
+        raise FileError(f"There is no split in {str(folder)!r}. {hint}") from None
+    try:
+        header = json.loads(text)
+        if header.pop("version") > VERSION:
+            raise FileError(
+                f"The split in {str(folder)!r} was written by a newer recometer, in a format that "
+                "this one does not know. Hint: pip install --upgrade recometer."
+            )
+        users = decode_ids(pl.read_parquet(folder / "users.parquet")["user"], header["users"])
+        paths = {name: folder / f"{name}.parquet" for name in header["parts"]}
+        kind = header["kind"]
+        parts: dict[str, Any] = dict.fromkeys(PARTS)
+        if isinstance(kind, dict):
+            parts.update(_read_interactions(folder, paths, kind))
+        else:
+            scans = {name: pl.scan_parquet(path, glob=False) for name, path in paths.items()}
+            parts.update(scans)
+            if kind != "lazy":
+                frames = {name: scan.collect() for name, scan in scans.items()}
+                parts.update(frames)
+                if kind == "pandas":
+                    parts.update({name: frame.to_pandas() for name, frame in frames.items()})
+    except (OSError, KeyError, ValueError, pl.exceptions.PolarsError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"The split in {str(folder)!r} is damaged: {error}. {hint}") from error
+    return parts, users, header
+
+
+def _read_interactions(
+    folder: Path, paths: Mapping[str, Path], kind: Mapping[str, Any]
+) -> dict[str, Interactions]:
+    import polars as pl
+
+    written = {
+        side: None
+        if kind[side] is None
+        else pl.read_parquet(folder / f"all_{side}s.parquet").to_series()
+        for side in ("user", "item")
+    }
+    ids = {
+        side: None if column is None else decode_ids(column, kind[side])
+        for side, column in written.items()
+    }
+    parts = {}
+    for name, path in paths.items():
+        frame = pl.read_parquet(path)
+        at = {}
+        for side, column in written.items():
+            places = frame[side]
+            if column is not None:
+                known = pl.DataFrame({side: column, "at": np.arange(len(column))})
+                places = frame.select(side).join(known, on=side, how="left", maintain_order="left")[
+                    "at"
+                ]
+            at[side] = places.to_numpy()
+        indptr = np.zeros(kind["n_users"] + 1, np.int64)
+        np.cumsum(np.bincount(at["user"], minlength=kind["n_users"]), out=indptr[1:])
+        parts[name] = Interactions(
+            indptr=indptr,
+            items=at["item"].astype(np.int32),
+            n_items=kind["n_items"],
+            values=frame["value"].to_numpy() if "value" in frame.columns else None,
+            times=frame["time"].to_numpy() if "time" in frame.columns else None,
+            user_ids=ids["user"],
+            item_ids=ids["item"],
+        )
+    return parts

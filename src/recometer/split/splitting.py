@@ -1,0 +1,366 @@
+"""split and folds: from interactions to train and test."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.arguments import seed_of
+from recometer.errors import InputError, InputTypeError
+from recometer.split.checks import NoTestUsersError, check_whole
+from recometer.split.data import Container, open_data
+from recometer.split.filters import Filter, SeenInTrain
+from recometer.split.memory import check_memory
+from recometer.split.result import Folds, Split, SplitProtocol
+from recometer.split.table import Table
+from recometer.split.what import Folding, Held, What
+from recometer.split.who import AllUsers, UserFolds, Who
+from recometer.tasks import resolve_threads
+
+__all__ = ["folds", "split"]
+
+Array = npt.NDArray[Any]
+Bool = npt.NDArray[np.bool_]
+UInt8 = npt.NDArray[np.uint8]
+
+TRAIN, TEST, REMAINDER, LEFT_OUT = range(4)
+
+
+def split(
+    data: object,
+    what: What,
+    *,
+    who: Who = AllUsers(),  # noqa: B008  # frozen
+    filters: Filter | SeenInTrain | Iterable[Filter | SeenInTrain] = (),
+    untested: Literal["train", "apart"] = "train",
+    min_train: int = 0,
+    min_test: int = 1,
+    seed: int = 0,
+    threads: int | None = None,
+    user: str | None = None,
+    item: str | None = None,
+    value: object = None,
+    time: object = None,
+) -> Split:
+    """Split interactions: what is held out of the interactions of those who are tested.
+
+    Parts are of the kind of the data. A data frame (of Polars, pandas or pyarrow) is divided as
+    it is: all columns, the rows in their order. A Parquet file becomes lazy frames of Polars,
+    which read the file once more, and which `Split.save` writes piece by piece. All else is read
+    by `Interactions.of`, and each part is an `Interactions` with all users and items.
+
+    Parameters
+    ----------
+    data
+        What `Interactions.of` takes.
+    what
+        What is held out: `Last`, `LastFraction`, `LeaveOneOut`, `Fraction`, `Number`, `After` or
+        `ColdItems`.
+    who
+        Who is tested: `AllUsers`, `UsersFraction`, `UsersNumber`, `GivenUsers` or `ActiveAfter`.
+    filters
+        What is left out: `KCore`, `MinCounts`, `Duplicates` and `ValuesFrom` before the split, in
+        the order given; `SeenInTrain` after it.
+    untested
+        Where the interactions of other users go: ``"train"``, or ``"apart"``, into `remainder`
+        (strong generalisation: the model is fitted to users who are not tested).
+    min_train, min_test : int
+        Only users who would have so many interactions in train and in test are tested.
+    seed : int
+        Of all that is random: another seed is another draw.
+    threads : int, optional
+        At most so many; None: as many as this process has processors. Nothing depends on it.
+    user, item, value, time
+        Columns, as in `Interactions.of`.
+
+    Returns
+    -------
+    Split
+
+    Raises
+    ------
+    NoTestUsersError
+        Nobody can be tested (an `InputError`).
+    InputError
+        Too little memory, times or values that a part needs and the data lack, ids that are
+        not in the data, numbers out of range.
+    InputTypeError
+        A part of the split of another kind.
+    ColumnError, FileError
+        As `Interactions.of` raises them.
+
+    Examples
+    --------
+    >>> import polars as pl, recometer as rm
+    >>> data = pl.DataFrame({
+    ...     "user_id": ["ann", "ann", "ann", "bob", "bob"],
+    ...     "item_id": ["book", "film", "song", "film", "game"],
+    ...     "day": [1, 3, 2, 1, 2],
+    ... })
+    >>> made = rm.split.split(data, rm.split.Last(1), time="day")
+    >>> made.test.rows()
+    [('ann', 'film', 3), ('bob', 'game', 2)]
+    """
+    if isinstance(what, Folding) or isinstance(who, UserFolds):
+        raise InputTypeError(
+            f"{what if isinstance(what, Folding) else who!r} makes several splits. Hint: "
+            "rm.split.folds(...) returns them."
+        )
+    columns = {"user": user, "item": item, "value": value, "time": time}
+    work = _Work.of(data, columns, filters, untested, min_train, min_test, seed, threads)
+    _check_kind(what, What, "what")
+    _check_kind(who, Who, "who")
+    return work.split(who, what, what.held(work.table, work.seed, work.threads), None)
+
+
+def folds(
+    data: object,
+    what: What | Folding,
+    *,
+    who: Who | UserFolds = AllUsers(),  # noqa: B008  # frozen
+    filters: Filter | SeenInTrain | Iterable[Filter | SeenInTrain] = (),
+    untested: Literal["train", "apart"] = "train",
+    min_train: int = 0,
+    min_test: int = 1,
+    seed: int = 0,
+    threads: int | None = None,
+    user: str | None = None,
+    item: str | None = None,
+    value: object = None,
+    time: object = None,
+) -> Folds:
+    """Split interactions several times: cross-validation, or one window of time after another.
+
+    Parameters
+    ----------
+    what
+        `KFold` or `Windows`; or anything that `split` takes, if `who` makes the folds.
+    who
+        `UserFolds`; or anything that `split` takes, if `what` makes the folds.
+
+    All others are those of `split`.
+
+    Returns
+    -------
+    Folds
+        Of `Split`, each made when it is asked for.
+
+    Raises
+    ------
+    InputTypeError
+        Neither `what` nor `who` makes folds, or both do.
+
+    As `split`, when a fold is made.
+    """
+    if isinstance(what, Folding) == isinstance(who, UserFolds):
+        raise InputTypeError(
+            f"One of what and who makes the folds, found what={what!r} and who={who!r}. Hint: "
+            "what=KFold(5) or Windows(times), or who=UserFolds(5)."
+        )
+    columns = {"user": user, "item": item, "value": value, "time": time}
+    work = _Work.of(data, columns, filters, untested, min_train, min_test, seed, threads)
+    _check_kind(what, (What, Folding), "what")
+    _check_kind(who, (Who, UserFolds), "who")
+    n = len(what) if isinstance(what, Folding) else len(who)  # type: ignore[arg-type]
+    return Folds(lambda: work.folds(who, what), n)
+
+
+@dataclasses.dataclass
+class _Work:
+    """What all folds share: the data after the filters, and the settings."""
+
+    container: Container
+    table: Table
+    rows: Bool | None  # that are left of the data; None: all
+    values: Array | None  # of all rows of the data, where a filter changed them
+    removed: dict[str, int]  # rows, per filter
+    after: list[SeenInTrain]
+    filters: tuple[str, ...]
+    untested: str
+    min_train: int
+    min_test: int
+    seed: int
+    threads: int
+
+    @classmethod
+    def of(
+        cls,
+        data: object,
+        columns: dict[str, Any],
+        filters: Any,
+        untested: str,
+        min_train: int,
+        min_test: int,
+        seed: int,
+        threads: int | None,
+    ) -> _Work:
+        if untested not in ("train", "apart"):
+            raise InputError(f"untested={untested!r} must be 'train' or 'apart'.")
+        check_whole("min_train", min_train)
+        check_whole("min_test", min_test)
+        seed, threads = seed_of(seed), resolve_threads(threads)
+        listed = list(filters) if isinstance(filters, Iterable) else [filters]
+        for one in listed:
+            _check_kind(one, (Filter, SeenInTrain), "filters")
+        container = open_data(data, columns)
+        check_memory(container.table.n, container.bytes_of_parts)
+        table, rows, values = container.table, None, None
+        removed: dict[str, int] = {}
+        for one in listed:
+            if isinstance(one, SeenInTrain):
+                continue
+            kept = one.kept(table, threads)
+            if kept.values is not None:
+                table = table.with_values(kept.values)
+                if values is None:
+                    values = container.table.values.copy()  # type: ignore[union-attr]
+                values[slice(None) if rows is None else rows] = kept.values
+            n_kept = int(np.count_nonzero(kept.rows))
+            removed[repr(one)] = removed.get(repr(one), 0) + table.n - n_kept
+            if n_kept == table.n:
+                continue
+            table = table.select(kept.rows)
+            if rows is None:
+                rows = kept.rows
+            else:
+                rows = rows.copy()  # the table reads the old one, when it is asked
+                rows[rows] = kept.rows
+        after = [one for one in listed if isinstance(one, SeenInTrain)]
+        texts = tuple(map(repr, listed))
+        return cls(
+            container, table, rows, values, removed, after, texts,
+            untested, min_train, min_test, seed, threads,
+        )  # fmt: skip
+
+    def folds(self, who: Who | UserFolds, what: What | Folding) -> Iterator[Split]:
+        if isinstance(what, Folding):
+            assert isinstance(who, Who)
+            for number, held in enumerate(what.folds(self.table, self.seed, self.threads)):
+                yield self.split(who, what, held, number)
+        else:
+            assert isinstance(who, UserFolds)
+            held = what.held(self.table, self.seed, self.threads)
+            for number, part in enumerate(who.parts(self.table, self.seed)):
+                yield self.split(part, what, held, number, who)
+
+    def split(
+        self,
+        who: Who,
+        what: What | Folding,
+        held: Held,
+        fold: int | None,
+        named: Who | UserFolds | None = None,
+    ) -> Split:
+        table = self.table
+        tested = self._tested(who, held)
+        parts = self._parts(tested, held, what.for_everybody)
+        removed = dict(self.removed)
+        for one in self.after:
+            gone = one.unseen(table, parts == TEST, parts == TRAIN, parts == REMAINDER)
+            parts[gone] = LEFT_OUT
+            removed[repr(one)] = removed.get(repr(one), 0) + int(np.count_nonzero(gone))
+        self._check(parts, tested, who, what, fold)
+
+        def users() -> Array:
+            present = tested
+            if self.min_test or present is None:
+                present = np.zeros(table.users.n, dtype=bool)
+                present[table.users.codes[parts == TEST]] = True
+            return table.users.named(np.flatnonzero(present & (table.users.counts > 0)))
+
+        all_parts = parts
+        if self.rows is not None:
+            all_parts = np.full(self.container.table.n, LEFT_OUT, dtype=np.uint8)
+            all_parts[self.rows] = parts
+        names = {TRAIN: "train", TEST: "test", REMAINDER: "remainder"}
+        counts = {name: int(np.count_nonzero(parts == part)) for part, name in names.items()}
+        counts["left_out"] = self.container.table.n - sum(counts.values())
+        apart = self.untested == "apart" and tested is not None
+        taken = {
+            name: self.container.take(all_parts, part, self.values)
+            for part, name in names.items()
+            if apart or part != REMAINDER
+        }
+        protocol = SplitProtocol(
+            who=repr(named or who),
+            what=repr(what),
+            filters=self.filters,
+            untested=self.untested,
+            min_train=self.min_train,
+            min_test=self.min_test,
+            seed=self.seed,
+            fold=fold,
+            counts=counts,
+            removed=removed,
+        )
+        return Split(
+            train=taken["train"],
+            test=taken["test"],
+            remainder=taken.get("remainder"),
+            protocol=protocol,
+            columns=self.container.columns,
+            find_users=users,
+        )
+
+    def _tested(self, who: Who, held: Held) -> Bool | None:
+        """Return who is tested, bool by code; None: all who have rows."""
+        eligible = None
+        if who.counts_users or self.min_train > 0 or self.min_test > 1:
+            codes, n = self.table.users.codes, self.table.users.n
+            n_test = np.bincount(codes[held.test], minlength=n)
+            n_train = self.table.users.counts - n_test
+            if held.left_out is not None:
+                n_train = n_train - np.bincount(codes[held.left_out], minlength=n)
+            eligible = (n_test >= self.min_test) & (n_train >= self.min_train)
+            eligible &= self.table.users.counts > 0
+        tested = who.tested(self.table, eligible, self.seed)
+        if tested is None or eligible is None:
+            return tested if eligible is None else eligible
+        return tested & eligible
+
+    def _parts(self, tested: Bool | None, held: Held, for_everybody: bool) -> UInt8:
+        """Return the part of each row."""
+        if tested is None:
+            # A held row is 1, which is TEST; others are 0, TRAIN.
+            parts = held.test.view(np.uint8).copy()
+        else:
+            mine = tested[self.table.users.codes]
+            parts = (held.test & mine).view(np.uint8)
+            if self.untested == "apart":
+                parts[~mine] = REMAINDER
+            if for_everybody:
+                parts[held.test & ~mine] = LEFT_OUT
+        if held.left_out is not None:
+            parts[held.left_out] = LEFT_OUT
+        return parts
+
+    def _check(
+        self,
+        parts: UInt8,
+        tested: Bool | None,
+        who: object,
+        what: object,
+        fold: int | None,
+    ) -> None:
+        """Raise if nobody is tested."""
+        if (parts == TEST).any() if self.min_test else tested is None or tested.any():
+            return
+        where = "" if fold is None else f"Fold {fold}: "
+        raise NoTestUsersError(
+            f"{where}nobody is tested: of {self.table.n:,} interactions that the filters leave, "
+            f"none is held out for test by who={who!r}, what={what!r}, "
+            f"min_train={self.min_train}, min_test={self.min_test}. Hint: loosen one of them."
+        )
+
+
+def _check_kind(part: object, kinds: Any, name: str) -> None:
+    if isinstance(part, kinds):
+        return
+    hint = "call it" if isinstance(part, type) else "rm.split.Last(1)"
+    raise InputTypeError(
+        f"{name}={part!r} is no part of a split that can stand there. Hint: for instance {hint}."
+    )

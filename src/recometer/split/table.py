@@ -1,0 +1,216 @@
+"""The rows to split: users and items as numbers, times and values, each read when asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import _kernel
+from recometer.errors import InputError
+from recometer.ids import encode, match, user_keys
+
+__all__ = ["Coded", "Table"]
+
+Array = npt.NDArray[Any]
+Bool = npt.NDArray[np.bool_]
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+
+MAX_ROWS = 2**32 - 1
+SPARE = 2**20  # numbers without an id that a table may have beyond four per row
+
+
+@dataclasses.dataclass(frozen=True)
+class Coded:
+    """Users or items as numbers from 0 on, ascending as their ids; some may not occur.
+
+    Attributes
+    ----------
+    codes : uint32 [n_rows]
+    n : int
+        More than any code.
+    low : int or None
+        The id of code 0, where ids are whole numbers and codes their distances from it.
+    ids : [n] or None
+        Otherwise the ids by code; with neither, users and items are positions.
+    """
+
+    codes: UInt32
+    n: int
+    low: int | None = None
+    ids: Array | None = None
+
+    @cached_property
+    def keys(self) -> UInt64:
+        """What draws depend on, by code."""
+        if self.low is None:
+            return user_keys(self.ids, self.n)
+        return np.arange(self.n, dtype=np.uint64) + np.uint64(self.low % 2**64)
+
+    @cached_property
+    def counts(self) -> Int64:
+        """Number of rows, by code."""
+        counts = np.zeros(self.n, np.int64)
+        _kernel.count_codes(self.codes, counts)
+        return counts
+
+    @property
+    def n_known(self) -> int:
+        """Number of users or items there are, those without rows included if they are known."""
+        return self.n if self.low is None else int(np.count_nonzero(self.counts))
+
+    def named(self, codes: Array) -> Array:
+        """Return the ids, or the positions, of codes."""
+        if self.low is not None:
+            return codes.astype(np.int64) + self.low
+        return codes.astype(np.int64) if self.ids is None else self.ids[codes]
+
+    def find(self, wanted: object, what: str) -> Int64:
+        """Return the codes of ids.
+
+        Raises
+        ------
+        InputError
+            One that does not occur.
+        InputTypeError
+            Ids of another kind.
+        """
+        known = np.arange(self.n) if self.low is None and self.ids is None else self.named_all
+        codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
+        if self.low is not None:
+            codes[(codes >= 0) & (self.counts[codes] == 0)] = -1  # a number between two ids
+        if (codes < 0).any():
+            first = np.asarray(wanted, dtype=object)[int(np.argmax(codes < 0))]
+            raise InputError(
+                f"{int((codes < 0).sum())} of the given {what}s are not in the data, the first: "
+                f"{first!r}. Hint: are they written as in the data?"
+            )
+        return codes
+
+    @cached_property
+    def named_all(self) -> Array:
+        """The ids of all codes."""
+        return self.named(np.arange(self.n))
+
+    def select(self, rows: Bool) -> Coded:
+        """Return these rows alone, with the same codes."""
+        return Coded(self.codes[rows], self.n, self.low, self.ids)
+
+    @classmethod
+    def of(cls, column: Any, what: str) -> Coded:
+        """Return the ids of a column as numbers."""
+        dense = _dense(column)
+        if dense is not None:
+            return dense
+        codes, distinct = encode(column, what)
+        return cls(codes.astype(np.uint32), len(distinct), None, distinct)
+
+
+def _dense(column: Any) -> Coded | None:
+    """Return whole numbers that lie close together as distances from the lowest."""
+    if getattr(column, "null_count", int)():
+        return None
+    array = column.to_numpy() if hasattr(column, "null_count") else np.asarray(column)
+    if array.dtype.kind not in "iu" or array.ndim != 1 or not len(array):
+        return None
+    low, high = int(array.min()), int(array.max())
+    if high - low >= 4 * len(array) + SPARE or high - low >= 2**32 or high >= 2**63:
+        return None
+    # From zero, where that costs little: 32-bit ids are then codes already.
+    low = 0 if low >= 0 and high < 4 * len(array) + SPARE and high < 2**32 else low
+    if low == 0 and array.dtype.itemsize == 4:
+        codes = np.ascontiguousarray(array).view(np.uint32)
+    else:
+        codes = np.empty(len(array), np.uint32)
+        np.subtract(array, low, out=codes, casting="unsafe")
+    return Coded(codes, high - low + 1, low)
+
+
+class Table:
+    """Rows of interactions, whose columns are read when they are first needed.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    users, items : function
+        Return `Coded`.
+    times, values : function or None
+        Return int64 or float64 [n], and float64 [n]; None: there are none.
+    dates : bool
+        Whether times are dates, in microseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        n: int,
+        users: Callable[[], Coded],
+        items: Callable[[], Coded],
+        times: Callable[[], Array] | None,
+        values: Callable[[], Array] | None,
+        dates: bool = False,
+    ) -> None:
+        if n > MAX_ROWS:
+            raise InputError(f"There are {n:,} interactions, but at most {MAX_ROWS:,} can be.")
+        self.n, self.dates = n, dates
+        self._users, self._items, self._times, self._values = users, items, times, values
+
+    @cached_property
+    def users(self) -> Coded:
+        """The users."""
+        return self._users()
+
+    @cached_property
+    def items(self) -> Coded:
+        """The items."""
+        return self._items()
+
+    @cached_property
+    def values(self) -> Array | None:
+        """The values, or None."""
+        return None if self._values is None else self._values()
+
+    @property
+    def has_times(self) -> bool:
+        """Whether there are times."""
+        return self._times is not None
+
+    @cached_property
+    def times(self) -> Array:
+        """The times.
+
+        Raises
+        ------
+        InputError
+            There are none.
+        """
+        if self._times is None:
+            raise InputError(
+                "This split is by time, and the data have no times. Hint: name their column with "
+                "time=, or draw at random: Fraction(0.2), Number(1)."
+            )
+        return self._times()
+
+    def select(self, rows: Bool) -> Table:
+        """Return these rows alone."""
+        return Table(
+            int(np.count_nonzero(rows)),
+            lambda: self.users.select(rows),
+            lambda: self.items.select(rows),
+            None if self._times is None else lambda: self.times[rows],
+            None if self._values is None else lambda: self.values[rows],  # type: ignore[index]
+            self.dates,
+        )
+
+    def with_values(self, values: Array) -> Table:
+        """Return the same rows with other values."""
+        times = None if self._times is None else lambda: self.times
+        return Table(
+            self.n, lambda: self.users, lambda: self.items, times, lambda: values, self.dates
+        )

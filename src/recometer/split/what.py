@@ -1,0 +1,341 @@
+"""What is held out of the interactions of those who are tested."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError
+from recometer.split import draws
+from recometer.split.checks import check_share, check_whole, moment
+from recometer.split.grouping import Order, hold_first, hold_share, number_rows
+from recometer.split.sizes import holdout_sizes
+from recometer.split.table import Table
+
+__all__ = [
+    "After",
+    "ColdItems",
+    "Fraction",
+    "KFold",
+    "Last",
+    "LastFraction",
+    "LeaveOneOut",
+    "Number",
+    "Windows",
+]
+
+Bool = npt.NDArray[np.bool_]
+Time = float | str | datetime.date
+
+
+class Held(NamedTuple):
+    """Which rows a fold holds out, and which it leaves out altogether; bool [n] or None."""
+
+    test: Bool
+    left_out: Bool | None = None
+
+
+class What:
+    """Says which interactions are held out, of every user: who is tested is settled apart."""
+
+    # Whether also those who are not tested must not have these rows in train.
+    for_everybody = False
+
+    def held(self, table: Table, seed: int, threads: int) -> Held:
+        """Return which rows are held out, and which belong nowhere."""
+        raise NotImplementedError
+
+
+class Folding:
+    """Holds out several times, other interactions each time."""
+
+    for_everybody = False
+
+    def __len__(self) -> int:
+        """Return the number of folds."""
+        raise NotImplementedError
+
+    def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
+        """Yield which rows each fold holds out."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Fraction(What):
+    """Hold out a random share.
+
+    Parameters
+    ----------
+    fraction : float
+        In (0, 1).
+    per_user : bool
+        Whether it is a share of each user's interactions, rounded half away from zero. If not,
+        each interaction is drawn by itself, and the share is met on average.
+    """
+
+    fraction: float
+    per_user: bool = True
+
+    def __post_init__(self) -> None:
+        check_share("fraction", self.fraction)
+
+    def held(self, table: Table, seed: int, threads: int) -> Held:
+        """Return the rows with the lowest draws."""
+        if not self.per_user:
+            return Held(hold_share(table, self.fraction, seed=seed, threads=threads))
+        sizes = holdout_sizes(table.users.counts, self.fraction)
+        return Held(hold_first(table, sizes, Order.DRAWN, seed=seed, threads=threads))
+
+
+@dataclasses.dataclass(frozen=True)
+class Number(What):
+    """Hold out so many interactions of each user, drawn at random; all, if there are no more.
+
+    Parameters
+    ----------
+    number : int
+    """
+
+    number: int
+
+    def __post_init__(self) -> None:
+        check_whole("number", self.number, 1)
+
+    def held(self, table: Table, seed: int, threads: int) -> Held:
+        """Return the rows with the lowest draws."""
+        sizes = np.minimum(table.users.counts, self.number)
+        return Held(hold_first(table, sizes, Order.DRAWN, seed=seed, threads=threads))
+
+
+@dataclasses.dataclass(frozen=True)
+class Last(What):
+    """Hold out the last interactions of each user; all, if there are no more.
+
+    Parameters
+    ----------
+    number : int
+    """
+
+    number: int = 1
+
+    def __post_init__(self) -> None:
+        check_whole("number", self.number, 1)
+
+    def held(self, table: Table, seed: int, threads: int) -> Held:
+        """Return the latest rows."""
+        sizes = np.minimum(table.users.counts, self.number)
+        return Held(hold_first(table, sizes, Order.LATEST, seed=seed, threads=threads))
+
+
+@dataclasses.dataclass(frozen=True)
+class LastFraction(What):
+    """Hold out the last share of each user's interactions, rounded half away from zero.
+
+    Parameters
+    ----------
+    fraction : float
+        In (0, 1).
+    """
+
+    fraction: float
+
+    def __post_init__(self) -> None:
+        check_share("fraction", self.fraction)
+
+    def held(self, table: Table, seed: int, threads: int) -> Held:
+        """Return the latest rows."""
+        sizes = holdout_sizes(table.users.counts, self.fraction)
+        return Held(hold_first(table, sizes, Order.LATEST, seed=seed, threads=threads))
+
+
+@dataclasses.dataclass(frozen=True)
+class LeaveOneOut(What):
+    """Hold out one interaction of each user who has at least two.
+
+    Parameters
+    ----------
+    by : {"time", "random"}
+        The last one, or any.
+    """
+
+    by: Literal["time", "random"] = "time"
+
+    def __post_init__(self) -> None:
+        if self.by not in ("time", "random"):
+            raise InputError(f"by={self.by!r} must be 'time' or 'random'.")
+
+    def held(self, table: Table, seed: int, threads: int) -> Held:
+        """Return one row per user."""
+        sizes = (table.users.counts >= 2).astype(np.int64)
+        order = Order.LATEST if self.by == "time" else Order.DRAWN
+        return Held(hold_first(table, sizes, order, seed=seed, threads=threads))
+
+
+@dataclasses.dataclass(frozen=True)
+class After(What):
+    """Hold out everything from a time on, as if the model had been trained at that time.
+
+    Later interactions of users who are not tested are left out: a model that was trained at that
+    time has not seen them.
+
+    Parameters
+    ----------
+    time : number, date, or text in ISO 8601
+        Interactions at this very time are in test.
+    until : likewise, or None
+        Interactions from here on are left out.
+    since : likewise, or None
+        Earlier interactions are left out.
+    """
+
+    time: Time
+    until: Time | None = None
+    since: Time | None = None
+    for_everybody = True
+
+    def held(self, table: Table, seed: int, threads: int) -> Held:
+        """Return the rows from the time on."""
+        time = moment(table, self.time)
+        bounds = (self.since, self.until)
+        since, until = (None if bound is None else moment(table, bound) for bound in bounds)
+        if (since is not None and since >= time) or (until is not None and until <= time):
+            raise InputError(f"{self!r}: the times must ascend: since < time < until.")
+        return _held_between(table, since, time, until)
+
+
+@dataclasses.dataclass(frozen=True)
+class Windows(Folding):
+    """Hold out one window of time after the other, as back-testing does.
+
+    Fold i is trained on what lies before ``times[i]``, and tested on what lies from there to the
+    next time.
+
+    Parameters
+    ----------
+    times : numbers, dates, or texts in ISO 8601
+        Ascending.
+    until : likewise, or None
+        Where the last window ends; None: with the data.
+    length : number, datetime.timedelta or None
+        How far training reaches back from each time; None: to the beginning.
+    """
+
+    times: Sequence[Time]
+    until: Time | None = None
+    length: float | datetime.timedelta | None = None
+    for_everybody = True
+
+    def __len__(self) -> int:
+        """Return the number of times."""
+        return len(self.times)
+
+    def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
+        """Yield a fold per time."""
+        begins = [moment(table, time) for time in self.times]
+        if not begins or any(a >= b for a, b in itertools.pairwise(begins)):
+            raise InputError("The times of Windows must ascend, and there must be one at least.")
+        ends: list[Any] = [*begins[1:], None if self.until is None else moment(table, self.until)]
+        length = self.length
+        if isinstance(length, datetime.timedelta):
+            if not table.dates:
+                raise InputError(
+                    f"length={length} is a span of dates, but the times of the data are numbers. "
+                    "Hint: give a number in their unit."
+                )
+            length = length // datetime.timedelta(microseconds=1)
+        elif length is not None and table.dates:
+            raise InputError(
+                f"length={length} is a number, but the times of the data are dates. Hint: give a "
+                "datetime.timedelta."
+            )
+        for begin, end in zip(begins, ends, strict=True):
+            since = None if length is None else begin - length
+            yield _held_between(table, since, begin, end)
+
+
+@dataclasses.dataclass(frozen=True)
+class KFold(Folding):
+    """Hold out each interaction in one of k folds: cross-validation over interactions.
+
+    Each user's interactions are dealt to the folds in turn, in random order and beginning at a
+    random fold: a user's numbers of interactions in the folds differ by one at most.
+
+    Parameters
+    ----------
+    k : int
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if check_whole("k", self.k, 1) < 2:
+            raise InputError("k=1 fold is no fold. Hint: KFold(5).")
+
+    def __len__(self) -> int:
+        """Return k."""
+        return self.k
+
+    def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
+        """Yield k folds."""
+        dealt = number_rows(table, Order.DRAWN, seed=seed, threads=threads)
+        first = draws.draw_places(table.users.keys, seed) % np.uint64(self.k)
+        dealt += first.astype(np.uint32)[table.users.codes]
+        dealt %= np.uint32(self.k)
+        for number in range(self.k):
+            yield Held(dealt == number)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ColdItems(What):
+    """Hold out all interactions with some items, which nobody was seen with in training.
+
+    Those of users who are not tested are left out.
+
+    Parameters
+    ----------
+    fraction : float, optional
+        The share of items, in (0, 1), each drawn by itself.
+    items : sequence or array, optional
+        Or the ids of these items; positions for data without ids.
+    """
+
+    fraction: float | None = None
+    items: Sequence[Any] | npt.NDArray[Any] | None = None
+    for_everybody = True
+
+    def __post_init__(self) -> None:
+        if (self.fraction is None) == (self.items is None):
+            raise InputError("ColdItems takes a fraction or items. Hint: ColdItems(0.1).")
+        if self.fraction is not None:
+            check_share("fraction", self.fraction)
+
+    def __repr__(self) -> str:
+        given = f"{self.fraction}" if self.items is None else f"{len(self.items):,} items"
+        return f"ColdItems({given})"
+
+    def held(self, table: Table, seed: int, threads: int) -> Held:
+        """Return the rows with these items."""
+        if self.fraction is not None:
+            cold = draws.draw_items(table.items.keys, seed) < draws.limit(self.fraction)
+        else:
+            cold = np.zeros(table.items.n, dtype=bool)
+            cold[table.items.find(self.items, "item")] = True
+        return Held(cold[table.items.codes])
+
+
+def _held_between(table: Table, since: float | None, time: float, until: float | None) -> Held:
+    """Hold out the rows from a time on, of those between two other times."""
+    left_out = None
+    if until is not None:
+        left_out = table.times >= until
+    if since is not None:
+        before = table.times < since
+        left_out = before if left_out is None else left_out | before
+    held = table.times >= time
+    return Held(held if left_out is None else held & ~left_out, left_out)

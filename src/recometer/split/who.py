@@ -1,0 +1,180 @@
+"""Who is tested."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError, warn
+from recometer.split import draws
+from recometer.split.checks import check_share, check_whole, moment
+from recometer.split.table import Table
+
+__all__ = ["ActiveAfter", "AllUsers", "GivenUsers", "UserFolds", "UsersFraction", "UsersNumber"]
+
+Bool = npt.NDArray[np.bool_]
+
+
+class Who:
+    """Says which users are tested."""
+
+    counts_users = False  # whether it must know who could be tested
+
+    def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool | None:
+        """Return who is tested, bool by code; None: all who can be.
+
+        Parameters
+        ----------
+        eligible : bool by code, or None
+            Who could be tested, by what they would have in test and train.
+        """
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class AllUsers(Who):
+    """Test all users."""
+
+    def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool | None:
+        """Return None."""
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class UsersFraction(Who):
+    """Test a random share of the users, each of them drawn by itself.
+
+    Whether a user is tested depends on the user's id and the seed alone: not on who else there
+    is. So the share is met on average; `UsersNumber` draws an exact number.
+
+    Parameters
+    ----------
+    fraction : float
+        In (0, 1).
+    """
+
+    fraction: float
+
+    def __post_init__(self) -> None:
+        check_share("fraction", self.fraction)
+
+    def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
+        """Return those whose draw lies below the share."""
+        return draws.draw_users(table.users.keys, seed) < draws.limit(self.fraction)
+
+
+@dataclasses.dataclass(frozen=True)
+class UsersNumber(Who):
+    """Test so many users, drawn at random from those who can be tested.
+
+    Those with the lowest draws are taken; a draw depends on the user's id and the seed alone.
+
+    Parameters
+    ----------
+    number : int
+    """
+
+    number: int
+    counts_users = True
+
+    def __post_init__(self) -> None:
+        check_whole("number", self.number, 1)
+
+    def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
+        """Return those with the lowest draws."""
+        assert eligible is not None
+        n_eligible = int(np.count_nonzero(eligible))
+        if n_eligible < self.number:
+            warn(f"{self!r}: only {n_eligible:,} users can be tested, and all of them are.")
+        return self.among(table, eligible, seed)
+
+    def among(self, table: Table, eligible: Bool, seed: int) -> Bool:
+        """Draw from these users, bool by code; all of them, where there are fewer."""
+        candidates = np.flatnonzero(eligible)
+        draw = draws.draw_users(table.users.keys[candidates], seed)
+        chosen = np.zeros(table.users.n, dtype=bool)
+        chosen[candidates[np.argsort(draw, kind="stable")[: self.number]]] = True
+        return chosen
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class GivenUsers(Who):
+    """Test these users.
+
+    Parameters
+    ----------
+    users : sequence or array
+        Their ids; positions for data without ids.
+    """
+
+    users: Sequence[Any] | npt.NDArray[Any]
+
+    def __repr__(self) -> str:
+        return f"GivenUsers({len(self.users):,} users)"
+
+    def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
+        """Return these users."""
+        chosen = np.zeros(table.users.n, dtype=bool)
+        chosen[table.users.find(self.users, "user")] = True
+        return chosen
+
+
+@dataclasses.dataclass(frozen=True)
+class ActiveAfter(Who):
+    """Test the users with an interaction at a time or later.
+
+    Parameters
+    ----------
+    time : number, date, or text in ISO 8601
+    """
+
+    time: float | str | datetime.date
+
+    def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
+        """Return the users with an interaction at this time or later."""
+        chosen = np.zeros(table.users.n, dtype=bool)
+        chosen[table.users.codes[table.times >= moment(table, self.time)]] = True
+        return chosen
+
+
+@dataclasses.dataclass(frozen=True)
+class UserFolds:
+    """Test every user in one of k folds, drawn at random: cross-validation over users.
+
+    A user's fold depends on the user's id and the seed alone, so that folds are of about the
+    same size, not exactly.
+
+    Parameters
+    ----------
+    k : int
+    """
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if check_whole("k", self.k, 1) < 2:
+            raise InputError("k=1 fold is no fold. Hint: UserFolds(5).")
+
+    def __len__(self) -> int:
+        """Return k."""
+        return self.k
+
+    def parts(self, table: Table, seed: int) -> list[Who]:
+        """Return who is tested in each fold."""
+        draw = draws.draw_users(table.users.keys, seed)
+        # The high half is enough to tell folds apart, and its product does not overflow.
+        fold = ((draw >> np.uint64(32)) * np.uint64(self.k)) >> np.uint64(32)
+        return [_Fold(fold == number) for number in range(self.k)]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Fold(Who):
+    users: Bool
+
+    def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool:
+        return self.users

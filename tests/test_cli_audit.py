@@ -1,0 +1,178 @@
+"""``recometer audit``: files in, findings out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import pathlib
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+import recometer as rm
+from recometer.audit import LEAKAGE
+from recometer.cli._app import app
+
+TRAIN = pl.DataFrame(
+    {
+        "user_id": ["ann", "ann", "bob", "bob"],
+        "movieId": ["a", "b", "a", "c"],
+        "rating": [5, 3, 4, 1],
+        "timestamp": [10, 30, 20, 25],
+    }
+)
+TEST = pl.DataFrame(
+    {
+        "user_id": ["ann", "bob", "cleo"],
+        "movieId": ["c", "a", "d"],
+        "rating": [4, 4, 2],
+        "timestamp": [20, 50, 60],
+    }
+)
+CLEAN = pl.DataFrame(
+    {"user_id": ["ann", "bob"], "movieId": ["c", "b"], "rating": [4, 4], "timestamp": [40, 50]}
+)
+
+
+def audit(*arguments: object, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(
+        app, ["audit", *map(str, arguments)], input=stdin, env={"COLUMNS": "100"}
+    )
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, frame in (("train", TRAIN), ("test", TEST), ("clean", CLEAN)):
+        frame.write_parquet(f"{name}.parquet")
+        frame.write_csv(f"{name}.csv")
+
+
+FILES = ("--train", "train.parquet", "--test", "test.parquet")
+CLEAN_FILES = ("--train", "train.parquet", "--test", "clean.parquet")
+
+
+def test_a_table() -> None:
+    result = audit(*FILES)
+    assert result.exit_code == 0
+    train = rm.Interactions.of(TRAIN, value=False)
+    assert result.stdout == f"{rm.audit(train, TEST)}\n"
+    assert result.stderr.splitlines() == [
+        "test: test.parquet (user 'user_id', item 'movieId', value 'rating', time 'timestamp')",
+        "train: train.parquet (user 'user_id', item 'movieId', time 'timestamp')",
+    ]
+    assert audit(*FILES, "--quiet").stderr == ""
+
+
+def test_json() -> None:
+    content = json.loads(audit(*FILES, "--format", "json").stdout)
+    found = {finding["name"]: finding for finding in content["findings"]}
+    assert content["leaks"] is True
+    assert found["overlap"]["count"] == 1
+    assert found["overlap"]["examples"] == [["bob", "a"]]
+    assert found["older_than_own_training"]["examples"] == [["ann", "c"]]
+    assert found["unseen_users"]["share"] == pytest.approx(1 / 3)
+
+
+def test_csv() -> None:
+    rows = list(csv.DictReader(io.StringIO(audit(*FILES, "--format", "csv").stdout)))
+    assert rows[0]["name"] == "overlap"
+    assert rows[0]["examples"] == "('bob', 'a')"
+    assert {row["level"] for row in rows} == {"leakage", "warning", "fact"}
+
+
+def test_markdown() -> None:
+    lines = audit(*FILES, "--format", "markdown").stdout.splitlines()
+    assert lines[0].startswith("| finding | level | count |")
+    assert lines[2].startswith("| overlap | leakage | 1 | 3 | 33.3% |")
+
+
+def test_relevant_from() -> None:
+    result = audit(*FILES, "--relevant-from", 3, "--format", "json")
+    found = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
+    assert found["users_without_relevant"]["examples"] == ["cleo"]
+    assert found["users_emptied"]["examples"] == ["bob"]
+
+
+def test_strict_fails_where_there_is_leakage() -> None:
+    result = audit(*FILES, "--strict")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == (
+        "Leakage: overlap (1), older_than_own_training (1), older_than_training (1)."
+    )
+    assert result.stdout == audit(*FILES).stdout
+    assert audit(*CLEAN_FILES, "--strict").exit_code == 0
+
+
+def test_strict_lets_pass_what_is_allowed() -> None:
+    allowed = [argument for name in LEAKAGE[1:] for argument in ("--allow", name)]
+    result = audit(*FILES, "--strict", *allowed)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1] == "Leakage: overlap (1)."
+    assert audit(*FILES, "--strict", *allowed, "--allow", "overlap").exit_code == 0
+    wrong = audit(*FILES, "--allow", "overlaps")
+    assert wrong.exit_code == 2
+    assert "Did you mean 'overlap'" in " ".join(wrong.stderr.replace("│", " ").split())
+
+
+def test_files_may_name_their_columns_differently() -> None:
+    renamed = TRAIN.rename({"user_id": "who", "timestamp": "when"})
+    renamed.write_csv("renamed.csv")
+    result = audit("--train", "renamed.csv", "--test", "clean.csv", "--user", "who")
+    assert result.exit_code == 0, result.stderr
+    assert "train: renamed.csv (user 'who', item 'movieId')" in result.stderr
+    assert "Not checked: train has no times." in result.stdout
+    renamed = CLEAN.rename({"timestamp": "when"})
+    renamed.write_csv("also.csv")
+    given = ("--user", "who", "--time", "when")
+    result = audit("--train", "renamed.csv", "--test", "also.csv", *given, "--strict")
+    assert result.exit_code == 0, result.stderr
+    assert "time 'when'" in result.stderr
+    wrong = audit("--train", "renamed.csv", "--test", "clean.csv", *given)
+    assert wrong.exit_code == 1
+    assert "clean.csv: There is no column 'when'" in wrong.stderr
+
+
+def test_times_may_be_left_out() -> None:
+    result = audit(*FILES, "--time", "none", "--value", "none")
+    assert result.stdout.count("Not checked: train and test have no times.") == 3
+    assert "value" not in result.stderr
+
+
+def test_standard_input() -> None:
+    data = pathlib.Path("test.csv").read_bytes()
+    result = audit("--train", "train.csv", "--test", "-", stdin=data)
+    assert result.stdout == audit("--train", "train.csv", "--test", "test.csv").stdout
+    assert "test: standard input" in result.stderr
+    assert audit("--train", "-", "--test", "-", stdin=data).exit_code == 2
+
+
+def test_what_is_wrong_is_said_in_words_of_the_command_line() -> None:
+    missing = audit("--train", "train.parquet")
+    assert missing.exit_code == 2
+    assert "an audit needs --train and --test" in missing.stderr.replace("\n", " ")
+    assert "There is no file tst.parquet. Hint: Did you mean 'test.parquet'" in (
+        audit("--train", "train.parquet", "--test", "tst.parquet").stderr
+    )
+    dated = TEST.with_columns(timestamp=pl.lit("2024-05-31").str.to_date())
+    dated.write_parquet("dated.parquet")
+    unlike = audit("--train", "train.parquet", "--test", "dated.parquet")
+    assert unlike.exit_code == 1
+    assert "are of different kinds" in unlike.stderr
+    assert "or pass --time none" in unlike.stderr
+    TEST.with_columns(user_id=pl.Series([1, 2, 3])).write_parquet("numbers.parquet")
+    unlike = audit("--train", "train.parquet", "--test", "numbers.parquet")
+    assert unlike.exit_code == 1
+    assert "The user ids of test are of type int (for instance 1), but" in unlike.stderr
+
+
+def test_repeated_rows_are_counted() -> None:
+    pl.concat([TEST, TEST.head(2)]).write_csv("twice.csv")
+    result = audit("--train", "train.csv", "--test", "twice.csv", "--format", "json")
+    found = {finding["name"]: finding for finding in json.loads(result.stdout)["findings"]}
+    assert found["test_duplicates"]["count"] == 2
+    assert found["test_duplicates"]["level"] == "warning"
+    assert found["test_duplicates"]["examples"] == [["ann", "c"], ["bob", "a"]]
+    assert "Warning: test: 2 of 5 interactions repeat a pair" in result.stderr
