@@ -414,3 +414,32 @@ def test_propensities_of_items_that_the_source_does_not_know():
     lists = rm.evaluate(rm.Lists({"ann": ["a"], "bob": ["c", "a"]}), test, **data)
     np.testing.assert_allclose(lists["snips_recall@1(power=1)"], [4 / 5, 4 / 5])
     np.testing.assert_allclose(lists["snips_recall@1(propensity=given)"], [2 / 6, 1 / 5])
+
+
+def test_items_of_train_that_stay_in_lists_stay_in_test():
+    """Metrics of lists and of ranks mean the same relevant items, whatever the rule."""
+    lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "c"]})
+    test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
+    data = {"train": train, "metrics": "epc@2", "train_in_lists": "kept"}
+    result = rm.evaluate(lists, test, **data)
+    # Of two users one has a, nobody b or c.
+    second = 1 / np.log2(3)
+    expected = [(0.5 + second) / (1 + second), second / (1 + second)]
+    np.testing.assert_allclose(result["epc@2"], expected)
+    with_ranks = rm.evaluate(lists, test, **{**data, "metrics": "epc@2 hits@2"})
+    np.testing.assert_array_equal(result.n_relevant, with_ranks.n_relevant)
+    assert with_ranks["hits@2"].tolist() == [2, 1]
+    groups = {"a": "x", "b": "y", "c": "y"}
+    shares = rm.exposure(lists, groups, test, train=train, k=2, train_in_lists="kept")
+    np.testing.assert_allclose(shares["relevant"], [1 / 3, 2 / 3])
+
+
+def test_users_whose_relevant_items_are_all_in_train_have_none():
+    scores, named = np.eye(2, 4), {"user_ids": ["ann", "bob"], "item_ids": list("abcd")}
+    test, train = {"ann": ["a"], "bob": ["b", "c"]}, {"ann": ["a"], "bob": ["b"]}
+    result = rm.evaluate(
+        rm.Scores(scores, **named), test, train=train, metrics="popularity@2 recall@2",
+        users="relevant", constant_scores="ties",
+    )  # fmt: skip
+    counted = {row.metric: row.counted for row in result.summary()}
+    assert counted == {"popularity@2": 1, "recall@2": 1}

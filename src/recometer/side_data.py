@@ -76,6 +76,7 @@ def list_data(
     ranks: Ranks | None,
     catalogue: Catalogue | None,
     baseline: TopLists | None,
+    removes_train: bool = True,
 ) -> ListData:
     """Bring what metrics of lists read into the item positions of the lists.
 
@@ -93,6 +94,8 @@ def list_data(
     catalogue
     baseline
         For the same users.
+    removes_train
+        Whether items of train leave test.
 
     Raises
     ------
@@ -106,7 +109,9 @@ def list_data(
     if "test" in needed and ranks is not None:
         found["test"], found["relevant"] = _side_of_ranks(ranks)
     elif "test" in needed:
-        stays = np.ones(len(test), bool) if train is None else ~in_train(test, train)
+        stays = np.ones(len(test), bool)
+        if removes_train and train is not None:
+            stays = ~in_train(test, train)
         indptr = ragged.offsets(stays, test.indptr)
         positions = items.of(test, "test")[stays]
         gain = (np.ones(len(test)) if test.values is None else test.values)[stays]

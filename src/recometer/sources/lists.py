@@ -13,6 +13,7 @@ from recometer import _kernel, ids
 from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED, ORDER_ITEM
 from recometer.errors import InputError, warn
 from recometer.interactions import Interactions
+from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _top
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
@@ -128,6 +129,10 @@ class Lists(Source):
         cut = "" if self._depth is None else f", cut at {self._depth:,}"
         longest = lengths.max(initial=0)
         return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}"
+
+    def removes_train(self, protocol: Protocol) -> bool:
+        """Tell whether a user's items of train leave the lists and test, as the rule says."""
+        return protocol.train_in_lists == "removed"
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list."""
