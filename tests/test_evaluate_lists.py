@@ -443,3 +443,13 @@ def test_users_whose_relevant_items_are_all_in_train_have_none():
     )  # fmt: skip
     counted = {row.metric: row.counted for row in result.summary()}
     assert counted == {"popularity@2": 1, "recall@2": 1}
+
+
+def test_resamples_without_a_value_are_left_out():
+    """With few users, some resamples are of one user alone, who makes no pair."""
+    lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "e"]})
+    test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
+    result = rm.evaluate(lists, test, metrics="personalization@2")
+    low, high = result.interval("personalization@2")
+    assert result.mean()["personalization@2"] == pytest.approx(5 / 6)
+    assert low < 5 / 6 < high
