@@ -453,3 +453,19 @@ def test_resamples_without_a_value_are_left_out():
     low, high = result.interval("personalization@2")
     assert result.mean()["personalization@2"] == pytest.approx(5 / 6)
     assert low < 5 / 6 < high
+
+
+def test_excluding_what_the_catalogue_lacks_changes_nothing():
+    lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["b"]}), {"ann": ["a", "z"], "bob": ["b"]}
+    data = {"metrics": "coverage@2 ndcg@1", "catalogue": list("abcd")}
+    whole = rm.evaluate(lists, test, **data)
+    less = rm.evaluate(lists, test, exclude=["z"], **data)
+    assert less.lists.n_catalogue == whole.lists.n_catalogue == 4
+    assert less.n_candidates.tolist() == whole.n_candidates.tolist() == [4, 4]
+    assert rm.evaluate(lists, test, exclude=["d"], **data).n_candidates.tolist() == [3, 3]
+
+
+def test_no_lists_at_all():
+    empty = pl.DataFrame(schema={"user_id": pl.String, "item_id": pl.String})
+    with pytest.raises(rm.InputError, match=r"There is no list"):
+        rm.Lists(empty)

@@ -122,6 +122,11 @@ class Lists(Source):
             item_ids=item_ids,
         )
 
+        if not self._table.n_lists:
+            raise InputError(
+                "There is no list: the recommendations are empty. Hint: what did the model return?"
+            )
+
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         lengths = np.diff(self._table.indptr)
@@ -188,7 +193,7 @@ class Lists(Source):
         work = _Work.of(table, aligned, request)
         if request.candidates is not None or request.exclude is not None:
             work = work.among_candidates()
-            n_items = catalogue_size(catalogue.n_items, aligned, request)
+            n_items = catalogue_size(catalogue.n_items, catalogue.inside, aligned, request)
             inside = catalogue.inside
             if inside is not None and aligned.numbers is not None:
                 inside = inside[aligned.numbers >= 0]
