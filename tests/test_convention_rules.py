@@ -303,3 +303,21 @@ def test_all_relevant_items_are_given_by_minus_infinity(tmp_path) -> None:
     assert rm.load(tmp_path / "a.parquet").protocol == result.protocol
     with pytest.raises(rm.InputError, match="relevant_from=inf must be a number"):
         rm.evaluate(rm.Lists({"a": [1]}), {"a": [1]}, metrics="rr", relevant_from=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("torchmetrics", "RetrievalNormalizedDCG@2"),
+        ("rexmex", "normalized_discounted_cumulative_gain"),
+    ],
+)
+def test_a_protocol_repeats_names_with_rules_of_their_own(name: str, metric: str) -> None:
+    """A source without an order replaces the ties "input", but no rule of a metric's name."""
+    source = rm.Scores(np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]))
+    test = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+    first = rm.evaluate(source, test, metrics=metric, protocol=name)
+    again = rm.evaluate(source, test, metrics=metric, protocol=first.protocol)
+    assert first.protocol == convention(name).protocol
+    assert again.metrics == first.metrics
+    np.testing.assert_array_equal(again[metric], first[metric])

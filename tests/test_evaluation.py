@@ -30,6 +30,7 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Request, Source
+from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores
 from recometer.tasks import run_tasks
 
@@ -586,3 +587,18 @@ def test_ctrl_c_ends_an_evaluation() -> None:
 
 def test_docstring() -> None:
     assert doctest.testmod(sys.modules["recometer.evaluate"]).failed == 0
+
+
+def test_metrics_written_otherwise() -> None:
+    """Every method takes what indexing takes."""
+    lists = Lists({"ann": ["a", "b"], "bob": ["b"]})
+    metrics = "rbp f@2(beta=2,denominator=list) coverage@2(denominator=padded,users=relevant)"
+    result = evaluate(lists, {"ann": ["a"], "bob": ["c"]}, metrics=metrics, catalogue=5)
+    otherwise = ["rbp(p=0.8)", "f@2(denominator=list,beta=2)"]
+    otherwise += ["coverage@2(users=relevant,denominator=padded)"]
+    for name, other in zip(metrics.split(), otherwise, strict=True):
+        assert other in result
+        assert result.interval(other) == result.interval(name)
+        assert result.skipped(other) == result.skipped(name)
+    assert "ndcg@5" not in result
+    assert "nonsense" not in result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -152,8 +153,12 @@ class Evaluation:
         return self.n_users
 
     def __contains__(self, metric: object) -> bool:
-        """Tell whether a metric was asked for."""
-        return str(metric) in self.reasons
+        """Tell whether a metric was asked for, however it is written."""
+        try:
+            self._known(metric)  # type: ignore[arg-type]
+        except (UnknownNameError, InputError):
+            return False
+        return True
 
     def __getitem__(self, metric: str | Metric) -> Float64:
         """Return the values of a metric.
@@ -432,12 +437,17 @@ class Evaluation:
         return rendering.to_html(self.table())
 
     def _known(self, metric: str | Metric) -> str:
+        """Return the name of a metric, which may be written otherwise: ``rbp(p=0.8)`` for rbp."""
         name = str(metric)
-        if name not in self.reasons:
-            raise UnknownNameError(
-                f"This evaluation has no metric {name!r}. {did_you_mean(name, self.reasons)}"
-            )
-        return name
+        if name in self.reasons:
+            return name
+        with contextlib.suppress(UnknownNameError, InputError):
+            names = [str(one) for one in parse_under(name, self.protocol)]
+            if len(names) == 1 and names[0] in self.reasons:
+                return names[0]
+        raise UnknownNameError(
+            f"This evaluation has no metric {name!r}. {did_you_mean(name, self.reasons)}"
+        )
 
     def _with_mean(self, weights: Weights) -> list[str]:
         """Return the metrics that have a mean, in the order asked for."""

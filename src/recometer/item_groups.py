@@ -131,6 +131,7 @@ def exposure(
         ranks=None,
         catalogue=catalogue,
         baseline=None,
+        removes_train=isinstance(lists, Evaluation) or lists.removes_train(settled),
     )
     return _frame(catalogue, exposure_of_groups(data, k, discount, patience))
 

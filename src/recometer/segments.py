@@ -192,7 +192,10 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
         )
     known = ~np.isnan(values)
     if not known.any():
-        return np.full(len(values), LEFT_OUT), []
+        raise InputError(
+            f"groups={name!r} reads the training items of the users, and none of the "
+            f"{len(values):,} users has any. Hint: are the user ids of train those of test?"
+        )
     edges = np.unique(np.quantile(values[known], np.arange(1, n) / n, method="inverted_cdf"))
     found = np.searchsorted(edges, values, side="left")
     used, codes = np.unique(found[known], return_inverse=True)
