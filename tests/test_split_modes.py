@@ -153,3 +153,17 @@ def test_at_the_sizes_of_recometrics_own_tests():
     sparse = sp.random_array((1000, 3), density=0.01, rng=rng, format="csr")
     with pytest.raises(NoTestUsersError):
         modes.separated(sparse, min_pos_test=2)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_largest_number_of_users_may_be_a_float_as_in_r(mode):
+    options = {"users_test_fraction": 0.5, "seed": 1}
+    users = [
+        MODES[mode](matrix(), max_test_users=largest, **options).users.tolist()
+        for largest in (7, 7.0, 1e4, np.inf, None)
+    ]
+    assert len(users[0]) == 7
+    assert users[1] == users[0]
+    assert users[2] == users[3] == users[4]
+    with pytest.raises(InputError, match=r"max_test_users=7\.5 must be a whole number"):
+        MODES[mode](matrix(), max_test_users=7.5, **options)

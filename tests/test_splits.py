@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import uuid
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.errors import DataWarning, InputError, InputTypeError
+from recometer.errors import DataWarning, FileError, InputError, InputTypeError
 from recometer.split import (
     ActiveAfter,
     After,
@@ -139,8 +140,11 @@ def test_laws_of_every_composition(who, what):
             assert set(users) <= {13, 17, 22}
         if isinstance(who, UsersNumber):
             assert len(users) == 4 or any(isinstance(one, SeenInTrain) for one in filters)
-        if untested == "apart" and not isinstance(who, AllUsers):
+        if untested == "apart":
+            # Models are fitted to remainder: train is that of the tested users alone.
             assert not set(users) & set(result.remainder["user"])
+            if not any(isinstance(one, SeenInTrain) for one in filters):
+                assert set(result.train["user"]) <= set(users)
         else:
             assert counts["remainder"] == 0
         # Again, with other threads: the same. Shuffled: the same rows.
@@ -713,6 +717,7 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         ),
         (lambda d: split(d, After(None)), InputTypeError, "must be a number or a date"),
         (lambda d: split(d, After(float("nan"))), InputError, "must not be NaN"),
+        (lambda d: split(dated(d), After(pd.NaT)), InputError, "must not be NaN or NaT"),
         (lambda d: split(d, After(9, until=9)), InputError, "must ascend: since < time < until"),
         (lambda d: split(d, After(99)), NoTestUsersError, "nobody is tested: of 240 .* Hint"),
         (lambda d: split(d, Last(1), who=GivenUsers([13, 99])), InputError, "1 of .* first: 99"),
@@ -722,14 +727,39 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: split(d, Last(1), who=UserFolds(2)), InputTypeError, "several splits"),
         (lambda d: folds(d, Last(1)), InputTypeError, "One of what and who makes the folds"),
         (lambda d: folds(d, KFold(2), who=UserFolds(2)), InputTypeError, "One of what and who"),
-        (lambda d: list(folds(d, Windows([5, 3]))), InputError, "Windows must ascend"),
+        (lambda d: list(folds(d, Windows([5, 3]))), InputError, "Windows.* times must ascend"),
+        (lambda d: list(folds(d, Windows([5, 9], until=7))), InputError, "begin before until"),
+        (lambda d: Windows("2024-05-31"), InputTypeError, "must be a list of times"),
+        (lambda d: Windows(5), InputTypeError, "must be a list of times"),
+        (lambda d: Windows([5], length="3d"), InputTypeError, "length='3d' must be"),
+        (lambda d: Windows([5], length=-1), InputError, "length=-1 must be above 0"),
+        (lambda d: Windows([5], length=float("nan")), InputError, "length=nan must be above 0"),
+        (lambda d: ValuesFrom("4"), InputError, "threshold='4' must be a number"),
+        (lambda d: ValuesFrom(float("nan")), InputError, "threshold=nan must be a number"),
         (
             lambda d: list(folds(d, Windows([9], length=datetime.timedelta(days=1)))),
             InputError,
             "is a span of dates, but the times",
         ),
-        (lambda d: split(d.clear(), Last(1)), NoTestUsersError, "of 0 interactions"),
-        (lambda d: split(d, Last), InputTypeError, "Hint: for instance call it"),
+        (lambda d: split(d.clear(), Last(1)), NoTestUsersError, "data have 0 interactions. Hint"),
+        (lambda d: split(d, Last(1), filters=KCore(99)), NoTestUsersError, "KCore.* left out 240"),
+        (lambda d: split(d, Last), InputTypeError, r"Hint: call it: Last\(...\)"),
+        (lambda d: split(d, Last(1), who="all"), InputTypeError, "Hint: .*UsersFraction"),
+        (lambda d: split(d, Last(1), filters="core"), InputTypeError, "filters='core'.*KCore"),
+        (
+            lambda d: split(d.with_columns(pl.lit(2**63, pl.UInt64).alias("time")), Last(1)),
+            InputError,
+            r"must be below 2\*\*63",
+        ),
+        (
+            lambda d: split(
+                d.with_columns(value=pl.when(pl.col("row") > 5).then("value")),
+                Last(1),
+                filters=Duplicates("sum"),
+            ),
+            InputError,
+            "adds up the values of user .* is missing or NaN",
+        ),
         (lambda d: split(d, "last"), InputTypeError, r"what='last' .* rm.split.Last\(1\)"),
         (lambda d: split(d, Last(1), who=Last(1)), InputTypeError, r"who=Last\(number=1\)"),
         (lambda d: split(d, Last(1), filters=[Last(1)]), InputTypeError, "filters=Last"),
@@ -750,6 +780,8 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: LeaveOneOut("any"), InputError, "by='any' must be"),
         (lambda d: ColdItems(), InputError, r"Hint: ColdItems\(0.1\)"),
         (lambda d: folds(d, KFold(3))[3], IndexError, "no fold 3: there are 3"),
+        (lambda d: folds(d, KFold(3))[0:2], InputTypeError, "A fold has a number"),
+        (lambda d: split(d, Last(1)).evaluate(1, train=d), InputError, "Split brings its own"),
         (lambda d: folds(d, KFold(3)).evaluate([1]), InputError, "1 sources for 3 folds"),
         (lambda d: folds(d, KFold(3)).evaluate(1), InputTypeError, "found one of type int"),
         (lambda d: split(d.with_columns(user=None), Last(1)), InputError, "user ids .* no value"),
@@ -824,3 +856,113 @@ def test_draws_are_the_same_on_every_platform():
     assert split(many, Number(1), who=UsersFraction(0.3), seed=7).users.tolist() == [1, 2, 8]
     made = folds(many, Number(1), who=UserFolds(3), seed=7)
     assert [fold.users.tolist() for fold in made] == [[0, 1, 2, 8], [4, 6, 10, 11], [3, 5, 7, 9]]
+
+
+def test_small_integers_are_ids_even_if_their_span_is_larger_than_their_type():
+    for kind, far in ((np.int8, 100), (np.int16, 30_000), (np.int32, 30_000)):
+        ids = np.array([-far, -far, 0, 0, far, far], kind)
+        data = pl.DataFrame({"user": ids, "item": ids[::-1], "time": np.arange(6)})
+        result = split(data, Last(1))
+        assert result.users.tolist() == [-far, 0, far]
+        assert result.test["time"].to_list() == [1, 3, 5]
+        assert split(data, ColdItems(items=[far])).test["item"].unique().to_list() == [far]
+
+
+@pytest.mark.parametrize("ids", [[1, 1, 2], ["a", "a", "b"]])
+def test_given_users_that_a_filter_left_out_are_not_tested(ids):
+    data = pl.DataFrame({"user": ids, "item": [5, 6, 5], "time": [1, 2, 3]})
+    who = GivenUsers([ids[0], ids[2]])
+    assert split(data, Last(1), who=who, filters=MinCounts(user=2)).users.tolist() == ids[:1]
+
+
+@pytest.mark.parametrize("who", [AllUsers(), GivenUsers([1, 2])], ids=repr)
+def test_who_has_nothing_in_test_is_not_tested_and_goes_apart(who):
+    data = pl.DataFrame({"user": [1, 1, 2, 3], "item": [5, 6, 5, 5], "time": [1, 9, 1, 1]})
+    result = split(data, After(9), who=who, untested="apart")
+    assert result.users.tolist() == [1]
+    assert result.train["user"].to_list() == [1]
+    assert result.remainder["user"].to_list() == [2, 3]
+
+
+def test_sums_replace_values_of_repeated_pairs_alone_and_stay_whole(tmp_path):
+    exact = 2**60 + 1  # no float64
+    data = pl.DataFrame(
+        {"user": [1, 1, 1], "item": [1, 1, 2], "value": [1, 2, exact], "time": [1, 2, 3]}
+    )
+    path = tmp_path / "data.parquet"
+    data.write_parquet(path)
+    pandas = data.to_pandas()
+    for given_data in (data, pandas, pandas.astype("Int64"), data.to_arrow(), path):
+        result = split(given_data, LastFraction(0.5), filters=Duplicates("sum"))
+        for part, value in ((result.train, 3), (result.test, exact)):
+            frame = part.collect() if isinstance(part, pl.LazyFrame) else pl.DataFrame(part)
+            assert frame["value"].to_list() == [value]
+            assert frame["value"].dtype == pl.Int64
+
+
+def test_bools_are_summed_as_numbers():
+    for values in ([True, True, False], [True, True, True]):
+        data = pl.DataFrame(
+            {"user": [1] * 3, "item": [1, 1, 2], "value": values, "time": [1, 2, 3]}
+        )
+        for given_data in (data, data.to_pandas()):
+            result = split(given_data, Last(1), filters=Duplicates("sum"))
+            assert list(result.train["value"]) == [2]
+            assert list(result.test["value"]) == [int(values[2])]
+
+
+@pytest.mark.parametrize("time", [np.datetime64("2024-01-06"), pd.Timestamp("2024-01-06")])
+def test_times_of_numpy_and_pandas_are_dates(time):
+    data = dated(interactions())
+    assert (
+        split(data, After(time)).protocol.counts == split(data, After("2024-01-06")).protocol.counts
+    )
+
+
+def test_ids_that_parquet_cannot_hold_are_refused_before_they_are_lost(tmp_path):
+    ids = [uuid.UUID(int=number) for number in (1, 1, 2, 2)]
+    plain = pl.DataFrame({"item": [1, 2, 3, 4], "time": [1, 2, 3, 4]})
+    frames = [
+        plain.to_pandas().assign(user=ids),
+        plain.with_columns(pl.Series("user", ids, dtype=pl.Object)),
+    ]
+    if hasattr(pa, "uuid"):
+        column = pa.array([one.bytes for one in ids], pa.uuid())
+        frames.append(plain.to_arrow().append_column("user", column))
+    for number, frame in enumerate(frames):
+        result = split(frame, Last(1))
+        with pytest.raises(InputTypeError, match=r"'user' holds objects .* Hint: convert"):
+            result.save(tmp_path / str(number))
+        assert not list((tmp_path / str(number)).glob("*"))
+    saved = split(rm.Interactions.of(frames[0]), Last(1))
+    saved.save(tmp_path / "interactions")
+    assert rm.Split.load(tmp_path / "interactions").users.tolist() == [ids[0], ids[2]]
+    mixed = plain.to_pandas().assign(user=[1, 1, 2, 2], other=[1, "a", b"b", 2.5])
+    with pytest.raises(InputTypeError, match=r"cannot be written: .* Hint: convert"):
+        split(mixed, Last(1)).save(tmp_path / "mixed")
+
+
+@pytest.mark.parametrize("text", ["[]", '{"version": "1"}', '{"version": 1}'])
+def test_a_header_that_is_none_is_said_to_be_damaged(text, tmp_path):
+    split(interactions(), Last(1)).save(tmp_path)
+    (tmp_path / "split.json").write_text(text)
+    with pytest.raises(FileError, match="is damaged"):
+        rm.Split.load(tmp_path)
+
+
+def test_folds_that_were_saved_are_evaluated_together(tmp_path):
+    made_folds = folds(settled(interactions()), KFold(3))
+    scores = {item: item % 7 for item in range(100, 112)}
+
+    def model(fold):
+        ids = fold.interactions().train.item_ids
+        return rm.Factors(None, None, item_bias=[float(scores[i]) for i in ids], item_ids=ids)
+
+    for number, fold in enumerate(made_folds):
+        fold.save(tmp_path / str(number))
+    loaded = [rm.Split.load(tmp_path / str(number)) for number in range(3)]
+    expected = rm.evaluate(model, made_folds, metrics="rr")
+    for sources in (model, [model(fold) for fold in loaded]):
+        found = rm.evaluate(sources, loaded, metrics="rr")
+        assert found.per_fold().equals(expected.per_fold())
+        np.testing.assert_array_equal(found["rr"], expected["rr"])

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ids, ragged
-from recometer.arguments import is_split
+from recometer.arguments import folds_of, is_split
 from recometer.catalogue import Catalogue
 from recometer.checks import (
     check_correction,
@@ -74,7 +74,8 @@ def evaluate(
         What should have been recommended: an `Interactions`, or what `Interactions.of`
         takes (a SciPy sparse matrix, a data frame, a file, ...). None where the truth comes
         with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; `Folds` take a
-        list of sources, or a function from `Split` to source, and the result has ``.folds``.
+        list of sources, or a function from `Split` to source, and the result has ``.folds``;
+        so does a list of `Split`.
     train
         What must not be recommended again, likewise; None: nothing.
     candidates
@@ -150,6 +151,7 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
+    test = folds_of(test)
     if is_split(test, train):
         options = {"candidates": candidates, "exclude": exclude, "catalogue": catalogue}
         options |= {"baseline": baseline, "metrics": metrics, "protocol": protocol}

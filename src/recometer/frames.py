@@ -271,7 +271,10 @@ def times(column: Any, what: str) -> npt.NDArray[Any]:
         try:
             column = pl.Series(column.tolist() if column.dtype == object else column)
         except (TypeError, pl.exceptions.PolarsError) as error:
-            raise InputTypeError(f"The {what} are of several types: {error}.") from None
+            raise InputTypeError(
+                f"The {what} are of several types: {_first_line(error)}. Hint: convert them to "
+                "numbers or to dates."
+            ) from None
     if column.dtype.is_float():
         column = column.fill_nan(None)
     if column.null_count():
@@ -282,6 +285,11 @@ def times(column: Any, what: str) -> npt.NDArray[Any]:
         raise InputTypeError(
             f"The {what} must be numbers or dates, found {column.dtype} "
             f"(for instance {column[0]!r}). Hint: convert them, or pass time=False."
+        )
+    if column.dtype.is_integer() and len(column) and int(column.max()) >= 2**63:
+        raise InputError(
+            f"The {what} must be below 2**63, found {column.max()}. Hint: convert them to another "
+            "unit, or pass time=False."
         )
     array: npt.NDArray[Any] = column.cast(
         pl.Float64 if column.dtype.is_float() else pl.Int64

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
+from recometer.errors import InputError
 from recometer.metrics import reading
 from recometer.metrics.undefined import Reason
 from recometer.testing import cases
@@ -604,3 +605,11 @@ def test_full_lists_are_scores(ties, case, shuffle):
     for name in scores.values:
         np.testing.assert_array_equal(lists[name], scores[name], err_msg=name)
         np.testing.assert_array_equal(lists.reasons[name], scores.reasons[name], err_msg=name)
+
+
+@pytest.mark.parametrize("metrics", ["rr", "coverage@2"])
+def test_no_lists_at_all_are_refused(metrics):
+    columns = {"user": pl.String, "item": pl.String, "score": pl.Float64}
+    for empty in ({}, pl.DataFrame(schema=columns), pl.DataFrame(schema=columns).to_pandas()):
+        with pytest.raises(InputError, match=r"no lists for the 1 users of test: .* Hint"):
+            rm.evaluate(rm.Lists(empty), {"ann": ["tea"]}, metrics=metrics)

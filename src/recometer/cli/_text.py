@@ -16,7 +16,7 @@ __all__ = ["WIDTH", "Note", "as_options", "count", "say"]
 
 WIDTH = 100  # where the output is no terminal
 
-CALL = re.compile(r"(\brm\.\w+\([^)]*\))")
+CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")
 ARGUMENT = re.compile(r"\b(user|item|value|score|rank|time|catalogue|train|baseline)=(False\b)?")
 RULE = re.compile(rf"\b({'|'.join(CHOICES)})='(\w+)'")
 
@@ -40,7 +40,7 @@ def count(number: int, what: str) -> str:
 def as_options(message: str) -> str:
     """Turn the arguments that a message speaks of into options of the command line.
 
-    Those within a call of Python, such as ``rm.Pairs(frame, score=...)``, stay.
+    Those within a call of Python, ``rm.Pairs(frame, score=...)`` or ``After(time=500)``, stay.
     """
     parts = CALL.split(message)
     parts[::2] = map(_without_arguments, parts[::2])

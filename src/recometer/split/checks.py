@@ -6,6 +6,8 @@ import datetime
 import numbers
 from typing import Any
 
+import numpy as np
+
 from recometer.errors import InputError, InputTypeError
 from recometer.split.table import Table
 
@@ -42,9 +44,13 @@ def moment(table: Table, time: Any) -> int | float:
         Neither a number, nor a date, nor a text.
     """
     table.times  # noqa: B018  # an error of its own, if there are none
+    if isinstance(time, np.datetime64) and not np.isnat(time):
+        time = time.astype("datetime64[us]").item()
     number = isinstance(time, numbers.Real) and not isinstance(time, bool)
-    if number and time != time:
-        raise InputError("A time must not be NaN.")
+    if (number or isinstance(time, datetime.date)) and time != time:
+        raise InputError(
+            "A time must not be NaN or NaT. Hint: for instance 20240531, or '2024-05-31'."
+        )
     if number and table.dates:
         raise InputError(
             f"The time {time} is a number, but the times of the data are dates. Hint: for instance "
@@ -61,7 +67,8 @@ def moment(table: Table, time: Any) -> int | float:
             ) from None
     if not isinstance(time, datetime.date):
         raise InputTypeError(
-            f"A time must be a number or a date, found {type(time).__name__} ({time!r})."
+            f"A time must be a number or a date, found {type(time).__name__} ({time!r}). Hint: "
+            "for instance 20240531, or '2024-05-31'."
         )
     if not table.dates:
         raise InputError(

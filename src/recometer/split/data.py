@@ -185,30 +185,61 @@ class _Frame(Container):
 
         data, kept = self.data, parts == number
         value = self.columns.value
+        sums = None
+        if values is not None:
+            assert self.table.values is not None
+            sums = _sums(values[kept], self.table.values[kept])
         pandas = sys.modules.get("pandas")
         if pandas is not None and isinstance(data, pandas.DataFrame):
             taken = data[kept]
-            if values is not None:
+            if sums is not None:
                 name = data.columns[[str(name) for name in data.columns].index(str(value))]
-                taken = taken.assign(**{name: values[kept]})
+                taken = taken.assign(**{name: _into_pandas(taken[name], sums)})
         elif isinstance(data, pl.DataFrame):
             taken = data.filter(pl.Series(kept))
-            if values is not None:
-                taken = taken.with_columns(_like(data[str(value)], values[kept]))
+            if sums is not None:
+                taken = taken.with_columns(_into(taken[str(value)], sums))
         else:
             taken = data.filter(kept)
-            if values is not None:
+            if sums is not None:
                 at = taken.schema.get_field_index(value)
-                taken = taken.set_column(at, value, [values[kept]])
+                column = _into(pl.Series(taken.column(value)), sums)
+                taken = taken.set_column(at, value, column.to_arrow())
         return taken
 
 
-def _like(column: pl.Series, values: Array) -> pl.Series:
-    """Return new values as a column: whole numbers where they were, of 64 bits."""
+def _sums(values: Array, before: Array) -> pl.Series:
+    """Return the values that are others than before, null elsewhere: only those are replaced."""
     import polars as pl
 
-    kind = pl.Int64() if column.dtype.is_integer() else column.dtype
-    return pl.Series(column.name, values).cast(kind)
+    return pl.Series("\0sum", np.where(values == before, np.nan, values)).fill_nan(None)
+
+
+def _merged(sums: pl.Expr, values: pl.Expr, kind: pl.DataType) -> pl.Expr:
+    """Return values with sums; those of whole numbers and of bools are whole numbers."""
+    import polars as pl
+
+    kind = pl.Int64() if kind.is_integer() or kind == pl.Boolean else kind
+    return pl.coalesce(sums.cast(kind), values.cast(kind))
+
+
+def _into(column: pl.Series, sums: pl.Series) -> pl.Series:
+    """Return a column with its sums."""
+    import polars as pl
+
+    merged = _merged(pl.lit(sums), pl.lit(column), column.dtype)
+    return pl.select(merged).to_series().alias(column.name)
+
+
+def _into_pandas(column: Any, sums: pl.Series) -> Any:
+    """Return a column of pandas with its sums."""
+    new = sums.fill_null(0).to_numpy()
+    plain = isinstance(column.dtype, np.dtype)
+    if column.dtype.kind in "iub":
+        column, new = column.astype("int64" if plain else "Int64"), new.astype(np.int64)
+    elif plain and column.dtype.kind == "f":
+        new = new.astype(column.dtype)
+    return column.mask(sums.is_not_null().to_numpy(), new)
 
 
 class _Parquet(Container):
@@ -239,14 +270,18 @@ class _Parquet(Container):
 
         beside = [pl.Series("\0part", parts)]
         if values is not None:
-            beside.append(pl.Series("\0value", values))
+            assert self.table.values is not None
+            beside.append(_sums(values, self.table.values))
         scan = pl.scan_parquet(self.path, glob=False)
+        schema = scan.collect_schema()
         taken = pl.concat([scan, pl.LazyFrame(beside)], how="horizontal").filter(
             pl.col("\0part") == number
         )
         if values is not None:
-            taken = taken.with_columns(pl.col("\0value").alias(str(self.columns.value)))
-        return taken.select(scan.collect_schema().names())
+            value = str(self.columns.value)
+            merged = _merged(pl.col("\0sum"), pl.col(value), schema[value])
+            taken = taken.with_columns(merged.alias(value))
+        return taken.select(schema.names())
 
 
 def _read_text(path: pathlib.Path, options: dict[str, Any]) -> pl.DataFrame:

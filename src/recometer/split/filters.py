@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -125,6 +126,14 @@ class Duplicates(Filter):
         # Only rows of repeated pairs take part in what follows.
         pairs = (table.users.codes.astype(np.uint64) << np.uint64(32)) | table.items.codes
         at = np.flatnonzero(np.isin(pairs, pairs[~rows]))
+        if np.isnan(table.values[at]).any():
+            row = at[np.isnan(table.values[at])][:1]
+            user = table.users.named(table.users.codes[row]).tolist()[0]
+            item = table.items.named(table.items.codes[row]).tolist()[0]
+            raise InputError(
+                f"{self!r} adds up the values of user {user!r} and item {item!r}, of which one is "
+                "missing or NaN. Hint: drop such rows, or keep the 'last'."
+            )
         order_of_sum = np.lexsort((table.values[at], pairs[at]))
         at = at[order_of_sum]
         starts = np.flatnonzero(np.concatenate([[True], pairs[at[1:]] != pairs[at[:-1]]]))
@@ -144,6 +153,14 @@ class ValuesFrom(Filter):
     """
 
     threshold: float
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.threshold, numbers.Real) and not isinstance(self.threshold, bool)
+        if not number or self.threshold != self.threshold:
+            raise InputError(
+                f"threshold={self.threshold!r} must be a number. Hint: ValuesFrom(4) keeps values "
+                "of 4 and more."
+            )
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return the rows with such values."""

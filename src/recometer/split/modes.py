@@ -74,7 +74,7 @@ def separated(
         Share of the users to draw, in (0, 1), rounded half to even, at least one user; None:
         `max_test_users`.
     max_test_users : float or None
-        Largest number of users to draw; None or 0: no limit.
+        Largest number of users to draw, a whole number; None, 0 or infinity: no limit.
     items_test_fraction : float
         Share of a test user's interactions that goes to test, in (0, 1), rounded half away from
         zero.
@@ -181,7 +181,10 @@ def _number_of_users(n_users: int, share: float | None, largest: float | None) -
         raise InputError(
             f"There is {n_users} user, and there must be two to draw from. Hint: the mode 'all'."
         )
-    most = check_whole("max_test_users", largest, 1) if largest else n_users
+    if isinstance(largest, float) and largest.is_integer():
+        largest = int(largest)  # R has no other numbers
+    limited = largest is not None and largest != 0 and largest != np.inf
+    most = check_whole("max_test_users", largest, 1) if limited else n_users
     if share is None:
         if most > n_users:
             warn(f"max_test_users={largest} is above the number of users, {n_users}: all it is.")

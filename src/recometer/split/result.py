@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -153,6 +154,8 @@ class Split:
         """
         from recometer.evaluate import evaluate
 
+        if options.pop("train", None) is not None:
+            raise InputError("train was given, but Split brings its own. Hint: leave train out.")
         plain = self.interactions()
         return evaluate(source, plain.test, train=plain.train, **options)
 
@@ -167,6 +170,8 @@ class Split:
         ------
         FileError
             The folder cannot be written to.
+        InputTypeError
+            A column of objects that Parquet cannot hold, such as UUIDs in a data frame.
         """
         parts = {"train": self.train, "test": self.test, "remainder": self.remainder}
         header = {
@@ -202,6 +207,7 @@ class Folds:
     """Several splits of the same data, each made when it is asked for.
 
     Iterating gives a `Split` per fold; ``len`` is their number, and ``folds[0]`` makes one.
+    Where folds are taken, a list of `Split` is as good: of those that `Split.load` has read.
     """
 
     def __init__(self, make: Callable[[], Iterator[Split]], n: int) -> None:
@@ -214,6 +220,10 @@ class Folds:
         return self._n
 
     def __getitem__(self, number: int) -> Split:
+        if not isinstance(number, numbers.Integral):
+            raise InputTypeError(
+                f"A fold has a number, found {number!r}. Hint: folds[0], or list(folds) for all."
+            )
         if not -self._n <= number < self._n:
             raise IndexError(f"There is no fold {number}: there are {self._n}.")
         wanted = number % self._n

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer.errors import FileError
+from recometer.errors import FileError, InputTypeError
 from recometer.interactions import Interactions
 from recometer.storage import decode_ids, encode_ids
 
 if TYPE_CHECKING:
-    pass
+    import polars as pl
 
 __all__ = ["read", "write"]
 
@@ -39,7 +39,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
     FileError
         The folder cannot be written to.
     InputTypeError
-        Ids of a type that cannot be stored.
+        Ids of a type that cannot be stored, or a column of objects.
     """
     import polars as pl
 
@@ -81,11 +81,43 @@ def _write_frames(folder: Path, parts: Mapping[str, Any]) -> str:
             kind = "frame"
             if pandas is not None and isinstance(part, pandas.DataFrame):
                 kind = "pandas"
-                part = pl.from_pandas(part)
-            part = pl.DataFrame(part).lazy()
+            part = _frame(part).lazy()
         sinks.append(part.sink_parquet(folder / f"{name}.parquet", lazy=True))
     pl.collect_all(sinks, engine="streaming")
     return kind
+
+
+def _frame(part: Any) -> pl.DataFrame:
+    """Return a frame as one of Polars that can be written, and read again as it is."""
+    import polars as pl
+
+    hint = (
+        "Hint: convert the column before the split, for instance to texts; splits of "
+        "rm.Interactions.of(data) keep ids of any type."
+    )
+    pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
+    if pandas is not None and isinstance(part, pandas.DataFrame):
+        try:
+            frame: pl.DataFrame = pl.from_pandas(part)
+        except (TypeError, ValueError) as error:
+            raise InputTypeError(f"The split cannot be written: {error}. {hint}") from error
+        first = {str(name): column.dropna()[:1].tolist() for name, column in part.items()}
+        wrong = [
+            name
+            for name, kind in frame.schema.items()
+            if kind == pl.Binary and not all(isinstance(one, bytes) for one in first[name])
+        ]
+    else:
+        frame = pl.DataFrame(part)
+        wrong = [name for name, kind in frame.schema.items() if kind == pl.Object]
+        if arrow is not None and isinstance(part, arrow.Table):
+            wrong = [field.name for field in part.schema if hasattr(field.type, "extension_name")]
+    if wrong:
+        raise InputTypeError(
+            f"The column {wrong[0]!r} holds objects that Parquet files cannot hold as they are. "
+            f"{hint}"
+        )
+    return frame
 
 
 def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict[str, Any]:
@@ -155,7 +187,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
                 parts.update(frames)
                 if kind == "pandas":
                     parts.update({name: frame.to_pandas() for name, frame in frames.items()})
-    except (OSError, KeyError, ValueError, pl.exceptions.PolarsError) as error:
+    except (OSError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
         if isinstance(error, FileError):
             raise
         raise FileError(f"The split in {str(folder)!r} is damaged: {error}. {hint}") from error

@@ -27,6 +27,16 @@ Array = npt.NDArray[Any]
 Bool = npt.NDArray[np.bool_]
 UInt8 = npt.NDArray[np.uint8]
 
+MEANING = {
+    "what": "what is held out",
+    "who": "who is tested",
+    "filters": "what is left out, or several",
+}
+EXAMPLES = {
+    "what": "for instance rm.split.Last(1)",
+    "who": "for instance rm.split.UsersFraction(0.1)",
+    "filters": "for instance rm.split.KCore(5), or () for none",
+}
 TRAIN, TEST, REMAINDER, LEFT_OUT = range(4)
 
 
@@ -203,7 +213,8 @@ class _Work:
         check_whole("min_train", min_train)
         check_whole("min_test", min_test)
         seed, threads = seed_of(seed), resolve_threads(threads)
-        listed = list(filters) if isinstance(filters, Iterable) else [filters]
+        several = isinstance(filters, Iterable) and not isinstance(filters, str)
+        listed = list(filters) if several else [filters]
         for one in listed:
             _check_kind(one, (Filter, SeenInTrain), "filters")
         container = open_data(data, columns)
@@ -279,7 +290,7 @@ class _Work:
         names = {TRAIN: "train", TEST: "test", REMAINDER: "remainder"}
         counts = {name: int(np.count_nonzero(parts == part)) for part, name in names.items()}
         counts["left_out"] = self.container.table.n - sum(counts.values())
-        apart = self.untested == "apart" and tested is not None
+        apart = self.untested == "apart"
         taken = {
             name: self.container.take(all_parts, part, self.values)
             for part, name in names.items()
@@ -309,7 +320,8 @@ class _Work:
     def _tested(self, who: Who, held: Held) -> Bool | None:
         """Return who is tested, bool by code; None: all who have rows."""
         eligible = None
-        if who.counts_users or self.min_train > 0 or self.min_test > 1:
+        apart = self.untested == "apart" and self.min_test > 0  # it matters who has no test
+        if who.counts_users or self.min_train > 0 or self.min_test > 1 or apart:
             codes, n = self.table.users.codes, self.table.users.n
             n_test = np.bincount(codes[held.test], minlength=n)
             n_train = self.table.users.counts - n_test
@@ -350,6 +362,13 @@ class _Work:
         if (parts == TEST).any() if self.min_test else tested is None or tested.any():
             return
         where = "" if fold is None else f"Fold {fold}: "
+        if not self.table.n:
+            gone = "".join(f", {name} left out {n:,}" for name, n in self.removed.items() if n)
+            raise NoTestUsersError(
+                f"{where}nobody is tested: the data have {self.container.table.n:,} "
+                f"interactions{gone}. Hint: "
+                + ("loosen the filters." if gone else "is it the right data?")
+            )
         raise NoTestUsersError(
             f"{where}nobody is tested: of {self.table.n:,} interactions that the filters leave, "
             f"none is held out for test by who={who!r}, what={what!r}, "
@@ -360,7 +379,10 @@ class _Work:
 def _check_kind(part: object, kinds: Any, name: str) -> None:
     if isinstance(part, kinds):
         return
-    hint = "call it" if isinstance(part, type) else "rm.split.Last(1)"
+    hint = EXAMPLES[name]
+    if isinstance(part, type) and issubclass(part, kinds):
+        hint = f"call it: {part.__name__}(...)"
     raise InputTypeError(
-        f"{name}={part!r} is no part of a split that can stand there. Hint: for instance {hint}."
+        f"{name}={part!r} cannot stand there: {name}= takes a part of recometer.split that says "
+        f"{MEANING[name]}. Hint: {hint}."
     )

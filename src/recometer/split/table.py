@@ -39,12 +39,15 @@ class Coded:
         The id of code 0, where ids are whole numbers and codes their distances from it.
     ids : [n] or None
         Otherwise the ids by code; with neither, users and items are positions.
+    before : Coded or None
+        What rows were selected from: ids that have no row left are still known.
     """
 
     codes: UInt32
     n: int
     low: int | None = None
     ids: Array | None = None
+    before: Coded | None = None
 
     @cached_property
     def keys(self) -> UInt64:
@@ -84,7 +87,8 @@ class Coded:
         known = np.arange(self.n) if self.low is None and self.ids is None else self.named_all
         codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
         if self.low is not None:
-            codes[(codes >= 0) & (self.counts[codes] == 0)] = -1  # a number between two ids
+            counts = (self.before or self).counts
+            codes[(codes >= 0) & (counts[codes] == 0)] = -1  # a number between two ids
         if (codes < 0).any():
             first = np.asarray(wanted, dtype=object)[int(np.argmax(codes < 0))]
             raise InputError(
@@ -100,7 +104,7 @@ class Coded:
 
     def select(self, rows: Bool) -> Coded:
         """Return these rows alone, with the same codes."""
-        return Coded(self.codes[rows], self.n, self.low, self.ids)
+        return Coded(self.codes[rows], self.n, self.low, self.ids, self.before or self)
 
     @classmethod
     def of(cls, column: Any, what: str) -> Coded:
@@ -128,7 +132,9 @@ def _dense(column: Any) -> Coded | None:
         codes = np.ascontiguousarray(array).view(np.uint32)
     else:
         codes = np.empty(len(array), np.uint32)
-        np.subtract(array, low, out=codes, casting="unsafe")
+        # As int64: a difference may be too large for the type of the ids.
+        wide = array if array.dtype.itemsize >= 4 else array.astype(np.int64)
+        np.subtract(wide, low, out=codes, casting="unsafe")
     return Coded(codes, high - low + 1, low)
 
 

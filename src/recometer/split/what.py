@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import itertools
+import numbers
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError
+from recometer.errors import InputError, InputTypeError
 from recometer.split import draws
 from recometer.split.checks import check_share, check_whole, moment
 from recometer.split.grouping import Order, hold_first, hold_share, number_rows
@@ -231,6 +232,25 @@ class Windows(Folding):
     length: float | datetime.timedelta | None = None
     for_everybody = True
 
+    def __post_init__(self) -> None:
+        if isinstance(self.times, str) or not hasattr(self.times, "__len__"):
+            raise InputTypeError(
+                f"times={self.times!r} must be a list of times. Hint: Windows([{self.times!r}]) is "
+                "one window, and After(time) one split."
+            )
+        length = self.length
+        number = isinstance(length, numbers.Real) and not isinstance(length, bool)
+        if not (length is None or number or isinstance(length, datetime.timedelta)):
+            raise InputTypeError(
+                f"length={length!r} must be a number or a datetime.timedelta. Hint: for 30 days, "
+                "datetime.timedelta(days=30)."
+            )
+        nothing = 0 if number else datetime.timedelta()
+        if length is not None and not length > nothing:  # type: ignore[operator]
+            raise InputError(
+                f"length={length!r} must be above 0. Hint: None goes back all the way."
+            )
+
     def __len__(self) -> int:
         """Return the number of times."""
         return len(self.times)
@@ -239,8 +259,14 @@ class Windows(Folding):
         """Yield a fold per time."""
         begins = [moment(table, time) for time in self.times]
         if not begins or any(a >= b for a, b in itertools.pairwise(begins)):
-            raise InputError("The times of Windows must ascend, and there must be one at least.")
+            raise InputError(
+                f"{self!r}: the times must ascend, and there must be one at least. Hint: sort them."
+            )
         ends: list[Any] = [*begins[1:], None if self.until is None else moment(table, self.until)]
+        if ends[-1] is not None and ends[-1] <= begins[-1]:
+            raise InputError(
+                f"{self!r}: the last window must begin before until. Hint: until is where it ends."
+            )
         length = self.length
         if isinstance(length, datetime.timedelta):
             if not table.dates:
