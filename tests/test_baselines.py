@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import recometer as rm
 from recometer import baselines
 from recometer.baselines import _ease, _factorisation, _neighbours
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError
 
 MODELS = {
     "random_ranking": baselines.random_ranking,
@@ -324,9 +324,21 @@ def test_wrong_arguments(fit: object, message: str) -> None:
         fit(train)  # type: ignore[operator]
 
 
-def test_train_must_be_finite_interactions() -> None:
-    with pytest.raises(InputTypeError, match=r"not ndarray. Hint: recometer.Interactions.of"):
-        baselines.item_knn(np.ones((2, 3)))  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_train_is_whatever_interactions_are_made_of(name: str) -> None:
+    fit, options = getattr(baselines, name), {"factors": 2} if name == "truncated_svd" else {}
+    train = {"ann": ["tea", "jam"], "bob": ["tea"], "eve": ["milk"]}
+    test = {"ann": ["milk"], "bob": ["jam"], "eve": ["tea"]}
+    found, expected = (
+        rm.evaluate(
+            fit(given, **options), test, train=train, metrics="ndcg@2", constant_scores="ties"
+        )
+        for given in (train, rm.Interactions.of(train))
+    )
+    np.testing.assert_array_equal(found["ndcg@2"], expected["ndcg@2"])
+
+
+def test_train_must_be_finite() -> None:
     train = rm.Interactions.of(np.array([[1.0, np.inf], [1.0, 0.0]]))
     with pytest.raises(InputError, match="1 values of train are infinite"):
         baselines.ease(train)

@@ -56,6 +56,9 @@ def test_files(tmp_path, name):
         frame.write_csv(path, separator="," if name.endswith("csv") else "\t")
     for given in (path, str(path)):
         catalogue = rm.Catalogue(given, features=["f1", "f2"], propensity="p")
+        assert rm.Catalogue(given, features="f1").features.tolist() == [[2], [1.5]]
+        with pytest.raises(rm.InputTypeError, match="must be numbers, found str"):
+            rm.Catalogue(given, features="genres")
         assert catalogue.item_ids.tolist() == [4, 30]
         assert catalogue.features.tolist() == [[2, 1], [1.5, 0]]
         assert catalogue.propensity.tolist() == [0.5, 1]
@@ -145,7 +148,7 @@ ONE = np.ones((2, 1))
         (ITEMS, {"title": "titel"}, rm.ColumnError, "no column 'titel'.*title"),
         (ITEMS, {"categories": ["popular", "od"]}, rm.ColumnError, "no column 'od'"),
         (ITEMS, {"categories": ["chance"]}, rm.InputTypeError, "True and False"),
-        (ITEMS, {"features": "title"}, rm.InputError, "lists of one length"),
+        (ITEMS, {"features": "title"}, rm.InputTypeError, "must be numbers, found str"),
         (ITEMS, {"features": ["title"]}, rm.InputTypeError, "features .* must be numbers"),
         (ITEMS, {"features": "genre"}, rm.ColumnError, "no column 'genre'"),
         ({**ITEMS, "tags": ITEMS["genres"]}, {}, rm.ColumnError, "Several columns.*categories="),

@@ -435,6 +435,46 @@ def test_metrics_of_lists(folder) -> None:
     assert "pass --baseline" in result.stderr
 
 
+def test_columns_of_the_catalogue(folder) -> None:
+    columns = {"movieId": np.arange(30), "kind": [f"g{i % 3}" for i in range(30)]}
+    columns |= {"x": np.arange(30) % 7.0, "y": np.arange(30) % 5.0, "seen": np.full(30, 0.5)}
+    pl.DataFrame(columns).write_csv("items.csv")
+    lists = [[float(i % 7), float(i % 5)] for i in range(30)]
+    pl.DataFrame({**columns, "embedding": lists}).write_parquet("items.parquet")
+    metrics = "ild@5 category_entropy@5 ips_recall@5(propensity=given)"
+    arguments = ("--test", "test.parquet", "-m", metrics, *MF, "--format", "json")
+    named = ("--categories", "kind", "--propensity", "seen", "--features")
+    first = evaluate(*arguments, "--catalogue", "items.csv", *named, "x,y")
+    assert first.exit_code == 0, first.stderr
+    assert all(means(first)["mf"].values())
+    second = evaluate(*arguments, "--catalogue", "items.parquet", *named, "embedding")
+    assert means(first) == means(second)
+
+
+@pytest.mark.parametrize(
+    ("metric", "arguments", "code", "message"),
+    [
+        ("ild@5", ("--catalogue", "items.txt"), 1, "pass --catalogue FILE --features COLUMN"),
+        ("category_entropy@5", (), 1, "pass --catalogue FILE --categories COLUMN"),
+        ("ips_recall@5(propensity=given)", (), 1, "pass --catalogue FILE --propensity COLUMN"),
+        ("overlap@5", (), 1, "pass --baseline (a model's name, or a file)"),
+        ("overlap@5", ("--baseline", "mff"), 1, "no such model. Hint: the models are 'mf'"),
+        (
+            "ild@5",
+            ("--catalogue", "30", "--features", "x"),
+            2,
+            "--catalogue FILE --features COLUMN",
+        ),
+        ("ild@5", ("--features", "x"), 2, "names a column of the items' table"),
+        ("ild@5", ("--catalogue", "items.txt", "--features", "x"), 1, "items.txt is no table"),
+    ],
+)
+def test_side_data_that_is_missing(folder, metric, arguments, code, message) -> None:
+    result = evaluate("--test", "test.parquet", *MF, "-m", metric, *arguments)
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+
+
 def test_several_models_say_what_was_settled_for_whom(folder) -> None:
     result = evaluate(*LISTS, "--run", "fewer.csv", *MF, "--relevant-from", 2)
     assert "users of test that the source does not know: 1 (fewer)" in result.stdout

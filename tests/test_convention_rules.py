@@ -119,6 +119,12 @@ def test_single_rules_replace_those_of_names() -> None:
     assert result["Precision@2"][1] == 0.25
 
 
+@pytest.mark.parametrize(("protocol", "says"), [("lenskit", "'20"), ("recometer", "recometer's")])
+def test_another_version_is_no_rule(protocol: str, says: str) -> None:
+    with pytest.raises(rm.InputError, match=rf"version='0\.1' cannot be chosen.*{says}"):
+        rm.evaluate(rm.Lists(LISTS), TEST, protocol=protocol, version="0.1")
+
+
 def test_a_defect_is_reproduced_only_where_it_is_asked_for() -> None:
     source, test = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]}), {"a": [2], "b": [0]}
     asked: dict[str, Any] = {"metrics": "MAPKMetric@10", "protocol": "evidently"}
@@ -297,3 +303,21 @@ def test_all_relevant_items_are_given_by_minus_infinity(tmp_path) -> None:
     assert rm.load(tmp_path / "a.parquet").protocol == result.protocol
     with pytest.raises(rm.InputError, match="relevant_from=inf must be a number"):
         rm.evaluate(rm.Lists({"a": [1]}), {"a": [1]}, metrics="rr", relevant_from=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("torchmetrics", "RetrievalNormalizedDCG@2"),
+        ("rexmex", "normalized_discounted_cumulative_gain"),
+    ],
+)
+def test_a_protocol_repeats_names_with_rules_of_their_own(name: str, metric: str) -> None:
+    """A source without an order replaces the ties "input", but no rule of a metric's name."""
+    source = rm.Scores(np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]))
+    test = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+    first = rm.evaluate(source, test, metrics=metric, protocol=name)
+    again = rm.evaluate(source, test, metrics=metric, protocol=first.protocol)
+    assert first.protocol == convention(name).protocol
+    assert again.metrics == first.metrics
+    np.testing.assert_array_equal(again[metric], first[metric])

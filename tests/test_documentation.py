@@ -26,6 +26,7 @@ PAGES = [
     "docs/catalogue.md",
     "docs/conventions.md",
     "docs/lists.md",
+    "docs/result.md",
     "docs/splits.md",
 ]
 
@@ -77,3 +78,26 @@ def test_public_names_have_docstrings():
     for name in rm.__all__:
         if not name.startswith("__"):
             assert getattr(rm, name).__doc__, name
+
+
+def test_every_public_name_is_in_the_documents():
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    assert [name for name in rm.__all__ if f"rm.{name}" not in text] == ["__version__"]
+
+
+def test_every_option_is_in_the_documents():
+    from typer.main import get_command
+
+    from recometer.cli._app import app
+
+    text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    commands = get_command(app).commands
+    options = {
+        option
+        for name in ("evaluate", "why")
+        for parameter in commands[name].params
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+    assert not {option for option in options if option not in text} - {"--help", "--metrics"}

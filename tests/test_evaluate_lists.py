@@ -371,3 +371,101 @@ def test_nothing_is_warned_of(data):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         evaluate(data, " ".join(f"{name}@5" for name in LISTS))
+
+
+@pytest.mark.parametrize("kind", ["scores", "factors", "lists", "pairs"])
+def test_a_set_for_each_user_is_the_catalogue(kind):
+    """The same candidates for all, given once or for every user, are as many items."""
+    items, users = list("abcdef"), ["ann", "bob"]
+    scores, named = np.arange(12.0).reshape(2, 6), {"user_ids": users, "item_ids": items}
+    frame = pl.DataFrame({"user": np.repeat(users, 6), "item": items * 2, "score": scores.ravel()})
+    source = {
+        "scores": lambda: rm.Scores(scores, **named),
+        "factors": lambda: rm.Factors(np.eye(2), scores.T.copy(), **named),
+        "lists": lambda: rm.Lists(frame),
+        "pairs": lambda: rm.Pairs(frame, relevance=False, rating=False),
+    }[kind]()
+    data = {"metrics": "coverage@2 gini@2", "catalogue": items, "exclude": ["c"]}
+    test, train = {"ann": ["a"], "bob": ["b"]}, {"ann": ["b"]}
+    once = rm.evaluate(source, test, train=train, candidates=list("abcd"), **data)
+    sets = {user: list("abcd") for user in users}
+    each = rm.evaluate(source, test, train=train, candidates=sets, **data)
+    assert once.lists.n_catalogue == each.lists.n_catalogue == 3
+    assert once.mean() == each.mean()
+    sets = {"ann": ["a", "d"], "bob": ["d", "e"], "eve": ["f"]}
+    some = rm.evaluate(source, test, train=train, candidates=sets, **data)
+    assert some.lists.n_catalogue == 3
+    assert some.mean()["coverage@2"] == 1
+
+
+def test_propensities_of_items_that_the_source_does_not_know():
+    """They are in the sum over T like others: what test and train say does not depend on it."""
+    test = {"ann": {"a": 1.0, "b": 1.0}, "bob": {"b": 1.0, "c": 1.0, "z": 0.0}}
+    train = {"ann": ["z"], "joe": ["a", "b"], "eve": ["b"], "dan": ["b"], "tom": ["b", "c"]}
+    catalogue = rm.Catalogue({"item": list("abcz"), "p": [0.5, 0.25, 1.0, 1.0]}, propensity="p")
+    metrics = "snips_recall@1(power=1) snips_recall@1(propensity=given)"
+    data = {"train": train, "catalogue": catalogue, "metrics": metrics}
+    scores = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
+    named = {"user_ids": ["ann", "bob"], "item_ids": list("aczy")}
+    found = rm.evaluate(rm.Scores(scores, **named), test, **data)
+    # Users who have a, b, c: 1, 4, 1; w = 4, 1, 4. Ann has a of {a, b} first, Bob y.
+    np.testing.assert_allclose(found["snips_recall@1(power=1)"], [4 / 5, 0])
+    np.testing.assert_allclose(found["snips_recall@1(propensity=given)"], [2 / 6, 0])
+    lists = rm.evaluate(rm.Lists({"ann": ["a"], "bob": ["c", "a"]}), test, **data)
+    np.testing.assert_allclose(lists["snips_recall@1(power=1)"], [4 / 5, 4 / 5])
+    np.testing.assert_allclose(lists["snips_recall@1(propensity=given)"], [2 / 6, 1 / 5])
+
+
+def test_items_of_train_that_stay_in_lists_stay_in_test():
+    """Metrics of lists and of ranks mean the same relevant items, whatever the rule."""
+    lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "c"]})
+    test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
+    data = {"train": train, "metrics": "epc@2", "train_in_lists": "kept"}
+    result = rm.evaluate(lists, test, **data)
+    # Of two users one has a, nobody b or c.
+    second = 1 / np.log2(3)
+    expected = [(0.5 + second) / (1 + second), second / (1 + second)]
+    np.testing.assert_allclose(result["epc@2"], expected)
+    with_ranks = rm.evaluate(lists, test, **{**data, "metrics": "epc@2 hits@2"})
+    np.testing.assert_array_equal(result.n_relevant, with_ranks.n_relevant)
+    assert with_ranks["hits@2"].tolist() == [2, 1]
+    groups = {"a": "x", "b": "y", "c": "y"}
+    shares = rm.exposure(lists, groups, test, train=train, k=2, train_in_lists="kept")
+    np.testing.assert_allclose(shares["relevant"], [1 / 3, 2 / 3])
+
+
+def test_users_whose_relevant_items_are_all_in_train_have_none():
+    scores, named = np.eye(2, 4), {"user_ids": ["ann", "bob"], "item_ids": list("abcd")}
+    test, train = {"ann": ["a"], "bob": ["b", "c"]}, {"ann": ["a"], "bob": ["b"]}
+    result = rm.evaluate(
+        rm.Scores(scores, **named), test, train=train, metrics="popularity@2 recall@2",
+        users="relevant", constant_scores="ties",
+    )  # fmt: skip
+    counted = {row.metric: row.counted for row in result.summary()}
+    assert counted == {"popularity@2": 1, "recall@2": 1}
+
+
+def test_resamples_without_a_value_are_left_out():
+    """With few users, some resamples are of one user alone, who makes no pair."""
+    lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "e"]})
+    test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
+    result = rm.evaluate(lists, test, metrics="personalization@2")
+    low, high = result.interval("personalization@2")
+    assert result.mean()["personalization@2"] == pytest.approx(5 / 6)
+    assert low < 5 / 6 < high
+
+
+def test_excluding_what_the_catalogue_lacks_changes_nothing():
+    lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["b"]}), {"ann": ["a", "z"], "bob": ["b"]}
+    data = {"metrics": "coverage@2 ndcg@1", "catalogue": list("abcd")}
+    whole = rm.evaluate(lists, test, **data)
+    less = rm.evaluate(lists, test, exclude=["z"], **data)
+    assert less.lists.n_catalogue == whole.lists.n_catalogue == 4
+    assert less.n_candidates.tolist() == whole.n_candidates.tolist() == [4, 4]
+    assert rm.evaluate(lists, test, exclude=["d"], **data).n_candidates.tolist() == [3, 3]
+
+
+def test_no_lists_at_all():
+    empty = pl.DataFrame(schema={"user_id": pl.String, "item_id": pl.String})
+    with pytest.raises(rm.InputError, match=r"There is no list"):
+        rm.Lists(empty)

@@ -30,6 +30,7 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Request, Source
+from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores
 from recometer.tasks import run_tasks
 
@@ -223,7 +224,7 @@ def test_undefined_as_a_number_counts_and_is_still_reported() -> None:
     (row,) = result.summary()
     assert (row.counted, row.skipped) == (2, 0)
     assert row.reasons == {"the user has no relevant item": 1}
-    assert "counted as 0.0: 1: the user has no relevant item" in str(result)
+    assert "1 (counted as 0): the user has no relevant item" in str(result)
 
 
 def test_text() -> None:
@@ -403,6 +404,8 @@ def test_unknown_names() -> None:
         evaluate(source, test, tie="random")
     with pytest.raises(UnknownNameError, match=r"parameter or rule 'trian'.*Did you mean 'train'"):
         evaluate(source, test, trian=test)
+    with pytest.raises(UnknownNameError, match=r"rule 'k'.*cut-offs stand in the names of metrics"):
+        evaluate(source, test, k=test)
     with pytest.raises(InputError, match=r"ties='best'"):
         evaluate(source, test, ties="best")
     with pytest.raises(InputTypeError, match=r"protocol=3 must be a name or a Protocol"):
@@ -584,3 +587,18 @@ def test_ctrl_c_ends_an_evaluation() -> None:
 
 def test_docstring() -> None:
     assert doctest.testmod(sys.modules["recometer.evaluate"]).failed == 0
+
+
+def test_metrics_written_otherwise() -> None:
+    """Every method takes what indexing takes."""
+    lists = Lists({"ann": ["a", "b"], "bob": ["b"]})
+    metrics = "rbp f@2(beta=2,denominator=list) coverage@2(denominator=padded,users=relevant)"
+    result = evaluate(lists, {"ann": ["a"], "bob": ["c"]}, metrics=metrics, catalogue=5)
+    otherwise = ["rbp(p=0.8)", "f@2(denominator=list,beta=2)"]
+    otherwise += ["coverage@2(users=relevant,denominator=padded)"]
+    for name, other in zip(metrics.split(), otherwise, strict=True):
+        assert other in result
+        assert result.interval(other) == result.interval(name)
+        assert result.skipped(other) == result.skipped(name)
+    assert "ndcg@5" not in result
+    assert "nonsense" not in result

@@ -202,12 +202,50 @@ def test_why(files: list[object]) -> None:
         (["--metric", "ndcg@1,3", "--to", "lenskit"], "is not one metric"),
         (["--metric", "ndcg@3", "--to", "lenskit", "--run", "b.csv"], "one model"),
         (["--metric", "ndcg@3"], "Missing option '--to'"),
+        (["--metric", "ndcg@3", "--to", "ranx", "--split", "a"], "--split has test and train"),
     ],
 )
 def test_why_used_wrongly(files: list[object], arguments: list[str], message: str) -> None:
     code, _, err = run("why", *files, *arguments)
     assert code == 2
     assert message in " ".join(err.replace("│", " ").split())
+
+
+def test_why_lists_differ(files: list[object], tmp_path: pathlib.Path) -> None:
+    rows = [f"{item},{number}" for number, item in enumerate(["song", "film", "book", "game"])]
+    (tmp_path / "items.csv").write_text("\n".join(["item,size", *rows]))
+    side = ["--catalogue", tmp_path / "items.csv", "--features", "size", "--baseline", "run"]
+    for metric in ("ild@2", "overlap@2"):
+        code, out, err = run("why", *files, *side, "--metric", metric, "--to", "recpack")
+        assert code == 0, err
+        assert f"recpack: {metric} = " in out
+        assert max(map(len, out.splitlines())) <= 100
+
+
+def test_why_of_a_split(files: list[object], tmp_path: pathlib.Path) -> None:
+    rows = [f"{user},{item}" for user in TEST for item in ("film", "song", "book", "game")]
+    (tmp_path / "all.csv").write_text("\n".join(["user,item", *rows]))
+    made = tmp_path / "made"
+    assert run("split", tmp_path / "all.csv", "--what", "fraction=0.5", "--out", made)[0] == 0
+    code, out, err = run("why", "--split", made, *files[2:], "-m", "ndcg@3", "--to", "lenskit")
+    assert code == 0, err
+    assert "lenskit: ndcg@3 = " in out
+
+
+def test_ids_of_train_are_read_like_those_of_test(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "qrels").write_text("1 0 10 1\n2 0 20 1\n")
+    (tmp_path / "run").write_text("1 Q0 10 1 2.0 x\n1 Q0 11 2 1.0 x\n2 Q0 11 1 1.0 x\n")
+    (tmp_path / "train.csv").write_text("user,item\n1,11\n")
+    data = ["--test", tmp_path / "qrels", "--train", tmp_path / "train.csv"]
+    code, out, err = run("why", *data, "--run", tmp_path / "run", "-m", "rr", "--to", "trec_eval")
+    assert code == 0, err
+    assert "trec_eval: rr = 0.5" in out
+
+
+def test_standard_input_is_read_once(files: list[object]) -> None:
+    code, _, err = run("why", *files, "--test", "-", "--train", "-", "-m", "rr", "--to", "ranx")
+    assert code == 2
+    assert "can be read only once" in " ".join(err.replace("│", " ").split())
 
 
 def test_list_of_conventions() -> None:
@@ -232,3 +270,90 @@ def test_an_unknown_convention() -> None:
     code, _, err = run("conventions", "lenskitt")
     assert code == 1
     assert "Did you mean 'lenskit'?" in err
+
+
+def test_what_is_printed_fits_100_columns() -> None:
+    for protocol in NAMES:
+        text = str(rm.explain(evaluated(), "ndcg@3", protocol=protocol))
+        assert max(map(len, text.splitlines())) <= 100
+
+
+def test_no_difference_is_said() -> None:
+    assert "Every user has the same value by both." in str(
+        rm.explain(evaluated(), "recall@1", protocol=rm.Protocol())
+    )
+
+
+def test_conventions_are_short_in_a_list_and_long_in_print() -> None:
+    convention = next(one for one in rm.conventions() if one.name == "lenskit")
+    assert repr(convention).startswith("<Convention lenskit: LensKit ")
+    assert "NDCG[@{k}] = ndcg" in str(convention)
+
+
+def test_a_librarys_names_are_suggested_in_any_case() -> None:
+    with pytest.raises(rm.UnknownNameError, match=r"LensKit .*'RecipRank\[@k\]'.*Known: P"):
+        evaluated(metrics="reciprank_", protocol="lenskit")
+
+
+@pytest.mark.parametrize("name", ["coverage@2", "gini@2", "personalization@2", "entropy@2"])
+def test_one_value_for_all_users(name: str) -> None:
+    """There is no value per user to show, but steps and means; changes of means are shown."""
+    lists = rm.Lists({user: [user, user + 1, user + 2] for user in range(6)})
+    test = {user: [user + 1] for user in range(6)}
+    result = rm.evaluate(lists, test, metrics=name, catalogue=20)
+    explanation = rm.explain(result, name, protocol=rm.Protocol(users="known"))
+    assert explanation.left.mean == explanation.right.mean == result.mean()[name]
+    assert explanation.left.counted == 6
+    assert explanation.frame()["step"].to_list() == [None] * 6
+
+
+def test_shares_in_percent_are_a_step() -> None:
+    lists = rm.Lists({0: [0, 1], 1: [1, 2]})
+    result = rm.evaluate(lists, {0: [1], 1: [2]}, metrics="coverage@2", catalogue=20)
+    explanation = rm.explain(result, "coverage@2", protocol="recmetrics")
+    assert (explanation.left.mean, explanation.right.mean) == (0.15, 15.0)
+    assert "Shares are in percent." in str(explanation).split("Without effect")[0]
+
+
+@pytest.mark.parametrize("name", ["ndcg@2", "rr", "coverage@2"])
+def test_items_of_train_in_lists_are_a_step(name: str) -> None:
+    """Conventions leave them in lists, as those libraries do."""
+    lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "d"]})
+    test, train = {"ann": ["b"], "bob": ["d"]}, {"ann": ["a"], "bob": ["c"]}
+    data = {"train": train, "catalogue": list("abcde"), "metrics": name}
+    result = rm.evaluate(lists, test, **data)
+    explanation = rm.explain(result, name, protocol="rexmex")
+    expected = rm.evaluate(lists, test, protocol="rexmex", **data).mean()
+    assert explanation.right.mean == next(iter(expected.values()))
+    assert explanation.right.mean != explanation.left.mean
+
+
+def test_corrections_are_a_step() -> None:
+    rng = np.random.default_rng(5)
+    scores, test = rng.normal(size=(20, 60)), (rng.random((20, 60)) < 0.1).astype(float)
+    source, drawn = rm.Scores(scores), rm.SampledCandidates(15)
+    corrected = rm.evaluate(source, test, candidates=drawn, metrics="ndcg@5", correction="cv")
+    plain = rm.evaluate(source, test, candidates=drawn, metrics="ndcg@5", protocol="recbole")
+    there = rm.explain(corrected, "ndcg@5", protocol="recbole")
+    back = rm.explain(plain, "ndcg@5", protocol=corrected.protocol)
+    for explanation in (there, back):
+        means = {explanation.left.mean, explanation.right.mean}
+        assert means == {corrected.mean()["ndcg@5"], plain.mean()["ndcg@5"]}
+        assert "correction" in [step.name for step in explanation.steps if step.users]
+
+
+@pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
+def test_users_who_are_only_listed_are_no_users_of_test(metric: str) -> None:
+    """What a result keeps is the test as it was given, whoever counts in its means."""
+    lists = rm.Lists({"ann": ["a", "b"], "bob": ["c", "d"], "eve": ["c", "a"]})
+    catalogue = rm.Catalogue({"item": list("abcd"), "size": [1.0, 2, 4, 8]}, features=["size"])
+    train = {"ann": ["c"], "bob": ["a"], "joe": ["a", "b"]}
+    data = {"train": train, "catalogue": catalogue, "metrics": f"{metric} recall@2"}
+    test = {"ann": ["b"], "bob": ["a"]}
+    ours = rm.evaluate(lists, test, **data)
+    listed = rm.evaluate(lists, test, users="listed", **data)
+    assert (ours.n_users, listed.n_users) == (2, 3)
+    back = rm.explain(listed, metric, protocol="recometer")
+    np.testing.assert_equal(back.right.mean, ours.mean()[metric])
+    np.testing.assert_equal(back.left.mean, listed.mean()[metric])
+    assert listed.inputs["test"] == ours.inputs["test"]

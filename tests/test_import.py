@@ -52,6 +52,7 @@ ORDER = (
     "sources",
     "side_data",
     "segments",
+    "summary",
     "evaluation",
     "profiles",
     "folded",

@@ -202,7 +202,7 @@ def test_a_range_holds_both_ends(first, length):
         ("ndgc@10", r"There is no metric 'ndgc'\. Hint: Did you mean 'ndcg'"),
         ("precison@5,10", r"Did you mean 'precision'"),
         ("map@10", r"no metric 'map'\. Hint: it is called 'ap' here"),
-        ("NDCG@10", r"no metric 'NDCG'\. Hint: Did you mean 'ndcg'"),
+        ("NDCG@10", r"no metric 'NDCG'\. Hint: it is called 'ndcg' here\.$"),
         ("xyzzy", r"no metric 'xyzzy'\. Hint: Known: precision, "),
         ("@10", r"no metric ''"),
     ],

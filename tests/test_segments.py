@@ -244,3 +244,24 @@ def test_coverage_of_weighted_intervals() -> None:
             covered[name] += low <= 11 / 6 <= high
     assert min(covered.values()) > 165
     assert max(covered.values()) < 195
+
+
+def test_what_a_saved_result_cannot_compute_anew_is_said(tmp_path) -> None:
+    lists, test = {"ann": ["x", "y"], "bob": ["y", "z"]}, {"ann": ["x"], "bob": ["y"]}
+    result = rm.evaluate(rm.Lists(lists), test, metrics="recall@1 coverage@2", catalogue=4)
+    groups = {"ann": "new", "bob": "old"}
+    assert result.by(groups).not_kept == ()
+    result.save(tmp_path / "result.parquet")
+    saved = rm.load(tmp_path / "result.parquet").by(groups)
+    assert saved.not_kept == ("coverage@2",)
+    assert "left out, one value for all users each: coverage@2" in str(saved)
+
+
+def test_popularity_needs_training_items_of_somebody() -> None:
+    source = rm.Scores(np.arange(6.0).reshape(2, 3), user_ids=["ann", "bob"], item_ids=[1, 2, 3])
+    test = {"ann": [1], "bob": [3]}
+    with pytest.warns(rm.DataWarning, match="train has none of the 2 users"):
+        result = rm.evaluate(source, test, train={"eve": [2]}, metrics="rr")
+    with pytest.raises(rm.InputError, match="none of the 2 users has any"):
+        result.by("popularity")
+    assert [row.users for row in result.by("activity").rows] == [2]

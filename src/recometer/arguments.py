@@ -30,6 +30,9 @@ __all__ = [
     "with_order",
 ]
 
+# What other libraries call the cut-off, which is no parameter here.
+CUTOFFS = ("k", "top_k", "topk", "n", "cutoff", "cutoffs", "at")
+
 
 def is_split(test: object, train: object) -> bool:
     """Tell whether test is a `Split` or `Folds`, which bring train along."""
@@ -136,10 +139,10 @@ def protocol_of(
     names = [field.name for field in dataclasses.fields(Protocol)]
     for rule in rules:
         if rule not in names:
-            known = [*parameters, *names]
-            raise UnknownNameError(
-                f"evaluate has no parameter or rule {rule!r}. {did_you_mean(rule, known)}"
-            )
+            hint = did_you_mean(rule, [*parameters, *names])
+            if rule.lower() in CUTOFFS:
+                hint = "Hint: cut-offs stand in the names of metrics, as in 'ndcg@5,10'."
+            raise UnknownNameError(f"evaluate has no parameter or rule {rule!r}. {hint}")
     return protocol.replace(**rules)
 
 
@@ -172,7 +175,7 @@ def baseline_of(baseline: object) -> Source | Evaluation | None:
     if not isinstance(baseline, Evaluation):
         raise InputTypeError(
             f"baseline= is of type {type(baseline).__name__}, expected another source, such as "
-            "rm.Factors(None, None, item_bias=popularity), or an evaluation of one."
+            "rm.baselines.most_popular(train), or an evaluation of one."
         )
     if baseline.lists is None:
         raise InputError(

@@ -236,7 +236,13 @@ class Catalogue:
         if several is not None:
             given = np.column_stack([table.numbers(name, "features") for name in several])
         elif isinstance(given, str):
-            given = _rows_of_lists(table.column(given, "features", ()), given)
+            column = table.column(given, "features", ())
+            # Text files have no lists.
+            given = (
+                table.numbers(given, "features")[:, np.newaxis]
+                if table.text
+                else _rows_of_lists(column, given)
+            )
         if is_tensor(given):
             given = to_numpy(given)
         if scipy.sparse.issparse(given):
@@ -449,7 +455,7 @@ def _rows_of_lists(column: Any, name: str) -> Array:
         return np.asarray(column)
     rows = _objects(column)
     present = [at for at, row in enumerate(rows) if row is not None and not _is_nan(row)]
-    if present and isinstance(rows[present[0]], numbers.Number):
+    if present and isinstance(rows[present[0]], numbers.Number | str):
         return _numbers(column, f"features (column {name!r})")[:, np.newaxis]
     lengths = [len(rows[at]) for at in present]
     if not lengths or min(lengths) < 1 or min(lengths) < max(lengths):

@@ -76,10 +76,11 @@ class DataWarning(UserWarning):
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the nearest known names and the list of all."""
+    """Return a hint with the nearest known names, whatever their case, and the list of all."""
     known = list(known)
-    near = difflib.get_close_matches(name.lower(), known, n=2, cutoff=0.5)
-    guess = f"Did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
+    of_lower = {one.lower(): one for one in reversed(known)}
+    near = difflib.get_close_matches(name.lower(), of_lower, n=2, cutoff=0.5)
+    guess = f"Did you mean {' or '.join(repr(of_lower[n]) for n in near)}? " if near else ""
     return f"Hint: {guess}Known: {', '.join(known)}."
 
 

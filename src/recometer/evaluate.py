@@ -32,7 +32,7 @@ from recometer.metrics.registry import METRICS, Metric
 from recometer.metrics.settling import leave_out
 from recometer.profiles import profiles
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, Ratings, TopLists
+from recometer.ranks import Ranks, Ratings
 from recometer.side_data import in_train, needed_by, ranks_with
 from recometer.sources._align import relevant_rows
 from recometer.sources.base import Request, Source
@@ -188,7 +188,7 @@ def evaluate(
         **records.users._asdict(),
         user_ids=given.test.user_ids,
         metrics=given.metrics,
-        protocol=given.protocol,
+        protocol=given.stated,
         seed=given.seed,
         counts={**records.counts, **given.duplicates()},
         definitions=_definitions(given.metrics),
@@ -240,14 +240,16 @@ def _rank(given: Inputs) -> _Records:
     lists = find_lists(source, given.baseline, request, of_lists) if of_lists else None
     if ranks is not None:
         ranks = leave_out(ranks, rules)
-    users = _Users.of(ranks, None if lists is None else lists.lists, request)
+    users = _Users.of(ranks, lists, request)
     check_users(users.flags, users.n_relevant, source, test)
     counts = {} if lists is None else dict(lists.lists.counts)
     if ranks is not None:
         check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
         check_correction(ranks, source, rules)
-        ranks = ranks_with(ranks, needed_by(of_ranks), train=given.train, catalogue=catalogue)
+        ranks = ranks_with(
+            ranks, needed_by(of_ranks), test=test, train=given.train, catalogue=catalogue
+        )
     return _Records(ranks, ratings, lists, users, counts, request)
 
 
@@ -292,7 +294,7 @@ class _Users(NamedTuple):
     flags: npt.NDArray[np.uint32]
 
     @classmethod
-    def of(cls, ranks: Ranks | None, lists: TopLists | None, request: Request) -> _Users:
+    def of(cls, ranks: Ranks | None, lists: FoundLists | None, request: Request) -> _Users:
         if ranks is not None:
             return cls(
                 ranks.n_relevant, ranks.n_candidates, ranks.n_excluded, ranks.depth, ranks.flags
@@ -300,11 +302,11 @@ class _Users(NamedTuple):
         assert lists is not None
         test, train = request.test, request.train
         relevant = relevant_rows(test, request.protocol.relevant_from)
-        if train is not None:
+        if train is not None and lists.removes_train:
             relevant &= ~in_train(test, train)
         unknown = np.full(test.n_users, -1)
         n_relevant = np.diff(ragged.offsets(relevant, test.indptr))
-        return cls(n_relevant, unknown, unknown, unknown, lists.flags)
+        return cls(n_relevant, unknown, unknown, unknown, lists.lists.flags)
 
 
 def _numbered(catalogue: Catalogue | None) -> int | npt.NDArray[Any] | None:

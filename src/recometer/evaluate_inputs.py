@@ -48,8 +48,14 @@ class Inputs:
 
     Attributes
     ----------
+    test
+        With the users who count by the rule ``users="listed"``.
+    protocol
+        With what the source replaces, see `with_order`.
+    stated
+        Without that: it would look as if it replaced the rules of metrics' names, too.
     as_given
-        The arguments that an evaluation is repeated with, as they were.
+        The arguments that an evaluation is repeated with, as they were; test without more users.
     brings_truth
         Whether test comes with the source.
     """
@@ -63,6 +69,7 @@ class Inputs:
     baseline: Source | Evaluation | None
     metrics: tuple[Metric, ...]
     protocol: Protocol
+    stated: Protocol
     seed: int
     threads: int
     progress: bool | None
@@ -77,7 +84,7 @@ class Inputs:
         """Return what the fingerprints are taken of, by argument."""
         arrays: dict[str, Mapping[str, object]] = {
             "source": self.source.arrays(),
-            "test": _arrays(self.test),
+            "test": _arrays(self.as_given["test"]),
             "train": _arrays(self.train),
             "candidates": _arrays(self.candidates),
             "exclude": _arrays(self.exclude),
@@ -91,7 +98,7 @@ class Inputs:
 
     def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         """Return a description of each argument that was given, beside its fingerprints."""
-        texts = {"source": self.source.describe(), "test": repr(self.test)}
+        texts = {"source": self.source.describe(), "test": repr(self.as_given["test"])}
         for name in ("train", "candidates", "exclude"):
             if getattr(self, name) is not None:
                 texts[name] = repr(getattr(self, name))
@@ -127,7 +134,7 @@ class Inputs:
         if None in held or sum(filter(None, held)) > KEPT_BYTES:
             return None
         # A source that brings the truth brings it again.
-        test = None if self.brings_truth else self.test
+        test = None if self.brings_truth else self.as_given["test"]
         return {**self.as_given, "test": test, "train": self.train}
 
 
@@ -150,9 +157,9 @@ def read_inputs(
 ) -> Inputs:
     """Read and check what `evaluate` is given; `parameters` are the names of its arguments."""
     check_source(source, test)
-    settled = protocol_of(protocol, rules, parameters)
-    requested = parse_under(metrics, settled)
-    settled = with_order(source, settled)
+    stated = protocol_of(protocol, rules, parameters)
+    requested = parse_under(metrics, stated)
+    settled = with_order(source, stated)
     known_items = catalogue_of(catalogue)
     other = baseline_of(baseline)
     seed = seed_of(seed)
@@ -168,6 +175,7 @@ def read_inputs(
             f"test is empty: {truth.n_users} users, {len(truth)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+    given_test = truth
     listed = source.listed_users()
     if listed is not None and any(rules_of(one, settled).users == "listed" for one in requested):
         truth = truth.with_users(listed)
@@ -183,11 +191,13 @@ def read_inputs(
         baseline=other,
         metrics=tuple(requested),
         protocol=settled,
+        stated=stated,
         seed=seed,
         threads=threads,
         progress=progress,
         as_given={
             "source": source,
+            "test": given_test,
             "candidates": candidates,
             "exclude": exclude,
             "catalogue": known_items,

@@ -19,7 +19,7 @@ from recometer.metrics import ListData, Metric
 from recometer.metrics.list_values import compute_lists, compute_over_users, list_reasons
 from recometer.metrics.undefined import Reason, rules_of
 from recometer.ranks import Ranks, TopLists
-from recometer.side_data import list_data, lists_of, needed_by
+from recometer.side_data import in_train, list_data, lists_of, needed_by
 from recometer.sources._align import relevant_rows
 from recometer.sources.base import Request, Source
 
@@ -27,10 +27,14 @@ __all__ = ["FoundLists", "ListValues", "find_lists", "measure_lists"]
 
 
 class FoundLists(NamedTuple):
-    """The lists of the source and, where a metric reads them, of the baseline."""
+    """The lists of the source and, where a metric reads them, of the baseline.
+
+    `removes_train`: what is in train is neither listed nor judged.
+    """
 
     lists: TopLists
     baseline: TopLists | None
+    removes_train: bool
 
 
 class ListValues(NamedTuple):
@@ -63,15 +67,16 @@ def find_lists(
     depth = max(metric.cutoff or 1 for metric in metrics)
     lists = source.top(request, depth)
     check_lists(lists, metrics)
+    removes = source.removes_train(request.protocol)
     if baseline is None or "baseline" not in needed_by(metrics):
-        return FoundLists(lists, None)
+        return FoundLists(lists, None, removes)
     if isinstance(baseline, Source):
         found, what = baseline.top(request, depth), baseline.describe()
     else:
         found = _of_evaluation(baseline, request.test, depth)
         what = baseline.inputs["source"]["description"]
     check_baseline(found, what)
-    return FoundLists(lists, found)
+    return FoundLists(lists, found, removes)
 
 
 def measure_lists(
@@ -93,10 +98,13 @@ def measure_lists(
         ranks=ranks,
         catalogue=catalogue,
         baseline=found.baseline,
+        removes_train=found.removes_train,
     )
     over = [metric for metric in metrics if metric.definition.over_users]
     relevant = relevant_rows(test, protocol.relevant_from)
     values, reasons = compute_lists(data, [m for m in metrics if m not in over], protocol)
+    if request.train is not None and found.removes_train:
+        relevant &= ~in_train(test, request.train)
     has_relevant = np.diff(ragged.offsets(relevant, test.indptr)) > 0
     for metric in metrics:
         users = rules_of(metric, protocol).users

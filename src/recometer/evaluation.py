@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -11,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids, rendering, segments, side_data, storage
+from recometer import ids, rendering, segments, side_data, storage, summary
 from recometer.errors import FileError, InputError, InternalError, UnknownNameError, did_you_mean
 from recometer.frames import numbers
 from recometer.metrics import ListData
 from recometer.metrics.averages import mean_of_parts
-from recometer.metrics.conventions import describe, parse_under
+from recometer.metrics.conventions import parse_under
 from recometer.metrics.list_values import compute_over_users
 from recometer.metrics.pooling import denominators
 from recometer.metrics.registry import Metric
@@ -26,6 +27,7 @@ from recometer.ranks import TopLists
 from recometer.segments import SegmentRow, Segments
 from recometer.side_data import lists_of
 from recometer.stats import intervals
+from recometer.summary import SummaryRow
 
 if TYPE_CHECKING:
     import polars
@@ -45,59 +47,6 @@ PROFILE = ("activity", "popularity")  # per user, where there was train
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
-
-# What a count says, with the rule that settled it. Others are shown by their name.
-COUNTS = {
-    "users_unknown": "users of test that the source does not know",
-    "items_unknown": "items of test that the source does not know (they rank last)",
-    "relevant_unranked": "relevant rows of test with such items",
-    "relevant_not_candidates": "relevant rows of test that are no candidates (misses)",
-    "rows_not_candidates": "rows of pairs that are no candidates (not ranked)",
-    "list_not_candidates": "entries of lists that are no candidates (the rest moves up)",
-    "candidates_unknown": "candidates that the source does not know (ignored)",
-    "exclude_unknown": "items to exclude that the source does not know (ignored)",
-    "candidates_short": "users for whom fewer candidates could be drawn than asked for",
-    "users_without_candidates": "users of test without a candidate",
-    "list_users_ignored": "users with a list that are not in test (ignored)",
-    "list_duplicates": "entries of lists that repeat an item (counted once, at its first place)",
-    "list_repeats": "entries of lists that repeat an item (see the rule duplicates)",
-    "list_train_items": "entries of lists that are also in train (the rest moves up)",
-    "list_items_uncatalogued": "items of lists that the catalogue lacks (added to it)",
-    "cut_in_ties": "users whose list is cut among equal scores (the lower ids stay)",
-    "train_test_overlap": "rows of test that are also in train (left out of test)",
-    "rows_without_truth": "rows of the source without a true rating or relevance (left out)",
-    "users_below_cutoff": "users with fewer rows than a cut-off (the missing places are misses)",
-    "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
-    "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class SummaryRow:
-    """A metric over all users.
-
-    Attributes
-    ----------
-    metric
-        Its name, for instance ``"ndcg@10"``.
-    mean
-        Over the users for whom it is defined; NaN if there is none.
-    low, high
-        Ends of the mean's interval; NaN for fewer than two users.
-    counted, skipped
-        Users that are in the mean, and that are not.
-    reasons
-        Why it is undefined, with the number of users: those that are skipped, or that
-        count as the number of the rule ``undefined``.
-    """
-
-    metric: str
-    mean: float
-    low: float
-    high: float
-    counted: int
-    skipped: int
-    reasons: Mapping[str, int]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -204,8 +153,12 @@ class Evaluation:
         return self.n_users
 
     def __contains__(self, metric: object) -> bool:
-        """Tell whether a metric was asked for."""
-        return str(metric) in self.reasons
+        """Tell whether a metric was asked for, however it is written."""
+        try:
+            self._known(metric)  # type: ignore[arg-type]
+        except (UnknownNameError, InputError):
+            return False
+        return True
 
     def __getitem__(self, metric: str | Metric) -> Float64:
         """Return the values of a metric.
@@ -373,7 +326,7 @@ class Evaluation:
         rr      new        2  0.6667  -3.5687 to 4.9021        2
         rr      old        2  1.0000   1.0000 to 1.0000        2
         <BLANKLINE>
-        rr: gap 0.3333 (old - new), ratio 0.6667 (new / old)
+        rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
         if isinstance(groups, str) and groups in PROFILE:
             values = self.activity if groups == "activity" else self.popularity
@@ -392,7 +345,10 @@ class Evaluation:
             for row, name, chosen in zip(of_metric, names, members, strict=True)
         ]
         left_out = int(np.count_nonzero(codes == segments.LEFT_OUT))
-        return Segments(tuple(rows), tuple(names), left_out, self.protocol.confidence)
+        not_kept = () if weights is not None or self.list_data is not None else self.over_users
+        return Segments(
+            tuple(rows), tuple(names), left_out, self.protocol.confidence, tuple(not_kept)
+        )
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of some users alone.
@@ -475,18 +431,23 @@ class Evaluation:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
 
     def __str__(self) -> str:
-        return rendering.to_text(self.table())
+        return rendering.to_text(self.table(), rendering.WIDTH)
 
     def _repr_html_(self) -> str:
         return rendering.to_html(self.table())
 
     def _known(self, metric: str | Metric) -> str:
+        """Return the name of a metric, which may be written otherwise: ``rbp(p=0.8)`` for rbp."""
         name = str(metric)
-        if name not in self.reasons:
-            raise UnknownNameError(
-                f"This evaluation has no metric {name!r}. {did_you_mean(name, self.reasons)}"
-            )
-        return name
+        if name in self.reasons:
+            return name
+        with contextlib.suppress(UnknownNameError, InputError):
+            names = [str(one) for one in parse_under(name, self.protocol)]
+            if len(names) == 1 and names[0] in self.reasons:
+                return names[0]
+        raise UnknownNameError(
+            f"This evaluation has no metric {name!r}. {did_you_mean(name, self.reasons)}"
+        )
 
     def _with_mean(self, weights: Weights) -> list[str]:
         """Return the metrics that have a mean, in the order asked for."""
@@ -592,44 +553,8 @@ class Evaluation:
 
     def table(self) -> rendering.Table:
         """Return what ``print`` shows, for other ways to show it."""
-        headers = ["metric", "mean", f"{self.protocol.confidence:.0%} interval", "counted"]
-        headers += ["skipped", "why"]
-        as_number = self.protocol.undefined != "nan"
-        rows = []
-        for row in self.summary():
-            why = "; ".join(f"{users:,}: {reason}" for reason, users in row.reasons.items())
-            if why and as_number:
-                why = f"counted as {self.protocol.undefined}: {why}"
-            interval = "" if np.isnan(row.low) else f"{row.low:.4f} to {row.high:.4f}"
-            rows.append(
-                (
-                    row.metric,
-                    f"{row.mean:.4f}",
-                    interval,
-                    f"{row.counted:,}",
-                    f"{row.skipped:,}",
-                    why,
-                )
-            )
-        numbers = ("mean", headers[2], "counted", "skipped")
-        return rendering.Table(headers, rows, numbers, self._notes())
-
-    def _notes(self) -> list[str]:
-        notes = [f"{name}: {described['description']}" for name, described in self.inputs.items()]
-        if self.over_rows:
-            values = " ".join(f"{name} {value:.4f}" for name, value in self.over_rows.items())
-            notes.append(f"over the rows of all users: {values}")
-        notes += [
-            f"Warning: {described['warning']}"
-            for described in self.inputs.values()
-            if "warning" in described
-        ]
-        notes += [
-            f"{COUNTS.get(name, name)}: {count:,}" for name, count in self.counts.items() if count
-        ]
-        if self.protocol != Protocol():
-            notes.append(f"protocol: {describe(self.protocol)}")
-        return notes
+        notes = summary.notes(self.inputs, self.over_rows, self.counts, self.protocol)
+        return summary.table(self.summary(), self.protocol, notes)
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:

@@ -34,6 +34,7 @@ RANKING: tuple[str, ...] = ("relevant_from", "nan_scores", "unranked", "unknown_
 RANKING += ("train_in_lists", "duplicates", "score_above", "short_lists")
 EMPTY: tuple[str, ...] = ("constant_scores", "min_candidates", "min_positives", "cold_start")
 EMPTY += ("deep_cutoffs", "all_relevant", "no_relevant", "no_list", "undefined")
+CORRECTION = ("correction", ("correction", "gamma"))
 BEFORE: tuple[tuple[str, tuple[str, ...]], ...] = (("ranking", RANKING), ("ties", ("ties",)))
 AFTER: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("undefined values", EMPTY),
@@ -85,7 +86,7 @@ class Step:
     mean
         After this step.
     users
-        Users whose value, or part in the mean, changes.
+        Users whose value, or part in the mean, changes; 0 where there is one value for all.
     """
 
     name: str
@@ -106,7 +107,8 @@ class Explanation:
     user_ids : [n_users] or None
         None: users are positions.
     values : float64 [n_users, n_steps + 1]
-        Each user's value before the first step and after each; NaN where it does not count.
+        Each user's value before the first step and after each; NaN where it does not count, or
+        where there is one value for all users.
     """
 
     left: Side
@@ -149,11 +151,20 @@ class Explanation:
 
     def tables(self) -> list[rendering.Table]:
         """Return what ``print`` shows: the steps, and the users that differ most."""
-        felt = [step for step in self.steps if step.users]
+        felt: list[Step] = []
+        idle: list[Step] = []
+        before = self.left.mean
+        for step in self.steps:
+            (felt if step.users or _changes(before, step.mean) else idle).append(step)
+            before = step.mean
         rows = [(self.left.protocol, f"{self.left.mean:.4f}", "", self.left.metric)]
-        rows += [(s.name, f"{s.mean:.4f}", f"{s.users:,}", s.change) for s in felt]
-        idle = [step.change for step in self.steps if not step.users]
-        notes = [f"Without effect on these data: {' '.join(idle)}"] if idle else []
+        rows += [
+            (s.name, f"{s.mean:.4f}", f"{s.users:,}" if s.users else "", s.change) for s in felt
+        ]
+        unfelt = " ".join(step.change for step in idle)
+        notes = [f"Without effect on these data: {unfelt}"] if idle else []
+        if not felt:
+            notes.insert(0, "Every user has the same value by both.")
         numbers = ("mean", "users changed")
         steps = rendering.Table(["step", "mean", "users changed", "change"], rows, numbers, notes)
         parted = self._parted
@@ -172,8 +183,8 @@ class Explanation:
         return [steps, rendering.Table(names, users, names[1:3])] if users else [steps]
 
     def __str__(self) -> str:
-        texts = [rendering.to_text(table) for table in self.tables()]
-        return "\n\n".join(["\n".join(self.head()), *texts])
+        texts = [rendering.to_text(table, rendering.WIDTH) for table in self.tables()]
+        return "\n\n".join(["\n".join(map(rendering.wrapped, self.head())), *texts])
 
     def __repr__(self) -> str:
         left, right = (f"{side.protocol} {side.metric}" for side in (self.left, self.right))
@@ -280,13 +291,17 @@ def walk(
         results.append(again(metric, rules))
         named.append((name, change))
 
-    for name, group in BEFORE:
+    # A correction needs the ties "expected": it goes first, and comes last.
+    before, after = BEFORE, (*AFTER, CORRECTION)
+    if last_rules.correction == "none":
+        before, after = (CORRECTION, *BEFORE), AFTER
+    for name, group in before:
         _take_rules(take, name, group, metric, rules, last_rules)
     for name, change, changed in list(_metric_steps(metric, last_metric)):
         take(name, change, changed, rules)
-    for name, group in AFTER:
+    for name, group in after:
         _take_rules(take, name, group, metric, rules, last_rules)
-    # What is left (intervals, corrections, ...) is not a rule of the values.
+    # What is left (intervals) is not a rule of the values.
     user_ids, values = _together(results)
     means = [result.mean()[str(result.metrics[0])] for result in results]
     steps = tuple(
@@ -302,10 +317,10 @@ def walk(
             _formula(_plain(one)),
             tuple(_own_rules(one, protocol).sentences()),
             mean,
-            int(np.count_nonzero(~np.isnan(column))),
+            _counted(outcome),
         )
-        for (one, protocol), mean, column in zip(
-            (left, right), (means[0], means[-1]), (values[:, 0], values[:, -1]), strict=True
+        for (one, protocol), mean, outcome in zip(
+            (left, right), (means[0], means[-1]), (results[0], results[-1]), strict=True
         )
     ]
     return Explanation(sides[0], sides[1], steps, user_ids, values)
@@ -383,7 +398,7 @@ def _together(results: list[Evaluation]) -> tuple[npt.NDArray[Any] | None, Float
     largest = max(results, key=len)
     columns = []
     for result in results:
-        column = result.counted_values(result.metrics[0])
+        column = _counted_values(result)
         if len(result) < len(largest) and largest.user_ids is not None:
             assert result.user_ids is not None
             rows = ids.match(result.user_ids, largest.user_ids, "user ids", "user ids")
@@ -392,6 +407,24 @@ def _together(results: list[Evaluation]) -> tuple[npt.NDArray[Any] | None, Float
             column = wide
         columns.append(column)
     return largest.user_ids, np.column_stack(columns)
+
+
+def _counted_values(result: Evaluation) -> Float64:
+    """Return the values of the users who count in the mean of the only metric."""
+    if result.over_users:
+        return np.full(len(result), np.nan)
+    return result.counted_values(result.metrics[0])
+
+
+def _counted(result: Evaluation) -> int:
+    """Count the users who are in the mean of the only metric."""
+    if result.over_users:
+        return int(np.count_nonzero(result.reasons[str(result.metrics[0])] == 0))
+    return int(np.count_nonzero(~np.isnan(_counted_values(result))))
+
+
+def _changes(before: float, after: float) -> bool:
+    return before != after and not (np.isnan(before) and np.isnan(after))
 
 
 def _difference(before: Float64, after: Float64) -> Float64:

@@ -131,6 +131,7 @@ def exposure(
         ranks=None,
         catalogue=catalogue,
         baseline=None,
+        removes_train=isinstance(lists, Evaluation) or lists.removes_train(settled),
     )
     return _frame(catalogue, exposure_of_groups(data, k, discount, patience))
 
@@ -163,10 +164,11 @@ def _catalogue(item_groups: object) -> Catalogue:
 def _lists_of(evaluation: Evaluation, test: Interactions | None, k: int) -> TopLists:
     lists = evaluation.lists
     if lists is None or lists.depth < k:
-        depth = 0 if lists is None else lists.depth
+        found = "no lists" if lists is None else f"lists of {lists.depth} places"
         raise InputError(
-            f"The evaluation keeps lists of {depth} places, but {k} are read. Hint: ask there for "
-            "a metric of lists at k, such as coverage@10, or pass the source itself."
+            f"The evaluation keeps {found}, but {k} places are read. Hint: it keeps them where a "
+            f"metric of lists was asked for, such as coverage@{k}, and a file does not; or pass "
+            "the source itself."
         )
     if test is not None and test.n_users != evaluation.n_users:
         raise InputError(

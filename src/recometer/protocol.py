@@ -356,12 +356,19 @@ class Protocol:
         UnknownNameError
             A rule that does not exist; the message lists those that do.
         InputError
-            A value that the rule does not take.
+            A value that the rule does not take, or another version: it says whose rules these are.
         """
         known = [field.name for field in dataclasses.fields(self)]
         for rule in rules:
             if rule not in known:
                 raise UnknownNameError(f"There is no rule {rule!r}. {did_you_mean(rule, known)}")
+        wanted = rules.get("version", self.version)
+        if wanted != self.version:
+            of = f"those of version {self.version!r} alone" if self.version else "recometer's own"
+            raise InputError(
+                f"version={wanted!r} cannot be chosen: the rules of the protocol {self.name!r} are "
+                f"{of}. Hint: leave it out."
+            )
         return dataclasses.replace(self, **rules)
 
     def describe(self, other: Protocol | None = None) -> str:

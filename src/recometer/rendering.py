@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import textwrap
 from collections.abc import Sequence
 
-__all__ = ["Table", "to_html", "to_text"]
+__all__ = ["WIDTH", "Table", "to_html", "to_text", "wrapped"]
+
+WIDTH = 100  # of what is printed
+NARROWEST = 30  # of a column that is broken into lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +35,21 @@ class Table:
     notes: Sequence[str] = ()
 
 
-def to_text(table: Table) -> str:
-    """Return the table as plain text, without a line break at its end."""
+def to_text(table: Table, width: int | None = None) -> str:
+    """Return the table as plain text, without a line break at its end.
+
+    Parameters
+    ----------
+    table
+    width
+        If it is given, long texts in the last column, and notes, are broken into lines that end
+        before this column.
+    """
     lines = [table.headers, *table.rows]
+    notes = table.notes
+    if width is not None:
+        lines = _broken(lines, width)
+        notes = [wrapped(note, width) for note in notes]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     right = [header in table.numbers for header in table.headers]
     texts = [
@@ -43,7 +59,28 @@ def to_text(table: Table) -> str:
         ).rstrip()
         for line in lines
     ]
-    return "\n".join([*texts, *([""] if table.notes else []), *table.notes])
+    return "\n".join([*texts, *([""] if notes else []), *notes])
+
+
+def wrapped(text: str, width: int = WIDTH) -> str:
+    """Break a text into lines; all but the first are indented by two more columns."""
+    begin = text[: len(text) - len(text.lstrip())]
+    return textwrap.fill(
+        text, width, subsequent_indent=begin + "  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _broken(lines: Sequence[Sequence[str]], width: int) -> list[Sequence[str]]:
+    """Continue long texts of the last column in lines that are otherwise empty."""
+    before = sum(max(map(len, column)) + 2 for column in list(zip(*lines, strict=True))[:-1])
+    found: list[Sequence[str]] = []
+    for *cells, last in lines:
+        parts = textwrap.wrap(
+            last, max(width - before, NARROWEST), break_long_words=False, break_on_hyphens=False
+        )
+        found.append([*cells, *(parts[:1] or [""])])
+        found += [[*[""] * len(cells), part] for part in parts[1:]]
+    return found
 
 
 def to_html(table: Table) -> str:

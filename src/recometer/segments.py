@@ -66,12 +66,16 @@ class Segments:
         Users without a group.
     confidence : float
         Coverage of the intervals.
+    not_kept : tuple of str
+        Metrics with one value for all users, where the result was loaded from a file: the lists
+        that they would be computed from anew are not saved.
     """
 
     rows: tuple[SegmentRow, ...]
     groups: tuple[str, ...]
     left_out: int
     confidence: float
+    not_kept: tuple[str, ...] = ()
 
     def gap(self) -> dict[str, float]:
         """Return per metric the greatest difference between the means of two groups."""
@@ -117,7 +121,7 @@ class Segments:
         return rendering.Table(headers, rows, numbers, list(self._notes()))
 
     def __str__(self) -> str:
-        return rendering.to_text(self.table())
+        return rendering.to_text(self.table(), rendering.WIDTH)
 
     def __repr__(self) -> str:
         return f"<Segments: {len(self.groups)} groups of users, {len(self._ends)} metrics>"
@@ -148,9 +152,14 @@ class Segments:
             if ends and ends[0].group != ends[1].group:
                 low, high = ends[0].group, ends[1].group
                 yield (
-                    f"{metric}: gap {gaps[metric]:.4f} ({high} - {low}), "
-                    f"ratio {ratios[metric]:.4f} ({low} / {high})"
+                    f"{metric}: gap {gaps[metric]:.4f}, ratio {ratios[metric]:.4f} "
+                    f"(lowest: {low}, highest: {high})"
                 )
+        if self.not_kept:
+            yield (
+                f"left out, one value for all users each: {', '.join(self.not_kept)} (a saved "
+                "result does not keep the lists)"
+            )
         if self.left_out:
             yield f"users without a group (left out): {self.left_out:,}"
 
@@ -183,7 +192,10 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
         )
     known = ~np.isnan(values)
     if not known.any():
-        return np.full(len(values), LEFT_OUT), []
+        raise InputError(
+            f"groups={name!r} reads the training items of the users, and none of the "
+            f"{len(values):,} users has any. Hint: are the user ids of train those of test?"
+        )
     edges = np.unique(np.quantile(values[known], np.arange(1, n) / n, method="inverted_cdf"))
     found = np.searchsorted(edges, values, side="left")
     used, codes = np.unique(found[known], return_inverse=True)

@@ -76,6 +76,7 @@ def list_data(
     ranks: Ranks | None,
     catalogue: Catalogue | None,
     baseline: TopLists | None,
+    removes_train: bool = True,
 ) -> ListData:
     """Bring what metrics of lists read into the item positions of the lists.
 
@@ -93,6 +94,8 @@ def list_data(
     catalogue
     baseline
         For the same users.
+    removes_train
+        Whether items of train leave test.
 
     Raises
     ------
@@ -106,7 +109,9 @@ def list_data(
     if "test" in needed and ranks is not None:
         found["test"], found["relevant"] = _side_of_ranks(ranks)
     elif "test" in needed:
-        stays = np.ones(len(test), bool) if train is None else ~in_train(test, train)
+        stays = np.ones(len(test), bool)
+        if removes_train and train is not None:
+            stays = ~in_train(test, train)
         indptr = ragged.offsets(stays, test.indptr)
         positions = items.of(test, "test")[stays]
         gain = (np.ones(len(test)) if test.values is None else test.values)[stays]
@@ -147,16 +152,17 @@ def ranks_with(
     ranks: Ranks,
     needed: Mapping[str, Metric],
     *,
+    test: Interactions,
     train: Interactions | None,
     catalogue: Catalogue | None,
 ) -> Ranks:
-    """Add what metrics of ranks read of each judged item.
-
-    What the source does not know counts like an item that nobody had.
-    """
+    """Add what metrics of ranks read of each judged item, known to the source or not."""
+    if needed.keys().isdisjoint(("train", "propensity")):
+        return ranks
     items = _Items(ranks.item_ids, _n_positions(ranks))
+    judged = _judged_items(ranks, items, test, train)
     users = propensity = None
-    # An item that the source does not know has the position -1: the last entry.
+    # An item that nobody names has the position -1: the last entry.
     if "train" in needed and train is not None:
         positions = items.of(train, "train")
         users = np.append(np.bincount(positions, minlength=items.n_items), 0)
@@ -164,9 +170,36 @@ def ranks_with(
         known = items.of_catalogue(catalogue)
         propensity = np.full(items.n_items + 1, np.nan)
         propensity[known] = catalogue.propensity
-    if users is None and propensity is None:
-        return ranks
-    return with_propensities(ranks, users, propensity)
+    found = with_propensities(dataclasses.replace(ranks, item=judged), users, propensity)
+    return dataclasses.replace(found, item=ranks.item)
+
+
+def _judged_items(
+    ranks: Ranks, items: _Items, test: Interactions, train: Interactions | None
+) -> Int64:
+    """Return the positions of judged items, those too that the source does not know (-1).
+
+    A user's unknown ones are the items of test that are no others; which of them is which only
+    matters by their gains.
+    """
+    unknown = np.flatnonzero(ranks.item < 0)
+    if not len(unknown):
+        return ranks.item
+    positions = items.of(test, "test")
+    user = ragged.users_of(ranks.indptr)
+    known = np.sort(ragged.pairs(user, ranks.item, items.n_items)[ranks.item >= 0])
+    test_user = ragged.users_of(test.indptr)
+    missing = ~ragged.among(ragged.pairs(test_user, positions, items.n_items), known)
+    if train is not None:
+        missing &= ~in_train(test, train)
+    rows = np.flatnonzero(missing)
+    if not np.array_equal(np.sort(user[unknown]), test_user[rows]):
+        return ranks.item
+    gain = np.ones(len(test)) if test.values is None else test.values
+    found = ranks.item.copy()
+    order = np.lexsort((gain[rows], test_user[rows]))
+    found[unknown[np.lexsort((ranks.gain[unknown], user[unknown]))]] = positions[rows[order]]
+    return found
 
 
 def _n_positions(ranks: Ranks) -> int:

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 
 import recometer as rm
 from recometer.metrics import Metric, metric, parse, place_sums
@@ -280,8 +280,31 @@ def test_a_law_that_is_broken_names_the_metric():
         hits = METRICS["hits"].function(groups, cutoffs)
         return np.repeat(hits[:1], len(hits), axis=0)
 
+    # The counterexample is shown as it was found: making it small takes far longer than finding it.
+    found_only = [Phase.explicit, Phase.generate]
+    settings.register_profile("found only", settings.default, phases=found_only)
+    settings.load_profile("found only")
     try:
         with pytest.raises(AssertionError, match="gossip@"):
             check_laws("gossip")
     finally:
+        settings.load_profile("recometer")
         del METRICS["gossip"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ap(denominator=min)", (1 / 2) / 3),
+        ("ap(denominator=list)", (1 / 2) / 2),
+        ("recall(denominator=min)", 1 / 3),
+        ("precision(denominator=min)", 1 / 3),
+    ],
+)
+def test_without_a_cutoff_no_relevant_item_is_left_out_of_the_least(name, expected):
+    """min(k, R) is R where there is no k, however short the list; pooled means take it so, too."""
+    lists, test = rm.Lists({"ann": ["a", "b"]}), {"ann": ["b", "c", "d"]}
+    result = rm.evaluate(lists, test, metrics=name)
+    assert result[name] == pytest.approx(expected, rel=1e-15)
+    if "=min" in name:
+        assert result.mean(weights="pooled")[name] == pytest.approx(expected, rel=1e-15)

@@ -608,7 +608,7 @@ def test_a_sample_says_so(case, tmp_path):
     )
     result.save(tmp_path / "sampled.parquet")
     for shown in (result, rm.load(tmp_path / "sampled.parquet")):
-        for text in (str(shown), shown._repr_html_()):
+        for text in (" ".join(str(shown).split()), shown._repr_html_()):
             assert "Warning: Ranked among candidates of each user, not the whole" in text
             assert "Krichene &amp; Rendle" in text or "Krichene & Rendle" in text
             assert "SampledCandidates(n=20, by=" in text

@@ -1,7 +1,8 @@
 """Simple models to read an evaluation against.
 
-Each is fitted on the training `Interactions`, carries their user and item ids, and returns
-a source for `recometer.evaluate`. They need nothing but NumPy and SciPy.
+Each is fitted on the training data, `Interactions` or what `Interactions.of` takes, carries
+their user and item ids, and returns a source for `recometer.evaluate`. They need nothing but
+NumPy and SciPy.
 
 ==================  ======================================================================
 `random_ranking`    every user's items in random order: what luck alone reaches

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.baselines._matrix import check_count, user_item_matrix
+from recometer.baselines._matrix import check_count, training_interactions, user_item_matrix
 from recometer.errors import InputError
-from recometer.interactions import Interactions
 from recometer.sources.scores import Scores
 
 if TYPE_CHECKING:
@@ -23,9 +22,7 @@ EASE_MAX_ITEMS = 10_000
 BLOCK = 512  # columns that are worked on together
 
 
-def ease(
-    train: Interactions, *, regularisation: float = 250.0, max_items: int = EASE_MAX_ITEMS
-) -> Scores:
+def ease(train: Any, *, regularisation: float = 250.0, max_items: int = EASE_MAX_ITEMS) -> Scores:
     r"""Score items by a linear model that predicts each item from the others.
 
     The weights B minimise :math:`\|X - XB\|_F^2 + \lambda \|B\|_F^2` with a diagonal of 0:
@@ -35,7 +32,7 @@ def ease(
 
     Parameters
     ----------
-    train
+    train : Interactions, or what `Interactions.of` takes
         Its values are read where it has some; otherwise every interaction counts 1.
     regularisation
         :math:`\lambda`, above 0. Larger data want more: Steck used 200 to 1,000.
@@ -56,6 +53,7 @@ def ease(
     max_items = check_count(max_items, "max_items")
     if not (np.isfinite(regularisation) and regularisation > 0):
         raise InputError(f"regularisation={regularisation!r} must be a number above 0.")
+    train = training_interactions(train)
     if train.n_items > max_items:
         raise InputError(
             f"EASE needs a matrix of items x items: {_gigabytes(train.n_items)} GB for "

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.baselines._matrix import check_count, check_seed, user_item_matrix
+from recometer.baselines._matrix import (
+    check_count,
+    check_seed,
+    training_interactions,
+    user_item_matrix,
+)
 from recometer.errors import InputError
-from recometer.interactions import Interactions
 from recometer.sources.factors import Factors
 
 if TYPE_CHECKING:
@@ -23,7 +27,7 @@ DENSE_SIZE = 1_000  # up to here all eigenvectors of the Gram matrix are compute
 
 
 def truncated_svd(
-    train: Interactions, *, factors: int = 64, normalise: bool = False, seed: int = 0
+    train: Any, *, factors: int = 64, normalise: bool = False, seed: int = 0
 ) -> Factors:
     r"""Score items by the nearest matrix of low rank.
 
@@ -39,7 +43,7 @@ def truncated_svd(
 
     Parameters
     ----------
-    train
+    train : Interactions, or what `Interactions.of` takes
         Its values are read where it has some; otherwise every interaction counts 1.
     factors
         How many singular values are kept, at most ``min(n_users, n_items)``.
@@ -62,6 +66,7 @@ def truncated_svd(
         from 0 to 2^64 - 1, or infinite training values.
     """
     factors, seed = check_count(factors, "factors"), check_seed(seed)
+    train = training_interactions(train)
     matrix = user_item_matrix(train)
     most = min(matrix.shape)
     if factors > most:

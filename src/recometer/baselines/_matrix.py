@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError
 from recometer.interactions import Interactions
 
 if TYPE_CHECKING:
     from scipy import sparse
 
-__all__ = ["check_count", "check_seed", "user_item_matrix"]
+__all__ = ["check_count", "check_seed", "training_interactions", "user_item_matrix"]
+
+
+def training_interactions(train: Any) -> Interactions:
+    """Return Interactions as they are, and those of a frame, a matrix, a dict or a file."""
+    return train if isinstance(train, Interactions) else Interactions.of(train)
 
 
 def user_item_matrix(train: Interactions) -> sparse.csr_array:
     """Return the values of `train` (1 where it has none) as float64 [n_users, n_items]."""
-    if not isinstance(train, Interactions):
-        raise InputTypeError(
-            f"train must be Interactions, not {type(train).__name__}. "
-            "Hint: recometer.Interactions.of(data) makes them."
-        )
     if train.values is not None and not np.isfinite(train.values).all():
         raise InputError(
             f"{np.count_nonzero(np.isinf(train.values)):,} values of train are infinite. "

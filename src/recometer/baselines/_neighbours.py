@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.baselines._matrix import check_count, user_item_matrix
-from recometer.interactions import Interactions
+from recometer.baselines._matrix import check_count, training_interactions, user_item_matrix
 from recometer.sources.scores import Scores
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ __all__ = ["item_knn"]
 BLOCK_ENTRIES = 4_000_000  # similarities looked at together: some 100 MB of working memory
 
 
-def item_knn(train: Interactions, *, neighbours: int = 100) -> Scores:
+def item_knn(train: Any, *, neighbours: int = 100) -> Scores:
     r"""Score items by their similarity to the items of the user.
 
     The similarity of two items is the cosine of their columns in the training matrix x,
@@ -31,7 +30,7 @@ def item_knn(train: Interactions, *, neighbours: int = 100) -> Scores:
 
     Parameters
     ----------
-    train
+    train : Interactions, or what `Interactions.of` takes
         Its values are read where it has some; otherwise every interaction counts 1.
     neighbours
         How many neighbours an item keeps.
@@ -48,6 +47,7 @@ def item_knn(train: Interactions, *, neighbours: int = 100) -> Scores:
         `neighbours` below 1, or infinite training values.
     """
     neighbours = check_count(neighbours, "neighbours")
+    train = training_interactions(train)
     matrix = user_item_matrix(train)
     similarity = _truncated_cosine(matrix, neighbours)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-from recometer.baselines._matrix import check_seed, user_item_matrix
+from recometer.baselines._matrix import check_seed, training_interactions, user_item_matrix
 from recometer.hashing import mix
 from recometer.ids import user_keys as id_keys
-from recometer.interactions import Interactions
 from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
 
@@ -21,12 +22,12 @@ UInt64 = npt.NDArray[np.uint64]
 SALT = 0x72616E6B696E6773
 
 
-def most_popular(train: Interactions) -> Factors:
+def most_popular(train: Any) -> Factors:
     """Rank the items by their number of training users, for everybody alike.
 
     Parameters
     ----------
-    train
+    train : Interactions, or what `Interactions.of` takes
         Of its values only is read whether they are 0: such a row does not count. A user's
         forty plays of a song make it no more popular than one.
 
@@ -40,12 +41,13 @@ def most_popular(train: Interactions) -> Factors:
     InputError
         Infinite training values.
     """
+    train = training_interactions(train)
     matrix = user_item_matrix(train)
     popularity = np.bincount(matrix.indices, minlength=train.n_items).astype(np.float64)
     return Factors(None, None, item_bias=popularity, item_ids=train.item_ids)
 
 
-def random_ranking(train: Interactions, *, seed: int = 0) -> Scores:
+def random_ranking(train: Any, *, seed: int = 0) -> Scores:
     """Rank the items in a random order, another one for each user.
 
     The score of an item is a hash of the seed, the user's id and the item's id (positions
@@ -54,7 +56,7 @@ def random_ranking(train: Interactions, *, seed: int = 0) -> Scores:
 
     Parameters
     ----------
-    train
+    train : Interactions, or what `Interactions.of` takes
         Only its users and items are read.
     seed
         Another seed is another order; a whole number from 0 to 2^64 - 1.
@@ -70,6 +72,7 @@ def random_ranking(train: Interactions, *, seed: int = 0) -> Scores:
         A seed that is not such a number.
     """
     seed = check_seed(seed)
+    train = training_interactions(train)
     users = id_keys(train.user_ids, train.n_users)
     items = mix(id_keys(train.item_ids, train.n_items))
     start = mix(mix(np.array([seed], dtype=np.uint64)) ^ np.uint64(SALT))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import typer
+
 from recometer.cli._inputs import NONE
 from recometer.errors import FileError
 from recometer.split import Split
 
-__all__ = ["files_of", "load_split"]
+__all__ = ["data_of", "files_of", "load_split"]
 
 
 def load_split(folder: str) -> Split:
@@ -16,6 +18,20 @@ def load_split(folder: str) -> Split:
     if (Path(folder) / "fold_0").is_dir():
         raise FileError(f"{folder} holds folds. Hint: name one of them: {Path(folder) / 'fold_0'}.")
     return Split.load(folder)
+
+
+def data_of(
+    test: str | None, train: str | None, folder: str | None
+) -> tuple[str, str | None, dict[str, str]]:
+    """Return the files of test and train, as named or of a split, and the split's columns."""
+    if folder is None:
+        if test is None:
+            raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
+        return test, train, {}
+    if test is not None or train is not None:
+        raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
+    train, test, columns = files_of(folder)
+    return test, train, columns
 
 
 def files_of(folder: str) -> tuple[str, str, dict[str, str]]:

@@ -17,7 +17,7 @@ import typer
 from recometer import ids, trec
 from recometer.catalogue import Catalogue
 from recometer.cli._factors import USAGE, like, read_factors, read_ids
-from recometer.cli._stdin import STDIN, StandardInput
+from recometer.cli._stdin import STDIN, InputFormat, StandardInput
 from recometer.cli._text import Note, as_options
 from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
 from recometer.files import (
@@ -35,7 +35,15 @@ from recometer.sources.base import Source
 from recometer.sources.cut import Cut
 from recometer.sources.lists import Lists
 
-__all__ = ["NONE", "Inputs", "Model", "models"]
+__all__ = [
+    "NONE",
+    "Inputs",
+    "Model",
+    "baseline_of",
+    "catalogue_columns",
+    "check_stdin",
+    "models",
+]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +88,48 @@ def models(runs: Sequence[str], factors: Sequence[str]) -> list[Model]:
     return found
 
 
+def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
+    """Return the model that others are compared with: one of them, or a file of lists."""
+    if text is None:
+        return None
+    found = next((model for model in named if model.name == text), None)
+    if found is None and text != STDIN and not os.path.exists(_named(text, "--baseline")[1]):
+        names = ", ".join(repr(model.name) for model in named)
+        raise FileError(
+            f"--baseline {text}: there is no such file, and no such model. Hint: the models are "
+            f"{names}."
+        )
+    return found or models([text], [])[0]
+
+
+def catalogue_columns(
+    catalogue: str | None, categories: str | None, features: str | None, propensity: str | None
+) -> dict[str, str | list[str]]:
+    """Return the columns of the catalogue that were named, as `Catalogue` takes them."""
+    named: dict[str, str | list[str] | None] = {"categories": categories, "propensity": propensity}
+    parts = [] if features is None else features.split(",")
+    named["features"] = parts if len(parts) > 1 else features
+    found = {option: columns for option, columns in named.items() if columns is not None}
+    for option in found:
+        if catalogue is None or catalogue.isdecimal():
+            raise typer.BadParameter(
+                f"names a column of the items' table. Hint: --catalogue FILE --{option} COLUMN.",
+                param_hint=f"--{option}",
+            )
+    return found
+
+
+def check_stdin(paths: Sequence[str], form: InputFormat | None = None) -> None:
+    """Raise if standard input is named twice, or its format where it is not named."""
+    if paths.count(STDIN) > 1:
+        raise typer.BadParameter("standard input (-) can be read only once.")
+    if form is not None and STDIN not in paths:
+        raise typer.BadParameter(
+            "only goes with standard input (-): the format of a file is told by its name.",
+            param_hint="--format-in",
+        )
+
+
 def _named(text: str, option: str) -> tuple[str, str]:
     """Split ``NAME=FILES``; the name is empty where there is none."""
     name, equals, files = text.partition("=")
@@ -103,6 +153,14 @@ OPTIONAL = ("value", "time")  # columns that may be none
 # A hint of `evaluate` that speaks of an argument, and what it means on the command line.
 NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
 RUN_HINT = "does --user name the users' column, and are users written alike in both files?"
+SIDE_DATA_HINTS = {
+    "--catalogue with a column of categories, or rm.Catalogue(frame, categories=...)": (
+        "--catalogue FILE --categories COLUMN"
+    ),
+    "rm.Catalogue(frame, features=...) as --catalogue": "--catalogue FILE --features COLUMN",
+    "rm.Catalogue(frame, propensity=...) as --catalogue": "--catalogue FILE --propensity COLUMN",
+    "--baseline (another source, or an evaluation)": "--baseline (a model's name, or a file)",
+}
 FACTORS_HINT = "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
 
 
@@ -146,6 +204,8 @@ class Inputs:
                 yield
         except RecometerError as error:
             message = as_options(self.stdin.named(str(error)))
+            for ours, option in SIDE_DATA_HINTS.items():
+                message = message.replace(ours, option)
             if model is not None:
                 hint = RUN_HINT if model.is_run else FACTORS_HINT
                 message = f"{model.name}: {message.replace(NAMED_BY_IDS, hint)}"
@@ -255,17 +315,32 @@ class Inputs:
         with self.stated(model):
             return model.is_run and trec.kind_of(self.stdin.path(model.paths[0])) == "run"
 
-    def catalogue(self, text: str | None, test: Interactions) -> object:
-        """Read the number of items, a table with a row per item, or a file with their ids."""
+    def catalogue(
+        self, text: str | None, test: Interactions, columns: Mapping[str, str | list[str]]
+    ) -> object:
+        """Read the number of items, a table with a row per item, or a file with their ids.
+
+        Parameters
+        ----------
+        text
+        test
+        columns
+            Those of the table that were named; see `catalogue_columns`.
+        """
         if text is None or text.isdecimal():
             return None if text is None else int(text)
         with self.stated():
             if _is_table(Path(text)):
                 asked = self._present(Path(text), "item")["item"]
                 if asked is not None or common_names("item", column_names(text)):
-                    found = Catalogue(text, item=asked)
+                    found = Catalogue(text, item=asked, **columns)
                     self.note(f"catalogue: {text} ({found.describe()})")
                     return found
+            if columns:
+                raise InputError(
+                    f"{text} is no table with a column of item ids, so it has no columns for "
+                    f"{', '.join(f'--{option}' for option in columns)}. Hint: --item names it."
+                )
             return read_ids(Path(text), "item", self.columns["item"], test.item_ids)
 
     def _lists(self, model: Model, test: Interactions) -> Lists:

@@ -15,7 +15,7 @@ __all__ = ["GAP", "print_table", "rich_table"]
 GAP = 2  # between two columns
 
 
-def print_table(table: Table, wrapped: Collection[str] = ()) -> None:
+def print_table(table: Table, wrapped: Collection[str] = (), width: int | None = None) -> None:
     """Print a table to standard output.
 
     Parameters
@@ -24,12 +24,14 @@ def print_table(table: Table, wrapped: Collection[str] = ()) -> None:
         Its notes follow it after an empty line.
     wrapped
         Names of the columns that a narrow terminal may break into lines.
+    width
+        Of the lines where the output is no terminal; None: a line per row, however long.
     """
     from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        print(to_text(table), flush=True)
+        print(to_text(table, width), flush=True)
         return
     console.print(rich_table(table, wrapped=wrapped))
     if table.notes:

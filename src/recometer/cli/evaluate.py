@@ -9,10 +9,11 @@ from typing import Annotated, Any
 import typer
 
 from recometer.arguments import named_protocol, protocol_names
-from recometer.cli._folder import files_of
+from recometer.cli import _options as options
+from recometer.cli._folder import data_of
 from recometer.cli._formats import Format, print_results, summary_csv
-from recometer.cli._inputs import Inputs, Model, models
-from recometer.cli._stdin import STDIN, InputFormat, StandardInput
+from recometer.cli._inputs import Inputs, baseline_of, catalogue_columns, check_stdin, models
+from recometer.cli._stdin import InputFormat, StandardInput
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import FileError, RecometerError, did_you_mean
 from recometer.evaluate import DEFAULT_METRICS
@@ -24,53 +25,15 @@ from recometer.tasks import resolve_threads
 
 __all__ = ["evaluate"]
 
-DATA, MODELS, RULES, OUTPUT = "Data", "Models", "Rules", "Output"  # panels of the help
+RULES, OUTPUT = "Rules", "Output"  # panels of the help, beside those of the shared options
 
 
 def evaluate(
-    test: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is "
-            "standard input.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    train: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="What must not be recommended again, likewise.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Or test and train of a split that recometer split made.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]FILE",
-            help="Recommended lists: Parquet, CSV, TSV or a TREC run. May be repeated.",
-            rich_help_panel=MODELS,
-        ),
-    ] = None,
-    factors: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]",
-            help="A factor model: arrays in .npy files (ids: a text file with one per line, "
-            ".npy, or a table; without ids, rows count from 0), or Parquet files with ids and "
-            "factors. May be repeated.",
-            rich_help_panel=MODELS,
-        ),
-    ] = None,
+    test: options.Test = None,
+    train: options.Train = None,
+    split: options.Split = None,
+    run: options.Run = None,
+    factors: options.Factors = None,
     metrics: Annotated[
         str,
         typer.Option(
@@ -81,66 +44,22 @@ def evaluate(
             autocompletion=complete_metrics,
         ),
     ] = DEFAULT_METRICS,
-    user: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column of the users, where it exists.", rich_help_panel=DATA
-        ),
-    ] = None,
-    item: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Column of the items, where it exists.", rich_help_panel=DATA
-        ),
-    ] = None,
-    value: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of ratings or counts in test; 'none': there is none.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the scores in runs: the highest is best.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    rank: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the ranks in runs: the lowest is best.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    catalogue: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER|FILE",
-            help="For runs: how many items could have been recommended, or a file of their ids. "
-            "For metrics of lists: a table of the items, with a column of categories (genres, "
-            "tags), if any.",
-            show_default="unknown",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME|FILE",
-            help="What metrics of lists compare with (unexpectedness@10, overlap@10): a model of "
-            "this command, or a file of lists.",
-            rich_help_panel=MODELS,
-        ),
-    ] = None,
+    user: options.User = None,
+    item: options.Item = None,
+    value: options.Value = None,
+    score: options.Score = None,
+    rank: options.Rank = None,
+    catalogue: options.CatalogueOption = None,
+    categories: options.Categories = None,
+    features: options.Features = None,
+    propensity: options.Propensity = None,
+    baseline: options.Baseline = None,
     format_in: Annotated[
         InputFormat | None,
         typer.Option(
-            help="Format of standard input.", show_default="recognised", rich_help_panel=DATA
+            help="Format of standard input.",
+            show_default="recognised",
+            rich_help_panel=options.DATA,
         ),
     ] = None,
     relevant_from: Annotated[
@@ -218,27 +137,18 @@ def evaluate(
             rich_help_panel=OUTPUT,
         ),
     ] = False,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="At most so many.", show_default="all processors"),
-    ] = None,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet", "-q", help="Only warnings and errors on standard error, no progress."
-        ),
-    ] = False,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Evaluate models in files against interactions in files.
 
     Columns are found by their common names (user_id, movieId, rating, ...) unless they are
     given; what was found is said on standard error. Items that a user has in train are not
-    ranked for that user.
+    ranked for that user. --run and --factors may be repeated.
 
     Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage.
     """
-    if test is None and split is None:
-        raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
+    test, train, known = data_of(test, train, split)
     named = models(run or [], factors or [])
     users = None if complete is None else "test" if complete else "known"
     rules = _rules(rule or [], ties=ties, relevant_from=relevant_from, users=users)
@@ -246,15 +156,10 @@ def evaluate(
     parse_under(metrics, settled)  # a wrong name should not wait for the files
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
-    if split is not None:
-        if test is not None or train is not None:
-            raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
-        train, test, known = files_of(split)
-        columns |= {name: column for name, column in known.items() if columns.get(name) is None}
-    assert test is not None
+    columns |= {name: column for name, column in known.items() if columns.get(name) is None}
     data = [test] if train is None else [test, train]
     files = [path for model in named for path in model.paths if path]
-    _check_stdin([*data, *files], format_in)
+    check_stdin([*data, *files], format_in)
     if rank is not None and score is not None:
         raise typer.BadParameter("--rank and --score: name the one to rank by.")
     if out is not None:
@@ -264,6 +169,7 @@ def evaluate(
         if not quiet:
             typer.echo(text, err=True)
 
+    of_items = catalogue_columns(catalogue, categories, features, propensity)
     results: dict[str, Evaluation] = {}
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, columns, note)
@@ -274,8 +180,8 @@ def evaluate(
             if train is None
             else inputs.interactions("train", train, value=False, test=test_data)
         )
-        items = inputs.catalogue(catalogue, test_data)
-        other = _baseline(baseline, named)
+        items = inputs.catalogue(catalogue, test_data, of_items)
+        other = baseline_of(baseline, named)
         compared = None if other is None else inputs.source(other, test_data, depth)
         for model in named:
             source = inputs.source(model, test_data, depth)
@@ -300,13 +206,6 @@ def evaluate(
         _write(out / "summary.csv", summary_csv(results))
         note(f"written: {out}: {', '.join(f'{name}.parquet' for name in results)}, summary.csv")
     print_results(results, form, per_user)
-
-
-def _baseline(text: str | None, named: list[Model]) -> Model | None:
-    """Return the model that others are compared with: one of them, or a file of lists."""
-    if text is None:
-        return None
-    return next((model for model in named if model.name == text), None) or models([text], [])[0]
 
 
 def _rules(texts: list[str], **options: object) -> dict[str, Any]:
@@ -351,16 +250,6 @@ def _protocol(name: str, rules: dict[str, Any]) -> Protocol:
         return found.replace(**rules)
     except RecometerError as error:
         raise typer.BadParameter(str(error)) from error
-
-
-def _check_stdin(paths: list[str], form: InputFormat | None) -> None:
-    if paths.count(STDIN) > 1:
-        raise typer.BadParameter("standard input (-) can be read only once.")
-    if form is not None and STDIN not in paths:
-        raise typer.BadParameter(
-            "only goes with standard input (-): the format of a file is told by its name.",
-            param_hint="--format-in",
-        )
 
 
 def _make_folder(folder: Path) -> None:

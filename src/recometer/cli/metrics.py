@@ -11,8 +11,7 @@ import typer
 
 from recometer.cli._tables import print_table
 from recometer.cli._text import say
-from recometer.errors import UnknownNameError, did_you_mean
-from recometer.metrics.registry import METRICS, MetricDefinition
+from recometer.metrics.registry import METRICS, Metric, MetricDefinition
 from recometer.rendering import Table
 
 __all__ = ["complete_metrics", "metrics"]
@@ -68,7 +67,7 @@ def metrics(
         return
     alone = re.split(r"[@(]", name)[0]
     if alone not in METRICS:
-        raise UnknownNameError(f"There is no metric {alone!r}. {did_you_mean(alone, METRICS)}")
+        Metric(alone)  # raises what fits: another name that was meant, the nearest, or all
     _explain(METRICS[alone])
 
 

@@ -7,10 +7,12 @@ from typing import Annotated, Any
 import typer
 
 from recometer.arguments import named_protocol, protocol_names
-from recometer.cli._inputs import Inputs, models
+from recometer.cli import _options as options
+from recometer.cli._folder import data_of
+from recometer.cli._inputs import Inputs, baseline_of, catalogue_columns, check_stdin, models
 from recometer.cli._stdin import StandardInput
 from recometer.cli._tables import print_table
-from recometer.cli._text import say
+from recometer.cli._text import WIDTH, say
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import UnknownNameError
 from recometer.evaluate import evaluate
@@ -21,16 +23,8 @@ from recometer.tasks import resolve_threads
 
 __all__ = ["why"]
 
-DATA, MODELS = "Data", "Models"  # panels of the help
-
 
 def why(
-    test: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE", help="What should have been recommended.", rich_help_panel=DATA
-        ),
-    ],
     metric: Annotated[
         str,
         typer.Option(
@@ -55,66 +49,30 @@ def why(
             "--from", metavar="NAME", help="Whose number it is.", autocompletion=protocol_names
         ),
     ] = "recometer",
-    train: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="What must not be recommended again.", rich_help_panel=DATA
-        ),
-    ] = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Recommended lists.", rich_help_panel=MODELS),
-    ] = None,
-    factors: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="USERS,ITEMS[,USER_IDS,ITEM_IDS]",
-            help="Or a factor model, as in recometer evaluate.",
-            rich_help_panel=MODELS,
-        ),
-    ] = None,
-    user: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Of the users.", rich_help_panel=DATA)
-    ] = None,
-    item: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Of the items.", rich_help_panel=DATA)
-    ] = None,
-    value: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Of ratings or counts in test, or none.", rich_help_panel=DATA
-        ),
-    ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Of the scores in runs.", rich_help_panel=DATA),
-    ] = None,
-    rank: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Of the ranks in runs.", rich_help_panel=DATA),
-    ] = None,
-    catalogue: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NUMBER|FILE",
-            help="For runs: how many items could have been recommended, or a file of their ids.",
-            show_default="unknown",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="At most so many.", show_default="all processors"),
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Only warnings and errors on standard error.")
-    ] = False,
+    test: options.Test = None,
+    train: options.Train = None,
+    split: options.Split = None,
+    run: options.Run = None,
+    factors: options.Factors = None,
+    user: options.User = None,
+    item: options.Item = None,
+    value: options.Value = None,
+    score: options.Score = None,
+    rank: options.Rank = None,
+    catalogue: options.CatalogueOption = None,
+    categories: options.Categories = None,
+    features: options.Features = None,
+    propensity: options.Propensity = None,
+    baseline: options.Baseline = None,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Say why the number of one library is not that of another.
 
     Shows both formulas and, for these data, how the mean goes from one to the other when one
     rule after the other changes, and the users whose values differ most.
     """
+    test, train, known = data_of(test, train, split)
     named = models(run or [], factors or [])
     if len(named) != 1:
         raise typer.BadParameter("one model is explained at a time.", param_hint="--run")
@@ -126,31 +84,40 @@ def why(
         if not quiet:
             typer.echo(text, err=True)
 
+    of_items = catalogue_columns(catalogue, categories, features, propensity)
     columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
+    columns |= {name: column for name, column in known.items() if columns.get(name) is None}
     data = [test] if train is None else [test, train]
+    check_stdin([*data, *(path for path in named[0].paths if path)])
     with StandardInput(None) as stdin:
         inputs = Inputs(stdin, columns, note)
         inputs.check_columns([*data, *(path for path in named[0].paths if path)])
         test_data = inputs.interactions("test", test, value=True)
-        train_data = None if train is None else inputs.interactions("train", train, value=False)
-        options: dict[str, Any] = {
+        train_data = (
+            None
+            if train is None
+            else inputs.interactions("train", train, value=False, test=test_data)
+        )
+        other = baseline_of(baseline, named)
+        given: dict[str, Any] = {
             "train": train_data,
-            "catalogue": inputs.catalogue(catalogue, test_data),
+            "catalogue": inputs.catalogue(catalogue, test_data, of_items),
+            "baseline": None if other is None else inputs.source(other, test_data, None),
+            "threads": resolve_threads(threads),
         }
-        options["threads"] = resolve_threads(threads)
         source = inputs.source(named[0], test_data, None)
         with inputs.stated(named[0]):
             result = evaluate(
-                source, test_data, metrics=metric, protocol=first, progress=False, **options
+                source, test_data, metrics=metric, protocol=first, progress=False, **given
             )
             explanation = explain(
-                result, result.metrics[0], protocol=second, source=source, test=test_data, **options
+                result, result.metrics[0], protocol=second, source=source, test=test_data, **given
             )
     for line in explanation.head():
         say("  " if line.startswith(" ") else "", line.strip())
     for table in explanation.tables():
         typer.echo()
-        print_table(table, wrapped=("change",))
+        print_table(table, wrapped=("change",), width=WIDTH)
 
 
 def _protocol(name: str, option: str) -> Protocol:

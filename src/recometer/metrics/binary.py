@@ -61,8 +61,8 @@ Float64 = npt.NDArray[np.float64]
 def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Float64:
     """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
 
-    Without a cut-off, k is the number of places that are known. Linear in hits, so tied items count
-    with their mean.
+    Without a cut-off, k is the number of places that are known, and min(k, R) is R. Linear in hits,
+    so tied items count with their mean.
 
     References
     ----------
@@ -401,8 +401,8 @@ def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
 
 
 def _possible(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return the most hits that k places can hold, min(k, R): int64 [n_users, n_cutoffs]."""
-    return np.minimum(_places(groups, cutoffs).T, groups.n_relevant).T
+    """Return the most hits that k places can hold, min(k, R), or R: int64 [n_users, n_cutoffs]."""
+    return np.minimum(groups.n_relevant[:, np.newaxis], cutoffs)
 
 
 def _places(groups: Groups, cutoffs: Int64) -> Int64:

@@ -94,7 +94,7 @@ class Entry:
         return dataclasses.replace(metric, rules=tuple(rules.items()))
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Convention:
     """How a library, in a version, defines its metrics.
 
@@ -204,7 +204,8 @@ class Convention:
         if isinstance(text, str) and name not in METRICS:
             raise UnknownNameError(
                 f"{self.library} has no metric {text!r}, and recometer has none of that name. "
-                f"{did_you_mean(text, [*self.names, *METRICS])}"
+                f"{did_you_mean(text, self.names)} Recometer's own names are known, too, such as "
+                "'ndcg@10'."
             )
         entry_of = {split(_plain(entry.metric))[0]: entry for entry in reversed(self.entries)}
         found = []
@@ -254,15 +255,24 @@ class Convention:
     def __str__(self) -> str:
         return self.describe()
 
+    def __repr__(self) -> str:
+        return f"<Convention {self.name}: {self.library} {self.version}>"
+
 
 def conventions() -> list[Convention]:
     """Return all conventions, by name.
 
+    ``print`` says in words how one differs from recometer; ``evaluate(..., protocol=name)``
+    computes by it.
+
     Examples
     --------
     >>> import recometer as rm
-    >>> [convention.name for convention in rm.conventions()][:3]
-    ['cornac', 'elliot', 'evidently']
+    >>> rm.conventions()[:2]
+    [<Convention cornac: Cornac 3.0.1>, <Convention elliot: Elliot 0.3.1>]
+    >>> [lightfm] = [one for one in rm.conventions() if one.name == "lightfm"]
+    >>> lightfm.names
+    ['precision_at_k@k', 'recall_at_k@k', 'reciprocal_rank']
     """
     return list(_table().values())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import operator
 import re
@@ -378,7 +379,7 @@ class Metric:
         """Its name without the cut-off, for instance ``"f(beta=0.5)"``."""
         return self.name + self._written
 
-    @property
+    @functools.cached_property
     def _written(self) -> str:
         known = METRICS[self.name].parameters
         parts = ",".join(known[name].write(value) for name, value in self.parameters)
@@ -393,7 +394,7 @@ class Metric:
             for name, value in self.parameters
         }
 
-    @property
+    @functools.cached_property
     def definition(self) -> MetricDefinition:
         """What the registry states of it, with its parameters."""
         return METRICS[self.name].given(self.parameters)
@@ -585,7 +586,8 @@ def _hint(name: str) -> str:
     """Say which metric was meant: by the name that others have for it, or the nearest."""
     if not name:
         return "Hint: write the cut-off without a space: ndcg@10."
-    usual = OTHER_NAMES.get(name.lower())
+    lower = name.lower()
+    usual = lower if lower in METRICS else OTHER_NAMES.get(lower)
     return f"Hint: it is called {usual!r} here." if usual else did_you_mean(name, METRICS)
 
 

@@ -73,6 +73,8 @@ class Aligned:
         in train nor in test.
     item_ids : [n_positions] or None
         Sorted ids of the positions of the whole catalogue; None: positions.
+    n_offered : int or None
+        How many items are in a set of candidates that was given; None: no sets were given.
     """
 
     rows: Int64
@@ -95,6 +97,7 @@ class Aligned:
     candidates: Int32 | None = None
     pool: Int64 | None = None
     item_ids: npt.NDArray[Any] | None = None
+    n_offered: int | None = None
 
     @property
     def n_users(self) -> int:

@@ -55,12 +55,19 @@ def has_list(table: ListTable, aligned: Aligned) -> Bool:
     return has
 
 
-def catalogue_size(n_items: int | None, aligned: Aligned, request: Request) -> int | None:
-    """Return how many items there are for everybody, of a catalogue of so many (None: unknown)."""
+def catalogue_size(
+    n_items: int | None, inside: Bool | None, aligned: Aligned, request: Request
+) -> int | None:
+    """Return how many items there are for everybody, of a catalogue of so many (None: unknown).
+
+    `inside` tells which items are in it, where that is known.
+    """
     if isinstance(request.candidates, Items):
         return aligned.n_items  # the list of candidates is the catalogue
     if n_items is None or aligned.numbers is None:
         return n_items
+    if inside is not None:
+        return int(np.count_nonzero(inside[aligned.numbers >= 0]))
     return n_items - int(np.count_nonzero(aligned.numbers < 0))
 
 

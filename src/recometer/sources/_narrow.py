@@ -84,7 +84,10 @@ def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
     if aligned.numbers is not None:
         items = aligned.numbers[items]
     listed = pairs(users_of(indptr), items, aligned.n_items)[items >= 0]
-    return _with_table(aligned, listed[~among(listed, _excluded(aligned))])
+    narrowed = _with_table(aligned, listed[~among(listed, _excluded(aligned))])
+    offered = np.zeros(aligned.n_items, bool)
+    offered[items[items >= 0]] = True
+    return dataclasses.replace(narrowed, n_offered=int(np.count_nonzero(offered)))
 
 
 def draw(

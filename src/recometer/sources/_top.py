@@ -246,7 +246,7 @@ def finished(
     counts
         By default those of `aligned`.
     n_catalogue
-        As in `TopLists`.
+        As in `TopLists`, unless users have sets of candidates: then it is all of those.
     """
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))
@@ -270,7 +270,7 @@ def finished(
         counts,
         flags.astype(np.uint32),
         aligned.item_ids,
-        n_catalogue,
+        n_catalogue if aligned.n_offered is None else aligned.n_offered,
     )
 
 

@@ -92,6 +92,10 @@ class Source(abc.ABC):
         """Return the ids (or positions) of the users with a list; None: it is no list."""
         return None
 
+    def removes_train(self, protocol: Protocol) -> bool:
+        """Tell whether a user's items of train leave the ranking and test."""
+        return True
+
     def ratings(self, request: Request) -> Ratings | None:
         """Return predicted beside true ratings; None: the source has none."""
         return None

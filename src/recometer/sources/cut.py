@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from recometer.errors import InputError
+from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top
 from recometer.sources._top import Rule
@@ -51,6 +52,10 @@ class Cut(Source):
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the scores depend on, by name."""
         return self._source.arrays()
+
+    def removes_train(self, protocol: Protocol) -> bool:
+        """Tell whether a user's items of train leave the ranking and test."""
+        return self._source.removes_train(protocol)
 
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item landed, as far as its list is kept."""

@@ -13,6 +13,7 @@ from recometer import _kernel, ids
 from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED, ORDER_ITEM
 from recometer.errors import InputError, warn
 from recometer.interactions import Interactions
+from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _top
 from recometer.sources._align import Aligned, SourceIndex, align, assemble
@@ -121,6 +122,11 @@ class Lists(Source):
             item_ids=item_ids,
         )
 
+        if not self._table.n_lists:
+            raise InputError(
+                "There is no list: the recommendations are empty. Hint: what did the model return?"
+            )
+
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         lengths = np.diff(self._table.indptr)
@@ -128,6 +134,10 @@ class Lists(Source):
         cut = "" if self._depth is None else f", cut at {self._depth:,}"
         longest = lengths.max(initial=0)
         return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}"
+
+    def removes_train(self, protocol: Protocol) -> bool:
+        """Tell whether a user's items of train leave the lists and test, as the rule says."""
+        return protocol.train_in_lists == "removed"
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list."""
@@ -188,7 +198,7 @@ class Lists(Source):
         work = _Work.of(table, aligned, request)
         if request.candidates is not None or request.exclude is not None:
             work = work.among_candidates()
-            n_items = catalogue_size(catalogue.n_items, aligned, request)
+            n_items = catalogue_size(catalogue.n_items, catalogue.inside, aligned, request)
             inside = catalogue.inside
             if inside is not None and aligned.numbers is not None:
                 inside = inside[aligned.numbers >= 0]

@@ -202,7 +202,8 @@ def resampled(
     Returns
     -------
     dict of str to tuple of float
-        The lower and the upper end; NaN for fewer than two users.
+        The lower and the upper end; NaN for fewer than two users. Resamples without a value are
+        left out.
     """
     if n_users < 2:
         return dict.fromkeys(values, UNKNOWN)
@@ -214,8 +215,13 @@ def resampled(
         drawn = generator.integers(n_users, size=n_users)
         numbers = statistic(np.bincount(drawn, minlength=n_users))
         found.append([numbers[name] for name in values])
-    # Infinite and undefined values have no deviation.
-    with np.errstate(invalid="ignore"):
-        half = ndtri((1 + confidence) / 2) * np.std(np.array(found), axis=0, ddof=1)
+    # Infinite values have no deviation; a resample may have no value, of no two users for instance.
+    drawn_values = np.array(found)
+    missing = np.isnan(drawn_values)
+    n = np.count_nonzero(~missing, axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(missing, 0.0, drawn_values).sum(axis=0) / n
+        squares = np.where(missing, 0.0, drawn_values - means) ** 2
+        half = ndtri((1 + confidence) / 2) * np.sqrt(squares.sum(axis=0) / (n - 1))
     ends = zip(values.items(), half, strict=True)
     return {name: (float(value - h), float(value + h)) for (name, value), h in ends}

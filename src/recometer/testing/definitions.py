@@ -131,11 +131,16 @@ def mean_over_orders(
     """Average `by_definition` over every order of the tied items."""
     judged = case.judged(user)
     n_excluded = int(case.excluded[user].sum())
+    # Orders that differ only in which item of a gain comes first have the same value.
+    alike: dict[tuple[float | None, ...], list[list[int]]] = {}
+    for order in case.orders(user):
+        alike.setdefault(tuple(map(judged.get, order)), []).append(order)
     values = [
-        by_definition(metric, order, judged, relevant_from=relevant_from, n_excluded=n_excluded)
-        for order in case.orders(user)
+        len(some)
+        * by_definition(metric, some[0], judged, relevant_from=relevant_from, n_excluded=n_excluded)
+        for some in alike.values()
     ]
-    return math.fsum(values) / len(values)
+    return math.fsum(values) / sum(map(len, alike.values()))
 
 
 def _ratio(numerator: float, denominator: float) -> float:
