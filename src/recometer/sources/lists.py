@@ -185,11 +185,6 @@ class Lists(Source):
     def _prepare(
         self, table: ListTable, request: Request, rule: Rule | None
     ) -> tuple[_Work, _Catalogue]:
-        if table.n_lists == 0:
-            raise InputError(
-                f"There are no lists for the {request.test.n_users:,} users of test: what Lists "
-                "was made of is empty. Hint: is it the right data, and was it filtered?"
-            )
         catalogue = _catalogue(table, request)
         index = SourceIndex("Lists", table.n_lists, table.n_items, table.user_ids, table.item_ids)
         aligned = align(index, request, catalogue.inside)
