@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer import split as splits
-from recometer.audit.shift import expected_variation, head, total_variation
+from recometer.auditing.shift import expected_variation, head, total_variation
 
 Rows = dict[tuple[Any, Any], tuple[float, int]]  # (user, item) -> (value, time)
 
@@ -531,7 +531,7 @@ def test_train_is_looked_through_block_by_block(monkeypatch):
     train, test = clean_split()
     train = pl.concat([train, test.head(40)])
     expected = rm.audit(train, test).to_dict()
-    monkeypatch.setattr(importlib.import_module("recometer.audit._sides"), "BLOCK", 20)
+    monkeypatch.setattr(importlib.import_module("recometer.auditing._sides"), "BLOCK", 20)
     assert rm.audit(train, test).to_dict() == expected
     assert rm.audit(train, test)["overlap"].count == 40
 

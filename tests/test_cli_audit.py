@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import recometer as rm
-from recometer.audit import LEAKAGE
+from recometer.auditing import LEAKAGE
 from recometer.cli._app import app
 
 TRAIN = pl.DataFrame(

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import recometer as rm
 from recometer.cli._app import app
 from recometer.evaluation import Evaluation
-from recometer.explain import Explanation
+from recometer.explanation import Explanation
 
 NAMES = [convention.name for convention in rm.conventions()]
 LISTS = {"ann": {"song": 0.9, "film": 0.8}, "bob": {"film": 0.9, "book": 0.9, "game": 0.7}}

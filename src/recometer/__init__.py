@@ -8,7 +8,6 @@ reads who interacted with what; `recometer.baselines` are simple models to compa
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from recometer.audit import Audit, audit
 from recometer.catalogue import Catalogue
 from recometer.errors import (
     ColumnError,
@@ -23,7 +22,6 @@ from recometer.errors import (
 )
 from recometer.evaluate import evaluate
 from recometer.evaluation import Evaluation, load
-from recometer.explain import explain
 from recometer.interactions import Interactions
 from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
@@ -33,6 +31,8 @@ from recometer.sources.factors import Factors
 from recometer.version import __version__
 
 if TYPE_CHECKING:
+    from recometer.auditing import Audit, audit
+    from recometer.explanation import explain
     from recometer.item_groups import exposure
     from recometer.sources.lists import Lists
     from recometer.sources.pairs import Pairs
@@ -77,11 +77,15 @@ __all__ = [
 # Imported when they are first used, so that `import recometer` stays light.
 SUBMODULES = ("baselines", "compat", "split")
 LAZY = {
+    "Audit": "auditing",
     "Folds": "split.result",
     "Lists": "sources.lists",
     "Pairs": "sources.pairs",
     "Scores": "sources.scores",
     "Split": "split.result",
+    "audit": "auditing",
+    "explain": "explanation",
+    "exposure": "item_groups",
 }
 
 
@@ -91,8 +95,6 @@ def __getattr__(name: str) -> Any:
     if name in LAZY:
         module = importlib.import_module(f"recometer.{LAZY[name]}")
         return getattr(module, name)
-    if name == "exposure":
-        return importlib.import_module("recometer.item_groups").exposure
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import textwrap
 from collections.abc import Sequence
 
@@ -85,6 +84,7 @@ def _broken(lines: Sequence[Sequence[str]], width: int) -> list[Sequence[str]]:
 
 def to_html(table: Table) -> str:
     """Return the table as HTML, every text escaped."""
+    import html  # not needed in a terminal
 
     def cells(tag: str, line: Sequence[str]) -> str:
         aligned = [

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from recometer.audit import LEAKAGE, Audit
-from recometer.audit import audit as run_audit
+from recometer.auditing import LEAKAGE, Audit
+from recometer.auditing import audit as run_audit
 from recometer.cli._folder import load_split
 from recometer.cli._formats import Format, markdown
 from recometer.cli._inputs import Inputs

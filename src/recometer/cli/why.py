@@ -16,7 +16,7 @@ from recometer.cli._text import WIDTH, say
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import UnknownNameError
 from recometer.evaluate import evaluate
-from recometer.explain import explain
+from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
 from recometer.protocol import Protocol
 from recometer.tasks import resolve_threads

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.audit._build import of_rows, unchecked
-from recometer.audit._sides import Sides, newest
-from recometer.audit.result import Finding
+from recometer.auditing._build import of_rows, unchecked
+from recometer.auditing._sides import Sides, newest
+from recometer.auditing.result import Finding
 
 __all__ = ["older_than_own_training", "older_than_training", "overlap", "same_time"]
 

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.audit._build import counted
-from recometer.audit._sides import Sides
-from recometer.audit.result import Finding
-from recometer.audit.shift import expected_variation, head, total_variation
+from recometer.auditing._build import counted
+from recometer.auditing._sides import Sides
+from recometer.auditing.result import Finding
+from recometer.auditing.shift import expected_variation, head, total_variation
 
 __all__ = ["activity_shift", "popularity_shift"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from recometer.audit import _evaluable, _leakage, _shifts
-from recometer.audit._sides import Sides
-from recometer.audit.result import Audit
+from recometer.auditing import _evaluable, _leakage, _shifts
+from recometer.auditing._sides import Sides
+from recometer.auditing.result import Audit
 from recometer.errors import InputError, InputTypeError
 from recometer.interactions import Interactions, together
 from recometer.protocol import Protocol

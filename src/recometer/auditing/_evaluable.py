@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ids
-from recometer.audit._build import counted, of_items, of_rows, of_users
-from recometer.audit._sides import Sides
-from recometer.audit.result import Finding
+from recometer.auditing._build import counted, of_items, of_rows, of_users
+from recometer.auditing._sides import Sides
+from recometer.auditing.result import Finding
 from recometer.interactions import Interactions
 
 __all__ = [

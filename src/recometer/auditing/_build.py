@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.audit._sides import Sides
-from recometer.audit.result import Finding, Level
+from recometer.auditing._sides import Sides
+from recometer.auditing.result import Finding, Level
 
 __all__ = ["counted", "of_items", "of_rows", "of_users", "unchecked"]
 
