@@ -40,7 +40,7 @@ Bool = npt.NDArray[np.bool_]
 
 # Users are taken in blocks, so that working memory does not grow with their number.
 BLOCK_USERS = 2**16
-BLOCK_JUDGED = 2**17
+BLOCK_JUDGED = 2**18
 
 
 class Reason(enum.IntEnum):
