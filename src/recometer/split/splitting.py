@@ -274,7 +274,8 @@ class _Work:
             gone = one.unseen(table, parts == TEST, parts == TRAIN, parts == REMAINDER)
             parts[gone] = LEFT_OUT
             removed[repr(one)] = removed.get(repr(one), 0) + int(np.count_nonzero(gone))
-        self._check(parts, tested, named or who, what, fold, removed)
+        n_test = int(np.count_nonzero(parts == TEST))
+        self._check(n_test, tested, named or who, what, fold, removed)
 
         def users() -> Array:
             present = tested
@@ -287,10 +288,12 @@ class _Work:
         if self.rows is not None:
             all_parts = np.full(self.container.table.n, LEFT_OUT, dtype=np.uint8)
             all_parts[self.rows] = parts
-        names = {TRAIN: "train", TEST: "test", REMAINDER: "remainder"}
-        counts = {name: int(np.count_nonzero(parts == part)) for part, name in names.items()}
-        counts["left_out"] = self.container.table.n - sum(counts.values())
         apart = self.untested == "apart"
+        names = {TRAIN: "train", TEST: "test", REMAINDER: "remainder"}
+        n_apart = int(np.count_nonzero(parts == REMAINDER)) if apart else 0
+        n_train = int(np.count_nonzero(parts == TRAIN))
+        counts = {"train": n_train, "test": n_test, "remainder": n_apart}
+        counts["left_out"] = self.container.table.n - sum(counts.values())
         taken = {
             name: self.container.take(all_parts, part, self.values)
             for part, name in names.items()
@@ -352,7 +355,7 @@ class _Work:
 
     def _check(
         self,
-        parts: UInt8,
+        n_test: int,
         tested: Bool | None,
         who: object,
         what: object,
@@ -360,7 +363,7 @@ class _Work:
         removed: dict[str, int],
     ) -> None:
         """Raise if nobody is tested."""
-        if (parts == TEST).any() if self.min_test else tested is None or tested.any():
+        if n_test if self.min_test else tested is None or tested.any():
             return
         where = "" if fold is None else f"Fold {fold}: "
         if not self.table.n:

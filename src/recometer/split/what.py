@@ -18,6 +18,7 @@ from recometer.split.checks import check_share, check_whole, moment
 from recometer.split.grouping import Order, hold_first, hold_share, number_rows
 from recometer.split.sizes import holdout_sizes
 from recometer.split.table import Table
+from recometer.tasks import each_block
 
 __all__ = [
     "After",
@@ -363,5 +364,10 @@ def _held_between(table: Table, since: float | None, time: float, until: float |
     if since is not None:
         before = table.times < since
         left_out = before if left_out is None else left_out | before
-    held = table.times >= time
+    held = np.empty(len(table.times), dtype=bool)
+
+    def compare(block: slice) -> None:
+        np.greater_equal(table.times[block], time, out=held[block])
+
+    each_block(len(held), compare)
     return Held(held if left_out is None else held & ~left_out, left_out)
