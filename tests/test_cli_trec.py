@@ -36,7 +36,7 @@ NAMES = {
     "ndcg_cut_{}": "ndcg@{}",
     "set_P": "precision",
     "set_recall": "recall",
-    "set_relative_P": "precision(denominator=min)",
+    "set_relative_P": "precision(denominator=least)",
     "set_F": "f",
     "bpref": "bpref",
     "rbp": "rbp(p=0.9,graded)",

@@ -53,10 +53,21 @@ Float64 = npt.NDArray[np.float64]
     parameters={
         "denominator": Parameter(
             "What the hits are divided by.",
-            choices={"k": "k", "list": "min(k, length of the list)", "min": "min(k, R)"},
+            choices={
+                "k": "k",
+                "list": "min(k, length of the list)",
+                "min": "min(k, R)",
+                "least": "min(k, R, length of the list)",
+            },
         )
     },
-    when={"denominator": {"list": {"pooled": None}, "min": {"pooled": "possible"}}},
+    when={
+        "denominator": {
+            "list": {"pooled": None},
+            "min": {"pooled": "possible"},
+            "least": {"pooled": None},
+        }
+    },
 )
 def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Float64:
     """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
@@ -72,6 +83,8 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
         places = _possible(groups, cutoffs)
     elif denominator == "list":
         places = np.minimum(cutoffs[:, np.newaxis], groups.depth).T
+    elif denominator == "least":
+        places = np.minimum(_possible(groups, cutoffs).T, groups.depth).T
     else:
         places = _places(groups, cutoffs)
     return ratio(hits_within(groups, cutoffs), places)

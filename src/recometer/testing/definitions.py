@@ -149,6 +149,7 @@ def _ratio(numerator: float, denominator: float) -> float:
 
 def _precision(one: Order, k: int, denominator: str) -> float:
     of = {"k": k, "list": min(k, one.n), "min": min(k, one.n_relevant)}
+    of["least"] = min(of["list"], of["min"])
     return one.hits(k) / of[denominator]
 
 
