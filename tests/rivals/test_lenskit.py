@@ -20,9 +20,10 @@ def test_lenskit(case: Case) -> None:
         for k in (*CUTOFFS, None):
             metric = getattr(metrics, name)(n=k)
             values = {}
-            for user, truth in case.truth.items():
-                items, scores = zip(*case.lists[user].items(), strict=True)
+            for user, listed in case.lists.items():
+                items, scores = zip(*listed.items(), strict=True)
                 recommended = ItemList(item_ids=items, scores=scores, ordered=True)
-                values[user] = metric.measure_list(recommended, ItemList(item_ids=list(truth)))
+                truth = ItemList(item_ids=list(case.truth.get(user, {})))
+                values[user] = metric.measure_list(recommended, truth)
             found[name + (f"@{k}" if k else "")] = (values, None)
     check("lenskit", rm.Lists(case.lists), case.truth, found)
