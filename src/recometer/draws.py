@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from recometer.hashing import mix
+from recometer.hashing import mix, mixed_seed
 from recometer.ranks import Ranks
 
 __all__ = ["drawn_places", "find_runs", "number_runs"]
@@ -28,8 +28,7 @@ def drawn_places(ranks: Ranks, user: Int64, seed: int, user_keys: UInt64 | None)
     size = ranks.tied[leader] + 1
     if user_keys is None:
         user_keys = np.arange(ranks.n_users, dtype=np.uint64)
-    key = mix(np.array([seed % 2**64], np.uint64))
-    key = mix(key ^ user_keys[user[leader]])
+    key = mix(mixed_seed(seed) ^ user_keys[user[leader]])
     key = mix(key ^ ranks.above[leader].astype(np.uint64))
 
     crowded = 2 * count > size

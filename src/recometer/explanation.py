@@ -383,13 +383,8 @@ def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
 
 
 def _formula(metric: Metric) -> str:
-    definition = METRICS[metric.name]
-    parts = [f"{metric}: {definition.formula}"]
-    for name, value in metric.parameters:
-        parameter = definition.parameters[name]
-        meaning = parameter.choices.get(str(value)) or parameter.sentence
-        parts.append(f"{parameter.write(value)}: {meaning}")
-    return "; ".join(parts)
+    meanings = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
+    return "; ".join([f"{metric}: {METRICS[metric.name].formula}", *meanings])
 
 
 def _together(results: list[Evaluation]) -> tuple[npt.NDArray[Any] | None, Float64]:

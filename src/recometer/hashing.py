@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["mix"]
+__all__ = ["mix", "mixed_seed"]
 
 UInt64 = npt.NDArray[np.uint64]
 
@@ -19,3 +19,8 @@ def mix(bits: UInt64) -> UInt64:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
+
+
+def mixed_seed(seed: int) -> UInt64:
+    """Return the seed, scrambled: consecutive seeds are unrelated."""
+    return mix(np.array([seed % 2**64], dtype=np.uint64))

@@ -238,14 +238,8 @@ class Interactions:
                 "Positions of users with ids must ascend. Hint: pass numpy.unique(positions)."
             )
         indptr, rows = ragged.take(self.indptr, chosen)
-        return dataclasses.replace(
-            self,
-            indptr=indptr,
-            items=self.items[rows],
-            values=None if self.values is None else self.values[rows],
-            times=None if self.times is None else self.times[rows],
-            user_ids=None if self.user_ids is None else self.user_ids[chosen],
-        )
+        user_ids = None if self.user_ids is None else self.user_ids[chosen]
+        return self.with_rows(indptr, rows, user_ids=user_ids)
 
     def with_users(self, users: npt.NDArray[Any]) -> Interactions:
         """Return the same interactions with more users, who have none.
@@ -268,14 +262,18 @@ class Interactions:
         # Users of the source follow those of test, and have no rows.
         chosen = np.where(order < self.n_users, order, -1)
         indptr, rows = ragged.take(self.indptr, chosen)
-        return dataclasses.replace(
-            self,
-            indptr=indptr,
-            items=self.items[rows],
-            values=None if self.values is None else self.values[rows],
-            times=None if self.times is None else self.times[rows],
-            user_ids=every[order],
-        )
+        return self.with_rows(indptr, rows, user_ids=every[order])
+
+    def with_rows(self, indptr: Int64, rows: npt.NDArray[Any], **changes: Any) -> Interactions:
+        """Return some rows, by their positions or a mask, in a table of this indptr.
+
+        Other fields may change with them.
+        """
+        for name in ("items", "values", "times"):
+            array = getattr(self, name)
+            if name not in changes and array is not None:
+                changes[name] = array[rows]
+        return dataclasses.replace(self, indptr=indptr, **changes)
 
 
 def together(first: Interactions, second: Interactions) -> Interactions:

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import typing
 from typing import Any, Literal
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 
-__all__ = ["Protocol"]
+__all__ = ["Protocol", "TieRule"]
+
+TieRule = Literal[
+    "expected",
+    "optimistic",
+    "pessimistic",
+    "random",
+    "item",
+    "item_desc",
+    "item_desc_within",
+    "input",
+    "shared",
+]
 
 # Every rule with a fixed set of values; the others are checked in __post_init__.
 CHOICES: dict[str, tuple[str, ...]] = {
-    "ties": (
-        "expected",
-        "optimistic",
-        "pessimistic",
-        "random",
-        "item",
-        "item_desc",
-        "item_desc_within",
-        "input",
-        "shared",
-    ),
+    "ties": typing.get_args(TieRule),
     "constant_scores": ("undefined", "ties"),
     "nan_scores": ("undefined", "first", "last"),
     "users": ("test", "all", "known", "relevant", "known_relevant", "listed", "positive"),
@@ -265,17 +268,7 @@ class Protocol:
     """
 
     name: str = "recometer"
-    ties: Literal[
-        "expected",
-        "optimistic",
-        "pessimistic",
-        "random",
-        "item",
-        "item_desc",
-        "item_desc_within",
-        "input",
-        "shared",
-    ] = "expected"
+    ties: TieRule = "expected"
     relevant_from: float | None = None
     undefined: Literal["nan"] | float = "nan"
     constant_scores: Literal["undefined", "ties"] = "undefined"

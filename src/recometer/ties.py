@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
+from recometer.protocol import TieRule
 from recometer.ranks import Ranks
 
 __all__ = [
     "WHOLE",
     "Groups",
     "Property",
-    "TieRule",
     "resolve",
     "sum_by_user",
     "two_to",
@@ -34,17 +34,6 @@ __all__ = [
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Float64 = npt.NDArray[np.float64]
-TieRule = Literal[
-    "expected",
-    "optimistic",
-    "pessimistic",
-    "random",
-    "item",
-    "item_desc",
-    "item_desc_within",
-    "input",
-    "shared",
-]
 Property = Literal[
     "relevance", "gain", "positive_gain", "exponential", "shifted", "relevant_gain", "judgement",
     "inverse_popularity", "inverse_propensity",

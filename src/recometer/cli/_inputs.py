@@ -271,6 +271,13 @@ class Inputs:
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
         return data
 
+    def both(self, test: str, train: str | None) -> tuple[Interactions, Interactions | None]:
+        """Read test and train."""
+        data = self.interactions("test", test, value=True)
+        if train is None:
+            return data, None
+        return data, self.interactions("train", train, value=False, test=data)
+
     def columns_of(self, path: str) -> dict[str, Any] | None:
         """Find the columns of a file that is split: options of `split`; None: TREC qrels."""
         file = self.stdin.path(path)

@@ -174,12 +174,7 @@ def evaluate(
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, columns, note)
         inputs.check_columns([*data, *files])
-        test_data = inputs.interactions("test", test, value=True)
-        train_data = (
-            None
-            if train is None
-            else inputs.interactions("train", train, value=False, test=test_data)
-        )
+        test_data, train_data = inputs.both(test, train)
         items = inputs.catalogue(catalogue, test_data, of_items)
         other = baseline_of(baseline, named)
         compared = None if other is None else inputs.source(other, test_data, depth)

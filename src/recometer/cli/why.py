@@ -88,16 +88,12 @@ def why(
     columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}
     columns |= {name: column for name, column in known.items() if columns.get(name) is None}
     data = [test] if train is None else [test, train]
-    check_stdin([*data, *(path for path in named[0].paths if path)])
+    files = [path for path in named[0].paths if path]
+    check_stdin([*data, *files])
     with StandardInput(None) as stdin:
         inputs = Inputs(stdin, columns, note)
-        inputs.check_columns([*data, *(path for path in named[0].paths if path)])
-        test_data = inputs.interactions("test", test, value=True)
-        train_data = (
-            None
-            if train is None
-            else inputs.interactions("train", train, value=False, test=test_data)
-        )
+        inputs.check_columns([*data, *files])
+        test_data, train_data = inputs.both(test, train)
         other = baseline_of(baseline, named)
         given: dict[str, Any] = {
             "train": train_data,

@@ -18,10 +18,10 @@ from recometer.errors import InternalError
 from recometer.metrics import corrections, settling
 from recometer.metrics.ratings import Predictions, over_rows
 from recometer.metrics.registry import Metric, MetricDefinition
-from recometer.protocol import Protocol
+from recometer.protocol import Protocol, TieRule
 from recometer.ranks import Ranks, Ratings, UserFlag
 from recometer.tasks import Ticker, run_tasks
-from recometer.ties import WHOLE, Groups, Property, TieRule, resolve, worth_of
+from recometer.ties import WHOLE, Groups, Property, resolve, worth_of
 
 __all__ = [
     "Reason",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from recometer import ids, ragged
 from recometer._kernel.reference import ORDER_ITEM, ORDER_ITEM_DESC, ORDER_RANDOM
 from recometer.draws import drawn_places
-from recometer.hashing import mix
+from recometer.hashing import mix, mixed_seed
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources._align import Aligned
 from recometer.sources.base import Request, Source
@@ -135,7 +135,7 @@ def lists(
     if request.protocol.ties != "random":
         return by_item
     keys = ids.user_keys(test.user_ids, test.n_users)
-    drawn = mix(mix(np.array([request.seed % 2**64], np.uint64)) ^ keys)
+    drawn = mix(mixed_seed(request.seed) ^ keys)
     others = best(request, k, Rule(ORDER_RANDOM, drawn, unjudged_only=True))
     ranks = source.rank(dataclasses.replace(request, depth=k))
     return dataclasses.replace(by_item, items=put_judged(others.items, ranks, request.seed, keys))

@@ -11,7 +11,7 @@ import numpy as np
 from recometer.errors import InputError, InputTypeError
 from recometer.split.table import Table
 
-__all__ = ["NoTestUsersError", "check_share", "check_whole", "moment"]
+__all__ = ["NoTestUsersError", "check_folds", "check_share", "check_whole", "moment"]
 
 
 class NoTestUsersError(InputError, RuntimeError):
@@ -31,6 +31,12 @@ def check_whole(name: str, number: Any, least: int = 0) -> int:
     if not whole or number < least:
         raise InputError(f"{name}={number!r} must be a whole number of at least {least}.")
     return int(number)
+
+
+def check_folds(k: Any, example: str) -> None:
+    """Refuse a number of folds below two."""
+    if check_whole("k", k, 1) < 2:
+        raise InputError(f"k=1 fold is no fold. Hint: {example}.")
 
 
 def moment(table: Table, time: Any) -> int | float:

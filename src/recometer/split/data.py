@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import os
 import pathlib
@@ -101,16 +100,10 @@ class _Interactions(Container):
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Interactions:
         kept = parts == number
-        values = self.data.values if values is None else values
-        return dataclasses.replace(
-            self.data,
-            indptr=ragged.offsets(kept, self.data.indptr),
-            items=self.data.items[kept],
-            values=None if values is None else values[kept],
-            times=None if self.data.times is None else self.data.times[kept],
-            duplicates=0,
-            repeated=(),
-        )
+        changes: dict[str, Any] = {"duplicates": 0, "repeated": ()}
+        if values is not None:
+            changes["values"] = values[kept]
+        return self.data.with_rows(ragged.offsets(kept, self.data.indptr), kept, **changes)
 
 
 def _given(column: Array) -> Callable[[], Array]:

@@ -5,19 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from recometer.hashing import mix
+from recometer.hashing import mix, mixed_seed
 
-__all__ = ["draw_items", "draw_places", "draw_users", "limit", "mixed_seed", "of_items", "of_users"]
+__all__ = ["draw_items", "draw_places", "draw_users", "limit", "of_items", "of_users"]
 
 UInt64 = npt.NDArray[np.uint64]
 
 OF_ITEMS = np.uint64(0x6974656D73)  # draws of items and places, apart from those of users
 OF_PLACES = np.uint64(0x706C61636573)
-
-
-def mixed_seed(seed: int) -> UInt64:
-    """Return the seed, scrambled: consecutive seeds are unrelated."""
-    return mix(np.array([seed % 2**64], dtype=np.uint64))
 
 
 def of_users(keys: UInt64, seed: int) -> UInt64:

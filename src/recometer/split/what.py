@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from recometer.errors import InputError, InputTypeError
 from recometer.split import draws
-from recometer.split.checks import check_share, check_whole, moment
+from recometer.split.checks import check_folds, check_share, check_whole, moment
 from recometer.split.grouping import Order, hold_first, hold_share, number_rows
 from recometer.split.sizes import holdout_sizes
 from recometer.split.table import Table
@@ -301,8 +301,7 @@ class KFold(Folding):
     k: int
 
     def __post_init__(self) -> None:
-        if check_whole("k", self.k, 1) < 2:
-            raise InputError("k=1 fold is no fold. Hint: KFold(5).")
+        check_folds(self.k, "KFold(5)")
 
     def __len__(self) -> int:
         """Return k."""

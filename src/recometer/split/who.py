@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError, warn
+from recometer.errors import warn
 from recometer.split import draws
-from recometer.split.checks import check_share, check_whole, moment
+from recometer.split.checks import check_folds, check_share, check_whole, moment
 from recometer.split.table import Table
 
 __all__ = ["ActiveAfter", "AllUsers", "GivenUsers", "UserFolds", "UsersFraction", "UsersNumber"]
@@ -157,8 +157,7 @@ class UserFolds:
     k: int
 
     def __post_init__(self) -> None:
-        if check_whole("k", self.k, 1) < 2:
-            raise InputError("k=1 fold is no fold. Hint: UserFolds(5).")
+        check_folds(self.k, "UserFolds(5)")
 
     def __len__(self) -> int:
         """Return k."""

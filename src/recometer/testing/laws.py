@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from recometer.metrics import METRICS, Metric
 from recometer.metrics.undefined import compute
-from recometer.protocol import Protocol
+from recometer.protocol import Protocol, TieRule
 from recometer.ranks import Ranks
 from recometer.testing.list_laws import LIST_LAWS
 from recometer.testing.rankings import Case, cases, copies, observed, rank, variants
-from recometer.ties import WHOLE, TieRule, resolve
+from recometer.ties import WHOLE, resolve
 
 __all__ = ["LAWS", "at_cutoffs", "check_laws"]
 
