@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.metrics.registry import METRICS, parse
+from recometer.metrics.names import parse
+from recometer.metrics.registry import METRICS
 from recometer.stats.intervals import resampled
 
 USERS = [f"u{u:02}" for u in range(40)]

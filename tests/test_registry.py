@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.metrics import METRICS, Metric, Parameter, parse
 from recometer.metrics import metric as register
-from recometer.metrics.registry import MAX_CUTOFFS, with_largest_gain
+from recometer.metrics.names import MAX_CUTOFFS
+from recometer.metrics.registry import with_largest_gain
 from recometer.testing import metrics, variants
 
 SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from recometer.cli._tables import GAP, rich_table
 from recometer.cli._text import WIDTH, count, say
 from recometer.evaluation import Evaluation, SummaryRow
-from recometer.metrics.registry import parse
+from recometer.metrics.names import parse
 from recometer.rendering import Table, to_text
 
 if TYPE_CHECKING:

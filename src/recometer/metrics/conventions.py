@@ -16,7 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from recometer.metrics.registry import METRICS, NAMES, Metric, parse, parse_cutoffs, split
+from recometer.metrics.names import NAMES, parse, parse_cutoffs, split
+from recometer.metrics.registry import METRICS, Metric
 from recometer.metrics.undefined import rules_of
 from recometer.protocol import Protocol
 
