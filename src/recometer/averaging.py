@@ -15,7 +15,7 @@ from recometer.metrics import ListData
 from recometer.metrics.averages import mean_of_parts
 from recometer.metrics.list_values import compute_over_users
 from recometer.metrics.pooling import denominators
-from recometer.metrics.registry import Metric
+from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.metrics.undefined import Reason, entering, rules_of
 from recometer.protocol import Protocol
 from recometer.stats import intervals
@@ -69,7 +69,7 @@ class Averaging:
         return float((values[counted] * weight[counted]).sum() / total) if total > 0 else np.nan
 
     def intervals(self, names: Sequence[str], weights: Weights) -> list[Interval]:
-        """Return the interval of each mean; NaN where it is not known."""
+        """Return the interval of each mean, within the metric's bounds; NaN: it is not known."""
         columns = [self.entering(name) for name in names]
         averages = [self._rules(name).average for name in names]
         weighted = weights is not None or set(averages) - {"users"}
@@ -78,8 +78,12 @@ class Averaging:
             self.protocol.interval, columns, self.protocol.confidence, self.seed, weight
         )
         # That of a mean of parts is not known.
-        parts = [average == "parts" for average in averages]
-        return [intervals.UNKNOWN if part else one for one, part in zip(found, parts, strict=True)]
+        return [
+            intervals.UNKNOWN
+            if average == "parts"
+            else _within_bounds(one, self.metrics[name].definition, column)
+            for one, name, column, average in zip(found, names, columns, averages, strict=True)
+        ]
 
     def _rules(self, name: str) -> Protocol:
         """Return the rules of a metric."""
@@ -119,7 +123,7 @@ def intervals_over_users(
     seed: int,
 ) -> dict[str, Interval]:
     """Return the intervals of metrics with one value for all users, from resampled users."""
-    return intervals.resampled(
+    found = intervals.resampled(
         lambda weights: compute_over_users(data, metrics, protocol, weights),
         values,
         data.n_users,
@@ -127,3 +131,24 @@ def intervals_over_users(
         seed,
         int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES)),
     )
+    for metric in metrics:
+        name, unit = str(metric), 100.0 if rules_of(metric, protocol).percent else 1.0
+        value = np.array([values[name]])
+        found[name] = _within_bounds(found[name], metric.definition, value, unit)
+    return found
+
+
+def _within_bounds(
+    interval: Interval, definition: MetricDefinition, values: Float64, unit: float = 1.0
+) -> Interval:
+    """Cut an interval off at the metric's bounds, but for one that a value is beyond.
+
+    What is estimated lies within the bounds, so that it is covered as often as before. (Rules may
+    lead beyond a bound: items that count more than once, a number instead of undefined values,
+    corrections of sampled candidates.)
+    """
+    lower, upper = unit * definition.lower, unit * definition.upper
+    least = -np.inf if (values < lower).any() else lower
+    most = np.inf if (values > upper).any() else upper
+    low, high = np.clip(interval, least, most).tolist()
+    return low, high

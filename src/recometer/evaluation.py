@@ -237,7 +237,9 @@ class Evaluation:
         -------
         tuple of float
             The lower and the upper end; NaN for fewer than two users with a value. Of a metric
-            with one value for all users: see `stats.intervals.resampled`.
+            with one value for all users: see `stats.intervals.resampled`. An end beyond a bound of
+            the metric is put there, where no user's value is beyond it: the mean that is estimated
+            lies within the bounds, so the interval covers it as often as before.
         """
         name = self._known(metric)
         if name not in self._with_mean(weights):
@@ -318,9 +320,9 @@ class Evaluation:
         >>> test = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]])
         >>> result = rm.evaluate(rm.Scores(scores), test, metrics="rr")
         >>> print(result.by(["old", "new", "old", "new"]))
-        metric  group  users    mean       95% interval  counted
-        rr      new        2  0.6667  -3.5687 to 4.9021        2
-        rr      old        2  1.0000   1.0000 to 1.0000        2
+        metric  group  users    mean      95% interval  counted
+        rr      new        2  0.6667  0.0000 to 1.0000        2
+        rr      old        2  1.0000  1.0000 to 1.0000        2
         <BLANKLINE>
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
