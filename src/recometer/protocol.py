@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import typing
 from typing import Any, Literal
@@ -171,6 +172,23 @@ SENTENCES: dict[str, dict[str, str]] = {
 }
 
 
+def _naming_unknown_rules(protocol: type[Protocol]) -> type[Protocol]:
+    """Say of a rule that does not exist which was meant, instead of a bare TypeError."""
+    init = protocol.__init__
+    known = [field.name for field in dataclasses.fields(protocol)]
+
+    @functools.wraps(init)
+    def checked(self: Protocol, *args: Any, **rules: Any) -> None:
+        for rule in rules:
+            if rule not in known:
+                raise UnknownNameError(f"There is no rule {rule!r}. {did_you_mean(rule, known)}")
+        init(self, *args, **rules)
+
+    protocol.__init__ = checked  # type: ignore[method-assign]
+    return protocol
+
+
+@_naming_unknown_rules
 @dataclasses.dataclass(frozen=True)
 class Protocol:
     """The rules that a number depends on; every result carries its own.
@@ -265,6 +283,13 @@ class Protocol:
         Of the library whose convention this is.
     defects
         Whether values are reproduced that contradict that library's own documentation.
+
+    Raises
+    ------
+    UnknownNameError
+        A rule that does not exist; the message names the nearest.
+    InputError
+        A value that the rule does not take.
     """
 
     name: str = "recometer"
@@ -351,10 +376,6 @@ class Protocol:
         InputError
             A value that the rule does not take, or another version: it says whose rules these are.
         """
-        known = [field.name for field in dataclasses.fields(self)]
-        for rule in rules:
-            if rule not in known:
-                raise UnknownNameError(f"There is no rule {rule!r}. {did_you_mean(rule, known)}")
         wanted = rules.get("version", self.version)
         if wanted != self.version:
             of = f"those of version {self.version!r} alone" if self.version else "recometer's own"
