@@ -72,6 +72,13 @@ def test_a_rule_that_does_not_exist(make: Callable[..., Protocol]) -> None:
         make(tie="item")
 
 
+def test_defects_are_those_of_a_library() -> None:
+    for asked in ({}, {"protocol": Protocol(name="mine")}):
+        with pytest.raises(rm.InputError, match=r"no library's\. Hint: .*protocol='evidently'"):
+            rm.evaluate(rm.Lists(LISTS), TEST, defects=True, **asked)
+    assert rm.evaluate(rm.Lists(LISTS), TEST, protocol="evidently", defects=True).protocol.defects
+
+
 def test_a_protocol_says_its_rules_and_can_be_copied() -> None:
     rules = [field.name for field in dataclasses.fields(Protocol)]
     assert list(inspect.signature(Protocol).parameters) == rules

@@ -282,7 +282,8 @@ class Protocol:
     version
         Of the library whose convention this is.
     defects
-        Whether values are reproduced that contradict that library's own documentation.
+        Whether values are reproduced that contradict that library's own documentation; not
+        without a library.
 
     Raises
     ------
@@ -342,6 +343,12 @@ class Protocol:
         for rule in ("cold_start", "defects", "percent"):
             if not isinstance(getattr(self, rule), bool):
                 raise InputError(f"{rule}={getattr(self, rule)!r} must be True or False.")
+        if self.defects and not self.version:
+            raise InputError(
+                "defects=True gives what a library computes against its own documentation, and the "
+                f"rules of the protocol {self.name!r} are no library's. Hint: name one, as in "
+                "evaluate(..., protocol='evidently', defects=True)."
+            )
         if not _is_number(self.confidence) or not 0 < self.confidence < 1:
             raise InputError(f"confidence={self.confidence!r} must lie between 0 and 1.")
         for rule in ("relevant_from", "score_above"):
