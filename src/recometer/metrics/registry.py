@@ -211,6 +211,7 @@ OTHER_NAMES = {
 }
 METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
+LISTED = "The command recometer metrics lists all; in Python they are in recometer.metrics.METRICS."
 
 
 def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]:
@@ -468,4 +469,4 @@ def _hint(name: str) -> str:
         return "Hint: write the cut-off without a space: ndcg@10."
     lower = name.lower()
     usual = lower if lower in METRICS else OTHER_NAMES.get(lower)
-    return f"Hint: it is called {usual!r} here." if usual else did_you_mean(name, METRICS)
+    return f"Hint: it is called {usual!r} here." if usual else did_you_mean(name, METRICS, LISTED)
