@@ -286,7 +286,8 @@ def times(column: Any, what: str) -> npt.NDArray[Any]:
             f"The {what} must be numbers or dates, found {column.dtype} "
             f"(for instance {column[0]!r}). Hint: convert them, or pass time=False."
         )
-    if column.dtype.is_integer() and len(column) and int(column.max()) >= 2**63:
+    wide = column.dtype.is_integer() and column.dtype != pl.Int64
+    if wide and len(column) and int(column.max()) >= 2**63:
         raise InputError(
             f"The {what} must be below 2**63, found {column.max()}. Hint: convert them to another "
             "unit, or pass time=False."

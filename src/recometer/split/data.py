@@ -176,24 +176,25 @@ class _Frame(Container):
     def take(self, parts: UInt8, number: int, values: Array | None) -> Any:
         import polars as pl
 
-        data, kept = self.data, parts == number
+        data = self.data
         value = self.columns.value
         sums = None
         if values is not None:
             assert self.table.values is not None
+            kept = parts == number
             sums = _sums(values[kept], self.table.values[kept])
         pandas = sys.modules.get("pandas")
         if pandas is not None and isinstance(data, pandas.DataFrame):
-            taken = data[kept]
+            taken = data[parts == number]
             if sums is not None:
                 name = data.columns[[str(name) for name in data.columns].index(str(value))]
                 taken = taken.assign(**{name: _into_pandas(taken[name], sums)})
         elif isinstance(data, pl.DataFrame):
-            taken = data.filter(pl.Series(kept))
+            taken = data.filter(pl.Series(parts) == number)
             if sums is not None:
                 taken = taken.with_columns(_into(taken[str(value)], sums))
         else:
-            taken = data.filter(kept)
+            taken = data.filter(parts == number)
             if sums is not None:
                 at = taken.schema.get_field_index(value)
                 column = _into(pl.Series(taken.column(value)), sums)

@@ -291,7 +291,7 @@ class _Work:
         apart = self.untested == "apart"
         names = {TRAIN: "train", TEST: "test", REMAINDER: "remainder"}
         n_apart = int(np.count_nonzero(parts == REMAINDER)) if apart else 0
-        n_train = int(np.count_nonzero(parts == TRAIN))
+        n_train = len(parts) - int(np.count_nonzero(parts))  # TRAIN is 0
         counts = {"train": n_train, "test": n_test, "remainder": n_apart}
         counts["left_out"] = self.container.table.n - sum(counts.values())
         taken = {
@@ -341,7 +341,7 @@ class _Work:
         """Return the part of each row."""
         if tested is None:
             # A held row is 1, which is TEST; others are 0, TRAIN.
-            parts = held.test.view(np.uint8).copy()
+            parts = held.test.view(np.uint8)
         else:
             mine = tested[self.table.users.codes]
             parts = (held.test & mine).view(np.uint8)
