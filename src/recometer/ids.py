@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
+from recometer import _kernel
 from recometer.errors import InputError, InputTypeError
 from recometer.tasks import each_block, on_all_threads, resolve_threads
 
@@ -33,7 +34,6 @@ KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((datetime.date,), "date"),
 )
 STRINGS_PER_THREAD = 2**16  # at least
-STRINGS_AT_ONCE = 2**16
 # By name, because pandas (NA, NaT) need not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
@@ -314,12 +314,12 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     whole = parts[0] if n_parts == 1 else _number(pl.concat([part.distinct for part in parts]))
     # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
     order = whole.distinct.arg_sort().to_numpy()
-    place = _table(whole.present[order], np.arange(len(order)), dtype)
+    place = np.empty(len(order), dtype)
+    place[order] = np.arange(len(order))
     places = [place]
     if n_parts > 1:
-        ends = np.cumsum([len(part.present) for part in parts])
-        of_parts = np.split(place[whole.numbers], ends[:-1])
-        places = [_table(part.present, of, dtype) for part, of in zip(parts, of_parts, strict=True)]
+        ends = np.cumsum([len(part.distinct) for part in parts])
+        places = np.split(place[whole.numbers], ends[:-1])
     codes = np.empty(len(series), dtype)
     for part, numbered, place in zip(rows, parts, places, strict=True):
         _look_up(place, numbered.numbers, codes[part])
@@ -328,29 +328,14 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
 
 
 class _Numbered(NamedTuple):
-    numbers: npt.NDArray[np.uint32]  # of each string
-    present: Int64  # the numbers that occur, ascending
-    distinct: pl.Series  # their strings
+    numbers: npt.NDArray[np.uint32]  # of each string, by first sight
+    distinct: pl.Series  # the string of each number
 
 
 def _number(series: pl.Series) -> _Numbered:
-    import polars as pl
-
-    # Polars numbers them by first sight, and other columns along; that is faster than to look
-    # for the distinct ones and then each up among them.
-    numbers = series.cast(pl.Categorical).to_physical().to_numpy()
-    row = np.full(int(numbers.max(initial=0)) + 1, -1, np.int64)
-    for begin in range(0, len(numbers), STRINGS_AT_ONCE):
-        some = numbers[begin : begin + STRINGS_AT_ONCE]
-        row[some] = np.arange(begin, begin + len(some))
-    present = np.flatnonzero(row >= 0)
-    return _Numbered(numbers, present, series.gather(row[present]))
-
-
-def _table(numbers: Int64, places: Int64, dtype: npt.DTypeLike) -> Any:
-    table = np.zeros(int(numbers.max(initial=0)) + 1, dtype)
-    table[numbers] = places
-    return table
+    numbers, rows = np.empty(len(series), np.uint32), np.empty(len(series), np.int64)
+    n_distinct = _kernel.number_strings(series, numbers, rows)
+    return _Numbered(numbers, series.gather(rows[:n_distinct]))
 
 
 def _look_up(table: Any, numbers: npt.NDArray[np.uint32], out: Any) -> None:
