@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -310,32 +310,29 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     n_parts = max(1, min(resolve_threads(None), len(series) // STRINGS_PER_THREAD))
     bounds = [len(series) * part // n_parts for part in range(n_parts + 1)]
     rows = [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
-    parts = on_all_threads(lambda part: _number(series[part]), rows)
-    whole = parts[0] if n_parts == 1 else _number(pl.concat([part.distinct for part in parts]))
+    codes = np.empty(len(series), dtype)
+    numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
+    parts = on_all_threads(lambda part: _number(series[part], numbers[part]), rows)
+    distinct = pl.concat(parts)
+    merged = np.arange(len(distinct), dtype=np.uint32)
+    if n_parts > 1:
+        distinct = _number(distinct, merged)
     # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
-    order = whole.distinct.arg_sort().to_numpy()
+    order = distinct.arg_sort().to_numpy()
     place = np.empty(len(order), dtype)
     place[order] = np.arange(len(order))
-    places = [place]
-    if n_parts > 1:
-        ends = np.cumsum([len(part.distinct) for part in parts])
-        places = np.split(place[whole.numbers], ends[:-1])
-    codes = np.empty(len(series), dtype)
-    for part, numbered, place in zip(rows, parts, places, strict=True):
-        _look_up(place, numbered.numbers, codes[part])
-    texts = whole.distinct.gather(order).to_list()
+    ends = np.cumsum([len(part) for part in parts])
+    for part, places in zip(rows, np.split(place[merged], ends[:-1]), strict=True):
+        _look_up(places, numbers[part], codes[part])
+    texts = distinct.gather(order).to_list()
     return codes, np.fromiter(texts, object, len(texts))
 
 
-class _Numbered(NamedTuple):
-    numbers: npt.NDArray[np.uint32]  # of each string, by first sight
-    distinct: pl.Series  # the string of each number
-
-
-def _number(series: pl.Series) -> _Numbered:
-    numbers, rows = np.empty(len(series), np.uint32), np.empty(len(series), np.int64)
+def _number(series: pl.Series, numbers: npt.NDArray[np.uint32]) -> pl.Series:
+    """Write the number of each string, by first sight; return the string of each number."""
+    rows = np.empty(len(series), np.int64)
     n_distinct = _kernel.number_strings(series, numbers, rows)
-    return _Numbered(numbers, series.gather(rows[:n_distinct]))
+    return series.gather(rows[:n_distinct])
 
 
 def _look_up(table: Any, numbers: npt.NDArray[np.uint32], out: Any) -> None:
