@@ -33,7 +33,7 @@ KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((datetime.datetime,), "datetime"),
     ((datetime.date,), "date"),
 )
-STRINGS_PER_THREAD = 2**16  # at least
+STRINGS_PER_THREAD = 2**18  # at least
 # By name, because pandas (NA, NaT) need not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
@@ -313,18 +313,17 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     codes = np.empty(len(series), dtype)
     numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
     parts = on_all_threads(lambda part: _number(series[part], numbers[part]), rows)
-    distinct = pl.concat(parts)
-    merged = np.arange(len(distinct), dtype=np.uint32)
-    if n_parts > 1:
-        distinct = _number(distinct, merged)
+    together = pl.concat(parts)
+    distinct = parts[0] if n_parts == 1 else _number(together, np.empty(len(together), np.uint32))
     # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
-    order = distinct.arg_sort().to_numpy()
-    place = np.empty(len(order), dtype)
-    place[order] = np.arange(len(order))
-    ends = np.cumsum([len(part) for part in parts])
-    for part, places in zip(rows, np.split(place[merged], ends[:-1]), strict=True):
-        _look_up(places, numbers[part], codes[part])
-    texts = distinct.gather(order).to_list()
+    distinct = distinct.sort()
+    # What follows the sorted ones gets their numbers. (To sort the positions takes far longer.)
+    places = np.empty(len(distinct) + len(together), np.uint32)
+    _number(pl.concat([distinct, together]), places)
+    ends = np.cumsum([len(distinct), *map(len, parts)])
+    for part, table in zip(rows, np.split(places, ends[:-1])[1:], strict=True):
+        _look_up(table, numbers[part], codes[part])
+    texts = distinct.to_list()
     return codes, np.fromiter(texts, object, len(texts))
 
 
