@@ -48,7 +48,7 @@ void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int6
             const auto above_a = static_cast<std::uint64_t>(above[a]);
             const auto above_b = static_cast<std::uint64_t>(above[b]);
             if (above_a != above_b) return above_a < above_b;
-            return before[a] != before[b] ? before[a] < before[b] : a < b;
+            return before && before[a] != before[b] ? before[a] < before[b] : a < b;
         });
     }
 }

@@ -14,9 +14,10 @@
 
 namespace recometer {
 
-/// Lists of a block of users.
+/// Lists of a block of users, of items that are 32 or 64 bits wide.
+template <class Item>
 struct Lists {
-    const std::int32_t* items;  ///< all lists; negative entries are padding
+    const Item* items;          ///< all lists; negative entries are padding
     const double* scores;       ///< per entry, or null: the order given is the order. -inf marks
                                 ///< an item that is not recommended
     const std::int64_t* begin;  ///< [n_users]: where the user's list begins
@@ -24,8 +25,9 @@ struct Lists {
 };
 
 /// Find the judged items of a block of users in their lists.
+template <class Item>
 struct RankLists {
-    Lists lists;
+    Lists<Item> lists;
     std::size_t n_users;
     std::size_t n_items;  ///< more than any item
     Ragged excluded;
@@ -33,7 +35,8 @@ struct RankLists {
     bool input_order;        ///< whether `before` counts by the order given, not by item
     NanRule nan_rule;        ///< NaN under kUndefined is left out and flagged
     std::int64_t* above;     ///< per judged item: listed items with a higher score, -1 not listed
-    std::int64_t* tied;      ///< other listed items with the same score
+    std::int64_t* tied;      ///< other listed items with the same score; like `before`, null
+                             ///< where nobody asks (without scores there are none)
     std::int64_t* before;    ///< those of them that come first
     std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added
     std::int64_t* given;     ///< [n_users]: entries of the list that are no padding
@@ -47,7 +50,9 @@ struct RankLists {
     std::int64_t* left;         ///< [n_users]: items beyond that score like the last of them
 };
 
-void rank_lists(const RankLists& problem);
+/// @throws std::out_of_range an item is not below `n_items`
+template <class Item>
+void rank_lists(const RankLists<Item>& problem);
 
 // Rows that belong to lists, in any order, are brought together in two steps, each of which
 // threads do for some rows each: count the rows of each list, then write every row to its place.

@@ -183,6 +183,7 @@ void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, 
                  std::int64_t* order_end);
 
 /// Sort each user's judged items best first: by (above, before), not ranked (above -1) last.
+/// @param before null where nothing is tied
 /// @param order positions in the table, written at the same offsets
 void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int64_t* above,
                 const std::int64_t* before, std::int64_t* order);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recometer.evaluation import Evaluation
-from recometer.metrics.registry import parse
+from recometer.metrics.names import parse
 from recometer.protocol import Protocol
 
 

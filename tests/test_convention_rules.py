@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -48,8 +51,8 @@ def test_every_name_stands_for_one_metric(convention: rm.Convention) -> None:
 def test_every_convention_describes_itself(convention: rm.Convention) -> None:
     text = convention.describe()
     assert text.startswith(f"{convention.name}: {convention.library} {convention.version}\n")
-    for entry in convention.entries:
-        assert f"  {entry.name} = {entry.metric}\n" in text + "\n"
+    for entry, name in zip(convention.entries, convention.names, strict=True):
+        assert f"\n  {name} = " in text
         (metric,) = convention.parse(example(entry.name))
         assert convention.differences(metric)
 
@@ -61,6 +64,27 @@ def test_every_rule_has_a_sentence() -> None:
         assert set(SENTENCES[rule]) == set(choices)
     assert Protocol(no_relevant=0.5).sentences() == ["A user without a relevant item: 0.5."]
     assert Protocol().sentences() == []
+
+
+@pytest.mark.parametrize("make", [Protocol, Protocol().replace])
+def test_a_rule_that_does_not_exist(make: Callable[..., Protocol]) -> None:
+    with pytest.raises(rm.UnknownNameError, match=r"no rule 'tie'\. Hint: Did you mean 'ties'"):
+        make(tie="item")
+
+
+def test_defects_are_those_of_a_library() -> None:
+    for asked in ({}, {"protocol": Protocol(name="mine")}):
+        with pytest.raises(rm.InputError, match=r"no library's\. Hint: .*protocol='evidently'"):
+            rm.evaluate(rm.Lists(LISTS), TEST, defects=True, **asked)
+    assert rm.evaluate(rm.Lists(LISTS), TEST, protocol="evidently", defects=True).protocol.defects
+
+
+def test_a_protocol_says_its_rules_and_can_be_copied() -> None:
+    rules = [field.name for field in dataclasses.fields(Protocol)]
+    assert list(inspect.signature(Protocol).parameters) == rules
+    protocol = Protocol("mine", "item", users="known")
+    assert pickle.loads(pickle.dumps(protocol)) == protocol
+    assert (protocol.name, protocol.ties) == ("mine", "item")
 
 
 def test_names_of_the_library_and_ours() -> None:

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.metrics.registry import METRICS, parse
+from recometer.metrics.names import parse
+from recometer.metrics.registry import METRICS
 from recometer.stats.intervals import resampled
 
 USERS = [f"u{u:02}" for u in range(40)]
@@ -244,6 +245,18 @@ def test_the_interval_is_that_of_resampled_users(data):
     low, high = result.interval("coverage@5")
     assert (high - low) / 2 == pytest.approx(1.96 * np.std(found), rel=0.15)
     assert (high + low) / 2 == pytest.approx(result.mean()["coverage@5"])
+
+
+@pytest.mark.parametrize(("percent", "most"), [(False, 1), (True, 100)])
+def test_a_share_of_all_users_has_an_interval_up_to_all(percent, most):
+    """All 4 items are listed once or twice, so that a resample has fewer."""
+    lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "a"]})
+    test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
+    result = rm.evaluate(lists, test, metrics="coverage@2", catalogue=4, percent=percent)
+    assert result.mean()["coverage@2"] == most
+    low, high = result.interval("coverage@2")
+    assert 0.5 * most < low < 0.9 * most
+    assert high == most
 
 
 def test_resampled_means_are_those_of_students():

@@ -11,6 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -32,6 +33,7 @@ from recometer.ranks import Ranks, UserFlag
 from recometer.sources.base import Request, Source
 from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores
+from recometer.stats.intervals import student
 from recometer.tasks import run_tasks
 
 
@@ -235,8 +237,8 @@ def test_text() -> None:
     )
     assert str(result).splitlines() == [
         "metric     mean       90% interval  counted  skipped  why",
-        "ndcg@10  0.6250  -0.1642 to 1.4142        2        1  1: the user has no relevant item",
-        "rr       0.5000  -0.3429 to 1.3429        3        0",
+        "ndcg@10  0.6250  -0.1642 to 1.0000        2        1  1: the user has no relevant item",
+        "rr       0.5000   0.0000 to 1.0000        3        0",
         "",
         "source: a <'source'>",
         "users of test that the source does not know: 1,234",
@@ -287,6 +289,32 @@ def test_bootstrap_interval_depends_on_the_seed_alone() -> None:
     assert first.interval("ap") == (again.summary()[1].low, again.summary()[1].high)
     other = evaluation(values, protocol=rules, seed=2)
     assert first.interval("rr") != other.interval("rr")
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "cut"),
+    [
+        ("rr", [1.0, 0.5, 0.0, math.nan], (0, 1)),
+        ("rr", [1.0, 1.0, 0.5], (-math.inf, 1)),
+        ("hits@10", [0.0, 3.0, 0.0], (0, math.inf)),
+        ("mcc@10", [-1.0, 1.0, -1.0], (-1, 1)),
+        ("mean_rank", [1.0, 1.0, 30.0], (1, math.inf)),
+        ("rmse", [0.1, 5.0], (0, math.inf)),
+        # What lies beyond a bound shows that it is none here: a rule leads there.
+        ("rr", [-1.0, 1.0, 1.0], (-math.inf, 1)),
+        ("precision@2", [3.0, 0.0, 0.0], (0, math.inf)),
+    ],
+)
+@pytest.mark.parametrize("weights", [None, "relevant"])
+def test_intervals_stay_within_the_bounds(
+    metric: str, values: list[float], cut: tuple[float, float], weights: Any
+) -> None:
+    n_relevant = np.array([2, 3, 2, 2])[: len(values)]
+    result = evaluation({metric: values}, n_relevant=n_relevant)
+    weight = None if weights is None else n_relevant.astype(float)
+    low, high = student(np.array(values), weights=weight)
+    assert result.interval(metric, weights) == (max(low, cut[0]), min(high, cut[1]))
+    assert low < cut[0] or high > cut[1]
 
 
 # What evaluate asks of the source, and keeps.

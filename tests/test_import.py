@@ -53,6 +53,7 @@ ORDER = (
     "side_data",
     "segments",
     "summary",
+    "averaging",
     "evaluation",
     "profiles",
     "folded",

@@ -262,9 +262,10 @@ def test_best_first(users):
     table = np.array([row for user in users for row in user], np.int64).reshape(-1, 2)
     above, before = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
     mine, other = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
-    _kernel.best_first(indptr, above, before, mine)
-    reference.best_first(indptr, above, before, other)
-    np.testing.assert_array_equal(mine, other)
+    for ties in (before, None):
+        _kernel.best_first(indptr, above, ties, mine)
+        reference.best_first(indptr, above, ties, other)
+        np.testing.assert_array_equal(mine, other)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

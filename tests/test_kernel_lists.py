@@ -21,9 +21,11 @@ def ragged(rng, n_users, n_items, most):
     return indptr, np.concatenate([*rows, []]).astype(np.int32)
 
 
-def run(rank_lists, problem):
+def run(rank_lists, problem, ties):
     (lists, n_items, excluded, judged, input_order, nan_rule, k, order), n_users = problem
     counts = [np.full(len(judged[1]), -9, np.int64) for _ in range(3)]
+    if not ties:
+        counts[1:] = None, None
     flags = np.zeros(n_users, np.uint32)
     users = [np.full(n_users, -9, np.int64) for _ in range(4)]
     keys = np.arange(n_users, dtype=np.uint64) * np.uint64(977)
@@ -41,14 +43,16 @@ def run(rank_lists, problem):
     nan_rule=st.sampled_from([0, 1, 2]),
     k=st.sampled_from([0, 1, 2, 5, 20]),
     order=st.sampled_from([0, 1, 2]),
+    dtype=st.sampled_from([np.int32, np.int64]),
+    ties=st.booleans(),
 )
 @settings(max_examples=400)
-def test_rank_lists(seed, scored, input_order, nan_rule, k, order):
+def test_rank_lists(seed, scored, input_order, nan_rule, k, order, dtype, ties):
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(1, 5)), int(rng.integers(1, 12))
     lengths = rng.integers(0, 14, n_users)
     end = np.cumsum(lengths).astype(np.int64)
-    items = rng.integers(-1, n_items, end[-1]).astype(np.int32)
+    items = rng.integers(-1, n_items, end[-1]).astype(dtype)
     scores = None
     if scored != "no":
         scores = rng.integers(0, 3 if scored == "few" else 9, end[-1]).astype(np.float64)
@@ -60,7 +64,10 @@ def test_rank_lists(seed, scored, input_order, nan_rule, k, order):
     lists = (items, scores, end - lengths, end)
     excluded = ragged(rng, n_users, n_items, 3)
     problem = (lists, n_items, excluded, judged, input_order, nan_rule, k, order)
-    native, slow = (run(f, (problem, n_users)) for f in (_kernel.rank_lists, reference.rank_lists))
+    ties = ties or scores is not None
+    native, slow = (
+        run(module.rank_lists, (problem, n_users), ties) for module in (_kernel, reference)
+    )
     for found, expected in zip(native, slow, strict=True):
         np.testing.assert_array_equal(found, expected)
 

@@ -75,13 +75,16 @@ class DataWarning(UserWarning):
     """Something in the data that a stated rule settled, and that the user should know."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the nearest known names, whatever their case, and the list of all."""
+def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
+    """Return a hint with the nearest known names, whatever their case, and the list of all.
+
+    Where these are too many for a message, `listed` says what lists them.
+    """
     known = list(known)
     of_lower = {one.lower(): one for one in reversed(known)}
-    near = difflib.get_close_matches(name.lower(), of_lower, n=2, cutoff=0.5)
+    near = difflib.get_close_matches(name.lower(), of_lower, n=3 if listed else 2, cutoff=0.5)
     guess = f"Did you mean {' or '.join(repr(of_lower[n]) for n in near)}? " if near else ""
-    return f"Hint: {guess}Known: {', '.join(known)}."
+    return f"Hint: {guess}" + (listed or f"Known: {', '.join(known)}.")
 
 
 def warn(message: str) -> None:

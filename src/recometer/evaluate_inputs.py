@@ -211,8 +211,10 @@ def _largest_gain(test: Interactions) -> float:
     """Return the largest value of test; 1 where there is none above 0."""
     if test.values is None:
         return 1.0
-    usable = test.values[np.isfinite(test.values) & (test.values > 0)]
-    return float(usable.max(initial=0)) or 1.0
+    largest = test.values.max(initial=0)
+    if not np.isfinite(largest):
+        largest = test.values[np.isfinite(test.values)].max(initial=0)
+    return float(largest) or 1.0
 
 
 def _is_uniform(candidates: Candidates | None) -> bool | None:

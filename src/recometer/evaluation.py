@@ -7,26 +7,23 @@ import dataclasses
 import functools
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer import ids, rendering, segments, side_data, storage, summary
+from recometer.averaging import Averaging, Interval, Weights, intervals_over_users
 from recometer.errors import FileError, InputError, InternalError, UnknownNameError, did_you_mean
-from recometer.frames import numbers
 from recometer.metrics import ListData
-from recometer.metrics.averages import mean_of_parts
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.list_values import compute_over_users
-from recometer.metrics.pooling import denominators
 from recometer.metrics.registry import Metric
-from recometer.metrics.undefined import Reason, entering, rules_of
+from recometer.metrics.undefined import Reason
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.segments import SegmentRow, Segments
 from recometer.side_data import lists_of
-from recometer.stats import intervals
 from recometer.summary import SummaryRow
 
 if TYPE_CHECKING:
@@ -38,13 +35,10 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 UInt8 = npt.NDArray[np.uint8]
-Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
 
 KIND = "evaluation"  # what a saved file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
-# Of the users, for metrics with one value for all: fewer where many places are listed.
-RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
 
@@ -131,7 +125,7 @@ class Evaluation:
     # What the intervals of `over_users` are computed from; None: they are known already.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
     inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
-    _intervals: dict[str, tuple[float, float]] = dataclasses.field(
+    _intervals: dict[str, Interval] = dataclasses.field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -223,11 +217,13 @@ class Evaluation:
             Other weights, or a pooled mean of a metric that has none.
         """
         return {
-            name: self.over_users[name] if name in self.over_users else self._mean_of(name, weights)
+            name: self._averaging.mean(name, weights)
+            if name in self.values
+            else self.over_users[name]
             for name in self._with_mean(weights)
         }
 
-    def interval(self, metric: str | Metric, weights: Weights = None) -> tuple[float, float]:
+    def interval(self, metric: str | Metric, weights: Weights = None) -> Interval:
         """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
 
         Parameters
@@ -241,7 +237,9 @@ class Evaluation:
         -------
         tuple of float
             The lower and the upper end; NaN for fewer than two users with a value. Of a metric
-            with one value for all users: see `stats.intervals.resampled`.
+            with one value for all users: see `stats.intervals.resampled`. An end beyond a bound of
+            the metric is put there, where no user's value is beyond it: the mean that is estimated
+            lies within the bounds, so the interval covers it as often as before.
         """
         name = self._known(metric)
         if name not in self._with_mean(weights):
@@ -268,7 +266,7 @@ class Evaluation:
         for name, (low, high) in zip(means, self._all_intervals(means, weights), strict=True):
             no_value = self.reasons[name] != 0
             if name in self.values:
-                no_value = np.isnan(self._entering(name))
+                no_value = np.isnan(self._averaging.entering(name))
             skipped = int(np.count_nonzero(no_value))
             counted = self.n_users - skipped
             reasons = self.skipped(name)
@@ -322,9 +320,9 @@ class Evaluation:
         >>> test = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]])
         >>> result = rm.evaluate(rm.Scores(scores), test, metrics="rr")
         >>> print(result.by(["old", "new", "old", "new"]))
-        metric  group  users    mean       95% interval  counted
-        rr      new        2  0.6667  -3.5687 to 4.9021        2
-        rr      old        2  1.0000   1.0000 to 1.0000        2
+        metric  group  users    mean      95% interval  counted
+        rr      new        2  0.6667  0.0000 to 1.0000        2
+        rr      old        2  1.0000  1.0000 to 1.0000        2
         <BLANKLINE>
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
@@ -456,100 +454,42 @@ class Evaluation:
     def _over_users(self) -> list[Metric]:
         return [metric for metric in self.metrics if str(metric) in self.over_users]
 
-    def _rules(self, name: str) -> Protocol:
-        """Return the rules of a metric."""
-        return rules_of(self._by_name[name], self.protocol)
-
     @functools.cached_property
-    def _by_name(self) -> dict[str, Metric]:
-        return {str(metric): metric for metric in self.metrics}
-
-    def _mean_of(self, name: str, weights: Weights) -> float:
-        weight = self._weights(name, weights)
-        if weights is None and self._rules(name).average == "parts":
-            weight = weight * (self.reasons[name] != Reason.NOT_COUNTED)
-            metric, values = self._by_name[name], self._entering(name)
-            return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
-        return _mean(self._entering(name), weight)
+    def _averaging(self) -> Averaging:
+        return Averaging(
+            metrics={str(metric): metric for metric in self.metrics},
+            values=self.values,
+            reasons=self.reasons,
+            n_relevant=self.n_relevant,
+            n_candidates=self.n_candidates,
+            depth=self.depth,
+            protocol=self.protocol,
+            seed=self.seed,
+        )
 
     def known_metric(self, metric: str | Metric) -> Metric:
         """Return one of the metrics that were asked for, by its name."""
-        return self._by_name[self._known(metric)]
+        return self._averaging.metrics[self._known(metric)]
 
     def counted_values(self, metric: str | Metric) -> Float64:
         """Return the values of the users who count in a metric's mean, NaN for the others."""
-        return self._entering(self._known(metric))
+        return self._averaging.entering(self._known(metric))
 
-    def _entering(self, name: str) -> Float64:
-        """Return the values of the users who count in the mean of a metric; NaN for the others."""
-        return entering(self.values[name], self.reasons[name], self._rules(name))
-
-    def _all_intervals(
-        self, names: Iterable[str], weights: Weights = None
-    ) -> list[tuple[float, float]]:
+    def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
         if weights is not None:
-            weight = [self._weights(name, weights) for name in names]
-            return self._compute_intervals(names, weight)
+            return self._averaging.intervals(list(names), weights)
         missing = [name for name in names if name not in self._intervals]
         per_user = [name for name in missing if name in self.values]
-        found = self._compute_intervals(per_user, None)
+        found = self._averaging.intervals(per_user, None)
         self._intervals.update(zip(per_user, found, strict=True))
         if len(per_user) < len(missing):
-            self._resample()
+            if self.list_data is None:
+                raise InternalError("Nothing is left to resample: intervals are saved with values.")
+            resampled = intervals_over_users(
+                self.list_data, self._over_users(), self.over_users, self.protocol, self.seed
+            )
+            self._intervals.update(resampled)
         return [self._intervals[name] for name in names]
-
-    def _resample(self) -> None:
-        """Compute the intervals of all metrics with one value for all users."""
-        data, metrics = self.list_data, self._over_users()
-        if data is None:
-            raise InternalError("Nothing is left to resample: intervals are saved with the values.")
-        found = intervals.resampled(
-            lambda weights: compute_over_users(data, metrics, self.protocol, weights),
-            self.over_users,
-            self.n_users,
-            self.protocol.confidence,
-            self.seed,
-            int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES)),
-        )
-        self._intervals.update(found)
-
-    def _compute_intervals(
-        self, names: Iterable[str], weights: list[Float64] | None
-    ) -> list[tuple[float, float]]:
-        columns = [self._entering(name) for name in names]
-        averages = [self._rules(name).average for name in names]
-        if weights is None and set(averages) - {"users"}:
-            weights = [self._weights(name, None) for name in names]
-        found = intervals.of_means(
-            self.protocol.interval, columns, self.protocol.confidence, self.seed, weights
-        )
-        # That of a mean of parts is not known.
-        parts = [average == "parts" for average in averages]
-        return [intervals.UNKNOWN if part else one for one, part in zip(found, parts, strict=True)]
-
-    def _weights(self, name: str, weights: Weights) -> Float64:
-        """Return how much each user counts in the mean of a metric."""
-        if weights is None:
-            average = self._rules(name).average
-            weights = average if average in ("relevant", "pooled") else None
-        if weights is None:
-            return np.ones(self.n_users)
-        if isinstance(weights, str):
-            if weights == "relevant":
-                return self.n_relevant.astype(np.float64)
-            if weights == "pooled":
-                return denominators(self._by_name[name], self.n_relevant, self.n_candidates)
-            raise InputError(
-                f"weights={weights!r} does not exist. Hint: 'relevant', 'pooled', None, or a "
-                "number for each user."
-            )
-        given = numbers(weights, "weights")
-        if given is None or given.shape != (self.n_users,) or not (given >= 0).all():
-            raise InputError(
-                f"weights must be {self.n_users:,} numbers that are at least 0, one for each user "
-                "in the order of user_ids."
-            )
-        return given
 
     def table(self) -> rendering.Table:
         """Return what ``print`` shows, for other ways to show it."""
@@ -606,9 +546,3 @@ def _read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-def _mean(values: Float64, weight: Array) -> float:
-    counted = ~np.isnan(values)
-    total = weight[counted].sum()
-    return float((values[counted] * weight[counted]).sum() / total) if total > 0 else float("nan")

@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from recometer import ragged
 from recometer.interactions import Interactions
-from recometer.side_data import of_test_users
+from recometer.side_data import positions_in
 
 __all__ = ["profiles"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
+
+USERS_AT_ONCE = 2**15  # bounds the memory, and keeps what is added up in the caches
 
 
 def profiles(test: Interactions, train: Interactions) -> tuple[Int64, Float64]:
@@ -24,10 +27,13 @@ def profiles(test: Interactions, train: Interactions) -> tuple[Int64, Float64]:
     popularity : float64 [n_users]
         Mean number of training users of these items; NaN for users without any.
     """
-    indptr, rows = of_test_users(train, test, "train")
-    activity = np.diff(indptr)
+    users = positions_in(train, test, "train")
     users_of_item = np.bincount(train.items, minlength=train.n_items)
-    sums = np.concatenate([[0], np.cumsum(users_of_item[train.items[rows]])])
-    total = np.diff(sums[indptr])
+    activity, total = np.empty(test.n_users, np.int64), np.empty(test.n_users, np.int64)
+    for first in range(0, test.n_users, USERS_AT_ONCE):
+        block = slice(first, first + USERS_AT_ONCE)
+        indptr, rows = ragged.take(train.indptr, users[block])
+        sums = np.concatenate([[0], np.cumsum(users_of_item[train.items[rows]])])
+        activity[block], total[block] = np.diff(indptr), np.diff(sums[indptr])
     popularity = np.divide(total, activity, out=np.full(test.n_users, np.nan), where=activity > 0)
     return activity, popularity

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import typing
 from typing import Any, Literal
@@ -171,6 +172,23 @@ SENTENCES: dict[str, dict[str, str]] = {
 }
 
 
+def _naming_unknown_rules(protocol: type[Protocol]) -> type[Protocol]:
+    """Say of a rule that does not exist which was meant, instead of a bare TypeError."""
+    init = protocol.__init__
+    known = [field.name for field in dataclasses.fields(protocol)]
+
+    @functools.wraps(init)
+    def checked(self: Protocol, *args: Any, **rules: Any) -> None:
+        for rule in rules:
+            if rule not in known:
+                raise UnknownNameError(f"There is no rule {rule!r}. {did_you_mean(rule, known)}")
+        init(self, *args, **rules)
+
+    protocol.__init__ = checked  # type: ignore[method-assign]
+    return protocol
+
+
+@_naming_unknown_rules
 @dataclasses.dataclass(frozen=True)
 class Protocol:
     """The rules that a number depends on; every result carries its own.
@@ -264,7 +282,15 @@ class Protocol:
     version
         Of the library whose convention this is.
     defects
-        Whether values are reproduced that contradict that library's own documentation.
+        Whether values are reproduced that contradict that library's own documentation; not
+        without a library.
+
+    Raises
+    ------
+    UnknownNameError
+        A rule that does not exist; the message names the nearest.
+    InputError
+        A value that the rule does not take.
     """
 
     name: str = "recometer"
@@ -317,6 +343,12 @@ class Protocol:
         for rule in ("cold_start", "defects", "percent"):
             if not isinstance(getattr(self, rule), bool):
                 raise InputError(f"{rule}={getattr(self, rule)!r} must be True or False.")
+        if self.defects and not self.version:
+            raise InputError(
+                "defects=True gives what a library computes against its own documentation, and the "
+                f"rules of the protocol {self.name!r} are no library's. Hint: name one, as in "
+                "evaluate(..., protocol='evidently', defects=True)."
+            )
         if not _is_number(self.confidence) or not 0 < self.confidence < 1:
             raise InputError(f"confidence={self.confidence!r} must lie between 0 and 1.")
         for rule in ("relevant_from", "score_above"):
@@ -351,10 +383,6 @@ class Protocol:
         InputError
             A value that the rule does not take, or another version: it says whose rules these are.
         """
-        known = [field.name for field in dataclasses.fields(self)]
-        for rule in rules:
-            if rule not in known:
-                raise UnknownNameError(f"There is no rule {rule!r}. {did_you_mean(rule, known)}")
         wanted = rules.get("version", self.version)
         if wanted != self.version:
             of = f"those of version {self.version!r} alone" if self.version else "recometer's own"

@@ -40,6 +40,8 @@ def users_of(indptr: Int64) -> Int64:
 
 def offsets(keep: Bool, indptr: Int64) -> Int64:
     """Return the indptr of the rows that are kept."""
+    if keep.all():
+        return indptr
     kept = np.zeros(len(keep) + 1, np.int64)
     np.cumsum(keep, out=kept[1:])
     remaining: Int64 = kept[indptr]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 __all__ = ["check_side_data", "in_train", "list_data", "lists_of", "needed_by", "of_users"]
-__all__ += ["ranks_with"]
+__all__ += ["positions_in", "ranks_with"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -231,10 +231,14 @@ def of_test_users(data: Interactions, test: Interactions, what: str) -> tuple[In
     indptr : int64 [n_users + 1]
     rows : int64 [indptr[-1]]
     """
-    users = np.arange(test.n_users)
-    if data.user_ids is not None and test.user_ids is not None:
-        users = ids.match(test.user_ids, data.user_ids, "user ids of test", f"user ids of {what}")
-    return ragged.take(data.indptr, users)
+    return ragged.take(data.indptr, positions_in(data, test, what))
+
+
+def positions_in(data: Interactions, test: Interactions, what: str) -> Int64:
+    """Return the place of each user of test in `data`, -1 for one who is not there."""
+    if data.user_ids is None or test.user_ids is None:
+        return np.arange(test.n_users)
+    return ids.match(test.user_ids, data.user_ids, "user ids of test", f"user ids of {what}")
 
 
 def of_users(data: ListData, users: Int64) -> ListData:

@@ -255,7 +255,7 @@ def resolve(
     worth = every_worth[rows]
     if by == "relevance":
         ideal_indptr = _offsets(ranks.n_relevant)
-        ideal_gain = np.ones(int(ideal_indptr[-1]))
+        ideal_gain = np.broadcast_to(1.0, int(ideal_indptr[-1]))
     else:
         once = every_worth if ranks.repeated is None else np.where(ranks.repeated, 0, every_worth)
         ideal_indptr, ideal_gain = _best_first(once, user, ranks.n_users)
@@ -344,7 +344,9 @@ def worth_of(
     """
     relevant, gain = ranks.relevant, ranks.gain
     if by == "relevance":
-        return relevant, relevant.astype(np.float64)
+        # Mostly all are: then it takes no memory.
+        ones = np.broadcast_to(1.0, len(relevant))
+        return relevant, ones if relevant.all() else relevant.astype(np.float64)
     if by == "judgement":
         return np.ones(len(gain), np.bool_), np.where(relevant, 1.0, -1.0)
     if by == "gain":

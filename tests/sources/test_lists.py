@@ -141,6 +141,15 @@ def test_array_with_padding_anywhere_and_strides():
     assert rr(rm.Lists(padded), ARRAY_TEST) == EXPECTED
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_an_array_that_was_changed_afterwards(dtype):
+    array = ARRAY.astype(dtype)
+    lists = rm.Lists(array)
+    array[1] = 10**6
+    with pytest.raises(InputError, match="was changed after"):
+        rr(lists, ARRAY_TEST)
+
+
 def test_array_with_ids():
     lists = rm.Lists(ARRAY, user_ids=["bob", "ann", "zoe"], item_ids=["z", "y", "x", "w"])
     # bob: z y; ann: x z w

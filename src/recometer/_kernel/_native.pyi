@@ -11,7 +11,7 @@ UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 
 def instruction_sets() -> list[str]: ...
-def best_first(indptr: Int64, above: Int64, before: Int64, order: Int64) -> None: ...
+def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) -> None: ...
 def score_items(
     instruction_set: str,
     users: npt.NDArray[Any],
@@ -97,7 +97,7 @@ def top_scores(
     no_candidates: Int64,
 ) -> None: ...
 def rank_lists(
-    items: Int32,
+    items: Int32 | Int64,
     scores: npt.NDArray[np.float64] | None,
     begin: Int64,
     end: Int64,
@@ -109,8 +109,8 @@ def rank_lists(
     input_order: bool,
     nan_rule: int,
     above: Int64,
-    tied: Int64,
-    before: Int64,
+    tied: Int64 | None,
+    before: Int64 | None,
     flags: npt.NDArray[np.uint32],
     given: Int64,
     listed: Int64,

@@ -172,7 +172,7 @@ def top_scores(
 
 
 def rank_lists(
-    items: Int32,
+    items: Int32 | Int64,
     scores: npt.NDArray[np.float64] | None,
     begin: Int64,
     end: Int64,
@@ -184,8 +184,8 @@ def rank_lists(
     input_order: bool,
     nan_rule: int,
     above: Int64,
-    tied: Int64,
-    before: Int64,
+    tied: Int64 | None,
+    before: Int64 | None,
     flags: npt.NDArray[np.uint32],
     given: Int64,
     listed: Int64,
@@ -236,12 +236,13 @@ def rank_lists(
         if 0 < k < len(place):
             left[user] = (best[place[k:]] == best[place[k - 1]]).sum()
         for j in range(judged_indptr[user], judged_indptr[user + 1]):
-            above[j], tied[j], before[j] = -1, 0, 0
-            item = int(judged[j])
+            item, equal = int(judged[j]), {}
+            above[j] = -1
             if item in kept:
                 score, entry = kept[item]
                 above[j] = sum(other > score for other, _ in kept.values())
                 equal = {i: at for i, (other, at) in kept.items() if other == score and i != item}
+            if tied is not None and before is not None:
                 tied[j] = len(equal)
                 before[j] = sum(at < entry if input_order else i < item for i, at in equal.items())
 
@@ -278,8 +279,9 @@ def hash_pieces(data: npt.NDArray[np.uint8], piece: int, hashes: npt.NDArray[np.
         hashes[number] = _xxh64(data[begin : begin + piece].tobytes())
 
 
-def best_first(indptr: Int64, above: Int64, before: Int64, order: Int64) -> None:
+def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) -> None:
     """Write each user's judged items best first, not ranked (above -1) last."""
+    before = np.zeros_like(above) if before is None else before
     for begin, end in itertools.pairwise(indptr):
         unranked = above[begin:end] < 0
         order[begin:end] = begin + np.lexsort((before[begin:end], above[begin:end], unranked))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from recometer.cli._tables import GAP, rich_table
 from recometer.cli._text import WIDTH, count, say
 from recometer.evaluation import Evaluation, SummaryRow
-from recometer.metrics.registry import parse
+from recometer.metrics.names import parse
 from recometer.rendering import Table, to_text
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ def _notes(entries: Sequence[Entry]) -> list[str]:
     protocol = entries[0].result.protocol
     interval = {"t": "Student's t", "bootstrap": "bootstrap"}[protocol.interval]
     notes = [
-        f"Mean over the users counted, ± half of its {protocol.confidence:.0%} interval "
-        f"({interval})."
+        f"Mean over the users counted, ± to the further end of its {protocol.confidence:.0%} "
+        f"interval ({interval})."
     ]
     skipped: dict[tuple[str, int], list[tuple[str, str]]] = {}
     for entry in entries:
@@ -153,8 +153,9 @@ def _cell(row: SummaryRow) -> str:
         return "undefined"
     if math.isnan(row.low):
         return f"{row.mean:.4f}"
-    half = f"{(row.high - row.low) / 2:.4f}"
-    return f"{row.mean:.4f} ±{half.removeprefix('0')}"
+    # An end that is cut off at a bound of the metric is the nearer one.
+    far = f"{max(row.high - row.mean, row.mean - row.low):.4f}"
+    return f"{row.mean:.4f} ±{far.removeprefix('0')}"
 
 
 def _range(counts: Sequence[int]) -> str:

@@ -6,29 +6,36 @@ from typing import Annotated
 
 import typer
 
+from recometer.cli._formats import Format
+
 __all__ = [
     "DATA",
     "MODELS",
+    "OUTPUT",
+    "RULES",
     "Baseline",
     "CatalogueOption",
     "Categories",
     "Factors",
     "Features",
+    "Form",
     "Item",
     "Propensity",
     "Quiet",
     "Rank",
+    "RelevantFrom",
     "Run",
     "Score",
     "Split",
     "Test",
     "Threads",
+    "Time",
     "Train",
     "User",
     "Value",
 ]
 
-DATA, MODELS = "Data", "Models"  # panels of the help
+DATA, MODELS, RULES, OUTPUT = "Data", "Models", "Rules", "Output"  # panels of the help
 
 Test = Annotated[
     str | None,
@@ -50,7 +57,9 @@ Split = Annotated[
 Train = Annotated[
     str | None,
     typer.Option(
-        metavar="FILE", help="What must not be recommended again, likewise.", rich_help_panel=DATA
+        metavar="FILE",
+        help="What models learnt from and must not recommend again, likewise.",
+        rich_help_panel=DATA,
     ),
 ]
 User = Annotated[
@@ -69,7 +78,15 @@ Value = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of ratings or counts in test; 'none': there is none.",
+        help="Column of ratings or counts; 'none': there is none.",
+        rich_help_panel=DATA,
+    ),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Column of the times; 'none': there is none.",
         rich_help_panel=DATA,
     ),
 ]
@@ -151,10 +168,21 @@ Baseline = Annotated[
         rich_help_panel=MODELS,
     ),
 ]
+RelevantFrom = Annotated[
+    float | None,
+    typer.Option(
+        metavar="VALUE",
+        help="An item of test is relevant from this value on.",
+        show_default="any but 0",
+        rich_help_panel=RULES,
+    ),
+]
+Form = Annotated[
+    Format, typer.Option("--format", help="Of standard output.", rich_help_panel=OUTPUT)
+]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="At most so many.", show_default="all processors")
 ]
 Quiet = Annotated[
-    bool,
-    typer.Option("--quiet", "-q", help="Only warnings and errors on standard error, no progress."),
+    bool, typer.Option("--quiet", "-q", help="Only warnings and errors on standard error.")
 ]

@@ -12,7 +12,7 @@ import typer
 
 from recometer.protocol import CHOICES
 
-__all__ = ["WIDTH", "Note", "as_options", "count", "say"]
+__all__ = ["WIDTH", "Note", "as_options", "count", "say", "say_line"]
 
 WIDTH = 100  # where the output is no terminal
 
@@ -28,8 +28,14 @@ def say(label: str, text: str) -> None:
     """Print a text to standard output, wrapped, with a label in front of its first line."""
     width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH
     lines = textwrap.wrap(text, width - len(label), break_long_words=False, break_on_hyphens=False)
-    for number, line in enumerate(lines):
+    for number, line in enumerate(lines or [""]):
         typer.echo((" " * len(label) if number else label) + line)
+
+
+def say_line(line: str) -> None:
+    """Print a line to standard output, wrapped; all of it is indented as its beginning is."""
+    text = line.lstrip()
+    say(line[: len(line) - len(text)], text)
 
 
 def count(number: int, what: str) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from recometer.auditing import LEAKAGE, Audit
 from recometer.auditing import audit as run_audit
+from recometer.cli import _options as options
 from recometer.cli._folder import load_split
 from recometer.cli._formats import Format, markdown
 from recometer.cli._inputs import Inputs
@@ -28,42 +29,20 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    train: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="What models learn from: Parquet, CSV, TSV or TREC qrels."
-        ),
-    ] = None,
-    test: Annotated[
-        str | None, typer.Option(metavar="FILE", help="What they are tested on, likewise.")
-    ] = None,
-    user: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the users, where it exists.")
-    ] = None,
-    item: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the items, where it exists.")
-    ] = None,
-    value: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of ratings or counts in test; 'none': there is none.",
-        ),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of the times; 'none': there is none."),
-    ] = None,
-    relevant_from: Annotated[
-        float | None,
-        typer.Option(
-            metavar="VALUE",
-            help="An item of test is relevant from this value on.",
-            show_default="any but 0",
-        ),
-    ] = None,
+    test: options.Test = None,
+    train: options.Train = None,
+    user: options.User = None,
+    item: options.Item = None,
+    value: options.Value = None,
+    time: options.Time = None,
+    relevant_from: options.RelevantFrom = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with 1 where there is leakage.")
+        bool,
+        typer.Option(
+            "--strict",
+            help="Exit with 1 where there is leakage.",
+            rich_help_panel=options.RULES,
+        ),
     ] = False,
     allow: Annotated[
         list[str] | None,
@@ -71,12 +50,11 @@ def audit(
             metavar="FINDING",
             help=f"Leakage that --strict lets pass: {', '.join(LEAKAGE)}. May be repeated.",
             autocompletion=lambda: list(LEAKAGE),
+            rich_help_panel=options.RULES,
         ),
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="Of standard output.")] = Format.table,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Only warnings and errors on standard error.")
-    ] = False,
+    form: options.Form = Format.table,
+    quiet: options.Quiet = False,
 ) -> None:
     """Look for leakage and other faults in a split into train and test.
 

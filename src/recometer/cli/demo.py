@@ -15,7 +15,7 @@ from recometer.cli._text import as_options, count, say
 from recometer.errors import ColumnError, InputError
 from recometer.evaluate import evaluate
 from recometer.interactions import Interactions
-from recometer.metrics.registry import parse
+from recometer.metrics.names import parse
 from recometer.sources.base import Source
 from recometer.split.splitting import split
 from recometer.split.what import Fraction, LastFraction, What

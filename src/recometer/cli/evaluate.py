@@ -25,8 +25,6 @@ from recometer.tasks import resolve_threads
 
 __all__ = ["evaluate"]
 
-RULES, OUTPUT = "Rules", "Output"  # panels of the help, beside those of the shared options
-
 
 def evaluate(
     test: options.Test = None,
@@ -62,15 +60,7 @@ def evaluate(
             rich_help_panel=options.DATA,
         ),
     ] = None,
-    relevant_from: Annotated[
-        float | None,
-        typer.Option(
-            metavar="VALUE",
-            help="An item of test is relevant from this value on.",
-            show_default="any but 0",
-            rich_help_panel=RULES,
-        ),
-    ] = None,
+    relevant_from: options.RelevantFrom = None,
     depth: Annotated[
         int | None,
         typer.Option(
@@ -78,7 +68,7 @@ def evaluate(
             min=1,
             help="Cut every list after its first M items (trec_eval's -M).",
             show_default="whole lists",
-            rich_help_panel=RULES,
+            rich_help_panel=options.RULES,
         ),
     ] = None,
     complete: Annotated[
@@ -87,7 +77,7 @@ def evaluate(
             "--complete/--no-complete",
             help="Users of test without a list count as misses (trec_eval's -c), or are left out.",
             show_default="complete; for TREC runs not",
-            rich_help_panel=RULES,
+            rich_help_panel=options.RULES,
         ),
     ] = None,
     ties: Annotated[
@@ -97,7 +87,7 @@ def evaluate(
             help=f"Order of equal scores: {', '.join(CHOICES['ties'])}.",
             autocompletion=lambda: list(CHOICES["ties"]),
             show_default="expected",
-            rich_help_panel=RULES,
+            rich_help_panel=options.RULES,
         ),
     ] = None,
     protocol: Annotated[
@@ -106,7 +96,7 @@ def evaluate(
             metavar="NAME",
             help="A set of rules: its name, or a saved evaluation (.parquet) to repeat.",
             autocompletion=protocol_names,
-            rich_help_panel=RULES,
+            rich_help_panel=options.RULES,
         ),
     ] = "recometer",
     rule: Annotated[
@@ -114,27 +104,27 @@ def evaluate(
         typer.Option(
             metavar="RULE=VALUE",
             help="Any other rule of the protocol, such as undefined=0. May be repeated.",
-            rich_help_panel=RULES,
+            rich_help_panel=options.RULES,
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of what is random.", rich_help_panel=RULES)] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of what is random.", rich_help_panel=options.RULES)
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="FOLDER",
             help="Write NAME.parquet for each model and summary.csv into this folder.",
-            rich_help_panel=OUTPUT,
+            rich_help_panel=options.OUTPUT,
         ),
     ] = None,
-    form: Annotated[
-        Format, typer.Option("--format", help="Of standard output.", rich_help_panel=OUTPUT)
-    ] = Format.table,
+    form: options.Form = Format.table,
     per_user: Annotated[
         bool,
         typer.Option(
             "--per-user",
             help="Also print the values of every user (with --format csv: these alone).",
-            rich_help_panel=OUTPUT,
+            rich_help_panel=options.OUTPUT,
         ),
     ] = False,
     threads: options.Threads = None,

@@ -67,7 +67,7 @@ def metrics(
         return
     alone = re.split(r"[@(]", name)[0]
     if alone not in METRICS:
-        Metric(alone)  # raises what fits: another name that was meant, the nearest, or all
+        Metric(alone)  # raises what fits: another name that was meant, or the nearest
     _explain(METRICS[alone])
 
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from recometer import split as splits
+from recometer.cli import _options as options
 from recometer.cli._compositions import WHAT, WHO, complete, make_core, make_part, usages
 from recometer.cli._inputs import Inputs
 from recometer.cli._made import table_of_folds, table_of_split
@@ -21,7 +22,7 @@ from recometer.tasks import resolve_threads
 
 __all__ = ["split"]
 
-DATA, CHOICE, FILTERS, OUTPUT = "Data", "Who and what", "Filters", "Output"  # panels of the help
+CHOICE, FILTERS = "Who and what", "Filters"  # panels of the help, beside the shared ones
 
 
 class Keep(str, enum.Enum):
@@ -61,7 +62,7 @@ def split(
             metavar="FOLDER",
             help="Write train.parquet, test.parquet, ... into this folder; of several folds, each "
             "into a folder in it.",
-            rich_help_panel=OUTPUT,
+            rich_help_panel=options.OUTPUT,
         ),
     ],
     what: Annotated[
@@ -163,37 +164,12 @@ def split(
             rich_help_panel=FILTERS,
         ),
     ] = None,
-    user: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of the users.", rich_help_panel=DATA),
-    ] = None,
-    item: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of the items.", rich_help_panel=DATA),
-    ] = None,
-    value: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of ratings or counts; 'none': there is none.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="Column of the times; 'none': there is none.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="At most so many.", show_default="all processors"),
-    ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Only warnings and errors on standard error.")
-    ] = False,
+    user: options.User = None,
+    item: options.Item = None,
+    value: options.Value = None,
+    time: options.Time = None,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Split interactions into train and test: who is tested, and what of theirs is held out.
 

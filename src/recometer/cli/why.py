@@ -12,7 +12,7 @@ from recometer.cli._folder import data_of
 from recometer.cli._inputs import Inputs, baseline_of, catalogue_columns, check_stdin, models
 from recometer.cli._stdin import StandardInput
 from recometer.cli._tables import print_table
-from recometer.cli._text import WIDTH, say
+from recometer.cli._text import WIDTH, say_line
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import UnknownNameError
 from recometer.evaluate import evaluate
@@ -110,7 +110,7 @@ def why(
                 result, result.metrics[0], protocol=second, source=source, test=test_data, **given
             )
     for line in explanation.head():
-        say("  " if line.startswith(" ") else "", line.strip())
+        say_line(line)
     for table in explanation.tables():
         typer.echo()
         print_table(table, wrapped=("change",), width=WIDTH)

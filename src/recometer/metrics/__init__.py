@@ -23,13 +23,13 @@ from recometer.metrics import (
 from recometer.metrics._list_data import ListData, Side
 from recometer.metrics._sums import place_sums
 from recometer.metrics.diversity import mean_over_pairs
+from recometer.metrics.names import parse
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.registry import (
     METRICS,
     Metric,
     MetricDefinition,
     metric,
-    parse,
     reading,
 )
 from recometer.ties import Groups

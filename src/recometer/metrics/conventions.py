@@ -10,13 +10,14 @@ import dataclasses
 import functools
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from recometer.metrics.registry import METRICS, NAMES, Metric, parse, parse_cutoffs, split
+from recometer.metrics.names import NAMES, parse, parse_cutoffs, split
+from recometer.metrics.registry import METRICS, Metric
 from recometer.metrics.undefined import rules_of
 from recometer.protocol import Protocol
 
@@ -126,7 +127,7 @@ class Convention:
     @property
     def names(self) -> list[str]:
         """The names of its metrics, with ``@k`` for a cut-off."""
-        return [entry.name.replace(CUTOFF, "k").replace(NUMBER, "x") for entry in self.entries]
+        return [_readable(entry.name) for entry in self.entries]
 
     def parse(
         self, metrics: str | Metric | Iterable[str | Metric], protocol: Protocol | None = None
@@ -236,21 +237,31 @@ class Convention:
 
     def describe(self) -> str:
         """Say what it does otherwise than recometer, as text."""
-        lines = [f"{self.name}: {self.library} {self.version}"]
+        lines = [
+            f"{self.name}: {self.library} {self.version}",
+            "",
+            "Rules that are not recometer's:",
+        ]
         lines += [f"  {sentence}" for sentence in self.protocol.sentences()]
+        lines += ["", "Metrics, and what they are here:"]
         for entry in self.entries:
-            lines.append(f"  {entry.name} = {entry.metric}")
-            (ours,) = parse(_plain(entry.metric))
-            lines += [f"    {written}: {meaning}" for written, meaning in ours.meanings.items()]
-            changed = self.protocol.replace(**_without_cutoffs(entry.rules))
-            lines += [f"    {sentence}" for sentence in changed.sentences(self.protocol)]
-            if entry.says:
-                lines.append(f"    {entry.says}")
-            if entry.defect:
-                lines.append(f"    with defects=True: {entry.defect}")
-                faulty = changed.replace(**_without_cutoffs(entry.defect_rules))
-                lines += [f"      {sentence}" for sentence in faulty.sentences(changed)]
-        return "\n".join([*lines, *(f"  Note: {note}" for note in self.notes)])
+            lines += self._describe_entry(entry)
+        return "\n".join([*lines, *(f"\nNote: {note}" for note in self.notes)])
+
+    def _describe_entry(self, entry: Entry) -> Iterator[str]:
+        ours = entry.ours(5, entry.some_number, False)
+        yield f"  {_readable(entry.name)} = {_readable(entry.metric)}"
+        yield f"    Formula: {ours.definition.formula}"
+        yield from (f"    {written}: {meaning}" for written, meaning in ours.meanings.items())
+        changed = self.protocol.replace(**_without_cutoffs(entry.rules))
+        yield from (f"    {sentence}" for sentence in changed.sentences(self.protocol))
+        if entry.says:
+            yield f"    {entry.says}"
+        if entry.defect:
+            other = "" if entry.defect == entry.metric else f" {_readable(entry.defect)}"
+            yield f"    With defects=True:{other}"
+            faulty = changed.replace(**_without_cutoffs(entry.defect_rules))
+            yield from (f"      {sentence}" for sentence in faulty.sentences(changed))
 
     def __str__(self) -> str:
         return self.describe()
@@ -367,6 +378,10 @@ def _normal(name: str, cutoff: str | None = None) -> str:
         return text.replace(f"@{cutoff}", "") + f"@{cutoff}" if f"@{cutoff}" in text else text
     found = AT.search(text)
     return text if found is None else text[: found.start()] + text[found.end() :] + found[0]
+
+
+def _readable(name: str) -> str:
+    return name.replace(CUTOFF, "k").replace(NUMBER, "x")
 
 
 def _plain(metric: str) -> str:

@@ -162,6 +162,13 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
         return columns(functools.partial(_largest_gain_throughout, discount), groups, cutoffs)
     if ideal == "sum":
         return columns(functools.partial(_ones, discount), groups, cutoffs)
+    gains = groups.ideal_gain
+    if ideal == "all" and len(gains) and gains.min() == gains.max():
+        # Added up one by one, as the terms of users are: the best order has exactly this value.
+        count = np.diff(groups.ideal_indptr)
+        place = np.arange(count.max())
+        sums = np.cumsum(_discounted(gains[: len(place)], place, discount))
+        return np.append(0.0, sums)[np.minimum(count, cutoffs[:, np.newaxis])].T
     # Beyond the most gains of any user, all cut-offs are alike.
     _, place, _ = _ideal_terms(groups, discount, ideal)
     most = np.minimum(cutoffs, place.max(initial=0) + 1)
@@ -208,9 +215,14 @@ def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int6
     else:
         gain = groups.ideal_gain
         user, place = ideal_members(groups)
+    return user, place, _discounted(gain, place, discount)
+
+
+def _discounted(gain: Float64, place: Int64, discount: str) -> Float64:
+    """Return what gains add at their places, counted from 0."""
     if discount == "graded":
-        return user, place, _graded_terms(place + 1, gain)
-    return user, place, gain / _divisor(place, discount)
+        return _graded_terms(place + 1, gain)
+    return gain / _divisor(place, discount)
 
 
 def _terms_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Float64:

@@ -1,4 +1,4 @@
-"""The registry of metrics, and their names: ``recall@5,10``, ``ap@1..20``, ``f@10(beta=2)``."""
+"""The registry of metrics, and a metric at a cut-off: ``recall@5``, ``f@10(beta=2)``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import inspect
 import operator
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
@@ -23,15 +22,12 @@ from recometer.metrics.parameters import Parameter, Value
 from recometer.ties import WHOLE, Property
 
 __all__ = [
-    "MAX_CUTOFFS",
     "METRICS",
     "Metric",
     "MetricDefinition",
+    "bad_cutoff",
     "metric",
-    "parse",
-    "parse_cutoffs",
     "reading",
-    "split",
     "with_largest_gain",
 ]
 
@@ -47,12 +43,6 @@ Without = Literal[
 ]  # fmt: skip
 Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]
 AnyFunction = TypeVar("AnyFunction", bound=Function)
-
-# Spaces separate names, but not within the brackets of parameters.
-NAMES = re.compile(r"(?:[^\s(]|\([^)]*\)|\()+")
-
-MAX_CUTOFFS = 10_000
-"""The most cut-offs that one range may stand for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,6 +161,39 @@ class MetricDefinition:
             changes |= change
         return dataclasses.replace(self, **changes) if changes else self
 
+    def settled(self, parameters: object) -> tuple[tuple[str, Value], ...]:
+        """Check parameters, a mapping or pairs, and bring them into their canonical form."""
+        name, known = self.name, self.parameters
+        pairs = parameters.items() if isinstance(parameters, Mapping) else parameters
+        if not isinstance(pairs, Iterable):
+            raise InputTypeError(f"The parameters {parameters!r} of {name!r} must be a mapping.")
+        found: dict[str, Value] = {}
+        for parameter, value in pairs:
+            if not known:
+                raise UnknownNameError(
+                    f"The metric {name!r} takes no parameters, but was given {parameter!r}."
+                )
+            if parameter not in known:
+                listed = "; ".join(one.describe() for one in known.values())
+                raise UnknownNameError(
+                    f"The metric {name!r} has no parameter {parameter!r}. "
+                    f"{did_you_mean(str(parameter), known)} {name!r} takes: {listed}."
+                )
+            if parameter in found:
+                raise InputError(
+                    f"The parameter {parameter!r} of the metric {name!r} is given twice."
+                )
+            found[parameter] = (
+                None
+                if value is None and known[parameter].default is None
+                else known[parameter].settle(value, name)
+            )
+        return tuple(
+            (parameter, found[parameter])
+            for parameter in known
+            if parameter in found and found[parameter] != known[parameter].default
+        )
+
 
 # What others call the same thing.
 OTHER_NAMES = {
@@ -188,6 +211,7 @@ OTHER_NAMES = {
 }
 METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
+LISTED = "The command recometer metrics lists all; in Python they are in recometer.metrics.METRICS."
 
 
 def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]:
@@ -338,7 +362,7 @@ class Metric:
         object.__setattr__(self, "rules", tuple((rule, value) for rule, value in rules))
         if self.name not in METRICS:
             raise UnknownNameError(f"There is no metric {self.name!r}. {_hint(str(self.name))}")
-        object.__setattr__(self, "parameters", _settled(self.name, self.parameters))
+        object.__setattr__(self, "parameters", METRICS[self.name].settled(self.parameters))
         self._check_cutoff()
         if self.label == self.ours:
             object.__setattr__(self, "label", "")
@@ -360,9 +384,9 @@ class Metric:
         try:
             cutoff = operator.index(self.cutoff)
         except TypeError:
-            raise _bad_cutoff(self.name, self.cutoff) from None
+            raise bad_cutoff(self.name, self.cutoff) from None
         if isinstance(self.cutoff, bool) or not 1 <= cutoff < WHOLE:
-            raise _bad_cutoff(self.name, self.cutoff)
+            raise bad_cutoff(self.name, self.cutoff)
         object.__setattr__(self, "cutoff", cutoff)
 
     def __str__(self) -> str:
@@ -415,38 +439,6 @@ class Metric:
         return METRICS[self.name].function(record, cutoffs, weights, **dict(self.parameters))
 
 
-def _settled(name: str, parameters: object) -> tuple[tuple[str, Value], ...]:
-    """Check parameters and bring them into their canonical form."""
-    known = METRICS[name].parameters
-    pairs = parameters.items() if isinstance(parameters, Mapping) else parameters
-    if not isinstance(pairs, Iterable):
-        raise InputTypeError(f"The parameters {parameters!r} of {name!r} must be a mapping.")
-    found: dict[str, Value] = {}
-    for parameter, value in pairs:
-        if not known:
-            raise UnknownNameError(
-                f"The metric {name!r} takes no parameters, but was given {parameter!r}."
-            )
-        if parameter not in known:
-            listed = "; ".join(one.describe() for one in known.values())
-            raise UnknownNameError(
-                f"The metric {name!r} has no parameter {parameter!r}. "
-                f"{did_you_mean(str(parameter), known)} {name!r} takes: {listed}."
-            )
-        if parameter in found:
-            raise InputError(f"The parameter {parameter!r} of the metric {name!r} is given twice.")
-        found[parameter] = (
-            None
-            if value is None and known[parameter].default is None
-            else known[parameter].settle(value, name)
-        )
-    return tuple(
-        (parameter, found[parameter])
-        for parameter in known
-        if parameter in found and found[parameter] != known[parameter].default
-    )
-
-
 def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]:
     """Fill in the parameters that are taken from test, unless they were given."""
     settled = []
@@ -462,119 +454,8 @@ def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]
     return list(dict.fromkeys(settled))
 
 
-def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
-    """Read names of metrics.
-
-    Parameters
-    ----------
-    metrics
-        Names with spaces between: ``"recall@5,10 ndcg@1..3 roc_auc"``; several cut-offs have
-        commas between, and ``1..3`` stands for 1, 2 and 3. Parameters come last, in brackets:
-        ``"f@5,10(beta=0.5)"``. Or a list of such names, or of `Metric`.
-
-    Returns
-    -------
-    list of Metric
-        In the order given, each once.
-
-    Raises
-    ------
-    UnknownNameError
-        A metric, or a parameter of it, that does not exist.
-    InputError
-        No metric, or a cut-off or a parameter's value that its metric does not take.
-    InputTypeError
-        Something that is no name.
-
-    Examples
-    --------
-    >>> [str(metric) for metric in parse("recall@5,10 ndcg@1..3 roc_auc")]
-    ['recall@5', 'recall@10', 'ndcg@1', 'ndcg@2', 'ndcg@3', 'roc_auc']
-    """
-    if isinstance(metrics, str | Metric):
-        metrics = [metrics]
-    elif not isinstance(metrics, Iterable):
-        raise _not_a_name(metrics)
-    found: dict[Metric, None] = {}
-    for entry in metrics:
-        if isinstance(entry, Metric):
-            found[entry] = None
-        elif isinstance(entry, str):
-            for name in NAMES.findall(entry):
-                found.update(dict.fromkeys(_parse_one(name)))
-        else:
-            raise _not_a_name(entry)
-    if not found:
-        raise InputError("No metric was asked for. Hint: name one or more, such as 'ndcg@10'.")
-    return list(found)
-
-
-def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
-    """Take a name apart: ``"f@5,10(beta=2)"`` is ``("f", "5,10", (("beta", "2"),))``."""
-    head, bracket, rest = text.partition("(")
-    name, at, cutoffs = head.partition("@")
-    return name, cutoffs if at else None, _parse_parameters(text, head, rest) if bracket else ()
-
-
-def _parse_one(text: str) -> Iterable[Metric]:
-    name, cutoffs, parameters = split(text)
-    if cutoffs is None:
-        return [Metric(name, None, parameters)]
-    if name not in METRICS or METRICS[name].given(_settled(name, parameters)).cutoff == "none":
-        return [Metric(name, 1, parameters)]  # raises what fits
-    return [Metric(name, cutoff, parameters) for cutoff in parse_cutoffs(name, cutoffs)]
-
-
-def parse_cutoffs(name: str, text: str) -> list[int]:
-    """Read cut-offs such as ``"5,10"`` and ``"1..3"``; `name` is for the message."""
-    return [cutoff for part in text.split(",") for cutoff in _parse_part(name, part)]
-
-
-def _parse_parameters(text: str, head: str, rest: str) -> tuple[tuple[str, Value], ...]:
-    inside, bracket, after = rest.partition(")")
-    if not bracket or after or "(" in inside:
-        order = f"{head}{after}({inside})" if bracket and after.startswith("@") else f"{head}(...)"
-        raise InputError(
-            f"The parameters of {text!r} do not end with one closing bracket. "
-            f"Hint: the cut-off comes first and the parameters last, as in {order}."
-        )
-    pairs: list[tuple[str, Value]] = []
-    for part in inside.split(","):
-        name, equals, value = part.partition("=")
-        # A name alone switches something on.
-        pairs.append((name.strip(), value.strip() if equals else "true"))
-    return tuple(pairs)
-
-
-def _parse_part(name: str, part: str) -> Iterable[int]:
-    """Read a cut-off or a range."""
-    first, dots, last = part.partition("..")
-    if not dots:
-        return [_parse_cutoff(name, part)]
-    low, high = _parse_cutoff(name, first), _parse_cutoff(name, last)
-    if low > high:
-        raise InputError(
-            f"The range {name}@{part} runs backwards. Hint: write {name}@{high}..{low}."
-        )
-    if high - low >= MAX_CUTOFFS:
-        raise InputError(
-            f"The range {name}@{part} stands for {high - low + 1:,} cut-offs, more than "
-            f"{MAX_CUTOFFS:,}. Hint: name those that are needed, as in {name}@{low},{high}."
-        )
-    return range(low, high + 1)
-
-
-def _parse_cutoff(name: str, text: str) -> int:
-    # Longer numbers are beyond int64; int() takes signs, spaces and other scripts' digits.
-    if not (text.isascii() and text.isdigit() and len(text) <= 19):
-        raise _bad_cutoff(name, text)
-    cutoff = int(text)
-    if not 1 <= cutoff < WHOLE:
-        raise _bad_cutoff(name, text)
-    return cutoff
-
-
-def _bad_cutoff(name: str, found: object) -> InputError:
+def bad_cutoff(name: str, found: object) -> InputError:
+    """Return the error for what is no cut-off."""
     return InputError(
         f"The cut-off {str(found)!r} of the metric {name!r} must be a whole number, at least 1 "
         f"(and less than 2^63). Hint: write {name}@10, {name}@5,10 or {name}@1..10; between "
@@ -588,11 +469,4 @@ def _hint(name: str) -> str:
         return "Hint: write the cut-off without a space: ndcg@10."
     lower = name.lower()
     usual = lower if lower in METRICS else OTHER_NAMES.get(lower)
-    return f"Hint: it is called {usual!r} here." if usual else did_you_mean(name, METRICS)
-
-
-def _not_a_name(found: object) -> InputTypeError:
-    return InputTypeError(
-        f"Metrics are named by text, but {found!r} is of type {type(found).__name__}. "
-        f"Hint: write 'ndcg@10 recall@5,10'."
-    )
+    return f"Hint: it is called {usual!r} here." if usual else did_you_mean(name, METRICS, LISTED)

@@ -8,12 +8,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from recometer import ragged
 from recometer.errors import InternalError
 from recometer.metrics import corrections, settling
 from recometer.metrics.ratings import Predictions, over_rows
@@ -21,7 +23,7 @@ from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol, TieRule
 from recometer.ranks import Ranks, Ratings, UserFlag
 from recometer.tasks import Ticker, run_tasks
-from recometer.ties import WHOLE, Groups, Property, resolve, worth_of
+from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_of
 
 __all__ = [
     "Reason",
@@ -291,7 +293,6 @@ class _Rules:
         self.protocol = protocol
         self.known = self._flag(UserFlag.KNOWN)
         self.counted = self.known & (ranks.n_candidates >= 0)  # their candidates, that is
-        self.user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
         self.found: dict[tuple[object, ...], UInt8] = {}
         self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
 
@@ -385,16 +386,21 @@ class _Rules:
         ranks = self.ranks
         if ranks.n_rankable is not None:
             return self.counted & (ranks.n_rankable >= ranks.n_candidates)
-        ranked = self._count(ranks.relevant & (ranks.above >= 0))
         # Beyond the end of a list relevant candidates may have been left out.
-        return self.counted & (ranked >= ranks.depth) & (ranks.n_relevant >= ranks.n_candidates)
+        all_relevant = self.counted & (ranks.n_relevant >= ranks.n_candidates)
+        if all_relevant.any():
+            all_relevant &= self._count(ranks.relevant & (ranks.above >= 0)) >= ranks.depth
+        return all_relevant
 
     def gains(self, reads: Property) -> tuple[Bool, Bool]:
         """Whether no gain is positive; whether the gains do not have a finite sum."""
         if reads not in self.gains_found:
             _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
-            size = np.bincount(self.user, weights=np.abs(gain), minlength=self.ranks.n_users)
-            self.gains_found[reads] = self._count(gain > 0) == 0, ~np.isfinite(size)
+            not_finite = np.zeros(self.ranks.n_users, bool)
+            largest = max(-float(gain.min(initial=0)), float(gain.max(initial=0)))
+            if not math.isfinite(largest * len(gain)):
+                not_finite = ~np.isfinite(sum_by_user(self.user, np.abs(gain), len(not_finite)))
+            self.gains_found[reads] = self._count(gain > 0) == 0, not_finite
         return self.gains_found[reads]
 
     def _flag(self, flag: UserFlag) -> Bool:
@@ -402,7 +408,14 @@ class _Rules:
         return raised
 
     def _count(self, rows: Bool) -> npt.NDArray[np.int64]:
+        if rows.all():
+            return np.diff(self.ranks.indptr)
         return np.bincount(self.user[rows], minlength=self.ranks.n_users)
+
+    @functools.cached_property
+    def user(self) -> npt.NDArray[np.int64]:
+        """The user of each judged item."""
+        return ragged.users_of(self.ranks.indptr)
 
 
 class _RatingRules:

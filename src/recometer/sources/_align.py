@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids, ragged
+from recometer import _kernel, ids, ragged
 from recometer.errors import InputError, warn
 from recometer.interactions import Interactions
 from recometer.ranks import Ranks, UserFlag
@@ -30,8 +30,11 @@ from recometer.sources._match import (
 )
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
+from recometer.tasks import Ticker, run_tasks
 
-__all__ = ["Aligned", "SourceIndex", "align", "assemble", "relevant_rows"]
+__all__ = ["Aligned", "SourceIndex", "align", "assemble", "best_first", "relevant_rows"]
+
+USERS_PER_TASK = 2**13  # that are sorted at a time
 
 Int64 = npt.NDArray[np.int64]
 Int32 = npt.NDArray[np.int32]
@@ -222,6 +225,21 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     return _choose(aligned, index, sorted_ids, request, catalogue)
 
 
+def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) -> Int64:
+    """Return the order of judged rows: each user's best first, those not ranked (-1) last.
+
+    `before` is None where nothing is tied.
+    """
+    order, n_users = np.empty(len(above), np.int64), len(indptr) - 1
+
+    def task(first: int, ticker: Ticker) -> None:
+        ticker.advance()
+        _kernel.best_first(indptr[first : first + USERS_PER_TASK + 1], above, before, order)
+
+    run_tasks(task, range(0, n_users, USERS_PER_TASK), threads=threads, progress=False)
+    return order
+
+
 def assemble(
     aligned: Aligned,
     above: Int64,
@@ -234,19 +252,20 @@ def assemble(
     """Make the Ranks from the counts of all judged rows and their order, best first."""
     n_excluded = np.diff(aligned.excluded_indptr)
     n_candidates: Int64 = aligned.n_items - n_excluded - no_candidates
-    above, tied = above[order], tied[order]
-    flags = aligned.flags
-    # A judged item with everything else tied to it: all candidates have the same score.
-    users = np.repeat(np.arange(aligned.n_users), np.diff(aligned.judged_indptr))
-    constant = (above == 0) & (tied == n_candidates[users] - 1) & (tied > 0)
-    flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+    above, flags = above[order], aligned.flags
+    if tied.any():
+        tied, before = tied[order], before[order]
+        # A judged item with everything else tied to it: all candidates have the same score.
+        users = ragged.users_of(aligned.judged_indptr)
+        constant = (above == 0) & (tied == n_candidates[users] - 1) & (tied > 0)
+        flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
     relevant = aligned.relevant[order]
     return Ranks(
         indptr=aligned.judged_indptr,
         item=aligned.item[order].astype(np.int64),
         above=above,
         tied=tied,
-        before=before[order],
+        before=before,
         gain=aligned.gain[order],
         relevant=relevant,
         n_relevant=np.diff(ragged.offsets(relevant, aligned.judged_indptr)),

@@ -15,7 +15,7 @@ from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED
 from recometer.errors import InputError, InputTypeError, InternalError, warn
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _factor_lists, _listed, _top, _torch
-from recometer.sources._align import Aligned, SourceIndex, align, assemble
+from recometer.sources._align import Aligned, SourceIndex, align, assemble, best_first
 from recometer.sources._top import Best, Rule
 from recometer.sources._torch import Pieces
 from recometer.sources.base import Request, Source
@@ -168,11 +168,11 @@ class Factors(Source):
             run_tasks(
                 functools.partial(_listed.rank_block, work), _listed.blocks(aligned), **settings
             )
-            return work.ranks()
+            return work.ranks(request.threads)
         tasks = work.blocks(request.threads)
         weights = [float(block.stop - block.start) * aligned.n_items for block in tasks]
         run_tasks(work.run, tasks, weights=weights, **settings)
-        return work.ranks()
+        return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's ranking; see `TopLists`."""
@@ -229,7 +229,6 @@ class FactorsWork:
     above: Int64
     tied: Int64
     before: Int64
-    order: Int64
     instruction_set: str
 
     @classmethod
@@ -247,7 +246,6 @@ class FactorsWork:
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
-            np.empty(len(aligned.judged), np.int64),
             _kernel.instruction_set(),
         )
 
@@ -326,10 +324,8 @@ class FactorsWork:
             beyond = self.above[mine] >= self.limit
             for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
                 counts[mine][beyond] = value
-        if aligned.ranked is None:
-            _kernel.best_first(indptr, self.above, self.before, self.order)
 
-    def ranks(self) -> Ranks:
+    def ranks(self, threads: int) -> Ranks:
         """Put the blocks together."""
         aligned = self.aligned
         above, tied, before = self.above, self.tied, self.before
@@ -339,8 +335,8 @@ class FactorsWork:
             above[aligned.ranked] = self.above
             tied[aligned.ranked] = self.tied
             before[aligned.ranked] = self.before
-            _kernel.best_first(aligned.judged_indptr, above, before, self.order)
-        return assemble(aligned, above, tied, before, self.order, aligned.outside, self.limit)
+        order = best_first(aligned.judged_indptr, above, before, threads)
+        return assemble(aligned, above, tied, before, order, aligned.outside, self.limit)
 
     def user_factors(self, rows: Int64) -> Array:
         """Return the factors of some rows, contiguous."""

@@ -16,7 +16,7 @@ from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _top
-from recometer.sources._align import Aligned, SourceIndex, align, assemble
+from recometer.sources._align import Aligned, SourceIndex, align, assemble, best_first
 from recometer.sources._list_candidates import catalogue_size, has_list, only_candidates
 from recometer.sources._list_repeats import Repeats
 from recometer.sources._list_table import ListTable, judged_scores, read_lists
@@ -160,7 +160,7 @@ class Lists(Source):
         work.run_all(request)
         if self._depth is not None:
             work.cut(self._depth, falling=request.protocol.ties == "item_desc")
-        ranks = work.ranks(catalogue)
+        ranks = work.ranks(catalogue, request.threads)
         if request.protocol.score_above is not None and table.given is not None:
             scores = judged_scores(table, work.aligned.rows, ranks)
             ranks = dataclasses.replace(ranks, score=scores)
@@ -227,6 +227,11 @@ class _Work:
         rows = np.where(aligned.rows < 0, 0, aligned.rows)
         begin, end = table.indptr[rows], table.indptr[rows + 1]
         n = len(aligned.ranked_items)
+        judged = {"above": np.empty(n, np.int64)}
+        for name in ("tied", "before"):
+            # Without scores nothing is tied, and to say so takes no memory.
+            none = np.broadcast_to(np.int64(0), n)
+            judged[name] = none if table.scores is None else np.empty(n, np.int64)
         return cls(
             table,
             aligned,
@@ -234,7 +239,7 @@ class _Work:
             np.where(aligned.rows < 0, begin, end),
             request.protocol.ties == "input",
             NAN_RULES[request.protocol.nan_scores],
-            {name: np.empty(n, np.int64) for name in ("above", "tied", "before")},
+            judged,
             np.zeros(aligned.n_users, np.uint32),
             {
                 name: np.empty(aligned.n_users, np.int64)
@@ -275,43 +280,54 @@ class _Work:
         """Find the judged items of some users in their lists."""
         ticker.advance()
         table, aligned = self.table, self.aligned
+        above, tied, before = self.judged.values()
+        scored = table.scores is not None
         offsets = slice(users.start, users.stop + 1)
-        _kernel.rank_lists(
-            table.items,
-            table.scores,
-            self.begin[users],
-            self.end[users],
-            table.n_items,
-            aligned.excluded_indptr[offsets],
-            aligned.excluded,
-            aligned.ranked_indptr[offsets],
-            aligned.ranked_items,
-            self.input_order,
-            self.nan_rule,
-            self.judged["above"],
-            self.judged["tied"],
-            self.judged["before"],
-            self.flags[users],
-            self.users["given"][users],
-            self.users["listed"][users],
-            self.users["removed"][users],
-            self.users["repeated"][users],
-            self.order,
-            self.shelf.keys[users],
-            self.shelf.items[users],
-            self.shelf.left[users],
-        )
+        try:
+            _kernel.rank_lists(
+                table.items,
+                table.scores,
+                self.begin[users],
+                self.end[users],
+                table.n_items,
+                aligned.excluded_indptr[offsets],
+                aligned.excluded,
+                aligned.ranked_indptr[offsets],
+                aligned.ranked_items,
+                self.input_order,
+                self.nan_rule,
+                above,
+                tied if scored else None,
+                before if scored else None,
+                self.flags[users],
+                self.users["given"][users],
+                self.users["listed"][users],
+                self.users["removed"][users],
+                self.users["repeated"][users],
+                self.order,
+                self.shelf.keys[users],
+                self.shelf.items[users],
+                self.shelf.left[users],
+            )
+        except IndexError:
+            raise InputError(
+                "The array of lists was changed after rm.Lists had read it. Hint: make a new "
+                "rm.Lists of it."
+            ) from None
 
     def cut(self, depth: int, falling: bool) -> None:
         """Forget what lies beyond the first places; `falling`: the higher ids tie first."""
         above, tied, before = self.judged.values()
+        np.minimum(self.users["listed"], depth, out=self.users["listed"])
+        if self.table.scores is None:
+            above[above >= depth] = -1
+            return
         gone = (above >= 0) & (above + (tied - before if falling else before) >= depth)
         left = np.minimum(tied, depth - 1 - above)
         if falling:
             before -= tied - left
         np.copyto(tied, left)
         above[gone], tied[gone], before[gone] = -1, 0, 0
-        np.minimum(self.users["listed"], depth, out=self.users["listed"])
 
     def known(self) -> Bool:
         """Flag the users, and return who has a list."""
@@ -331,7 +347,7 @@ class _Work:
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
 
-    def ranks(self, catalogue: _Catalogue) -> Ranks:
+    def ranks(self, catalogue: _Catalogue, threads: int) -> Ranks:
         """Put the users together."""
         aligned = self.aligned
         known = self.known()
@@ -352,8 +368,8 @@ class _Work:
             above[:] = -1
             for column, found in zip((above, tied, before), self.judged.values(), strict=True):
                 column[aligned.ranked] = found
-        order = np.empty(len(above), np.int64)
-        _kernel.best_first(aligned.judged_indptr, above, before, order)
+        ties = None if self.table.scores is None else before
+        order = best_first(aligned.judged_indptr, above, ties, threads)
         no_candidates = aligned.n_items - np.diff(aligned.excluded_indptr) - n_candidates
         ranks = assemble(aligned, above, tied, before, order, no_candidates, None)
         return dataclasses.replace(
@@ -402,7 +418,7 @@ class _Work:
         repeated = self.users["repeated"]
         user = int(np.argmax(repeated > 0))
         items = self.table.items[self.begin[user] : self.end[user]]
-        again = np.delete(items, np.unique(items, return_index=True)[1])
+        again: Array = np.delete(items, np.unique(items, return_index=True)[1])
         item = int(again[again >= 0][0])
         ids_of_items = self.table.item_ids
         warn(

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer import _kernel, ids, ragged
+from recometer import ids, ragged
 from recometer._kernel.reference import ORDER_ITEM_DESC
 from recometer.errors import InputError, InputTypeError
 from recometer.hashing import mix
@@ -19,7 +19,7 @@ from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag
 from recometer.sources import _top
-from recometer.sources._align import Aligned, SourceIndex, align
+from recometer.sources._align import Aligned, SourceIndex, align, best_first
 from recometer.sources._pair_rows import (
     PairRows,
     are_predictions,
@@ -297,8 +297,7 @@ class Pairs(Source):
         above[:] = -1
         for column, values in ((above, places.above), (tied, places.tied), (before, places.before)):
             column[found] = values[judged.at[found]]
-        order = np.empty(len(found), np.int64)
-        _kernel.best_first(judged.indptr, above, before, order)
+        order = best_first(judged.indptr, above, before, request.threads)
         whose = ragged.users_of(judged.indptr)
         missed = judged.relevant & ~found & (judged.item >= 0) & (aligned.rows[whose] >= 0)
         counts = aligned.counts | {

@@ -16,7 +16,7 @@ from recometer.errors import InputError, InputTypeError, InternalError, ModelErr
 from recometer.ids import show
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _narrow, _top, _torch
-from recometer.sources._align import Aligned, SourceIndex, align, assemble
+from recometer.sources._align import Aligned, SourceIndex, align, assemble, best_first
 from recometer.sources._prefetch import Prefetch
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources._torch import Counts, Pieces
@@ -351,7 +351,7 @@ def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
     """Rank users from their scores of all items, some users at a time."""
     work = _Work.of(aligned, batches.request)
     batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Ranking")
-    return work.ranks()
+    return work.ranks(batches.request.threads)
 
 
 def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
@@ -461,15 +461,15 @@ class _Work:
             own = scores[who, columns]
             self.score[at] = to_numpy(own) if is_tensor(own) else own
 
-    def ranks(self) -> Ranks:
+    def ranks(self, threads: int) -> Ranks:
         """Put the batches together."""
-        aligned, order = self.aligned, np.empty_like(self.above)
+        aligned = self.aligned
         above, tied, before = self.above, self.tied, self.before
         candidates = above >= 0
         if self.limit is not None:
             beyond = above >= self.limit
             above[beyond], tied[beyond], before[beyond] = -1, 0, 0
-        _kernel.best_first(aligned.judged_indptr, above, before, order)
+        order = best_first(aligned.judged_indptr, above, before, threads)
         ranks = assemble(aligned, above, tied, before, order, self.no_candidates, self.limit)
         if self.score is not None:
             ranks = dataclasses.replace(ranks, score=self.score[order])

@@ -1,0 +1,139 @@
+"""Reading the names of metrics: ``recall@5,10``, ``ap@1..20``, ``f@10(beta=2)``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from recometer.errors import InputError, InputTypeError
+from recometer.metrics.parameters import Value
+from recometer.metrics.registry import METRICS, Metric, bad_cutoff
+from recometer.ties import WHOLE
+
+__all__ = ["MAX_CUTOFFS", "NAMES", "parse", "parse_cutoffs", "split"]
+
+# Spaces separate names, but not within the brackets of parameters.
+NAMES = re.compile(r"(?:[^\s(]|\([^)]*\)|\()+")
+
+MAX_CUTOFFS = 10_000
+"""The most cut-offs that one range may stand for."""
+
+
+def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
+    """Read names of metrics.
+
+    Parameters
+    ----------
+    metrics
+        Names with spaces between: ``"recall@5,10 ndcg@1..3 roc_auc"``; several cut-offs have
+        commas between, and ``1..3`` stands for 1, 2 and 3. Parameters come last, in brackets:
+        ``"f@5,10(beta=0.5)"``. Or a list of such names, or of `Metric`.
+
+    Returns
+    -------
+    list of Metric
+        In the order given, each once.
+
+    Raises
+    ------
+    UnknownNameError
+        A metric, or a parameter of it, that does not exist.
+    InputError
+        No metric, or a cut-off or a parameter's value that its metric does not take.
+    InputTypeError
+        Something that is no name.
+
+    Examples
+    --------
+    >>> [str(metric) for metric in parse("recall@5,10 ndcg@1..3 roc_auc")]
+    ['recall@5', 'recall@10', 'ndcg@1', 'ndcg@2', 'ndcg@3', 'roc_auc']
+    """
+    if isinstance(metrics, str | Metric):
+        metrics = [metrics]
+    elif not isinstance(metrics, Iterable):
+        raise _not_a_name(metrics)
+    found: dict[Metric, None] = {}
+    for entry in metrics:
+        if isinstance(entry, Metric):
+            found[entry] = None
+        elif isinstance(entry, str):
+            for name in NAMES.findall(entry):
+                found.update(dict.fromkeys(_parse_one(name)))
+        else:
+            raise _not_a_name(entry)
+    if not found:
+        raise InputError("No metric was asked for. Hint: name one or more, such as 'ndcg@10'.")
+    return list(found)
+
+
+def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
+    """Take a name apart: ``"f@5,10(beta=2)"`` is ``("f", "5,10", (("beta", "2"),))``."""
+    head, bracket, rest = text.partition("(")
+    name, at, cutoffs = head.partition("@")
+    return name, cutoffs if at else None, _parse_parameters(text, head, rest) if bracket else ()
+
+
+def _parse_one(text: str) -> Iterable[Metric]:
+    name, cutoffs, parameters = split(text)
+    if cutoffs is None:
+        return [Metric(name, None, parameters)]
+    definition = METRICS.get(name)
+    if definition is None or definition.given(definition.settled(parameters)).cutoff == "none":
+        return [Metric(name, 1, parameters)]  # raises what fits
+    return [Metric(name, cutoff, parameters) for cutoff in parse_cutoffs(name, cutoffs)]
+
+
+def parse_cutoffs(name: str, text: str) -> list[int]:
+    """Read cut-offs such as ``"5,10"`` and ``"1..3"``; `name` is for the message."""
+    return [cutoff for part in text.split(",") for cutoff in _parse_part(name, part)]
+
+
+def _parse_parameters(text: str, head: str, rest: str) -> tuple[tuple[str, Value], ...]:
+    inside, bracket, after = rest.partition(")")
+    if not bracket or after or "(" in inside:
+        order = f"{head}{after}({inside})" if bracket and after.startswith("@") else f"{head}(...)"
+        raise InputError(
+            f"The parameters of {text!r} do not end with one closing bracket. "
+            f"Hint: the cut-off comes first and the parameters last, as in {order}."
+        )
+    pairs: list[tuple[str, Value]] = []
+    for part in inside.split(","):
+        name, equals, value = part.partition("=")
+        # A name alone switches something on.
+        pairs.append((name.strip(), value.strip() if equals else "true"))
+    return tuple(pairs)
+
+
+def _parse_part(name: str, part: str) -> Iterable[int]:
+    """Read a cut-off or a range."""
+    first, dots, last = part.partition("..")
+    if not dots:
+        return [_parse_cutoff(name, part)]
+    low, high = _parse_cutoff(name, first), _parse_cutoff(name, last)
+    if low > high:
+        raise InputError(
+            f"The range {name}@{part} runs backwards. Hint: write {name}@{high}..{low}."
+        )
+    if high - low >= MAX_CUTOFFS:
+        raise InputError(
+            f"The range {name}@{part} stands for {high - low + 1:,} cut-offs, more than "
+            f"{MAX_CUTOFFS:,}. Hint: name those that are needed, as in {name}@{low},{high}."
+        )
+    return range(low, high + 1)
+
+
+def _parse_cutoff(name: str, text: str) -> int:
+    # Longer numbers are beyond int64; int() takes signs, spaces and other scripts' digits.
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise bad_cutoff(name, text)
+    cutoff = int(text)
+    if not 1 <= cutoff < WHOLE:
+        raise bad_cutoff(name, text)
+    return cutoff
+
+
+def _not_a_name(found: object) -> InputTypeError:
+    return InputTypeError(
+        f"Metrics are named by text, but {found!r} is of type {type(found).__name__}. "
+        f"Hint: write 'ndcg@10 recall@5,10'."
+    )
