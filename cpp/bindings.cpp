@@ -11,10 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "arrow.hpp"
 #include "hashing.hpp"
 #include "lists.hpp"
 #include "ranking.hpp"
 #include "splits.hpp"
+#include "strings.hpp"
 
 namespace nb = nanobind;
 using namespace recometer;
@@ -541,6 +543,20 @@ NB_MODULE(_native, m) {
             hash_pieces(data.data(), n, piece, hashes.data());
         },
         nb::arg("data").noconvert(), nb::arg("piece"), nb::arg("hashes").noconvert());
+    m.def(
+        "number_strings",
+        [](nb::object column, Out1<std::uint32_t> numbers, Out1<std::int64_t> rows) {
+            const nb::object capsule = column.attr("__arrow_c_stream__")();
+            void* const stream = PyCapsule_GetPointer(capsule.ptr(), "arrow_array_stream");
+            if (stream == nullptr) throw nb::python_error();
+            const StringStream strings(*static_cast<ArrowArrayStream*>(stream));
+            require(numbers.shape(0) == strings.n() && rows.shape(0) == strings.n(),
+                    "one entry per row");
+            require(strings.n() < std::numeric_limits<std::uint32_t>::max(), "too many rows");
+            nb::gil_scoped_release release;
+            return number_strings(strings.chunks(), numbers.data(), rows.data());
+        },
+        nb::arg("column"), nb::arg("numbers").noconvert(), nb::arg("rows").noconvert());
     bind_splits(m);
     bind<float>(m);
     bind<double>(m);

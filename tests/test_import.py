@@ -28,6 +28,7 @@ HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
 ORDER = (
     "errors",
     "hashing",
+    "_kernel",
     "version",
     "protocol",
     "ragged",
@@ -42,7 +43,6 @@ ORDER = (
     "rows",
     "interactions",
     "catalogue",
-    "_kernel",
     "fingerprints",
     "storage",
     "rendering",

@@ -399,7 +399,7 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
             _from_pandas(data.iloc[:, names.index(name)]) for name in wanted
         ]
     if _is_arrow_table(data):
-        return data.schema.names, lambda wanted: [_from_arrow(data.column(n)) for n in wanted]
+        return data.schema.names, lambda wanted: _from_arrow(data, wanted)
     if _is_relation(data):
         return data.columns, lambda wanted: _from_relation(data, wanted)
     polars = sys.modules.get("polars")
@@ -476,13 +476,17 @@ def _from_pandas(series: Any) -> Any:
     return series.to_numpy(dtype=object, na_value=None)
 
 
-def _from_arrow(column: Any) -> Any:
+def _from_arrow(table: Any, wanted: list[str]) -> list[Any]:
     import polars as pl
 
     # Polars would read an extension type (arrow.uuid) as the bytes that it is stored as.
-    if hasattr(column.type, "extension_name"):
-        return pl.Series(column.to_pylist(), dtype=pl.Object)
-    return pl.Series(column)
+    plain = [n for n in wanted if not hasattr(table.schema.field(n).type, "extension_name")]
+    # Together: Polars reads the columns of a table on all processors, single ones on one.
+    frame = pl.DataFrame(table.select(plain))
+    return [
+        frame[name] if name in plain else pl.Series(table.column(name).to_pylist(), dtype=pl.Object)
+        for name in wanted
+    ]
 
 
 def _plain(column: Any) -> npt.NDArray[Any]:

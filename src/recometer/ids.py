@@ -7,11 +7,12 @@ import hashlib
 import itertools
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
+from recometer import _kernel
 from recometer.errors import InputError, InputTypeError
 from recometer.tasks import each_block, on_all_threads, resolve_threads
 
@@ -32,8 +33,7 @@ KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((datetime.datetime,), "datetime"),
     ((datetime.date,), "date"),
 )
-STRINGS_PER_THREAD = 2**16  # at least
-STRINGS_AT_ONCE = 2**16
+STRINGS_PER_THREAD = 2**18  # at least
 # By name, because pandas (NA, NaT) need not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
@@ -310,47 +310,28 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     n_parts = max(1, min(resolve_threads(None), len(series) // STRINGS_PER_THREAD))
     bounds = [len(series) * part // n_parts for part in range(n_parts + 1)]
     rows = [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
-    parts = on_all_threads(lambda part: _number(series[part]), rows)
-    whole = parts[0] if n_parts == 1 else _number(pl.concat([part.distinct for part in parts]))
-    # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
-    order = whole.distinct.arg_sort().to_numpy()
-    place = _table(whole.present[order], np.arange(len(order)), dtype)
-    places = [place]
-    if n_parts > 1:
-        ends = np.cumsum([len(part.present) for part in parts])
-        of_parts = np.split(place[whole.numbers], ends[:-1])
-        places = [_table(part.present, of, dtype) for part, of in zip(parts, of_parts, strict=True)]
     codes = np.empty(len(series), dtype)
-    for part, numbered, place in zip(rows, parts, places, strict=True):
-        _look_up(place, numbered.numbers, codes[part])
-    texts = whole.distinct.gather(order).to_list()
+    numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
+    parts = on_all_threads(lambda part: _number(series[part], numbers[part]), rows)
+    together = pl.concat(parts)
+    distinct = parts[0] if n_parts == 1 else _number(together, np.empty(len(together), np.uint32))
+    # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
+    distinct = distinct.sort()
+    # What follows the sorted ones gets their numbers. (To sort the positions takes far longer.)
+    places = np.empty(len(distinct) + len(together), np.uint32)
+    _number(pl.concat([distinct, together]), places)
+    ends = np.cumsum([len(distinct), *map(len, parts)])
+    for part, table in zip(rows, np.split(places, ends[:-1])[1:], strict=True):
+        _look_up(table, numbers[part], codes[part])
+    texts = distinct.to_list()
     return codes, np.fromiter(texts, object, len(texts))
 
 
-class _Numbered(NamedTuple):
-    numbers: npt.NDArray[np.uint32]  # of each string
-    present: Int64  # the numbers that occur, ascending
-    distinct: pl.Series  # their strings
-
-
-def _number(series: pl.Series) -> _Numbered:
-    import polars as pl
-
-    # Polars numbers them by first sight, and other columns along; that is faster than to look
-    # for the distinct ones and then each up among them.
-    numbers = series.cast(pl.Categorical).to_physical().to_numpy()
-    row = np.full(int(numbers.max(initial=0)) + 1, -1, np.int64)
-    for begin in range(0, len(numbers), STRINGS_AT_ONCE):
-        some = numbers[begin : begin + STRINGS_AT_ONCE]
-        row[some] = np.arange(begin, begin + len(some))
-    present = np.flatnonzero(row >= 0)
-    return _Numbered(numbers, present, series.gather(row[present]))
-
-
-def _table(numbers: Int64, places: Int64, dtype: npt.DTypeLike) -> Any:
-    table = np.zeros(int(numbers.max(initial=0)) + 1, dtype)
-    table[numbers] = places
-    return table
+def _number(series: pl.Series, numbers: npt.NDArray[np.uint32]) -> pl.Series:
+    """Write the number of each string, by first sight; return the string of each number."""
+    rows = np.empty(len(series), np.int64)
+    n_distinct = _kernel.number_strings(series, numbers, rows)
+    return series.gather(rows[:n_distinct])
 
 
 def _look_up(table: Any, numbers: npt.NDArray[np.uint32], out: Any) -> None:

@@ -25,7 +25,6 @@ def many_parts():
         patch.setattr(tasks, "ROWS_PER_TASK", 7)
         patch.setattr(_columns, "ROWS_PER_TASK", 2)
         patch.setattr(ids, "STRINGS_PER_THREAD", 2)
-        patch.setattr(ids, "STRINGS_AT_ONCE", 3)
         patch.setattr(files, "ROWS_AT_ONCE", 5)
         for module in (tasks, _columns, ids):
             patch.setattr(module, "resolve_threads", lambda _: 3)

@@ -26,6 +26,7 @@ __all__ = [
     "instruction_set",
     "instruction_sets",
     "number_rows",
+    "number_strings",
     "place_rows",
     "rank_factors",
     "rank_lists",
@@ -47,6 +48,7 @@ rank_factors = _native.rank_factors
 rank_scores = _native.rank_scores
 hold_first = _native.hold_first
 number_rows = _native.number_rows
+number_strings = _native.number_strings
 hold_below = _native.hold_below
 count_codes = _native.count_codes
 trim_core = _native.trim_core

@@ -17,8 +17,9 @@ from recometer.hashing import mix
 
 __all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "ORDER_ITEM", "ORDER_ITEM_DESC"]
 __all__ += ["ORDER_RANDOM", "best_first", "count_codes", "count_rows", "group_rows", "hash_pieces"]
-__all__ += ["hold_below", "hold_first", "number_rows", "place_rows", "rank_factors", "rank_lists"]
-__all__ += ["rank_scores", "score_items", "top_factors", "top_scores", "trim_core"]
+__all__ += ["hold_below", "hold_first", "number_rows", "number_strings", "place_rows"]
+__all__ += ["rank_factors", "rank_lists", "rank_scores", "score_items", "top_factors", "top_scores"]
+__all__ += ["trim_core"]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -522,3 +523,13 @@ def trim_core(
     user_counts -= np.bincount(users[gone], minlength=len(user_counts))
     item_counts -= np.bincount(items[gone], minlength=len(item_counts))
     return int(np.count_nonzero(gone))
+
+
+def number_strings(column: Any, numbers: UInt32, rows: Int64) -> int:
+    """Give the strings of a Polars series numbers, by first sight."""
+    texts = column.to_list()
+    distinct = list(dict.fromkeys(texts))
+    number = {text: place for place, text in enumerate(distinct)}
+    numbers[:] = [number[text] for text in texts]
+    rows[: len(distinct)] = [texts.index(text) for text in distinct]
+    return len(distinct)

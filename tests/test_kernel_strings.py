@@ -1,0 +1,52 @@
+"""The native numbering of strings against its twin."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer import _kernel
+from recometer._kernel import reference
+
+# Those that a view holds (12 bytes) and longer ones, equal up to where that ends, or to the end.
+BASES = ["", "\0", "a", "a\0", "é", "user 1", "user 10", "twelve bytes", "twelve byte\0"]
+BASES += ["thirteen byte", "thirteen byt\0", "x" * 40, "x" * 39 + "y", "😀" * 3, "😀" * 4, "ß" * 50]
+columns = st.lists(st.lists(st.one_of(st.sampled_from(BASES), st.text(max_size=15)), max_size=40))
+
+
+def numbered(number_strings, series):
+    numbers, rows = np.full(len(series), 99, np.uint32), np.full(len(series), -1)
+    n = number_strings(series, numbers, rows)
+    return numbers.tolist(), rows[:n].tolist()
+
+
+@given(columns, st.integers(0, 9))
+def test_numbers_by_first_sight(chunks, begin):
+    empty = pl.Series([], dtype=pl.String)
+    series = pl.concat([empty, *(pl.Series(one, dtype=pl.String) for one in chunks)], rechunk=False)
+    for part in (series, series[begin:], series.gather_every(2)):
+        assert numbered(_kernel.number_strings, part) == numbered(reference.number_strings, part)
+
+
+def test_many_strings():
+    """More than the table has room for at first."""
+    values = np.random.default_rng(0).integers(0, 5000, 20_000)
+    for text in ("{}", "a text that is longer {}"):
+        series = pl.Series([text.format(value) for value in values])
+        assert numbered(_kernel.number_strings, series) == numbered(
+            reference.number_strings, series
+        )
+
+
+@pytest.mark.parametrize(
+    ("series", "message"),
+    [
+        (pl.Series([1, 2]), "string views"),
+        (pl.Series(["a", None]), "missing"),
+        (pl.Series(["a", "b", "c"]), "one entry per row"),
+    ],
+)
+def test_what_it_does_not_take(series, message):
+    with pytest.raises(ValueError, match=message):
+        _kernel.number_strings(series, np.zeros(2, np.uint32), np.zeros(2, np.int64))
