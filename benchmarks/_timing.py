@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import random
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-PAUSE = 0.1  # seconds; waiting threads of BLAS and OpenMP keep a processor busy for a while
+# Seconds before each call: waiting threads of BLAS and OpenMP keep a processor busy for a while,
+# and allocators keep memory that the next one would find ready (Polars' for half a second).
+PAUSE = 1.0
 QUIET = 0.05  # share of the processors that other processes may use
 PATIENCE = 3  # so many times the repeats are tried for quiet ones
 WAIT = 120.0  # seconds at most that all rounds wait for quiet
@@ -38,19 +41,22 @@ def side_by_side(
     warm_up: bool = True,
     wait: float = WAIT,
 ) -> Times:
-    """Time each in turn (A B C A B C ...).
+    """Time each in turn, in an order drawn anew for each round.
 
-    A round waits a while for other processes to be quiet. Where they used more than 5 % of
+    Who is next finds the memory that the one before gave back: a fixed order would favour one of
+    them. A round waits a while for other processes to be quiet. Where they used more than 5 % of
     the processors nevertheless, it is repeated; the quietest rounds count.
     """
     if warm_up:
         for call in contestants.values():
             call()
+    shuffle = random.Random(0)
     rounds: list[dict[str, tuple[float, float]]] = []
     quiet = 0
     while quiet < repeats and len(rounds) < PATIENCE * repeats:
         wait -= _wait_for_quiet(wait)
-        rounds.append({name: _time(call) for name, call in contestants.items()})
+        order = shuffle.sample(sorted(contestants), len(contestants))
+        rounds.append({name: _time(contestants[name]) for name in order})
         quiet += _disturbance(rounds[-1]) <= QUIET
     kept = sorted(rounds, key=_disturbance)[:repeats]
     return {

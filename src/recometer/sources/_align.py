@@ -253,20 +253,20 @@ def assemble(
     n_excluded = np.diff(aligned.excluded_indptr)
     n_candidates: Int64 = aligned.n_items - n_excluded - no_candidates
     above, flags = above[order], aligned.flags
+    tied, before = _in_order(tied, order), _in_order(before, order)
     if tied.any():
-        tied, before = tied[order], before[order]
         # A judged item with everything else tied to it: all candidates have the same score.
         users = ragged.users_of(aligned.judged_indptr)
         constant = (above == 0) & (tied == n_candidates[users] - 1) & (tied > 0)
         flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-    relevant = aligned.relevant[order]
+    relevant = _in_order(aligned.relevant, order)
     return Ranks(
         indptr=aligned.judged_indptr,
         item=aligned.item[order].astype(np.int64),
         above=above,
         tied=tied,
         before=before,
-        gain=aligned.gain[order],
+        gain=_in_order(aligned.gain, order),
         relevant=relevant,
         n_relevant=np.diff(ragged.offsets(relevant, aligned.judged_indptr)),
         n_candidates=n_candidates,
@@ -278,6 +278,11 @@ def assemble(
         n_rankable=None if limit is None else _n_rankable(aligned),
         item_ids=aligned.item_ids,
     )
+
+
+def _in_order(column: npt.NDArray[Any], order: Int64) -> npt.NDArray[Any]:
+    """Return a column in another order, uncopied where all rows are alike, as they often are."""
+    return column if (column == column[:1]).all() else column[order]
 
 
 def _n_rankable(aligned: Aligned) -> Int64:
