@@ -20,7 +20,7 @@ import sys, threading, time
 from recometer.tasks import run_tasks
 
 def function(task, ticker):
-    print("started", flush=True)
+    print("started\\n", end="", flush=True)  # at once: two threads write
     while True:
         time.sleep(0.02)
         ticker.advance()
