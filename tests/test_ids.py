@@ -180,6 +180,49 @@ def test_encode_numbers_ids_in_their_order(ids):
     assert codes.dtype == np.int64
 
 
+@pytest.mark.parametrize("make", [list, lambda ids: np.array(ids, object), pd.Series])
+@pytest.mark.parametrize(
+    ("odd", "error", "message"),
+    [
+        ("one more", None, None),
+        (5, InputTypeError, "mix int"),
+        (2**200, InputTypeError, "mix int"),
+        (b"bytes", InputTypeError, "mix bytes"),
+        (["a", "list"], InputTypeError, "mix list"),
+        (None, InputError, "no value in row 777"),
+        (np.nan, InputError, "no value in row 777"),
+        (pd.NA, InputError, "no value in row 777"),
+        ("\ud800", InputError, "not Unicode"),
+    ],
+)
+def test_many_strings(make, odd, error, message):
+    """So many that Polars reads them all at once; what it does not take is as with few."""
+    words = [f"{number % 997} ä" for number in range(20_000)]
+    words[777] = odd
+    if error is None:
+        codes, distinct = encode(make(words), "user ids")
+        assert distinct.tolist() == sorted(set(words))
+        assert distinct[codes].tolist() == words
+    elif not (isinstance(odd, str) and make is pd.Series):  # which pandas itself does not take
+        with pytest.raises(error, match=message):
+            encode(make(words), "user ids")
+
+
+@pytest.mark.parametrize("dtype", [object, "str", "category"])
+def test_many_strings_in_pandas(dtype):
+    users = pd.Series([f"{number % 997} ä" for number in range(20_000)], dtype=dtype)
+    items = pd.Series(np.arange(20_000).astype(str), dtype=dtype)
+    few = Interactions.of(pd.DataFrame({"user_id": users[:500], "item_id": items[:500]}))
+    many = Interactions.of(pd.DataFrame({"user_id": users, "item_id": items}))
+    assert many.user_ids.tolist() == sorted(set(users))
+    for user, name in enumerate(few.user_ids.tolist()):
+        number = many.user_ids.tolist().index(name)
+        own = many.item_ids[many.items[many.indptr[number] : many.indptr[number + 1]]]
+        assert set(own) == set(items[users == name])
+        own = few.item_ids[few.items[few.indptr[user] : few.indptr[user + 1]]]
+        assert set(own) == set(items[:500][users[:500] == name])
+
+
 def test_kind():
     values = {"int": 2**70, "str": "a", "UUID": uuid.UUID(int=1), "bool": True, "float": 0.5}
     for name, value in values.items():

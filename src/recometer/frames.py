@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError, did_you_mean
-from recometer.ids import missing
+from recometer.ids import many_strings, missing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -472,6 +472,10 @@ def _from_pandas(series: Any) -> Any:
         array = np.asarray(series)
         if array.dtype != object:
             return array
+    if series.dtype == object:
+        strings = many_strings(series.to_numpy())
+        if not isinstance(strings, np.ndarray):
+            return strings
     # Missing entries are NaN, NA, NaT or None in pandas, depending on its version: all None here.
     return series.to_numpy(dtype=object, na_value=None)
 

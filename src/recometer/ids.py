@@ -19,7 +19,7 @@ from recometer.tasks import each_block, on_all_threads, resolve_threads
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["as_ids", "encode", "kind", "match", "missing", "show", "user_keys"]
+__all__ = ["as_ids", "encode", "kind", "many_strings", "match", "missing", "show", "user_keys"]
 
 Ids = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
@@ -34,6 +34,7 @@ KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((datetime.date,), "date"),
 )
 STRINGS_PER_THREAD = 2**18  # at least
+MANY_STRINGS = 2**14
 # By name, because pandas (NA, NaT) need not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
 
@@ -114,6 +115,7 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
     InputTypeError
         Ids of several kinds, or of a kind that cannot be sorted.
     """
+    ids = many_strings(ids)
     if _is_polars_series(ids) and str(ids.dtype).startswith(("String", "Categorical", "Enum")):
         return _encode_strings(ids, what, dtype)
     array = as_ids(ids, what)
@@ -140,6 +142,26 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
     index = {value: code for code, value in enumerate(ordered)}
     codes = np.fromiter(map(index.__getitem__, values), dtype, len(values))
     return codes, np.fromiter(ordered, object, len(ordered))
+
+
+def many_strings(ids: Any) -> Any:
+    """Return ids as a Polars series if they are strings, and many; all others as they are.
+
+    What is missing, or no string, is left to `as_ids`, which says so. For few strings the import
+    of Polars would take longer.
+    """
+    objects = isinstance(ids, np.ndarray) and ids.dtype == object and ids.ndim == 1
+    if not (objects or isinstance(ids, list)) or len(ids) < MANY_STRINGS:
+        return ids
+    if not isinstance(ids[0], str):
+        return ids
+    import polars as pl
+
+    try:
+        strings = pl.Series(list(ids), dtype=pl.String, strict=True)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        return ids
+    return ids if strings.null_count() else strings
 
 
 def match(

@@ -309,7 +309,7 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
     user_ids : [n_lists]
     """
     positions = _positions(column)
-    rows = column = in_memory(column) if positions is None else positions[0]
+    rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
     # Rows in no order show it soon, as users who come again or have a row each.
     probed = _grouped(rows[:PROBE], what)
     if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
@@ -367,6 +367,7 @@ def _union(known: Array, more: Array) -> Array:
 
 def _encode(column: Any, what: str) -> tuple[Int32, Array]:
     """Replace ids by places among sorted distinct ones, perhaps more than there are."""
+    column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
     return _positions(column) or _look_up(in_memory(column), what)
