@@ -186,7 +186,8 @@ def place(
     """
     parts, counts = _count(lists, n_lists)
     indptr = _indptr(counts)
-    placed = np.full_like(items, -1)
+    placed = np.empty_like(items)
+    each_block(len(placed), lambda block: placed[block].fill(-1))
 
     def one(rows: slice) -> bool:
         return _kernel.place_rows(lists[rows], items[rows], ranks[rows], first, indptr, placed)
