@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from recometer import _kernel
 from recometer._kernel import reference
+from recometer._kernel.reference import NO_LIMIT
 
 SETS = _kernel.instruction_sets()
-NO_LIMIT = 2**62
 
 
 def ragged(rng, n_users, n_items, most, avoid=None):

@@ -15,7 +15,8 @@ import recometer as rm
 from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.protocol import Protocol
 from recometer.sources import _draw, _listed
-from recometer.sources._align import SourceIndex, align
+from recometer.sources._align import align
+from recometer.sources._match import SourceIndex
 from recometer.sources.base import Request
 
 METRICS = "ndcg@3 recall@1..3 ap rr roc_auc hit@2"

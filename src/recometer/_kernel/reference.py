@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from recometer.hashing import mix
 
-__all__ = ["NAN_FIRST", "NAN_LAST", "NAN_UNDEFINED", "ORDER_ITEM", "ORDER_ITEM_DESC"]
+__all__ = ["NAN_FIRST", "NAN_LAST", "NAN_RULES", "NAN_UNDEFINED", "NO_LIMIT"]
+__all__ += ["ORDER_ITEM", "ORDER_ITEM_DESC"]
 __all__ += ["ORDER_RANDOM", "best_first", "count_codes", "count_rows", "group_rows", "hash_pieces"]
 __all__ += ["hold_below", "hold_first", "number_rows", "number_strings", "place_rows"]
 __all__ += ["rank_factors", "rank_lists", "rank_scores", "score_items", "top_factors", "top_scores"]
@@ -29,6 +30,8 @@ UInt64 = npt.NDArray[np.uint64]
 
 NAN_SCORE, INFINITE_SCORE = 4, 8  # as in ranks.UserFlag
 NAN_UNDEFINED, NAN_FIRST, NAN_LAST = 0, 1, 2
+NAN_RULES = {"undefined": NAN_UNDEFINED, "first": NAN_FIRST, "last": NAN_LAST}
+NO_LIMIT = 2**62  # of places that count
 ORDER_ITEM, ORDER_ITEM_DESC, ORDER_RANDOM = 0, 1, 2
 
 

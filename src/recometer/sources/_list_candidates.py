@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer.sources._align import Aligned
+from recometer.sources._aligned import Aligned
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items

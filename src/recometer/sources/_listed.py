@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ragged
-from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED
+from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED, NO_LIMIT
 from recometer.errors import InternalError
 from recometer.ranks import UserFlag
-from recometer.sources._align import Aligned
+from recometer.sources._aligned import Aligned
 from recometer.tasks import Ticker
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ Int64 = npt.NDArray[np.int64]
 
 USERS_PER_BLOCK = 1024
 CELLS_PER_BLOCK = 2**18
-NO_LIMIT = 2**62
 
 
 def blocks(aligned: Aligned) -> list[Int64]:

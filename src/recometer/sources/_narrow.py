@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,12 +16,10 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.errors import InputError
 from recometer.ragged import among, offsets, pairs, users_of
+from recometer.sources._aligned import Aligned
 from recometer.sources._draw import draw_items
 from recometer.sources.candidates import SampledCandidates
 from recometer.tensors import is_tensor, to_numpy
-
-if TYPE_CHECKING:
-    from recometer.sources._align import Aligned
 
 __all__ = ["draw", "leave_out", "mask_scores", "ranked_rows", "restrict"]
 

@@ -14,7 +14,7 @@ from recometer._kernel.reference import ORDER_ITEM, ORDER_ITEM_DESC, ORDER_RANDO
 from recometer.draws import drawn_places
 from recometer.hashing import mix, mixed_seed
 from recometer.ranks import Ranks, TopLists, UserFlag
-from recometer.sources._align import Aligned
+from recometer.sources._aligned import Aligned
 from recometer.sources.base import Request, Source
 
 __all__ = ["Best", "Rule", "Shelf", "cut_at_random", "finished", "lists", "only_unjudged"]

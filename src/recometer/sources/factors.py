@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel
-from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED
+from recometer._kernel.reference import NAN_FIRST, NAN_RULES, NAN_UNDEFINED, NO_LIMIT
 from recometer.errors import InputError, InputTypeError, InternalError, warn
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _factor_lists, _listed, _top, _torch
-from recometer.sources._align import Aligned, SourceIndex, align, assemble, best_first
+from recometer.sources._align import align
+from recometer.sources._aligned import Aligned
+from recometer.sources._assemble import assemble, best_first
+from recometer.sources._match import SourceIndex
 from recometer.sources._top import Best, Rule
 from recometer.sources._torch import Pieces
 from recometer.sources.base import Request, Source
@@ -29,9 +32,6 @@ __all__ = ["Factors"]
 
 Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
-
-NAN_RULES = {"undefined": NAN_UNDEFINED, "first": NAN_FIRST, "last": NAN_LAST}
-NO_LIMIT = 2**62
 
 # A task: enough users that packing the items costs little, and bounded memory.
 USERS_PER_TASK = 2048

@@ -10,16 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ids
-from recometer._kernel.reference import NAN_FIRST, NAN_LAST, NAN_UNDEFINED, ORDER_ITEM
+from recometer._kernel.reference import NAN_RULES, ORDER_ITEM
 from recometer.errors import InputError, warn
 from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _top
-from recometer.sources._align import Aligned, SourceIndex, align, assemble, best_first
+from recometer.sources._align import align
+from recometer.sources._aligned import Aligned
+from recometer.sources._assemble import assemble, best_first
 from recometer.sources._list_candidates import catalogue_size, has_list, only_candidates
 from recometer.sources._list_repeats import Repeats
 from recometer.sources._list_table import ListTable, judged_scores, read_lists
+from recometer.sources._match import SourceIndex
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Items, SampledCandidates
@@ -31,7 +34,6 @@ Array = npt.NDArray[Any]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
-NAN_RULES = {"undefined": NAN_UNDEFINED, "first": NAN_FIRST, "last": NAN_LAST}
 USERS_PER_TASK = 4096
 
 

@@ -19,7 +19,10 @@ from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag
 from recometer.sources import _top
-from recometer.sources._align import Aligned, SourceIndex, align, best_first
+from recometer.sources._align import align
+from recometer.sources._aligned import Aligned
+from recometer.sources._assemble import best_first
+from recometer.sources._match import SourceIndex
 from recometer.sources._pair_rows import (
     PairRows,
     are_predictions,

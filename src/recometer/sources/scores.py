@@ -11,17 +11,25 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ragged
-from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED, ORDER_RANDOM
+from recometer._kernel.reference import (
+    NAN_FIRST,
+    NAN_RULES,
+    NAN_UNDEFINED,
+    NO_LIMIT,
+    ORDER_RANDOM,
+)
 from recometer.errors import InputError, InputTypeError, InternalError, ModelError
 from recometer.ids import show
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _narrow, _top, _torch
-from recometer.sources._align import Aligned, SourceIndex, align, assemble, best_first
+from recometer.sources._align import align
+from recometer.sources._aligned import Aligned
+from recometer.sources._assemble import assemble, best_first
+from recometer.sources._match import SourceIndex
 from recometer.sources._prefetch import Prefetch
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources._torch import Counts, Pieces
 from recometer.sources.base import Request, Source
-from recometer.sources.factors import NAN_RULES, NO_LIMIT
 from recometer.tasks import Ticker, run_tasks
 from recometer.tensors import dtype_and_device, dtype_name, elsewhere, is_tensor, to_numpy
 

@@ -1,0 +1,84 @@
+"""From what was counted for judged items to `Ranks`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import _kernel, ragged
+from recometer.ranks import Ranks, UserFlag
+from recometer.sources._aligned import Aligned
+from recometer.tasks import Ticker, run_tasks
+
+__all__ = ["assemble", "best_first"]
+
+USERS_PER_TASK = 2**13  # that are sorted at a time
+
+Int64 = npt.NDArray[np.int64]
+
+
+def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) -> Int64:
+    """Return the order of judged rows: each user's best first, those not ranked (-1) last.
+
+    `before` is None where nothing is tied.
+    """
+    order, n_users = np.empty(len(above), np.int64), len(indptr) - 1
+
+    def task(first: int, ticker: Ticker) -> None:
+        ticker.advance()
+        _kernel.best_first(indptr[first : first + USERS_PER_TASK + 1], above, before, order)
+
+    run_tasks(task, range(0, n_users, USERS_PER_TASK), threads=threads, progress=False)
+    return order
+
+
+def assemble(
+    aligned: Aligned,
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+    order: Int64,
+    no_candidates: Int64,
+    limit: int | None,
+) -> Ranks:
+    """Make the Ranks from the counts of all judged rows and their order, best first."""
+    n_excluded = np.diff(aligned.excluded_indptr)
+    n_candidates: Int64 = aligned.n_items - n_excluded - no_candidates
+    above, flags = above[order], aligned.flags
+    tied, before = _in_order(tied, order), _in_order(before, order)
+    if tied.any():
+        # A judged item with everything else tied to it: all candidates have the same score.
+        users = ragged.users_of(aligned.judged_indptr)
+        constant = (above == 0) & (tied == n_candidates[users] - 1) & (tied > 0)
+        flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
+    relevant = _in_order(aligned.relevant, order)
+    return Ranks(
+        indptr=aligned.judged_indptr,
+        item=aligned.item[order].astype(np.int64),
+        above=above,
+        tied=tied,
+        before=before,
+        gain=_in_order(aligned.gain, order),
+        relevant=relevant,
+        n_relevant=np.diff(ragged.offsets(relevant, aligned.judged_indptr)),
+        n_candidates=n_candidates,
+        n_excluded=n_excluded,
+        depth=n_candidates if limit is None else np.minimum(n_candidates, limit),
+        flags=flags,
+        counts=aligned.counts,
+        pool=aligned.pool,
+        n_rankable=None if limit is None else _n_rankable(aligned),
+        item_ids=aligned.item_ids,
+    )
+
+
+def _in_order(column: npt.NDArray[Any], order: Int64) -> npt.NDArray[Any]:
+    """Return a column in another order, uncopied where all rows are alike, as they often are."""
+    return column if (column == column[:1]).all() else column[order]
+
+
+def _n_rankable(aligned: Aligned) -> Int64:
+    """Return the relevant items of each user that are candidates."""
+    return np.diff(ragged.offsets(aligned.relevant & (aligned.judged >= 0), aligned.judged_indptr))
