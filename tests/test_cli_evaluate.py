@@ -233,6 +233,40 @@ def test_out_writes_evaluations_and_a_summary(folder) -> None:
     assert "written: new/results: mf.parquet, other.parquet, summary.csv" in result.stderr
 
 
+def test_out_replaces_what_it_wrote_and_no_input_nor_anything_else(folder) -> None:
+    for _ in range(2):
+        assert evaluate(*BASIC, *MF, "--out", "again").exit_code == 0
+    (folder / "other.parquet").write_bytes((folder / "train.parquet").read_bytes())
+    lists = [path for path in folder.iterdir() if path.suffix == ".parquet"]
+    before = {path.name: path.read_bytes() for path in lists}
+    (folder / "linked").mkdir()
+    (folder / "linked" / "mf.parquet").hardlink_to(folder / "train.parquet")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "summary.csv").write_text("model,mine\n", encoding="utf-8")
+    test = ("--test", "test.parquet", "--train", "train.parquet")
+    named = MF[1].partition("=")[2]
+    for arguments, message in (
+        ((*test, "--factors", f"train={named}", "--out", "."), "train.parquet is an input"),
+        ((*test, *MF, "--out", "linked"), "linked/mf.parquet is an input"),
+        ((*test, *MF, "--out", "again", "--protocol", "again/mf.parquet"), "is an input"),
+        ((*test, "--factors", f"other={named}", "--out", "."), "other.parquet exists"),
+        ((*BASIC, *MF, "--out", "notes"), "notes/summary.csv exists"),
+    ):
+        result = evaluate(*arguments)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert message in result.stderr.replace(os.sep, "/")
+        assert "Hint: choose an empty folder." in result.stderr
+    assert {path.name: path.read_bytes() for path in lists} == before
+    assert (folder / "notes" / "summary.csv").read_text("utf-8") == "model,mine\n"
+
+
+def test_out_names_a_folder(folder) -> None:
+    result = evaluate(*BASIC, *MF, "--out", "")
+    assert result.exit_code == 2
+    assert "names no folder" in result.stderr
+    assert not (folder / "mf.parquet").exists()
+
+
 # Input
 
 

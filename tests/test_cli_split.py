@@ -401,3 +401,40 @@ def test_other_splits_are_not_mixed_in() -> None:
     refused = split("ratings.parquet", "--what", "folds=2", "--out", "folds")
     assert "folds holds another split already (fold_2)" in refused.stderr
     assert split("ratings.parquet", "--what", "last=1", "--out", "folds").exit_code == 1
+
+
+@pytest.mark.parametrize("what", ["last=1", "folds=2"])
+def test_inputs_and_files_of_others_are_not_replaced(what: str) -> None:
+    place = pathlib.Path("fold_1" if what == "folds=2" else ".")
+    place.mkdir(exist_ok=True)
+    content = pathlib.Path("ratings.parquet").read_bytes()
+    (place / "train.parquet").write_bytes(content)
+    for file, message in (
+        (place / "train.parquet", "is an input"),
+        (pathlib.Path("ratings.parquet"), "was not written by recometer"),
+    ):
+        refused = split(file, "--what", what, "--out", ".")
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert f"{place / 'train.parquet'} " in refused.stderr
+        assert message in refused.stderr
+    assert (place / "train.parquet").read_bytes() == content
+    assert not pathlib.Path("split.json").exists()
+
+
+def test_a_split_is_not_replaced_by_a_split_of_its_own_files() -> None:
+    assert split("ratings.parquet", "--what", "last=1", "--out", "made").exit_code == 0
+    given = ("--who", "users=made/users.parquet")
+    for arguments in (
+        ("made/train.parquet", "--what", "last=1"),
+        ("ratings.parquet", "--what", "last=1", *given),
+    ):
+        refused = split(*arguments, "--out", "made")
+        assert refused.exit_code == 1
+        assert "is an input" in refused.stderr
+    assert rm.Split.load("made").protocol.what == "Last(number=1)"
+
+
+def test_out_names_a_folder() -> None:
+    refused = split("ratings.parquet", "--what", "last=1", "--out", "")
+    assert refused.exit_code == 2
+    assert "names no folder" in refused.stderr

@@ -585,6 +585,23 @@ def test_the_train_of_a_split_is_split_again_in_its_place(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("name", ["train.parquet", "remainder.parquet", "split.json"])
+def test_files_that_are_no_split_are_not_replaced(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(rm.FileError, match=rf"{name} exists.* Hint: choose an empty folder"):
+        split(interactions(), Last(1)).save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_a_file_beside_a_split_that_is_not_of_it_is_not_replaced(tmp_path):
+    split(interactions(), Last(1)).save(tmp_path)
+    (tmp_path / "remainder.parquet").write_text("mine")
+    with pytest.raises(rm.FileError, match=r"remainder\.parquet exists"):
+        split(interactions(), Last(1)).save(tmp_path)
+    assert (tmp_path / "remainder.parquet").read_text() == "mine"
+
+
 def test_folders_that_hold_no_split(tmp_path):
     with pytest.raises(rm.FileError, match=r"There is no split in .* Hint: .*save"):
         rm.Split.load(tmp_path)

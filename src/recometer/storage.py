@@ -1,4 +1,4 @@
-"""Tables of users in Parquet files, with a JSON header in the file's metadata."""
+"""Tables of users in Parquet files, with a JSON header; and which files may be replaced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from recometer.errors import FileError, InputTypeError
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["decode_ids", "encode_ids", "read_table", "write_table"]
+__all__ = ["check_replaced", "decode_ids", "encode_ids", "is_table", "read_table", "write_table"]
 
 Array = npt.NDArray[Any]
 
@@ -38,6 +38,50 @@ TEXTS: dict[str, tuple[Callable[[Any], str], Callable[[str], object]]] = {
     "datetime": (datetime.datetime.isoformat, datetime.datetime.fromisoformat),
     "UUID": (str, uuid.UUID),
 }
+
+
+def check_replaced(
+    paths: Iterable[Path], is_ours: Callable[[Path], bool], inputs: Iterable[str] = ()
+) -> None:
+    """Raise if writing would replace an input, or a file that recometer did not write.
+
+    Parameters
+    ----------
+    paths
+        What will be written.
+    is_ours
+        Tells of a path that exists whether recometer wrote it.
+    inputs
+        Files that are read; those that do not exist are passed over.
+
+    Raises
+    ------
+    FileError
+        The message names the file.
+    """
+    read = [path for path in inputs if os.path.exists(path)]
+    for path in paths:
+        if not os.path.lexists(path):
+            continue
+        if any(path.exists() and path.samefile(other) for other in read):
+            raise FileError(
+                f"{path} is an input, and would be replaced. Hint: choose an empty folder."
+            )
+        if not is_ours(path):
+            raise FileError(
+                f"{path} exists, and was not written by recometer: it is not replaced. "
+                "Hint: choose an empty folder."
+            )
+
+
+def is_table(path: Path) -> bool:
+    """Tell whether `write_table` wrote a file."""
+    import polars as pl
+
+    try:
+        return KEY in pl.read_parquet_metadata(path)
+    except (OSError, pl.exceptions.PolarsError):
+        return False
 
 
 def write_table(

@@ -10,7 +10,14 @@ from recometer.cli._inputs import NONE
 from recometer.errors import FileError
 from recometer.split import Split
 
-__all__ = ["data_of", "files_of", "load_split"]
+__all__ = ["data_of", "files_of", "load_split", "output_folder"]
+
+
+def output_folder(text: str) -> Path:
+    """Return the folder that --out names."""
+    if not text:
+        raise typer.BadParameter("names no folder. Hint: . is the one that you are in.")
+    return Path(text)
 
 
 def load_split(folder: str) -> Split:

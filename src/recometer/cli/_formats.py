@@ -8,6 +8,7 @@ import io
 import json
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from recometer.cli._leaderboard import Entry, leaderboard, print_leaderboard
@@ -23,10 +24,13 @@ from recometer.version import __version__
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Format", "markdown", "print_results", "summary_csv"]
+__all__ = ["Format", "is_summary", "markdown", "print_results", "summary_csv"]
 
 Results = Mapping[str, Evaluation]
 """By the name of the model."""
+
+
+SUMMARY_COLUMNS = ["model", "metric", "mean", "low", "high", "counted", "skipped"]
 
 
 class Format(str, enum.Enum):
@@ -66,11 +70,21 @@ def print_results(results: Results, form: Format, per_user: bool) -> None:
         _print_means(results)
 
 
+def is_summary(path: Path) -> bool:
+    """Tell whether a file is what `summary_csv` returns."""
+    head = (",".join(SUMMARY_COLUMNS) + "\n").encode()
+    try:
+        with path.open("rb") as file:
+            return file.read(len(head)) == head
+    except OSError:
+        return False
+
+
 def summary_csv(results: Results) -> str:
     """Return a row per model and metric; what is undefined is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["model", "metric", "mean", "low", "high", "counted", "skipped"])
+    writer.writerow(SUMMARY_COLUMNS)
     for model, result in results.items():
         for row in result.summary():
             numbers = ["" if math.isnan(x) else repr(x) for x in (row.mean, row.low, row.high)]

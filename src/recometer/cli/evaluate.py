@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,9 +11,16 @@ import typer
 
 from recometer.arguments import named_protocol, protocol_names
 from recometer.cli import _options as options
-from recometer.cli._folder import data_of
-from recometer.cli._formats import Format, print_results, summary_csv
-from recometer.cli._inputs import Inputs, baseline_of, catalogue_columns, check_stdin, models
+from recometer.cli._folder import data_of, output_folder
+from recometer.cli._formats import Format, is_summary, print_results, summary_csv
+from recometer.cli._inputs import (
+    Inputs,
+    Model,
+    baseline_of,
+    catalogue_columns,
+    check_stdin,
+    models,
+)
 from recometer.cli._stdin import InputFormat, StandardInput
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import FileError, RecometerError, did_you_mean
@@ -21,9 +29,12 @@ from recometer.evaluate import evaluate as run_evaluation
 from recometer.evaluation import Evaluation, load
 from recometer.metrics.conventions import parse_under
 from recometer.protocol import CHOICES, Protocol
+from recometer.storage import check_replaced, is_table
 from recometer.tasks import resolve_threads
 
 __all__ = ["evaluate"]
+
+SUMMARY = "summary.csv"
 
 
 def evaluate(
@@ -113,6 +124,7 @@ def evaluate(
     out: Annotated[
         Path | None,
         typer.Option(
+            parser=output_folder,
             metavar="FOLDER",
             help="Write NAME.parquet for each model and summary.csv into this folder.",
             rich_help_panel=options.OUTPUT,
@@ -152,7 +164,12 @@ def evaluate(
     check_stdin([*data, *files], format_in)
     if rank is not None and score is not None:
         raise typer.BadParameter("--rank and --score: name the one to rank by.")
+    compared_with = baseline_of(baseline, named)
     if out is not None:
+        more = [] if compared_with is None else compared_with.paths
+        _check_out(
+            out, named, [*data, *files, *more, protocol, *([catalogue] if catalogue else [])]
+        )
         _make_folder(out)
 
     def note(text: str) -> None:
@@ -166,8 +183,7 @@ def evaluate(
         inputs.check_columns([*data, *files])
         test_data, train_data = inputs.both(test, train)
         items = inputs.catalogue(catalogue, test_data, of_items)
-        other = baseline_of(baseline, named)
-        compared = None if other is None else inputs.source(other, test_data, depth)
+        compared = None if compared_with is None else inputs.source(compared_with, test_data, depth)
         for model in named:
             source = inputs.source(model, test_data, depth)
             ours = protocol == Protocol().name and "users" not in rules
@@ -188,8 +204,8 @@ def evaluate(
             if out is not None:
                 results[model.name].save(out / f"{model.name}.parquet")
     if out is not None:
-        _write(out / "summary.csv", summary_csv(results))
-        note(f"written: {out}: {', '.join(f'{name}.parquet' for name in results)}, summary.csv")
+        _write(out / SUMMARY, summary_csv(results))
+        note(f"written: {out}: {', '.join(f'{name}.parquet' for name in results)}, {SUMMARY}")
     print_results(results, form, per_user)
 
 
@@ -235,6 +251,12 @@ def _protocol(name: str, rules: dict[str, Any]) -> Protocol:
         return found.replace(**rules)
     except RecometerError as error:
         raise typer.BadParameter(str(error)) from error
+
+
+def _check_out(out: Path, named: Sequence[Model], inputs: Iterable[str]) -> None:
+    """Raise if an output would replace an input, or what recometer did not write."""
+    paths = [*(out / f"{model.name}.parquet" for model in named), out / SUMMARY]
+    check_replaced(paths, lambda path: is_summary(path) or is_table(path), inputs)
 
 
 def _make_folder(folder: Path) -> None:

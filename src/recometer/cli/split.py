@@ -12,11 +12,13 @@ import typer
 from recometer import split as splits
 from recometer.cli import _options as options
 from recometer.cli._compositions import WHAT, WHO, complete, make_core, make_part, usages
+from recometer.cli._folder import output_folder
 from recometer.cli._inputs import Inputs
 from recometer.cli._made import table_of_folds, table_of_split
 from recometer.cli._stdin import StandardInput
 from recometer.cli._tables import print_table
 from recometer.errors import FileError
+from recometer.split import saving
 from recometer.split.what import Folding
 from recometer.tasks import resolve_threads
 
@@ -59,6 +61,7 @@ def split(
     out: Annotated[
         Path,
         typer.Option(
+            parser=output_folder,
             metavar="FOLDER",
             help="Write train.parquet, test.parquet, ... into this folder; of several folds, each "
             "into a folder in it.",
@@ -181,6 +184,8 @@ def split(
     """
     if what is None:
         raise typer.BadParameter(f"it must be said: {usages(WHAT.values())}.", param_hint="--what")
+    # --who and --what may name files, too: users=FILE
+    read = [data, *(file for text in (who, what) for file in text.partition("=")[2].split(","))]
     filters = _filters(from_value, duplicates, min_user, min_item, core, seen)
     settings: dict[str, Any] = {
         "untested": untested.value,
@@ -208,10 +213,10 @@ def split(
             if any(several):
                 made = splits.folds(stdin.path(data), held_out, **settings)
                 folders = [out / f"fold_{number}" for number in range(len(made))]
-                _check_folder(out, [folder.name for folder in folders])
+                _check_folders(out, folders, read)
                 table = table_of_folds(_saved(made, folders))
             else:
-                _check_folder(out, [])
+                _check_folders(out, [], read)
                 one = splits.split(stdin.path(data), held_out, **settings)
                 one.save(out)
                 table = table_of_split(one, out)
@@ -249,11 +254,13 @@ def _saved(folds: splits.Folds, folders: list[Path]) -> Iterator[splits.Split]:
         yield fold
 
 
-def _check_folder(out: Path, folds: list[str]) -> None:
-    """Refuse a folder with a split, or with folds, that would remain beside the new ones."""
+def _check_folders(out: Path, folds: list[Path], inputs: list[str]) -> None:
+    """Refuse a folder whose files would be lost, or whose split or folds would be mixed in."""
     if not out.is_dir():
         return
-    stale = {path.name for path in out.glob("fold_*")} - set(folds)
+    for folder in folds or [out]:
+        saving.check(folder, inputs)
+    stale = {path.name for path in out.glob("fold_*")} - {folder.name for folder in folds}
     if folds and (out / "split.json").exists():
         stale.add("split.json")
     if stale:

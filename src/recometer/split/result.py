@@ -164,12 +164,12 @@ class Split:
 
         ``train.parquet``, ``test.parquet`` and ``remainder.parquet`` hold the rows with all of
         their columns, ``users.parquet`` the users who are tested, and ``split.json`` the
-        protocol. An earlier split in the folder is replaced.
+        protocol. An earlier split in the folder is replaced, other files of these names are not.
 
         Raises
         ------
         FileError
-            The folder cannot be written to.
+            The folder cannot be written to, or has files of these names that are no split's.
         InputTypeError
             A column of objects that Parquet cannot hold, such as UUIDs in a data frame.
         """

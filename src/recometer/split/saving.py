@@ -6,7 +6,7 @@ import json
 import secrets
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,12 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.errors import FileError, InputTypeError
 from recometer.interactions import Interactions
-from recometer.storage import decode_ids, encode_ids
+from recometer.storage import check_replaced, decode_ids, encode_ids
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["read", "write"]
+__all__ = ["check", "read", "write"]
 
 Array = npt.NDArray[Any]
 
@@ -31,18 +31,44 @@ PARTS = ("train", "test", "remainder")
 FILES = (*PARTS, "users", "all_users", "all_items")
 
 
+def check(folder: Path, inputs: Iterable[str] = ()) -> None:
+    """Raise if a split in a folder would replace an input, or files of no earlier split.
+
+    Raises
+    ------
+    FileError
+        The message names the file.
+    """
+    owned = _written(folder)
+    names = (HEADER, *(f"{name}.parquet" for name in FILES))
+    check_replaced((folder / name for name in names), lambda path: path.name in owned, inputs)
+
+
+def _written(folder: Path) -> set[str]:
+    """Return the names of the files that the split in a folder consists of."""
+    try:
+        header = json.loads((folder / HEADER).read_text(encoding="utf-8"))
+        names, kind = ["users", *header["parts"]], header["kind"]
+        if isinstance(kind, dict):
+            names += [f"all_{side}s" for side in ("user", "item") if kind[side] is not None]
+    except (OSError, LookupError, TypeError, ValueError):
+        return set()
+    return {HEADER, *(f"{name}.parquet" for name in names)}
+
+
 def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str, Any]) -> None:
     """Write parts of a split; `HEADER` comes last, and stands for a complete split.
 
     Raises
     ------
     FileError
-        The folder cannot be written to.
+        The folder cannot be written to, or has files of these names that are no split's.
     InputTypeError
         Ids of a type that cannot be stored, or a column of objects.
     """
     import polars as pl
 
+    check(folder)
     given = {name: part for name, part in parts.items() if part is not None}
     # Beside what is there until all is written: the data may be the file of an earlier split.
     temporary = folder / f".{secrets.token_hex(8)}"
