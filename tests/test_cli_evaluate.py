@@ -222,6 +222,13 @@ def test_undefined_means_are_null_or_empty(folder) -> None:
     assert lines[2].startswith("mf,recall@5,,,,0,")
 
 
+def test_metrics_may_be_given_one_by_one(folder) -> None:
+    data = ("--test", "test.parquet", *MF, "--format", "csv")
+    one_by_one = evaluate(*data, "-m", "recall@10 rr", "--metrics", "ndcg@5")
+    assert one_by_one.exit_code == 0
+    assert one_by_one.stdout == evaluate(*data, "-m", "recall@10 rr ndcg@5").stdout
+
+
 def test_out_writes_evaluations_and_a_summary(folder) -> None:
     result = evaluate(*BASIC, *MF, *OTHER, "--out", "new/results", "--format", "csv")
     assert result.exit_code == 0

@@ -200,6 +200,7 @@ def test_why(files: list[object]) -> None:
     [
         (["--metric", "ndcg@3", "--to", "lenskitt"], "no protocol 'lenskitt'"),
         (["--metric", "ndcg@1,3", "--to", "lenskit"], "is not one metric"),
+        (["--metric", "ndcg@3", "--metric", "rr", "--to", "lenskit"], "is not one metric"),
         (["--metric", "ndcg@3", "--to", "lenskit", "--run", "b.csv"], "one model"),
         (["--metric", "ndcg@3"], "Missing option '--to'"),
         (["--metric", "ndcg@3", "--to", "ranx", "--split", "a"], "--split has test and train"),

@@ -53,15 +53,16 @@ def demo(
         str | None,
         typer.Option("--time", metavar="COLUMN", help="Column of times; 'none': there is none."),
     ] = None,
-    metrics: Annotated[
-        str,
+    metric: Annotated[
+        list[str] | None,
         typer.Option(
             "--metrics",
             "-m",
             metavar="METRICS",
-            help="For instance: ndcg@5,10 recall@1..10 roc_auc.",
+            help="For instance: ndcg@5,10 recall@1..10 roc_auc. May be repeated.",
+            show_default=DEFAULT_METRICS,
         ),
-    ] = DEFAULT_METRICS,
+    ] = None,
     test_fraction: Annotated[
         float, typer.Option(help="Share of each user's interactions to test on.")
     ] = 0.25,
@@ -79,6 +80,7 @@ def demo(
     """
     if not 0 < test_fraction < 1:
         raise typer.BadParameter("must lie between 0 and 1.", param_hint="--test-fraction")
+    metrics = " ".join(metric or [DEFAULT_METRICS])
     parse(metrics)  # a wrong name should not wait for the models
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "time": time_}

@@ -43,16 +43,18 @@ def evaluate(
     split: options.Split = None,
     run: options.Run = None,
     factors: options.Factors = None,
-    metrics: Annotated[
-        str,
+    metric: Annotated[
+        list[str] | None,
         typer.Option(
             "--metrics",
             "-m",
             metavar="METRICS",
-            help="For instance: 'ndcg@10 recall@5,10,50 ap@1..10'. See: recometer metrics.",
+            help="For instance: 'ndcg@10 recall@5,10,50 ap@1..10'. May be repeated. See: recometer "
+            "metrics.",
             autocompletion=complete_metrics,
+            show_default=DEFAULT_METRICS,
         ),
-    ] = DEFAULT_METRICS,
+    ] = None,
     user: options.User = None,
     item: options.Item = None,
     value: options.Value = None,
@@ -155,6 +157,7 @@ def evaluate(
     users = None if complete is None else "test" if complete else "known"
     rules = _rules(rule or [], ties=ties, relevant_from=relevant_from, users=users)
     settled = _protocol(protocol, rules)
+    metrics = " ".join(metric or [DEFAULT_METRICS])
     parse_under(metrics, settled)  # a wrong name should not wait for the files
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "score": score, "rank": rank}

@@ -25,8 +25,8 @@ __all__ = ["why"]
 
 
 def why(
-    metric: Annotated[
-        str,
+    metrics: Annotated[
+        list[str],
         typer.Option(
             "--metric",
             "-m",
@@ -77,6 +77,7 @@ def why(
     if len(named) != 1:
         raise typer.BadParameter("one model is explained at a time.", param_hint="--run")
     first, second = (_protocol(name, option) for name, option in ((from_, "--from"), (to, "--to")))
+    metric = " ".join(metrics)
     if len(parse_under(metric, first)) != 1:
         raise typer.BadParameter(f"{metric!r} is not one metric.", param_hint="--metric")
 
