@@ -135,3 +135,23 @@ def test_importing_the_entry_point_does_not_load_the_application() -> None:
         check=True,
     )
     assert found.stdout == "[]\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [("metrics",), ("--help",), ("--version",)])
+def test_standard_output_that_is_full_is_a_stated_failure(
+    arguments: tuple[str, ...], unbuffered: str
+) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "recometer", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            check=False,
+        )
+    assert result.returncode == 1
+    assert result.stderr == ("Error: standard output cannot be written: No space left on device.\n")

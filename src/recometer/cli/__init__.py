@@ -5,6 +5,8 @@ Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage,
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 __all__ = ["main"]
@@ -18,3 +20,23 @@ def main() -> None:
         app(prog_name="recometer")
     except KeyboardInterrupt:  # while the program was still loading
         sys.exit(130)
+    except OSError:
+        _finish_output("\n")  # fails once more if it was standard output, even without a buffer
+        raise
+    finally:
+        _finish_output()
+
+
+def _finish_output(text: str = "") -> None:
+    """Write what standard output still holds; if that fails, say so and exit."""
+    if sys.stdout is None:  # closed by the parent
+        return
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except OSError as error:
+        # Python flushes once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.errno != errno.EPIPE:  # a reader that has seen enough, such as head
+            sys.stderr.write(f"Error: standard output cannot be written: {error.strerror}.\n")
+        sys.exit(1)
