@@ -143,6 +143,26 @@ def test_topics_without_a_list_are_left_out_unless_complete(files) -> None:
     assert as_rule == complete
 
 
+def test_beside_other_models_topics_without_a_list_count_in_trec_runs(files) -> None:
+    lists = pl.DataFrame({"user": ["301", "301"], "item": ["A", "C"], "rank": [1, 2]})
+    lists.write_csv("half.csv")
+    arguments = ("--test", "qrels.test", "--run", "trec=run.txt", "--run", "csv=half.csv")
+    arguments += ("-m", "rr recall@1", "--format", "json")
+    for chosen, users, said in (((), "test", True), (("--no-complete",), "known", False)):
+        result = evaluate(*arguments, *chosen)
+        assert result.exit_code == 0, result.stderr
+        found = json.loads(result.stdout)["models"]
+        assert {model["protocol"]["users"] for model in found.values()} == {users}
+        counted = {model["metrics"]["rr"]["counted"] for model in found.values()}
+        assert counted == {2 if users == "test" else 1}
+        assert (
+            "Warning: trec: beside models that are no TREC runs, topics" in result.stderr
+        ) == said
+    twice = evaluate("--test", "qrels.test", "--run", "a=run.txt", "--run", "b=run.txt", "-m", "rr")
+    assert "beside" not in twice.stderr
+    assert "known" in twice.stdout
+
+
 def test_equal_scores_follow_the_rule(files) -> None:
     arguments = ("--test", "qrels.test", "--run", "run.txt", "-m", "rr")
     assert evaluated(*arguments)["301"]["rr"] == 0.75

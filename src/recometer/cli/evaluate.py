@@ -23,7 +23,7 @@ from recometer.cli._inputs import (
 )
 from recometer.cli._stdin import InputFormat, StandardInput
 from recometer.cli.metrics import complete_metrics
-from recometer.errors import FileError, RecometerError, did_you_mean
+from recometer.errors import FileError, RecometerError, did_you_mean, warn
 from recometer.evaluate import DEFAULT_METRICS
 from recometer.evaluate import evaluate as run_evaluation
 from recometer.evaluation import Evaluation, load
@@ -89,7 +89,7 @@ def evaluate(
         typer.Option(
             "--complete/--no-complete",
             help="Users of test without a list count as misses (trec_eval's -c), or are left out.",
-            show_default="complete; for TREC runs not",
+            show_default="complete; for TREC runs alone not",
             rich_help_panel=options.RULES,
         ),
     ] = None,
@@ -187,17 +187,17 @@ def evaluate(
         test_data, train_data = inputs.both(test, train)
         items = inputs.catalogue(catalogue, test_data, of_items)
         compared = None if compared_with is None else inputs.source(compared_with, test_data, depth)
+        if protocol == Protocol().name and "users" not in rules:
+            settled = settled.replace(users=_users(named, inputs))
         for model in named:
             source = inputs.source(model, test_data, depth)
-            ours = protocol == Protocol().name and "users" not in rules
-            as_trec_eval = ours and inputs.is_trec(model)
             with inputs.stated(model):
                 results[model.name] = run_evaluation(
                     source,
                     test_data,
                     train=train_data,
                     metrics=metrics,
-                    protocol=settled.replace(users="known") if as_trec_eval else settled,
+                    protocol=settled,
                     catalogue=items,
                     baseline=compared,
                     seed=seed,
@@ -210,6 +210,19 @@ def evaluate(
         _write(out / SUMMARY, summary_csv(results))
         note(f"written: {out}: {', '.join(f'{name}.parquet' for name in results)}, {SUMMARY}")
     print_results(results, form, per_user)
+
+
+def _users(named: Sequence[Model], inputs: Inputs) -> str:
+    """Return who counts unless it is said: one rule for all models, whose means are compared."""
+    runs = [model.name for model in named if inputs.is_trec(model)]
+    if len(runs) == len(named):
+        return "known"
+    if runs:
+        warn(
+            f"{', '.join(runs)}: beside models that are no TREC runs, topics without a list count "
+            "as misses. Hint: --complete confirms that, --no-complete leaves them out for all."
+        )
+    return "test"
 
 
 def _rules(texts: list[str], **options: object) -> dict[str, Any]:
