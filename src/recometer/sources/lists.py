@@ -172,7 +172,9 @@ class Lists(Source):
         return ranks if repeats is None else repeats.taken_back(ranks)
 
     def top(self, request: Request, k: int) -> TopLists:
-        """Return the first k places of each user's list; see `TopLists`."""
+        """Return the first k places of each user's list, without repetitions; see `TopLists`."""
+        protocol = dataclasses.replace(request.protocol, duplicates="removed")
+        request = dataclasses.replace(request, protocol=protocol)
         if self._depth is not None and request.protocol.ties == "random":
             return _top.cut_at_random(self, request, k, self._depth, self._best)
         return _top.lists(self, request, k, self._best)
