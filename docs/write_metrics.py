@@ -96,7 +96,7 @@ instead). The other rules:
 
 It is NaN, with the reason kept per user, and the mean is over the other users:
 
-1. the user has no relevant item;
+1. there is no relevant item to find: none in test, or only such as train excludes;
 2. fewer candidates than `min_candidates`, fewer relevant items than `min_positives`, or no
    training item and `cold_start=False`;
 3. a candidate's score is NaN (`nan_scores="first"` or `"last"` rank it instead) or infinite;

@@ -209,8 +209,8 @@ def test_users_that_cannot_be_evaluated_are_those_that_evaluate_skips(
         result = rm.evaluate(source, test, train=train, metrics="precision@1", **rules)
     found = rm.audit(train, test, **rules)
     reasons = {
-        "users_without_relevant": "the user has no relevant item",
-        "users_emptied": "the user has no relevant item",
+        "users_without_relevant": "no relevant item to find",
+        "users_emptied": "no relevant item to find",
         "users_without_candidates": "fewer items to rank than min_candidates",
         "users_few_relevant": "fewer relevant items than min_positives",
     }

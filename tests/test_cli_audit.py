@@ -111,7 +111,19 @@ def test_strict_lets_pass_what_is_allowed() -> None:
     result = audit(*FILES, "--strict", *allowed)
     assert result.exit_code == 1
     assert result.stderr.splitlines()[-1] == "Leakage: overlap (1)."
-    assert audit(*FILES, "--strict", *allowed, "--allow", "overlap").exit_code == 0
+    assert result.stdout.splitlines()[-1] == (
+        "There is leakage, some of it allowed: older_than_own_training, older_than_training."
+    )
+    passed = audit(*FILES, "--strict", *allowed, "--allow", "overlap")
+    assert passed.exit_code == 0
+    assert passed.stdout.splitlines()[-1] == (
+        f"There is leakage, all of it allowed: {', '.join(LEAKAGE)}."
+    )
+    clean = audit(*CLEAN_FILES, "--strict", "--allow", "overlap")
+    assert clean.stdout == audit(*CLEAN_FILES).stdout
+    without = audit(*FILES, "--allow", "overlap")
+    assert without.exit_code == 2
+    assert "it says what --strict lets pass. Hint: pass --strict" in without.stderr
     wrong = audit(*FILES, "--allow", "overlaps")
     assert wrong.exit_code == 2
     assert "Did you mean 'overlap'" in " ".join(wrong.stderr.replace("│", " ").split())

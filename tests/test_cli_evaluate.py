@@ -216,7 +216,7 @@ def test_undefined_means_are_null_or_empty(folder) -> None:
     row = json.loads(evaluate(*arguments, "--format", "json").stdout)["models"]["mf"]
     found = row["metrics"]["recall@5"]
     assert (found["mean"], found["low"], found["counted"]) == (None, None, 0)
-    assert found["reasons"] == {"the user has no relevant item": found["skipped"]}
+    assert found["reasons"] == {"no relevant item to find": found["skipped"]}
     lines = evaluate(*arguments, "--format", "csv").stdout.splitlines()
     assert lines[1].startswith("mf,ndcg@5,")
     assert lines[2].startswith("mf,recall@5,,,,0,")

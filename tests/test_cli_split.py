@@ -283,6 +283,12 @@ def test_columns_may_be_named() -> None:
     assert "named.parquet: No column has a common name for users. Hint: pass --user" in wrong.stderr
 
 
+def test_an_empty_train_is_warned_of() -> None:
+    result = split("ratings.parquet", "--what", "after=-1", "--out", "all")
+    assert result.exit_code == 0
+    assert "Warning: data: train is empty: none of " in result.stderr
+
+
 # What the other commands make of it
 
 

@@ -93,7 +93,7 @@ def test_the_demo_prints_a_leaderboard(shipped: Result) -> None:
         counted, skipped, *seconds = cells[3:]
         assert int(counted.replace(",", "")) + int(skipped.replace(",", "")) == 32_710
         assert all(re.fullmatch(r"\d+\.\d\d s", cell) for cell in seconds)
-    assert "Skipped 9,994 of 32,710 users: the user has no relevant item." in shipped.stdout
+    assert "Skipped 9,994 of 32,710 users: no relevant item to find." in shipped.stdout
     assert max(map(len, shipped.stdout.splitlines())) <= 100
 
 
@@ -234,7 +234,7 @@ def test_nothing_is_left_to_train_on(file) -> None:
         # Users with one interaction beside others.
         (
             rows("user,item,value,time", n_users=20) + "".join(f"u{u},item-1,1,5\n" for u in "abc"),
-            "Skipped 3 of 23 users: the user has no relevant item",
+            "Skipped 3 of 23 users: no relevant item to find",
         ),
     ],
 )

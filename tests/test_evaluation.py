@@ -197,7 +197,7 @@ def test_unknown_weights() -> None:
 def test_nobody_is_defined() -> None:
     result = evaluation({"rr": [math.nan, math.nan]})
     assert math.isnan(result.mean()["rr"])
-    assert result.skipped("rr") == {"the user has no relevant item": 2}
+    assert result.skipped("rr") == {"no relevant item to find": 2}
     assert "nan" in str(result)
 
 
@@ -225,8 +225,8 @@ def test_undefined_as_a_number_counts_and_is_still_reported() -> None:
     assert result.mean() == {"rr": 0.5}
     (row,) = result.summary()
     assert (row.counted, row.skipped) == (2, 0)
-    assert row.reasons == {"the user has no relevant item": 1}
-    assert "1 (counted as 0): the user has no relevant item" in str(result)
+    assert row.reasons == {"no relevant item to find": 1}
+    assert "1 (counted as 0): no relevant item to find" in str(result)
 
 
 def test_text() -> None:
@@ -237,7 +237,7 @@ def test_text() -> None:
     )
     assert str(result).splitlines() == [
         "metric     mean       90% interval  counted  skipped  why",
-        "ndcg@10  0.6250  -0.1642 to 1.0000        2        1  1: the user has no relevant item",
+        "ndcg@10  0.6250  -0.1642 to 1.0000        2        1  1: no relevant item to find",
         "rr       0.5000   0.0000 to 1.0000        3        0",
         "",
         "source: a <'source'>",
@@ -253,7 +253,7 @@ def test_html_is_the_same_table_escaped() -> None:
     html = result._repr_html_()
     assert html.startswith("<table>")
     assert '<td style="text-align: left">rr</td>' in html
-    assert "1: the user has no relevant item" in html
+    assert "1: no relevant item to find" in html
     assert "a &lt;&#x27;source&#x27;&gt;" in html
     assert "<'" not in html
 

@@ -169,6 +169,20 @@ def test_submodules_are_there_without_an_import_of_their_own() -> None:
         recometer.evaluat  # noqa: B018
 
 
+def test_the_laws_say_that_they_need_hypothesis() -> None:
+    code = """
+sys.modules["hypothesis"] = None
+try:
+    import recometer.testing
+except ImportError as error:
+    print(type(error).__name__, error)
+"""
+    command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert output.startswith("MissingHypothesisError recometer.testing ")
+    assert output.endswith('Hint: pip install "recometer[test]".\n')
+
+
 def test_version_is_that_of_the_installed_package() -> None:
     try:
         installed = importlib.metadata.version("recometer")

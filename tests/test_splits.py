@@ -319,6 +319,7 @@ def test_what_is_last_is_not_before_what_is_in_train(seed, what):
             assert test["time"].min() >= train[user]["time"].max()
 
 
+@pytest.mark.filterwarnings("ignore:train is empty")
 @given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.integers(1, 5))
 def test_random_shares_and_numbers_are_exact_per_user(seed, fraction, number):
     data = interactions(seed, n=80)
@@ -462,6 +463,7 @@ def slow_core(frame, user, item):
         frame = kept
 
 
+@pytest.mark.filterwarnings("ignore:train is empty")
 @given(st.integers(0, 10**6), st.integers(1, 7), st.integers(1, 7))
 def test_the_core_is_what_removing_again_and_again_leaves(seed, user, item):
     data = interactions(seed, n=120, n_users=25, n_items=20)
@@ -698,6 +700,20 @@ def test_a_metric_of_all_users_is_the_mean_over_folds(tmp_path):
     assert "coverage@2" in str(result)
     result.save(tmp_path / "pooled.parquet")
     assert rm.load(tmp_path / "pooled.parquet").mean() == result.mean()
+
+
+def test_an_empty_train_is_warned_of():
+    data = interactions()
+    with pytest.warns(DataWarning, match=r"^train is empty: none of 240 .* Hint: ") as caught:
+        made = split(data, After(-1))
+    assert made.train.is_empty()
+    assert caught[0].filename == __file__
+    with pytest.warns(DataWarning, match=r"^train is empty: .*, filters=\[KCore\("):
+        split(data, After(-1), filters=KCore(2))
+    with pytest.warns(DataWarning, match="^Fold 0: train is empty"):
+        list(folds(data, Windows([-1, 20])))
+    # Others than those who are tested are left to train on.
+    split(data, Number(99), who=GivenUsers([13]), untested="apart")
 
 
 def test_users_that_no_fold_defines_have_a_reason():

@@ -114,13 +114,26 @@ def test_dict_of_something_else():
         rm.Lists({"ann": "xyz"})
     with pytest.raises(rm.InputTypeError, match="of user 'bob' is of type list"):
         rm.Lists({"ann": {"x": 1.0}, "bob": ["x"]})
+    with pytest.raises(
+        rm.InputTypeError, match=r"pairs .* as \('b', 0\.5\)\. Hint: write \{user: \{"
+    ):
+        rm.Lists({"ann": [("b", 0.5)]})
+    # Ids of two parts.
+    assert "2 entries" in repr(rm.Lists({"ann": [("b", 1), ("b", 2)]}))
+
+
+def test_rows_that_are_no_array():
+    with pytest.raises(rm.InputTypeError, match=r"from list\. Hint: .* np\.array\(\.\.\.\)"):
+        rm.Lists([[0, 1], [1, -1]])
 
 
 def test_a_dict_of_columns_and_a_single_column():
     with pytest.raises(rm.InputTypeError, match=r"seems to hold the columns .* polars.DataFrame"):
         rm.Lists({"user": USERS, "item": ITEMS, "score": SCORES})
     series = pd.Series([["x", "y"], ["z", "x", "w"]], index=["ann", "bob"])
-    with pytest.raises(rm.InputTypeError, match=r"from one column \(Series\).*series\.to_dict\(\)"):
+    with pytest.raises(
+        rm.InputTypeError, match=r"one column \(Series\).* pass series\.to_dict\(\)"
+    ):
         rm.Lists(series)
     assert rr(rm.Lists(series.to_dict())) == EXPECTED
 

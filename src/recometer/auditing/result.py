@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from recometer import rendering
@@ -141,8 +141,14 @@ class Audit:
             "findings": [finding.to_dict() for finding in self.findings],
         }
 
-    def table(self) -> rendering.Table:
-        """Return what ``print`` shows, for other ways to show it."""
+    def table(self, allowed: Collection[str] = ()) -> rendering.Table:
+        """Return what ``print`` shows, for other ways to show it.
+
+        Parameters
+        ----------
+        allowed
+            Names of leakage that is accepted, which the verdict says.
+        """
         rows = [
             (
                 finding.name,
@@ -155,9 +161,9 @@ class Audit:
             for finding in self.findings
         ]
         headers = ("finding", "level", "count", "of", "share", "for instance")
-        return rendering.Table(headers, rows, ("count", "of", "share"), self._notes())
+        return rendering.Table(headers, rows, ("count", "of", "share"), self._notes(allowed))
 
-    def _notes(self) -> list[str]:
+    def _notes(self, allowed: Collection[str]) -> list[str]:
         said = [
             f"{finding.name} ({finding.what}): {finding.sentence}"
             for finding in self.findings
@@ -165,7 +171,13 @@ class Audit:
         ]
         checked = all(finding.count is not None for finding in self.findings)
         clear = "No leakage was found" + ("." if checked else ", as far as it was checked.")
-        verdict = "There is leakage." if self.leaks else clear
+        leaks = [finding.name for finding in self.findings if finding.level == "leakage"]
+        accepted = [name for name in leaks if name in allowed]
+        leaking = "There is leakage"
+        if accepted:
+            part = "all of it" if accepted == leaks else "some of it"
+            leaking += f", {part} allowed: {', '.join(accepted)}"
+        verdict = f"{leaking}." if leaks else clear
         return [f"train: {self.train}", f"test: {self.test}", *said, verdict]
 
     def __repr__(self) -> str:

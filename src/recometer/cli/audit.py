@@ -71,6 +71,10 @@ def audit(
             f"there is no leakage called {unknown!r}. {did_you_mean(unknown, LEAKAGE)}",
             param_hint="--allow",
         )
+    if allowed and not strict:
+        raise typer.BadParameter(
+            "it says what --strict lets pass. Hint: pass --strict, too.", param_hint="--allow"
+        )
     columns = {"user": user, "item": item, "value": value, "time": time}
     if split is not None and (train or test or any(columns.values())):
         raise typer.BadParameter("a split has its files and columns. Hint: name the folder alone.")
@@ -86,7 +90,7 @@ def audit(
     with StandardInput(None) as stdin:
         inputs = Inputs(stdin, columns, note)
         found = _audit(inputs, split, train, test, relevant_from)
-    _print(found, form)
+    _print(found, form, allowed)
     leaks = [
         f"{finding.name} ({finding.count:,})"
         for finding in found.findings
@@ -118,7 +122,7 @@ def _audit(
         return run_audit(train_data, test_data, relevant_from=relevant_from)
 
 
-def _print(found: Audit, form: Format) -> None:
+def _print(found: Audit, form: Format, allowed: list[str]) -> None:
     if form is Format.json:
         print(json.dumps(found.to_dict(), indent=2, allow_nan=False))
     elif form is Format.csv:
@@ -128,4 +132,4 @@ def _print(found: Audit, form: Format) -> None:
     elif form is Format.markdown:
         print(markdown(found.table()))
     else:
-        print_table(found.table(), wrapped=("for instance",))
+        print_table(found.table(allowed), wrapped=("for instance",))

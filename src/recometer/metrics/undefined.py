@@ -59,7 +59,7 @@ class Reason(enum.IntEnum):
 
     DEFINED = 0, "the metric is defined"
     UNKNOWN_USER = 1, "the source does not know the user"
-    NO_RELEVANT = 2, "the user has no relevant item"
+    NO_RELEVANT = 2, "no relevant item to find"
     FEW_CANDIDATES = 3, "fewer items to rank than min_candidates"
     FEW_RELEVANT = 4, "fewer relevant items than min_positives"
     COLD_START = 5, "no training item, and cold_start is off"

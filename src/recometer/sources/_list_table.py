@@ -168,8 +168,14 @@ def read_lists(
     if is_column(data):
         raise InputTypeError(
             f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
-            "of lists whose index holds the users is read as series.to_dict(); otherwise pass "
-            "a data frame with a column of users and one of items."
+            "of lists whose index holds the users becomes a dict: pass series.to_dict(). Otherwise "
+            "pass a data frame with a column of users and one of items."
+        )
+    if isinstance(data, list | tuple):
+        raise InputTypeError(
+            f"Lists cannot be read from {type(data).__name__}. Hint: pass rows of item indices "
+            "as np.array(...), with -1 where a list is shorter, and lists of ids as a dict "
+            "{user: [items]}."
         )
     raise InputTypeError(
         f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
@@ -252,6 +258,12 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
         entries = itertools.chain.from_iterable(row.values() for row in rows)
         scores = _scores(list(entries), "scores")
     flat = list(itertools.chain.from_iterable(rows))
+    first = flat[0] if flat and scores is None else None
+    if isinstance(first, tuple) and len(first) == 2 and isinstance(first[1], float | np.floating):
+        raise InputTypeError(
+            f"The dict of lists holds pairs of an item and a score, such as {first!r}. Hint: "
+            "write {user: {item: score}}, for instance {user: dict(pairs)}."
+        )
     items, item_ids = _encode(flat, "item ids")
     user_ids = ids.as_ids(keys, "user ids")
     needed = _unless_ordered(scores, indptr)

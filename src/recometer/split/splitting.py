@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arguments import seed_of
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, warn
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.data import Container, open_data
 from recometer.split.filters import Filter, SeenInTrain
@@ -102,6 +102,11 @@ def split(
         A part of the split of another kind.
     ColumnError, FileError
         As `Interactions.of` raises them.
+
+    Warns
+    -----
+    DataWarning
+        Train is empty, and so is the remainder.
 
     Examples
     --------
@@ -294,6 +299,8 @@ class _Work:
         n_train = len(parts) - int(np.count_nonzero(parts))  # TRAIN is 0
         counts = {"train": n_train, "test": n_test, "remainder": n_apart}
         counts["left_out"] = self.container.table.n - sum(counts.values())
+        if not n_train + n_apart:
+            self._warn_of_no_train(named or who, what, fold)
         taken = {
             name: self.container.take(all_parts, part, self.values)
             for part, name in names.items()
@@ -379,6 +386,15 @@ class _Work:
             f"none is held out for test by who={who!r}, what={what!r}, "
             f"min_train={self.min_train}, min_test={self.min_test}{unseen}. Hint: loosen one of "
             "them."
+        )
+
+    def _warn_of_no_train(self, who: object, what: object, fold: int | None) -> None:
+        where = "" if fold is None else f"Fold {fold}: "
+        filters = f", filters=[{', '.join(self.filters)}]" if self.filters else ""
+        warn(
+            f"{where}train is empty: none of {self.container.table.n:,} interactions is left "
+            f"there by what={what!r}, who={who!r}{filters}. Hint: hold out less; a split by time "
+            "takes a later one."
         )
 
 

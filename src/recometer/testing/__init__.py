@@ -5,30 +5,46 @@ by comparing every pair, `by_definition` reads one explicit order of the items, 
 `mean_over_orders` averages that over every order of the tied ones. `cases` and `metrics` are
 Hypothesis strategies, and `LAWS` what holds for every metric, one of your own included:
 `check_laws`. Metrics of lists have the same: `list_cases`, `list_by_definition`, `LIST_LAWS`.
-Importing this package needs Hypothesis.
+Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 
-from recometer.testing.definitions import by_definition, mean_over_orders
-from recometer.testing.laws import LAWS, check_laws
-from recometer.testing.list_cases import ListCase, list_cases
-from recometer.testing.list_definitions import list_by_definition
-from recometer.testing.list_laws import LIST_LAWS
-from recometer.testing.rankings import (
-    Case,
-    cases,
-    copies,
-    metrics,
-    observed,
-    orders,
-    rank,
-    variants,
-)
+from recometer.errors import RecometerError
+
+
+class MissingHypothesisError(RecometerError, ImportError):
+    """The laws were asked for, and Hypothesis is not installed."""
+
+
+try:
+    from recometer.testing.definitions import by_definition, mean_over_orders
+    from recometer.testing.laws import LAWS, check_laws
+    from recometer.testing.list_cases import ListCase, list_cases
+    from recometer.testing.list_definitions import list_by_definition
+    from recometer.testing.list_laws import LIST_LAWS
+    from recometer.testing.rankings import (
+        Case,
+        cases,
+        copies,
+        metrics,
+        observed,
+        orders,
+        rank,
+        variants,
+    )
+except ModuleNotFoundError as error:
+    if error.name != "hypothesis":
+        raise
+    raise MissingHypothesisError(
+        "recometer.testing draws its cases with Hypothesis, which is not installed. "
+        'Hint: pip install "recometer[test]".'
+    ) from None
 
 __all__ = [
     "LAWS",
     "LIST_LAWS",
     "Case",
     "ListCase",
+    "MissingHypothesisError",
     "by_definition",
     "cases",
     "check_laws",
