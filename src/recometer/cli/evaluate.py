@@ -12,7 +12,14 @@ from recometer.arguments import named_protocol, protocol_names
 from recometer.cli import _options as options
 from recometer.cli._folder import data_of
 from recometer.cli._formats import Format, print_results, summary_csv
-from recometer.cli._inputs import Inputs, baseline_of, catalogue_columns, check_stdin, models
+from recometer.cli._inputs import (
+    NONE,
+    Inputs,
+    baseline_of,
+    catalogue_columns,
+    check_stdin,
+    models,
+)
 from recometer.cli._stdin import InputFormat, StandardInput
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import FileError, RecometerError, did_you_mean
@@ -150,7 +157,7 @@ def evaluate(
     data = [test] if train is None else [test, train]
     files = [path for model in named for path in model.paths if path]
     check_stdin([*data, *files], format_in)
-    if rank is not None and score is not None:
+    if rank not in (None, NONE) and score not in (None, NONE):
         raise typer.BadParameter("--rank and --score: name the one to rank by.")
     if out is not None:
         _make_folder(out)
