@@ -726,3 +726,11 @@ def test_completion_of_options(folder) -> None:
         [sys.executable, "-c", script], capture_output=True, env=environment, check=False
     )
     assert b"item_desc" in found.stdout
+
+
+def test_errors_in_the_rows_of_a_file_name_it(folder) -> None:
+    (folder / "gap.csv").write_text("user_id,movieId\n1,2\n,3\n")
+    result = evaluate(*LISTS, "--run", "als.parquet", "--train", "gap.csv")
+    assert result.exit_code == 1
+    assert "gap.csv: " in result.stderr
+    assert "row 1" in one_line(result.stderr)

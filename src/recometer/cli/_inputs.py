@@ -30,7 +30,7 @@ from recometer.files import (
     read_file,
 )
 from recometer.frames import Columns, choose_columns, common_names
-from recometer.interactions import Interactions
+from recometer.interactions import Interactions, read_interactions
 from recometer.sources.base import Source
 from recometer.sources.cut import Cut
 from recometer.sources.lists import Lists
@@ -265,8 +265,9 @@ class Inputs:
                 frame = frame.with_columns(
                     like(frame[found.user], test.user_ids), like(frame[found.item], test.item_ids)
                 )
-            data = Interactions.of(
+            data = read_interactions(
                 frame,
+                str(file),
                 user=found.user,
                 item=found.item,
                 value=found.value or False,
