@@ -292,71 +292,6 @@ void bind(nb::module_& m) {
         nb::arg("no_candidates").noconvert());
 }
 
-template <class Item>
-void bind_rank_lists(nb::module_& m) {
-    m.def(
-        "rank_lists",
-        [](In1<Item> items, std::optional<In1<double>> scores, In1<std::int64_t> begin,
-           In1<std::int64_t> end, std::int64_t n_items, In1<std::int64_t> excluded_indptr,
-           In1<std::int32_t> excluded, In1<std::int64_t> judged_indptr,
-           In1<std::int32_t> judged_items, bool input_order, int nan_rule, Out1<std::int64_t> above,
-           std::optional<Out1<std::int64_t>> tied, std::optional<Out1<std::int64_t>> before,
-           Out1<std::uint32_t> flags, Out1<std::int64_t> given, Out1<std::int64_t> listed,
-           Out1<std::int64_t> removed, Out1<std::int64_t> repeated, int order,
-           In1<std::uint64_t> keys, Lists2<std::int32_t> top, Out1<std::int64_t> left) {
-            const std::size_t n_users = begin.shape(0), n_judged = judged_items.shape(0);
-            require(!scores || scores->shape(0) == items.shape(0), "one score per entry");
-            require(end.shape(0) == n_users && flags.shape(0) == n_users &&
-                        given.shape(0) == n_users && listed.shape(0) == n_users &&
-                        removed.shape(0) == n_users && repeated.shape(0) == n_users,
-                    "one entry per user");
-            require(keys.shape(0) == n_users && top.shape(0) == n_users && left.shape(0) == n_users,
-                    "one list per user");
-            require(above.shape(0) == n_judged && (!tied || tied->shape(0) == n_judged) &&
-                        (!before || before->shape(0) == n_judged),
-                    "one entry per judged item");
-            require(tied.has_value() == before.has_value() && (tied || !scores),
-                    "what has scores may be tied");
-            for (std::size_t user = 0; user < n_users; ++user) {
-                require(0 <= begin.data()[user] && begin.data()[user] <= end.data()[user] &&
-                            static_cast<std::size_t>(end.data()[user]) <= items.shape(0),
-                        "no such entries");
-            }
-            const RankLists<Item> problem{
-                {items.data(), scores ? scores->data() : nullptr, begin.data(), end.data()},
-                n_users,
-                static_cast<std::size_t>(n_items),
-                ragged(excluded_indptr, excluded, n_users),
-                ragged(judged_indptr, judged_items, n_users),
-                input_order,
-                static_cast<NanRule>(nan_rule),
-                above.data(),
-                tied ? tied->data() : nullptr,
-                before ? before->data() : nullptr,
-                flags.data(),
-                given.data(),
-                listed.data(),
-                removed.data(),
-                repeated.data(),
-                static_cast<std::int64_t>(top.shape(1)),
-                static_cast<Order>(order),
-                keys.data(),
-                top.data(),
-                left.data()};
-            nb::gil_scoped_release release;
-            rank_lists(problem);
-        },
-        nb::arg("items").noconvert(), nb::arg("scores").noconvert().none(),
-        nb::arg("begin").noconvert(), nb::arg("end").noconvert(), nb::arg("n_items"),
-        nb::arg("excluded_indptr").noconvert(), nb::arg("excluded").noconvert(),
-        nb::arg("judged_indptr").noconvert(), nb::arg("judged").noconvert(), nb::arg("input_order"),
-        nb::arg("nan_rule"), nb::arg("above").noconvert(), nb::arg("tied").noconvert().none(),
-        nb::arg("before").noconvert().none(), nb::arg("flags").noconvert(),
-        nb::arg("given").noconvert(), nb::arg("listed").noconvert(), nb::arg("removed").noconvert(),
-        nb::arg("repeated").noconvert(), nb::arg("order"), nb::arg("keys").noconvert(),
-        nb::arg("top").noconvert(), nb::arg("left").noconvert());
-}
-
 template <class Value>
 void bind_group_rows(nb::module_& m) {
     m.def(
@@ -510,8 +445,67 @@ NB_MODULE(_native, m) {
         },
         nb::arg("indptr").noconvert(), nb::arg("above").noconvert(),
         nb::arg("before").noconvert().none(), nb::arg("order").noconvert());
-    bind_rank_lists<std::int32_t>(m);
-    bind_rank_lists<std::int64_t>(m);
+    m.def(
+        "rank_lists",
+        [](In1<std::int32_t> items, std::optional<In1<double>> scores, In1<std::int64_t> begin,
+           In1<std::int64_t> end, std::int64_t n_items, In1<std::int64_t> excluded_indptr,
+           In1<std::int32_t> excluded, In1<std::int64_t> judged_indptr,
+           In1<std::int32_t> judged_items, bool input_order, int nan_rule, Out1<std::int64_t> above,
+           std::optional<Out1<std::int64_t>> tied, std::optional<Out1<std::int64_t>> before,
+           Out1<std::uint32_t> flags, Out1<std::int64_t> given, Out1<std::int64_t> listed,
+           Out1<std::int64_t> removed, Out1<std::int64_t> repeated, int order,
+           In1<std::uint64_t> keys, Lists2<std::int32_t> top, Out1<std::int64_t> left) {
+            const std::size_t n_users = begin.shape(0), n_judged = judged_items.shape(0);
+            require(!scores || scores->shape(0) == items.shape(0), "one score per entry");
+            require(end.shape(0) == n_users && flags.shape(0) == n_users &&
+                        given.shape(0) == n_users && listed.shape(0) == n_users &&
+                        removed.shape(0) == n_users && repeated.shape(0) == n_users,
+                    "one entry per user");
+            require(keys.shape(0) == n_users && top.shape(0) == n_users && left.shape(0) == n_users,
+                    "one list per user");
+            require(above.shape(0) == n_judged && (!tied || tied->shape(0) == n_judged) &&
+                        (!before || before->shape(0) == n_judged),
+                    "one entry per judged item");
+            require(tied.has_value() == before.has_value() && (tied || !scores),
+                    "what has scores may be tied");
+            for (std::size_t user = 0; user < n_users; ++user) {
+                require(0 <= begin.data()[user] && begin.data()[user] <= end.data()[user] &&
+                            static_cast<std::size_t>(end.data()[user]) <= items.shape(0),
+                        "no such entries");
+            }
+            const RankLists problem{
+                {items.data(), scores ? scores->data() : nullptr, begin.data(), end.data()},
+                n_users,
+                static_cast<std::size_t>(n_items),
+                ragged(excluded_indptr, excluded, n_users),
+                ragged(judged_indptr, judged_items, n_users),
+                input_order,
+                static_cast<NanRule>(nan_rule),
+                above.data(),
+                tied ? tied->data() : nullptr,
+                before ? before->data() : nullptr,
+                flags.data(),
+                given.data(),
+                listed.data(),
+                removed.data(),
+                repeated.data(),
+                static_cast<std::int64_t>(top.shape(1)),
+                static_cast<Order>(order),
+                keys.data(),
+                top.data(),
+                left.data()};
+            nb::gil_scoped_release release;
+            rank_lists(problem);
+        },
+        nb::arg("items").noconvert(), nb::arg("scores").noconvert().none(),
+        nb::arg("begin").noconvert(), nb::arg("end").noconvert(), nb::arg("n_items"),
+        nb::arg("excluded_indptr").noconvert(), nb::arg("excluded").noconvert(),
+        nb::arg("judged_indptr").noconvert(), nb::arg("judged").noconvert(), nb::arg("input_order"),
+        nb::arg("nan_rule"), nb::arg("above").noconvert(), nb::arg("tied").noconvert().none(),
+        nb::arg("before").noconvert().none(), nb::arg("flags").noconvert(),
+        nb::arg("given").noconvert(), nb::arg("listed").noconvert(), nb::arg("removed").noconvert(),
+        nb::arg("repeated").noconvert(), nb::arg("order"), nb::arg("keys").noconvert(),
+        nb::arg("top").noconvert(), nb::arg("left").noconvert());
     m.def(
         "count_rows",
         [](In1<std::int32_t> list, Out1<std::int64_t> counts) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <vector>
 
 namespace recometer {
@@ -12,10 +11,9 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();  // compares with no score
 
-template <class Item>
 class Ranker {
  public:
-    explicit Ranker(const RankLists<Item>& problem) : p(problem), mark(problem.n_items, 0) {}
+    explicit Ranker(const RankLists& problem) : p(problem), mark(problem.n_items, 0) {}
 
     void rank(std::size_t user) {
         // Marks of earlier users lie below `base`, so that nothing has to be wiped out.
@@ -41,13 +39,6 @@ class Ranker {
 
  private:
     static std::size_t index(std::int32_t item) { return static_cast<std::size_t>(item); }
-
-    std::int32_t checked(Item item) const {
-        if (static_cast<std::size_t>(item) >= p.n_items) {
-            throw std::out_of_range("The lists were changed after they were read.");
-        }
-        return static_cast<std::int32_t>(item);
-    }
 
     std::int32_t* top(std::size_t user) const {
         return p.top + static_cast<std::int64_t>(user) * p.k;
@@ -79,8 +70,8 @@ class Ranker {
         std::int32_t last = base;
         std::int64_t given = 0, removed = 0;
         for (auto j = p.lists.begin[user]; j < p.lists.end[user]; ++j) {
-            if (p.lists.items[j] < 0) continue;
-            const std::int32_t item = checked(p.lists.items[j]);
+            const std::int32_t item = p.lists.items[j];
+            if (item < 0) continue;
             ++given;
             std::int32_t& known = mark[index(item)];
             if (known < base) {
@@ -105,8 +96,8 @@ class Ranker {
         items.clear();
         scores.clear();
         for (auto j = p.lists.begin[user]; j < p.lists.end[user]; ++j) {
-            if (p.lists.items[j] < 0) continue;
-            const std::int32_t item = checked(p.lists.items[j]);
+            const std::int32_t item = p.lists.items[j];
+            if (item < 0) continue;
             ++given;
             std::int32_t& known = mark[index(item)];
             if (known == base) {
@@ -164,7 +155,7 @@ class Ranker {
         p.before[judged] = before;
     }
 
-    const RankLists<Item>& p;
+    const RankLists& p;
     std::int32_t base{1};
     std::vector<std::int32_t> mark;  // per item: below `base` nothing, `base` a training item
     std::vector<std::int32_t> items;
@@ -174,14 +165,10 @@ class Ranker {
 
 }  // namespace
 
-template <class Item>
-void rank_lists(const RankLists<Item>& problem) {
-    Ranker<Item> ranker(problem);
+void rank_lists(const RankLists& problem) {
+    Ranker ranker(problem);
     for (std::size_t user = 0; user < problem.n_users; ++user) ranker.rank(user);
 }
-
-template void rank_lists(const RankLists<std::int32_t>&);
-template void rank_lists(const RankLists<std::int64_t>&);
 
 bool count_rows(const std::int32_t* list, std::size_t n, std::size_t n_lists,
                 std::int64_t* counts) {

@@ -14,10 +14,9 @@
 
 namespace recometer {
 
-/// Lists of a block of users, of items that are 32 or 64 bits wide.
-template <class Item>
+/// Lists of a block of users.
 struct Lists {
-    const Item* items;          ///< all lists; negative entries are padding
+    const std::int32_t* items;  ///< all lists; negative entries are padding
     const double* scores;       ///< per entry, or null: the order given is the order. -inf marks
                                 ///< an item that is not recommended
     const std::int64_t* begin;  ///< [n_users]: where the user's list begins
@@ -25,9 +24,8 @@ struct Lists {
 };
 
 /// Find the judged items of a block of users in their lists.
-template <class Item>
 struct RankLists {
-    Lists<Item> lists;
+    Lists lists;
     std::size_t n_users;
     std::size_t n_items;  ///< more than any item
     Ragged excluded;
@@ -50,9 +48,7 @@ struct RankLists {
     std::int64_t* left;         ///< [n_users]: items beyond that score like the last of them
 };
 
-/// @throws std::out_of_range an item is not below `n_items`
-template <class Item>
-void rank_lists(const RankLists<Item>& problem);
+void rank_lists(const RankLists& problem);
 
 // Rows that belong to lists, in any order, are brought together in two steps, each of which
 // threads do for some rows each: count the rows of each list, then write every row to its place.

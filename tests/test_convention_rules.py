@@ -345,3 +345,44 @@ def test_a_protocol_repeats_names_with_rules_of_their_own(name: str, metric: str
     assert first.protocol == convention(name).protocol
     assert again.metrics == first.metrics
     np.testing.assert_array_equal(again[metric], first[metric])
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
+@pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
+def test_repeated_items_that_are_no_candidates(duplicates: str) -> None:
+    """Item 0, listed twice, cannot be recommended: item 1 alone is left, and found first."""
+    found = rm.evaluate(
+        rm.Lists({0: [0, 0, 1, 3]}),
+        {0: [0, 1, 2]},
+        metrics="ap",
+        candidates=[1, 2, 3],
+        unranked="left_out",
+        duplicates=duplicates,
+    )
+    assert found.n_relevant.tolist() == [1]
+    assert found.mean() == {"ap": 1.0}
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
+@pytest.mark.parametrize("metric", ["ips_recall", "ips_dcg", "snips_recall", "snips_dcg"])
+def test_weighted_metrics_of_lists_that_repeat_items(metric: str) -> None:
+    lists, test, train = rm.Lists({0: [0, 0, 1, 2]}), {0: [0, 1, 2]}, {0: [3], 1: [0, 1, 2, 3]}
+    test[1] = [0]
+    options = {"metrics": f"{metric}@4", "train": train}
+    once = rm.evaluate(rm.Lists({0: [0, 1, 2]}), test, **options)
+    assert rm.evaluate(lists, test, **options)[f"{metric}@4"][0] == once[f"{metric}@4"][0]
+    first = rm.evaluate(lists, test, duplicates="first", **options)
+    # The repetition takes a place and adds nothing.
+    assert 0 < first[f"{metric}@4"][0] <= once[f"{metric}@4"][0]
+    counted = rm.evaluate(lists, test, duplicates="counted", **options)
+    assert counted[f"{metric}@4"][0] > first[f"{metric}@4"][0]
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
+@pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
+@pytest.mark.parametrize("ties", ["random", "item"])
+def test_metrics_of_lists_that_repeat_items(ties: str, duplicates: str) -> None:
+    lists = rm.Lists({0: ["a", "a", "b"], 1: ["a"]})
+    options = {"ties": ties, "duplicates": duplicates, "catalogue": 4}
+    found = rm.evaluate(lists, {0: ["b"], 1: ["a"]}, metrics="coverage@2", **options)
+    assert found.mean() == {"coverage@2": 0.5}

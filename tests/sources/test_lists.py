@@ -174,8 +174,7 @@ def test_an_array_that_was_changed_afterwards(dtype):
     array = ARRAY.astype(dtype)
     lists = rm.Lists(array)
     array[1] = 10**6
-    with pytest.raises(InputError, match="was changed after"):
-        rr(lists, ARRAY_TEST)
+    assert rr(lists, ARRAY_TEST) == EXPECTED
 
 
 def test_array_with_ids():

@@ -97,7 +97,7 @@ def top_scores(
     no_candidates: Int64,
 ) -> None: ...
 def rank_lists(
-    items: Int32 | Int64,
+    items: Int32,
     scores: npt.NDArray[np.float64] | None,
     begin: Int64,
     end: Int64,

@@ -175,7 +175,7 @@ def top_scores(
 
 
 def rank_lists(
-    items: Int32 | Int64,
+    items: Int32,
     scores: npt.NDArray[np.float64] | None,
     begin: Int64,
     end: Int64,

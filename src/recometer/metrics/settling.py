@@ -20,6 +20,7 @@ __all__ = ["leave_out", "settle"]
 
 Bool = npt.NDArray[np.bool_]
 PER_ROW = ("item", "above", "tied", "before", "gain", "relevant")
+PERHAPS = ("score", "popularity", "propensity")  # per row, where they are known
 
 
 def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
@@ -39,7 +40,10 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
         ranks = dataclasses.replace(ranks, n_candidates=ranks.depth)
     if not missing.any():
         return ranks
-    gone = np.diff(ragged.offsets(missing & ranks.relevant, ranks.indptr))
+    once = missing & ranks.relevant  # as in n_relevant
+    if ranks.repeated is not None:
+        once &= ~ranks.repeated
+    gone = np.diff(ragged.offsets(once, ranks.indptr))
     return dataclasses.replace(
         ranks,
         gain=np.where(missing, 0.0, ranks.gain),
@@ -80,11 +84,15 @@ def settle(
 
 def _rows(ranks: Ranks, chosen: Bool) -> Ranks:
     """Take some of the judged rows; what is known of users stays as it is."""
-    rows = {name: getattr(ranks, name)[chosen] for name in PER_ROW}
-    for name in ("score", "repeated"):
-        if getattr(ranks, name) is not None:
-            rows[name] = getattr(ranks, name)[chosen]
+    rows = {name: getattr(ranks, name)[chosen] for name in _columns(ranks)}
+    if ranks.repeated is not None:
+        rows["repeated"] = ranks.repeated[chosen]
     return dataclasses.replace(ranks, indptr=ragged.offsets(chosen, ranks.indptr), **rows)
+
+
+def _columns(ranks: Ranks) -> list[str]:
+    """Return the names of what is known of each judged row."""
+    return [*PER_ROW, *(name for name in PERHAPS if getattr(ranks, name) is not None)]
 
 
 def _padded(ranks: Ranks, places: int) -> Ranks:
@@ -99,7 +107,7 @@ def _padded(ranks: Ranks, places: int) -> Ranks:
     number = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
     rows = {
         name: np.concatenate([getattr(ranks, name), getattr(ranks, name)[source]])
-        for name in PER_ROW
+        for name in _columns(ranks)
     }
     n_rows = len(user)
     rows["above"][n_rows:] = n_items[user[source]] + number

@@ -15,7 +15,7 @@ from recometer.errors import InternalError
 from recometer.files import FileColumn
 from recometer.tasks import ROWS_PER_TASK, each_block, on_all_threads, resolve_threads
 
-__all__ = ["bounds", "chunks_of", "group", "join", "narrow", "ordered", "place", "runs"]
+__all__ = ["chunks_of", "group", "join", "narrow", "ordered", "place", "runs"]
 
 Array = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -37,13 +37,6 @@ def chunks_of(column: Any) -> Iterable[Array]:
         return []
     pieces = column.get_chunks() if is_series else column.pieces()
     return (piece.to_numpy() for piece in pieces)
-
-
-def bounds(array: Array) -> tuple[int, int]:
-    """Return the lowest and the highest of integers, 0 and -1 of none."""
-    ranges = each_block(len(array), lambda block: (array[block].min(), array[block].max()))
-    lowest, highest = (low for low, _ in ranges), (high for _, high in ranges)
-    return int(min(lowest, default=0)), int(max(highest, default=-1))
 
 
 def narrow(column: Any) -> tuple[Int32, int, int] | None:

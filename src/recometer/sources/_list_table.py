@@ -53,8 +53,8 @@ class ListTable:
     ----------
     indptr : int64 [n_lists + 1]
         The entries ``indptr[l]:indptr[l + 1]`` are list l; some may be empty.
-    items : int32 or int64 [n_entries]
-        Positions among `item_ids`; -1 is padding. An array that was given is not copied.
+    items : int32 [n_entries]
+        Positions among `item_ids`; -1 is padding.
     n_items : int
         More than any item.
     scores : float64 [n_entries] or None
@@ -72,7 +72,7 @@ class ListTable:
     """
 
     indptr: Int64
-    items: Int32 | Int64
+    items: Int32
     n_items: int
     scores: Float64 | None
     user_ids: Array | None
@@ -300,10 +300,11 @@ def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
             f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, -1 "
             "where a list is shorter; ids of items go into item_ids=."
         )
-    flat = array.reshape(-1)
-    low, high = _columns.bounds(flat)
-    fits = array.dtype in (np.int32, np.int64)
-    items = np.ascontiguousarray(flat if fits else flat.astype(np.int64))
+    narrowed = _columns.narrow(array.reshape(-1))
+    assert narrowed is not None
+    items, low, high = narrowed
+    if np.shares_memory(items, array):
+        items = items.copy()  # what happens to the array afterwards changes no result
     names = None if item_ids is None else ids.as_ids(item_ids, "item ids of the lists")
     if low < -1 or (names is not None and high >= len(names)):
         row, column = np.argwhere((array < -1) | (array == high if low >= -1 else False))[0]

@@ -174,7 +174,9 @@ class Lists(Source):
         return ranks if repeats is None else repeats.taken_back(ranks)
 
     def top(self, request: Request, k: int) -> TopLists:
-        """Return the first k places of each user's list; see `TopLists`."""
+        """Return the first k places of each user's list, without repetitions; see `TopLists`."""
+        protocol = dataclasses.replace(request.protocol, duplicates="removed")
+        request = dataclasses.replace(request, protocol=protocol)
         if self._depth is not None and request.protocol.ties == "random":
             return _top.cut_at_random(self, request, k, self._depth, self._best)
         return _top.lists(self, request, k, self._best)
@@ -287,37 +289,31 @@ class _Work:
         above, tied, before = self.judged.values()
         scored = table.scores is not None
         offsets = slice(users.start, users.stop + 1)
-        try:
-            _kernel.rank_lists(
-                table.items,
-                table.scores,
-                self.begin[users],
-                self.end[users],
-                table.n_items,
-                aligned.excluded_indptr[offsets],
-                aligned.excluded,
-                aligned.ranked_indptr[offsets],
-                aligned.ranked_items,
-                self.input_order,
-                self.nan_rule,
-                above,
-                tied if scored else None,
-                before if scored else None,
-                self.flags[users],
-                self.users["given"][users],
-                self.users["listed"][users],
-                self.users["removed"][users],
-                self.users["repeated"][users],
-                self.order,
-                self.shelf.keys[users],
-                self.shelf.items[users],
-                self.shelf.left[users],
-            )
-        except IndexError:
-            raise InputError(
-                "The array of lists was changed after rm.Lists had read it. Hint: make a new "
-                "rm.Lists of it."
-            ) from None
+        _kernel.rank_lists(
+            table.items,
+            table.scores,
+            self.begin[users],
+            self.end[users],
+            table.n_items,
+            aligned.excluded_indptr[offsets],
+            aligned.excluded,
+            aligned.ranked_indptr[offsets],
+            aligned.ranked_items,
+            self.input_order,
+            self.nan_rule,
+            above,
+            tied if scored else None,
+            before if scored else None,
+            self.flags[users],
+            self.users["given"][users],
+            self.users["listed"][users],
+            self.users["removed"][users],
+            self.users["repeated"][users],
+            self.order,
+            self.shelf.keys[users],
+            self.shelf.items[users],
+            self.shelf.left[users],
+        )
 
     def cut(self, depth: int, falling: bool) -> None:
         """Forget what lies beyond the first places; `falling`: the higher ids tie first."""
