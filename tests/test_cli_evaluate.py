@@ -411,6 +411,18 @@ def test_columns_of_lists_are_given(folder) -> None:
     assert "a: odd.csv (user 'user_id', item 'movieId', score 'better')" in result.stderr
 
 
+def test_an_order_of_rows_is_said_and_warned_of(folder) -> None:
+    frame = pl.read_parquet(folder / "als.parquet").rename({"prediction": "logit"})
+    frame.write_csv(folder / "unnamed.csv")
+    run = (*LISTS, "--run", "a=unnamed.csv")
+    found = evaluate(*run)
+    assert "(user 'user_id', item 'movieId', in the order of the rows)" in found.stderr
+    told = " ".join(found.stderr.split())
+    assert "--score logit ranks by that column; --rank none, --score none says" in told
+    for options in (("--score", "logit"), ("--score", "none", "--rank", "none")):
+        assert "ranks by that column" not in evaluate(*run, *options).stderr
+
+
 @pytest.mark.parametrize("path", ["als.parquet", "ranked.csv"])
 def test_lists_on_standard_input(folder, path: str) -> None:
     by_name = means(evaluate(*LISTS, "--run", f"a={path}", "--format", "json"))
@@ -755,3 +767,11 @@ def test_completion_of_options(folder) -> None:
         [sys.executable, "-c", script], capture_output=True, env=environment, check=False
     )
     assert b"item_desc" in found.stdout
+
+
+def test_errors_in_the_rows_of_a_file_name_it(folder) -> None:
+    (folder / "gap.csv").write_text("user_id,movieId\n1,2\n,3\n")
+    result = evaluate(*LISTS, "--run", "als.parquet", "--train", "gap.csv")
+    assert result.exit_code == 1
+    assert "gap.csv: " in result.stderr
+    assert "row 1" in one_line(result.stderr)

@@ -11,6 +11,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -630,3 +631,22 @@ def test_metrics_written_otherwise() -> None:
         assert result.skipped(other) == result.skipped(name)
     assert "ndcg@5" not in result
     assert "nonsense" not in result
+
+
+@pytest.mark.parametrize("metric", ["ndcg@2", "dcg@2", "ndcg@2(gain=exponential)"])
+def test_intervals_of_gains_are_negative_only_where_a_gain_is(metric: str, tmp_path: Path) -> None:
+    lists = Lists({"a": ["x", "y"], "b": ["x", "y"]})
+    lowest: dict[float | None, float] = {}
+    for value in (None, 2.0, -1.0):
+        test: object = {"a": ["x"], "b": ["y"]}
+        if value is not None:
+            test = pl.DataFrame({"user": ["a", "b", "b"], "item": ["x", "y", "z"]}).with_columns(
+                value=pl.Series([1.0, 1.0, value])
+            )
+        result = evaluate(lists, test, metrics=metric)
+        result.save(tmp_path / "result.parquet")
+        loaded = load(tmp_path / "result.parquet")
+        assert loaded.interval(metric) == result.interval(metric)
+        lowest[value] = result.interval(metric)[0]
+    assert lowest[None] == lowest[2.0] == 0
+    assert lowest[-1.0] < 0

@@ -17,6 +17,7 @@ from frames import FRAMES, ArrowStream
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import recometer as rm
 from recometer import interactions as module
 from recometer.errors import ColumnError, DataWarning, FileError, InputError, InputTypeError
 from recometer.interactions import Interactions, find_columns
@@ -988,3 +989,17 @@ def test_duplicates_are_counted():
         data = Interactions.of({"ann": ["song", "song", "song"], "bob": ["song"]})
     assert data.duplicates == 2
     assert Interactions.of({"ann": ["song"]}).duplicates == 0
+
+
+@pytest.mark.parametrize("argument", ["test", "train", "candidates"])
+def test_errors_say_which_argument_is_meant(argument):
+    good = pl.DataFrame({"user": ["a"], "item": ["x"]})
+    arguments = {"test": good, "train": good, "candidates": good}
+    lists = rm.Lists({"a": ["x", "y"]})
+    arguments[argument] = pl.DataFrame({"user": ["a"], "produkt": ["x"], "number": [1]})
+    told = rf"^{argument}: No column .*rm\.Interactions\.of\({argument}, \.\.\.\)"
+    with pytest.raises(ColumnError, match=told):
+        rm.evaluate(lists, **arguments)
+    arguments[argument] = pl.DataFrame({"user": ["a", None], "item": ["x", "y"]})
+    with pytest.raises(InputError, match=f"^{argument}: .*row 1"):
+        rm.evaluate(lists, **arguments)

@@ -11,7 +11,7 @@ from typing import Any
 from recometer.catalogue import Catalogue
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.evaluation import Evaluation
-from recometer.interactions import Interactions
+from recometer.interactions import Interactions, read_interactions
 from recometer.metrics.conventions import conventions, find
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
@@ -106,7 +106,7 @@ def test_of(source: Source, test: object) -> Interactions:
             f"test was given, but the source ({source.describe()}) brings the truth itself. Hint: "
             "leave test out, or give Pairs relevance=False, rating=False."
         )
-    return Interactions.of(test)
+    return read_interactions(test, "test")
 
 
 def protocol_names() -> list[str]:

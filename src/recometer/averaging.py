@@ -15,7 +15,7 @@ from recometer.metrics import ListData
 from recometer.metrics.averages import mean_of_parts
 from recometer.metrics.list_values import compute_over_users
 from recometer.metrics.pooling import denominators
-from recometer.metrics.registry import Metric, MetricDefinition
+from recometer.metrics.registry import Metric
 from recometer.metrics.undefined import Reason, entering, rules_of
 from recometer.protocol import Protocol
 from recometer.stats import intervals
@@ -40,7 +40,7 @@ class Averaging:
     ----------
     metrics
         By the names that `values` and `reasons` have them by.
-    values, reasons, n_relevant, n_candidates, depth, protocol, seed
+    values, reasons, n_relevant, n_candidates, depth, protocol, seed, negative_gains
         As `recometer.Evaluation` has them.
     """
 
@@ -52,6 +52,7 @@ class Averaging:
     depth: Int64
     protocol: Protocol
     seed: int
+    negative_gains: bool
 
     def entering(self, name: str) -> Float64:
         """Return the values of the users who count in the mean of a metric; NaN for the others."""
@@ -81,9 +82,16 @@ class Averaging:
         return [
             intervals.UNKNOWN
             if average == "parts"
-            else _within_bounds(one, self.metrics[name].definition, column)
+            else _within_bounds(one, self._bounds(name), column)
             for one, name, column, average in zip(found, names, columns, averages, strict=True)
         ]
+
+    def _bounds(self, name: str) -> Interval:
+        """Return what a metric's values lie between."""
+        definition = self.metrics[name].definition
+        if self.negative_gains or definition.lower_of_gains is None:
+            return definition.lower, definition.upper
+        return definition.lower_of_gains, definition.upper
 
     def _rules(self, name: str) -> Protocol:
         """Return the rules of a metric."""
@@ -134,20 +142,19 @@ def intervals_over_users(
     for metric in metrics:
         name, unit = str(metric), 100.0 if rules_of(metric, protocol).percent else 1.0
         value = np.array([values[name]])
-        found[name] = _within_bounds(found[name], metric.definition, value, unit)
+        bounds = unit * metric.definition.lower, unit * metric.definition.upper
+        found[name] = _within_bounds(found[name], bounds, value)
     return found
 
 
-def _within_bounds(
-    interval: Interval, definition: MetricDefinition, values: Float64, unit: float = 1.0
-) -> Interval:
+def _within_bounds(interval: Interval, bounds: Interval, values: Float64) -> Interval:
     """Cut an interval off at the metric's bounds, but for one that a value is beyond.
 
     What is estimated lies within the bounds, so that it is covered as often as before. (Rules may
     lead beyond a bound: items that count more than once, a number instead of undefined values,
     corrections of sampled candidates.)
     """
-    lower, upper = unit * definition.lower, unit * definition.upper
+    lower, upper = bounds
     least = -np.inf if (values < lower).any() else lower
     most = np.inf if (values > upper).any() else upper
     low, high = np.clip(interval, least, most).tolist()

@@ -201,6 +201,7 @@ def evaluate(
         versions=_versions(),
         inputs=given.described(fingerprints),
         inputs_kept=given.kept(),
+        negative_gains=given.test.values is not None and bool((given.test.values < 0).any()),
     )
 
 

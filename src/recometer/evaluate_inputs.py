@@ -20,7 +20,7 @@ from recometer.arguments import (
 from recometer.catalogue import Catalogue
 from recometer.errors import InputError
 from recometer.evaluation import Evaluation
-from recometer.interactions import Interactions
+from recometer.interactions import Interactions, read_interactions
 from recometer.metrics import corrections
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import Metric, with_largest_gain
@@ -166,7 +166,7 @@ def read_inputs(
     threads = resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)
-    trained = None if train is None else Interactions.of(train)
+    trained = None if train is None else read_interactions(train, "train")
     chosen = read_candidates(candidates)
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, _is_uniform(chosen))

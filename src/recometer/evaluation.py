@@ -40,7 +40,10 @@ KIND = "evaluation"  # what a saved file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
-SAVED = ("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows")
+SAVED = (
+    *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
+    "negative_gains",
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -86,6 +89,9 @@ class Evaluation:
     over_rows
         Metrics of ratings over the rows of all users together: what most tables call the
         RMSE is ``result.over_rows["rmse"]``. (For fcp: over the pairs of all users.)
+    negative_gains : bool
+        Whether a value of test is below 0; without any, so is no interval of ndcg. True where it
+        is not known, in files of older versions.
     activity : int64 [n_users] or None
         Training items of each user; None: there was no train.
     popularity : float64 [n_users] or None
@@ -118,6 +124,7 @@ class Evaluation:
     versions: Mapping[str, str]
     inputs: Mapping[str, Mapping[str, Any]]
     over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    negative_gains: bool = True
     activity: Int64 | None = None
     popularity: Float64 | None = None
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -465,6 +472,7 @@ class Evaluation:
             depth=self.depth,
             protocol=self.protocol,
             seed=self.seed,
+            negative_gains=self.negative_gains,
         )
 
     def known_metric(self, metric: str | Metric) -> Metric:

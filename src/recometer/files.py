@@ -27,6 +27,7 @@ __all__ = [
     "column_names",
     "in_memory",
     "integers",
+    "numeric_columns",
     "open_file",
     "read_columns",
     "read_file",
@@ -38,6 +39,7 @@ EXTENSIONS = (".parquet", *SEPARATORS)
 ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
 # Days and months that could be either; after the year they could not.
 DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
+PROBE = 100  # rows
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 
 
@@ -180,6 +182,27 @@ def open_file(
                 _check_fields(path, int(column.is_null().arg_true()[0]))
         return found, lambda option: _typed(text[str(found[option])], option, path)
     return found, lambda option: FileColumn(table, str(found[option]), path)
+
+
+def numeric_columns(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of the columns that hold numbers; of text, the first rows tell.
+
+    Raises
+    ------
+    FileError
+        As `column_names` does.
+    """
+    path = pathlib.Path(path)
+    schema = _scan(path).collect_schema()
+    if _extension(path) not in SEPARATORS:
+        return [name for name, dtype in schema.items() if dtype.is_numeric()]
+    rows = [record for _, record in itertools.islice(_records(path), 1, 1 + PROBE)]
+    found = []
+    for name, column in zip(schema, itertools.zip_longest(*rows, fillvalue=""), strict=False):
+        entries = [entry for entry in column if entry]
+        if entries and all(map(NUMBER.fullmatch, entries)):
+            found.append(name)
+    return found
 
 
 def _extension(path: pathlib.Path) -> str:

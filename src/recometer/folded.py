@@ -108,6 +108,7 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
             name: float(np.mean([fold.over_users[name] for fold in folds]))
             for name in first.over_users
         },
+        "negative_gains": any(fold.negative_gains for fold in folds),
         # What only a single fold has.
         "over_rows": {},
         **dict.fromkeys(("activity", "popularity", "lists", "list_data", "inputs_kept")),

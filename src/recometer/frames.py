@@ -24,6 +24,7 @@ __all__ = [
     "is_column",
     "is_frame",
     "numbers",
+    "numeric_columns",
     "only_column",
     "open_frame",
     "read_frame",
@@ -68,6 +69,11 @@ WHAT = {
     "score": "scores",
 }
 REQUIRED = ("user", "item")
+PROBE = 100  # rows
+DUCKDB_NUMBERS = (
+    *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
+    *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
+)
 
 
 class Columns(NamedTuple):
@@ -414,6 +420,35 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
         return frame.columns, lambda wanted: frame.select(wanted).get_columns()
     keys = {str(name): name for name in data.columns}
     return list(keys), lambda wanted: [np.asarray(data[keys[name]]) for name in wanted]
+
+
+def numeric_columns(data: Any) -> list[str]:
+    """Return the names of the columns that hold numbers, as far as their types say so.
+
+    Parameters
+    ----------
+    data
+        A data frame that can be read twice, see `twice_readable`.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        # Objects have no type but that of the first of them.
+        types = data.iloc[:PROBE].infer_objects().dtypes
+        is_number = [pandas.api.types.is_any_real_numeric_dtype(one) for one in types]
+        return [str(name) for name, found in zip(data.columns, is_number, strict=True) if found]
+    if _is_arrow_table(data):
+        from pyarrow import types as arrow
+
+        tests = (arrow.is_integer, arrow.is_floating, arrow.is_decimal)
+        return [field.name for field in data.schema if any(test(field.type) for test in tests)]
+    if _is_relation(data):
+        types = zip(data.columns, data.types, strict=True)
+        return [name for name, dtype in types if dtype.id in DUCKDB_NUMBERS]
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(data, polars.DataFrame | polars.LazyFrame):
+        schema = data.collect_schema()
+        return [name for name, dtype in schema.items() if dtype.is_numeric()]
+    return [str(name) for name in data.columns if np.asarray(data[name]).dtype.kind in "iuf"]
 
 
 def _from_stream(data: Any) -> pl.DataFrame:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer.errors import InputError, warn
+from recometer.errors import ColumnError, InputError, RecometerError, warn
 from recometer.frames import Columns, find_columns
 from recometer.ids import as_ids, encode, kind, match, show
 from recometer.rows import Options, Rows, as_positions, ascending, read_rows
@@ -17,7 +17,7 @@ from recometer.rows import Options, Rows, as_positions, ascending, read_rows
 if TYPE_CHECKING:
     import scipy.sparse
 
-__all__ = ["Columns", "Interactions", "find_columns", "together"]
+__all__ = ["Columns", "Interactions", "find_columns", "read_interactions", "together"]
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -388,6 +388,27 @@ def _pointers(users: Int64, n_users: int) -> Int64:
     indptr = np.zeros(n_users + 1, dtype=np.int64)
     np.cumsum(np.bincount(users, minlength=n_users), out=indptr[1:])
     return indptr
+
+
+def read_interactions(data: Any, what: str, **columns: Any) -> Interactions:
+    """Read interactions as `Interactions.of` does; errors start with whose they are.
+
+    Parameters
+    ----------
+    data
+    what
+        The argument that they are, or their file.
+    **columns
+        As `Interactions.of` takes them; none: the user can name none here.
+    """
+    try:
+        return Interactions.of(data, **columns)
+    except RecometerError as error:
+        message = f"{what}: {error}"
+        if isinstance(error, ColumnError) and not columns:
+            message += f" Columns are named in rm.Interactions.of({what}, ...)."
+        error.args = (message,)
+        raise
 
 
 def _named(positions: npt.NDArray[np.integer], ids: npt.NDArray[Any] | None) -> list[Any]:

@@ -12,7 +12,7 @@ from recometer.arguments import check_source, protocol_of, test_of
 from recometer.catalogue import Catalogue
 from recometer.errors import InputError, InputTypeError
 from recometer.evaluation import Evaluation
-from recometer.interactions import Interactions
+from recometer.interactions import Interactions, read_interactions
 from recometer.metrics import Metric
 from recometer.metrics.exposure import exposure_of_groups
 from recometer.protocol import Protocol
@@ -109,10 +109,10 @@ def exposure(
     if not 0 < patience < 1:
         raise InputError(f"patience={patience!r} must lie between 0 and 1.")
     settled = protocol_of(protocol, rules, [*(exposure.__kwdefaults__ or ())])
-    trained = None if train is None else Interactions.of(train)
+    trained = None if train is None else read_interactions(train, "train")
     truth: Interactions | None
     if isinstance(lists, Evaluation):
-        truth = None if test is None else Interactions.of(test)
+        truth = None if test is None else read_interactions(test, "test")
         found = _lists_of(lists, truth, k)
     else:
         check_source(lists, test)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.errors import InputError
+from recometer.errors import DataWarning, InputError
 from recometer.metrics import reading
 from recometer.metrics.undefined import Reason
 from recometer.testing import cases
@@ -54,6 +54,34 @@ ORDERS = {"sorted": range(5), "shuffled": (4, 1, 2, 0, 3), "interleaved": (0, 2,
 @pytest.mark.parametrize("third", ["score", "rank"])
 def test_frames(frame, order, third):
     assert rr(rm.Lists(frame(columns(ORDERS[order], third=third)))) == EXPECTED
+
+
+@pytest.mark.parametrize("name", ["predicted_rating", "my_score", "y_hat", "logit"])
+def test_a_score_that_has_no_common_name_is_not_passed_over_in_silence(frame, name):
+    rows = {**columns((4, 1, 2, 0, 3), third=None), "note": list("abcde"), "timestamp": [1] * 5}
+    assert rm.Lists(frame(rows)).describe().endswith("in the order of the rows")
+    rows[name] = [SCORES[row] for row in (4, 1, 2, 0, 3)]
+    with pytest.warns(DataWarning, match=f"order of the rows.*{name!r}.*Hint: score={name!r}"):
+        by_rows = rm.Lists(frame(rows))
+    assert rr(by_rows) == rr(rm.Lists(frame(rows), rank=False, score=False)) == [1.0, 1.0, 0.0]
+    by_score = rm.Lists(frame(rows), score=name)
+    assert rr(by_score) == EXPECTED
+    assert "order of the rows" not in by_score.describe()
+
+
+@pytest.mark.parametrize("extension", ["csv", "tsv", "parquet"])
+def test_a_score_in_a_file_is_not_passed_over_in_silence(tmp_path, extension):
+    rows = {**columns((4, 1, 2, 0, 3), third=None), "note": ["1", None, "2b", "", "3"]}
+    frame = pl.DataFrame({**rows, "logit": [1.5, None, -2.0, 1e-7, 3.0]})
+    path = tmp_path / f"lists.{extension}"
+    if extension == "parquet":
+        frame.write_parquet(path)
+    else:
+        frame.write_csv(path, separator="\t" if extension == "tsv" else ",")
+    with pytest.warns(DataWarning, match="and 'logit' says nothing"):
+        by_rows = rm.Lists(path)
+    assert by_rows.describe().endswith("in the order of the rows")
+    assert rr(by_rows) == rr(rm.Lists(path, score=False))
 
 
 @pytest.mark.parametrize("order", ORDERS)

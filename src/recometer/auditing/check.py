@@ -8,7 +8,7 @@ from recometer.auditing import _evaluable, _leakage, _shifts
 from recometer.auditing._sides import Sides
 from recometer.auditing.result import Audit
 from recometer.errors import InputError, InputTypeError
-from recometer.interactions import Interactions, together
+from recometer.interactions import Interactions, read_interactions, together
 from recometer.protocol import Protocol
 
 __all__ = ["CHECKS", "LEAKAGE", "audit"]
@@ -137,7 +137,7 @@ def _of_split(split: object) -> tuple[Interactions, Interactions]:
 
 
 def _read(name: str, data: object, columns: dict[str, Any]) -> Interactions:
-    found = data if isinstance(data, Interactions) else Interactions.of(data, **columns)
+    found = data if isinstance(data, Interactions) else read_interactions(data, name, **columns)
     if not len(found):
         raise InputError(
             f"{name} is empty: {found.n_users:,} users, no interactions. Hint: is the split right, "

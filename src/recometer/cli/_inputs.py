@@ -30,7 +30,7 @@ from recometer.files import (
     read_file,
 )
 from recometer.frames import Columns, choose_columns, common_names
-from recometer.interactions import Interactions
+from recometer.interactions import Interactions, read_interactions
 from recometer.sources.base import Source
 from recometer.sources.cut import Cut
 from recometer.sources.lists import Lists
@@ -149,6 +149,7 @@ def _stem(path: str) -> str:
 
 NONE = "none"  # what is asked for in place of a column that should not be read
 OPTIONAL = ("value", "time")  # columns that may be none
+ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
 
 # A hint of `evaluate` that speaks of an argument, and what it means on the command line.
 NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
@@ -213,7 +214,11 @@ class Inputs:
 
     def check_columns(self, paths: Iterable[str]) -> None:
         """Raise if a column that was asked for is in none of the files."""
-        asked = {option: name for option, name in self.columns.items() if option not in OPTIONAL}
+        asked = {
+            option: name
+            for option, name in self.columns.items()
+            if option not in OPTIONAL and not (option in ORDERS and name == NONE)
+        }
         if not any(asked.values()):
             return
         with self.stated():
@@ -260,8 +265,9 @@ class Inputs:
                 frame = frame.with_columns(
                     like(frame[found.user], test.user_ids), like(frame[found.item], test.item_ids)
                 )
-            data = Interactions.of(
+            data = read_interactions(
                 frame,
+                str(file),
                 user=found.user,
                 item=found.item,
                 value=found.value or False,
@@ -357,15 +363,18 @@ class Inputs:
             lists = Lists(file)
             self._say(model.name, file, "TREC run")
         else:
-            wanted |= self._present(file, "user", "item", "rank", "score")
-            for option, other in (("rank", "score"), ("score", "rank")):
-                if wanted[option] is not None:
+            wanted |= self._present(file, "user", "item", *ORDERS)
+            for option, other in (ORDERS, ORDERS[::-1]):
+                if self.columns[option] == NONE:
+                    wanted[option] = False
+                elif wanted[option] is not None:
                     wanted[other] = False
             lists = Lists(file, **wanted)
             found = choose_columns(column_names(file), wanted)
             if found["rank"] is not None:
                 found["score"] = None
-            self._say(model.name, file, found)
+            by_rows = found["rank"] is None and found["score"] is None
+            self._say(model.name, file, found, ", in the order of the rows" if by_rows else "")
         return lists if _alike(lists, test) else _lists_like(file, wanted, test)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
@@ -374,17 +383,19 @@ class Inputs:
         asked = {option: self.columns[option] for option in options}
         return {option: name if name in names else None for option, name in asked.items()}
 
-    def _say(self, what: str, file: Path, found: str | Mapping[str, str | None]) -> None:
+    def _say(
+        self, what: str, file: Path, found: str | Mapping[str, str | None], more: str = ""
+    ) -> None:
         if not isinstance(found, str):
             found = ", ".join(f"{option} {name!r}" for option, name in found.items() if name)
-        self.note(f"{what}: {self.stdin.named(str(file))} ({found})")
+        self.note(f"{what}: {self.stdin.named(str(file))} ({found}{more})")
 
 
 def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
     """Return a function that shows warnings with a name in front."""
 
     def show_named(message: Warning | str, *where: Any) -> None:
-        show(f"{what}: {message}", *where)
+        show(f"{what}: {as_options(str(message))}", *where)
 
     return show_named
 

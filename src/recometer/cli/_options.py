@@ -94,7 +94,7 @@ Score = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the scores in runs: the highest is best.",
+        help="Column of the scores in runs: the highest is best; none: not read.",
         rich_help_panel=DATA,
     ),
 ]
@@ -102,7 +102,7 @@ Rank = Annotated[
     str | None,
     typer.Option(
         metavar="COLUMN",
-        help="Column of the ranks in runs: the lowest is best.",
+        help="Column of the ranks in runs: the lowest is best; none: not read.",
         rich_help_panel=DATA,
     ),
 ]

@@ -17,7 +17,9 @@ __all__ = ["WIDTH", "Note", "as_options", "count", "say", "say_line"]
 WIDTH = 100  # where the output is no terminal
 
 CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")
-ARGUMENT = re.compile(r"\b(user|item|value|score|rank|time|catalogue|train|baseline)=(False\b)?")
+ARGUMENT = re.compile(
+    r"\b(user|item|value|score|rank|time|catalogue|train|baseline)=(False\b|'[^']*')?"
+)
 RULE = re.compile(rf"\b({'|'.join(CHOICES)})='(\w+)'")
 
 Note = Callable[[str], None]
@@ -55,7 +57,11 @@ def as_options(message: str) -> str:
 
 def _without_arguments(text: str) -> str:
     text = ARGUMENT.sub(
-        lambda found: f"--{found[1]}{' none' if found[2] else ''}",
+        lambda found: f"--{found[1]} {_value(found[2])}".rstrip(),
         text,
     )
     return RULE.sub(r"--rule \1=\2", text).replace("--rule ties=", "--ties ")
+
+
+def _value(written: str | None) -> str:
+    return "none" if written == "False" else (written or "").strip("'")

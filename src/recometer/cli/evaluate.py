@@ -14,6 +14,7 @@ from recometer.cli import _options as options
 from recometer.cli._folder import data_of, output_folder
 from recometer.cli._formats import Format, is_summary, print_results, summary_csv
 from recometer.cli._inputs import (
+    NONE,
     Inputs,
     Model,
     baseline_of,
@@ -165,7 +166,7 @@ def evaluate(
     data = [test] if train is None else [test, train]
     files = [path for model in named for path in model.paths if path]
     check_stdin([*data, *files], format_in)
-    if rank is not None and score is not None:
+    if rank not in (None, NONE) and score not in (None, NONE):
         raise typer.BadParameter("--rank and --score: name the one to rank by.")
     compared_with = baseline_of(baseline, named)
     if out is not None:

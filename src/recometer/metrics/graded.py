@@ -63,6 +63,7 @@ WHEN: dict[str, Any] = {
     source="Järvelin & Kekäläinen 2002; ties: McSherry & Najork 2008",
     cutoff="optional",
     lower=-np.inf,
+    lower_of_gains=0.0,
     upper=np.inf,
     reads="gain",
     parameters={"gain": GAIN, "discount": DISCOUNT},
@@ -92,6 +93,7 @@ def dcg(
     source="Järvelin & Kekäläinen 2002; ties: McSherry & Najork 2008",
     cutoff="optional",
     lower=-np.inf,
+    lower_of_gains=0.0,
     reads="gain",
     defined_when_all_relevant=True,
     parameters={

@@ -71,6 +71,8 @@ class MetricDefinition:
         For people: the metric's full name, its formula and literature.
     lower, upper
         Bounds of the value.
+    lower_of_gains
+        The lower bound where no value of test is below 0; None: `lower`.
     higher_is_better
         Direction.
     monotone
@@ -147,6 +149,7 @@ class MetricDefinition:
     side: tuple[SideData, ...]
     without: tuple[Without, ...]
     over_users: bool
+    lower_of_gains: float | None
 
     def given(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
         """Return the definition with these parameters."""
@@ -233,6 +236,7 @@ def metric(
     when: Mapping[str, Mapping[Value, Mapping[str, Any]]] | None = None,
     lower: float = 0.0,
     upper: float = 1.0,
+    lower_of_gains: float | None = None,
     higher_is_better: bool = True,
     monotone: bool = True,
     order_free: bool = False,
@@ -298,6 +302,7 @@ def metric(
             side=side,
             without=without,
             over_users=over_users,
+            lower_of_gains=lower_of_gains,
         )
         return function
 

@@ -6,22 +6,24 @@ import dataclasses
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids, ragged, trec
-from recometer.errors import FileError, InputError, InputTypeError
+from recometer import files, frames, ids, ragged, trec
+from recometer.errors import FileError, InputError, InputTypeError, warn
 from recometer.files import FileColumn, in_memory, open_file
 from recometer.frames import (
     choose_columns,
+    common_names,
     is_column,
     is_frame,
     numbers,
     open_frame,
     refuse_columns,
+    twice_readable,
 )
 from recometer.ranks import Ranks
 from recometer.sources import _columns
@@ -65,6 +67,8 @@ class ListTable:
         Whether -1 may stand among `items`.
     given : float64 [n_entries] or None
         The scores, also where the order says all; None: there are none, or only ranks.
+    by_rows : bool
+        Whether the lists stood in the rows of a table without ranks and scores.
     """
 
     indptr: Int64
@@ -75,6 +79,7 @@ class ListTable:
     item_ids: Array | None
     padded: bool = False
     given: Float64 | None = None
+    by_rows: bool = False
 
     @property
     def n_lists(self) -> int:
@@ -159,8 +164,11 @@ def read_lists(
         return _from_array(np.ma.filled(data, -1), user_ids, item_ids)
     if is_frame(data):
         _refuse(given_ids, "a data frame, which has ids")
+        data = twice_readable(data)
         names, fetch = open_frame(data)
         found = choose_columns(names, columns)
+        if _is_by_rows(found) and score is None:
+            _warn_of_others(found, frames.numeric_columns(data))
         # Together: a lazy frame that is collected twice may come in another order.
         wanted = [option for option, name in found.items() if name is not None]
         series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
@@ -201,7 +209,25 @@ def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> L
         found: dict[str, str | None] = {"user": "user", "item": "item", "rank": None}
         return _from_columns({**found, "score": "score"}, frame.get_column)
     found, fetch = open_file(path, columns)
+    if _is_by_rows(found) and columns["score"] is None:
+        _warn_of_others(found, files.numeric_columns(path))
     return _from_columns(found, fetch)
+
+
+def _is_by_rows(found: Mapping[str, str | None]) -> bool:
+    return found["rank"] is None and found["score"] is None
+
+
+def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
+    """Warn that no column is ranked by, if one of those that hold numbers could be the score."""
+    others = [name for name in numeric if name not in found.values()]
+    others = [name for name in others if name not in common_names("time", others)]
+    if others:
+        warn(
+            "No column has a common name for ranks or scores: the order of the rows is the "
+            f"ranking, and {', '.join(map(repr, others))} says nothing. Hint: score={others[0]!r} "
+            "ranks by that column; rank=False, score=False says that the order is meant."
+        )
 
 
 def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> ListTable:
@@ -234,7 +260,16 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
         scores = _columns.join(pieces, len(items))
     needed = _unless_ordered(scores, indptr)
     real = scores if found["rank"] is None else None
-    return ListTable(indptr, items, n_items, needed, user_ids, item_ids, given=real)
+    return ListTable(
+        indptr,
+        items,
+        n_items,
+        needed,
+        user_ids,
+        item_ids,
+        given=real,
+        by_rows=_is_by_rows(found),
+    )
 
 
 def _from_dict(data: Mapping[Any, Any]) -> ListTable:

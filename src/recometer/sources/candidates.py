@@ -11,7 +11,7 @@ import numpy.typing as npt
 from recometer import ids
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.frames import is_column, is_frame, only_column, open_frame, twice_readable
-from recometer.interactions import Interactions
+from recometer.interactions import Interactions, read_interactions
 
 __all__ = ["Candidates", "Items", "SampledCandidates", "read_candidates", "read_items"]
 
@@ -123,7 +123,7 @@ def read_candidates(given: object) -> Candidates | None:
         given = twice_readable(given)
     if _one_dimensional(given) or (is_frame(given) and len(open_frame(given)[0]) == 1):
         return read_items(given, "candidates")
-    candidates = Interactions.of(given)
+    candidates = read_interactions(given, "candidates")
     if not len(candidates):
         raise InputError("candidates is empty: no user has an item that could be recommended.")
     return candidates

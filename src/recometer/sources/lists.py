@@ -56,7 +56,8 @@ class Lists(Source):
     recommendations
         * a data frame of any library, in any order: a column of users, one of items, and
           one of ranks (1 is best) or scores (the highest is best); with neither, the order
-          of a user's rows is the ranking;
+          of a user's rows is the ranking (and if there is another column of numbers, a
+          `DataWarning` says so, unless ``score=False``);
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
         * an integer array or tensor [n_users, k] of item indices, best first, padded with
           -1; row u is that of user u of test, unless `user_ids` are given;
@@ -135,7 +136,8 @@ class Lists(Source):
         n, entries = np.count_nonzero(lengths), len(self._table.items)
         cut = "" if self._depth is None else f", cut at {self._depth:,}"
         longest = lengths.max(initial=0)
-        return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}"
+        order = ", in the order of the rows" if self._table.by_rows else ""
+        return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}{order}"
 
     def removes_train(self, protocol: Protocol) -> bool:
         """Tell whether a user's items of train leave the lists and test, as the rule says."""
