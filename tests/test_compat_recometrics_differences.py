@@ -15,6 +15,8 @@ from recometrics_cases import as_csr, assert_equal, only, plenty, six_items
 from recometer.compat.recometrics import calc_reco_metrics, split_reco_train_test
 from recometer.errors import DataWarning, InputError
 
+pytestmark = pytest.mark.filterwarnings("ignore:train is empty")
+
 
 @pytest.fixture
 def example():

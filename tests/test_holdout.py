@@ -17,6 +17,8 @@ from recometer.split.holdout import holdout_fraction, holdout_sizes, sample_user
 seeds = st.integers(0, 2**40)
 fractions = st.floats(0.01, 0.99)
 
+pytestmark = pytest.mark.filterwarnings("ignore:train is empty")
+
 
 @st.composite
 def interactions(draw, max_users=8, max_items=12):

@@ -182,6 +182,12 @@ def test_array_with_padding_anywhere_and_strides():
     assert rr(rm.Lists(padded), ARRAY_TEST) == EXPECTED
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8])
+def test_masked_entries_are_padding(dtype):
+    array = np.ma.masked_array(np.maximum(ARRAY, 0).astype(dtype), mask=ARRAY < 0)
+    assert rr(rm.Lists(array), ARRAY_TEST) == EXPECTED
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_an_array_that_was_changed_afterwards(dtype):
     array = ARRAY.astype(dtype)

@@ -161,7 +161,10 @@ def read_lists(
         data = data.detach().cpu().numpy()
     if isinstance(data, np.ndarray):
         _refuse(columns, "an array")
-        return _from_array(np.ma.filled(data, -1), user_ids, item_ids)
+        if isinstance(data, np.ma.MaskedArray):
+            signed = data.astype(np.int64) if data.dtype.kind == "u" else data
+            data = signed.filled(-1)
+        return _from_array(np.asarray(data), user_ids, item_ids)
     if is_frame(data):
         _refuse(given_ids, "a data frame, which has ids")
         data = twice_readable(data)
