@@ -162,7 +162,7 @@ def read_lists(
     if isinstance(data, np.ndarray):
         _refuse(columns, "an array")
         if isinstance(data, np.ma.MaskedArray):
-            signed = data.astype(np.int64) if data.dtype.kind == "u" else data
+            signed: Any = data.astype(np.int64) if data.dtype.kind == "u" else data
             data = signed.filled(-1)
         return _from_array(np.asarray(data), user_ids, item_ids)
     if is_frame(data):
