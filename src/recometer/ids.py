@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.errors import InputError, InputTypeError
-from recometer.tasks import each_block, on_all_threads, resolve_threads
+from recometer.tasks import a_part_each, each_block, on_all_threads
 
 if TYPE_CHECKING:
     import polars as pl
@@ -329,14 +329,14 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
     if series.null_count():
         missing(what, int(series.is_null().arg_true()[0]))
     # A thread numbers the strings of each part; then the distinct ones of all are numbered.
-    n_parts = max(1, min(resolve_threads(None), len(series) // STRINGS_PER_THREAD))
-    bounds = [len(series) * part // n_parts for part in range(n_parts + 1)]
-    rows = [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
+    rows = a_part_each(len(series), STRINGS_PER_THREAD)
     codes = np.empty(len(series), dtype)
     numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
     parts = on_all_threads(lambda part: _number(series[part], numbers[part]), rows)
     together = pl.concat(parts)
-    distinct = parts[0] if n_parts == 1 else _number(together, np.empty(len(together), np.uint32))
+    distinct = (
+        parts[0] if len(parts) == 1 else _number(together, np.empty(len(together), np.uint32))
+    )
     # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
     distinct = distinct.sort()
     # What follows the sorted ones gets their numbers. (To sort the positions takes far longer.)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 import os
@@ -21,6 +22,7 @@ __all__ = [
     "ROWS_PER_TASK",
     "Cancelled",
     "Ticker",
+    "a_part_each",
     "each_block",
     "on_all_threads",
     "resolve_threads",
@@ -155,20 +157,29 @@ def on_all_threads(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
     return run_tasks(run, tasks, threads=resolve_threads(None), progress=False)
 
 
-def each_block(n: int, function: Callable[[slice], R]) -> list[R]:
+def a_part_each(n: int, least: int) -> list[slice]:
+    """Cut n rows into a part for each processor; fewer where a part had less than `least` rows."""
+    n_parts = max(1, min(resolve_threads(None), n // least))
+    bounds = [n * part // n_parts for part in range(n_parts + 1)]
+    return [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
+
+
+def each_block(n: int, function: Callable[[slice], R], rows: int | None = None) -> list[R]:
     """Call a function on every block of n rows, on all processors.
 
-    Blocks are so short that what one pass over them reads, the next finds in the caches.
+    Blocks are so short that what one pass over them reads, the next finds in the caches; for
+    a single pass, `rows` may be up to `ROWS_PER_TASK`.
 
     Returns
     -------
     list
         The results, in the order of the blocks.
     """
+    size = BLOCK if rows is None else rows
 
     def task(first: int) -> list[R]:
         last = min(first + ROWS_PER_TASK, n)
-        return [function(slice(at, min(at + BLOCK, last))) for at in range(first, last, BLOCK)]
+        return [function(slice(at, min(at + size, last))) for at in range(first, last, size)]
 
     return [
         result for results in on_all_threads(task, range(0, n, ROWS_PER_TASK)) for result in results

@@ -26,8 +26,7 @@ def many_parts():
         patch.setattr(_columns, "ROWS_PER_TASK", 2)
         patch.setattr(ids, "STRINGS_PER_THREAD", 2)
         patch.setattr(files, "ROWS_AT_ONCE", 5)
-        for module in (tasks, _columns, ids):
-            patch.setattr(module, "resolve_threads", lambda _: 3)
+        patch.setattr(tasks, "resolve_threads", lambda _: 3)
         yield
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from recometer import _kernel
 from recometer.errors import InternalError
 from recometer.files import FileColumn
-from recometer.tasks import ROWS_PER_TASK, each_block, on_all_threads, resolve_threads
+from recometer.tasks import ROWS_PER_TASK, a_part_each, each_block, on_all_threads
 
 __all__ = ["chunks_of", "group", "join", "narrow", "ordered", "place", "runs"]
 
@@ -192,15 +191,13 @@ def place(
 
 def _count(lists: Int32, n_lists: int) -> tuple[list[slice], Int64]:
     """Cut the rows into a part per thread; return how many of each part are in each list."""
-    n_parts = max(1, min(resolve_threads(None), len(lists) // max(n_lists, ROWS_PER_TASK)))
-    bounds = [len(lists) * part // n_parts for part in range(n_parts + 1)]
-    parts = [slice(begin, end) for begin, end in itertools.pairwise(bounds)]
-    counts = np.zeros((n_parts, n_lists), np.int64)
+    parts = a_part_each(len(lists), max(n_lists, ROWS_PER_TASK))
+    counts = np.zeros((len(parts), n_lists), np.int64)
 
     def one(part: int) -> bool:
         return _kernel.count_rows(lists[parts[part]], counts[part])
 
-    if not all(on_all_threads(one, range(n_parts))):
+    if not all(on_all_threads(one, range(len(parts)))):
         raise InternalError("A row belongs to no list.")
     return parts, counts
 

@@ -347,7 +347,7 @@ class _Work:
     def _parts(self, tested: Bool | None, held: Held, for_everybody: bool) -> UInt8:
         """Return the part of each row."""
         if tested is None:
-            # A held row is 1, which is TEST; others are 0, TRAIN.
+            # A held row is 1, which is TEST; others are 0, TRAIN. Nobody reads `held` after this.
             parts = held.test.view(np.uint8)
         else:
             mine = tested[self.table.users.codes]

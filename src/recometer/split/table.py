@@ -13,9 +13,9 @@ import numpy.typing as npt
 from recometer import _kernel
 from recometer.errors import InputError
 from recometer.ids import encode, match, user_keys
-from recometer.tasks import ROWS_PER_TASK, on_all_threads
+from recometer.tasks import ROWS_PER_TASK, each_block
 
-__all__ = ["Coded", "Table", "blocks"]
+__all__ = ["Coded", "Table"]
 
 Array = npt.NDArray[Any]
 Bool = npt.NDArray[np.bool_]
@@ -117,11 +117,6 @@ class Coded:
         return cls(codes.astype(np.uint32), len(distinct), None, distinct)
 
 
-def blocks(n: int) -> list[slice]:
-    """Return the rows as blocks, for several threads."""
-    return [slice(first, first + ROWS_PER_TASK) for first in range(0, n, ROWS_PER_TASK)]
-
-
 def _dense(column: Any) -> Coded | None:
     """Return whole numbers that lie close together as distances from the lowest."""
     if getattr(column, "null_count", int)():
@@ -129,8 +124,9 @@ def _dense(column: Any) -> Coded | None:
     array = column.to_numpy() if hasattr(column, "null_count") else np.asarray(column)
     if array.dtype.kind not in "iu" or array.ndim != 1 or not len(array):
         return None
-    parts = blocks(len(array))
-    bounds = on_all_threads(lambda part: (array[part].min(), array[part].max()), parts)
+    bounds = each_block(
+        len(array), lambda part: (array[part].min(), array[part].max()), ROWS_PER_TASK
+    )
     low, high = int(min(low for low, _ in bounds)), int(max(high for _, high in bounds))
     if high - low >= 4 * len(array) + SPARE or high - low >= 2**32 or high >= 2**63:
         return None
@@ -146,7 +142,7 @@ def _dense(column: Any) -> Coded | None:
         def shift(part: slice) -> None:
             np.subtract(wide[part], low, out=codes[part], casting="unsafe")
 
-        on_all_threads(shift, parts)
+        each_block(len(array), shift, ROWS_PER_TASK)
     return Coded(codes, high - low + 1, low)
 
 

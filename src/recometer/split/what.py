@@ -17,8 +17,8 @@ from recometer.split import draws
 from recometer.split.checks import check_folds, check_share, check_whole, moment
 from recometer.split.grouping import Order, hold_first, hold_share, number_rows
 from recometer.split.sizes import holdout_sizes
-from recometer.split.table import Table, blocks
-from recometer.tasks import on_all_threads
+from recometer.split.table import Table
+from recometer.tasks import ROWS_PER_TASK, each_block
 
 __all__ = [
     "After",
@@ -368,5 +368,5 @@ def _held_between(table: Table, since: float | None, time: float, until: float |
     def compare(block: slice) -> None:
         np.greater_equal(table.times[block], time, out=held[block])
 
-    on_all_threads(compare, blocks(len(held)))
+    each_block(len(held), compare, ROWS_PER_TASK)
     return Held(held if left_out is None else held & ~left_out, left_out)
