@@ -1,0 +1,34 @@
+"""Statistics of means over users: intervals, paired tests, effects. Arrays in, numbers out.
+
+Means of users' values are sums of independent terms, so that what a bootstrap or a randomisation
+test samples can be computed: no seed, no resampling, far into the tails.
+
+`interval` and `intervals` give confidence intervals of means, `compare` and `compare_all` compare
+models user by user; the modules hold the parts.
+"""
+
+from recometer.stats.comparing import Difference, compare, compare_all
+from recometer.stats.effects import Effects, effects, most_changed, relative_difference
+from recometer.stats.interval import Interval
+from recometer.stats.means import interval, intervals
+from recometer.stats.paired import paired_t, sign, wilcoxon
+from recometer.stats.sign_flips import randomisation
+from recometer.stats.test_result import TestResult
+
+__all__ = [
+    "Difference",
+    "Effects",
+    "Interval",
+    "TestResult",
+    "compare",
+    "compare_all",
+    "effects",
+    "interval",
+    "intervals",
+    "most_changed",
+    "paired_t",
+    "randomisation",
+    "relative_difference",
+    "sign",
+    "wilcoxon",
+]
