@@ -51,6 +51,16 @@ def test_gaffkes_ends_are_quantiles_of_dirichlet_means(n: int) -> None:
     assert share_below(np.append(values, 0.0), low) == pytest.approx(0.025, abs=0.0015)
 
 
+@pytest.mark.parametrize("confidence", [1e-6, 0.05, 0.2, 0.5, 0.999, 1 - 1e-9])
+def test_gaffkes_ends_at_any_confidence(confidence: float) -> None:
+    values = np.random.default_rng(1).random(6)
+    low, high = interval(values, bounds=UNIT, confidence=confidence)
+    above = 1 - share_below(np.append(values, 1.0), high)
+    assert above == pytest.approx((1 - confidence) / 2, abs=0.004, rel=0.2)
+    below = share_below(np.append(values, 0.0), low)
+    assert below == pytest.approx((1 - confidence) / 2, abs=0.004, rel=0.2)
+
+
 @pytest.mark.parametrize(("k", "n"), [(0, 20), (1, 20), (3, 50), (10, 1_000), (7, 7), (1, 1)])
 def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> None:
     expected = stats.binomtest(k, n).proportion_ci(0.9, "exact")

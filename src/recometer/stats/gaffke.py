@@ -133,7 +133,7 @@ def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float
 
 
 def _quantile(y: Float64, counts: Float64, level: float) -> float:
-    """Return the quantile above the middle of Σ W·y, by saddlepoint approximation.
+    """Return a quantile of Σ W·y, by saddlepoint approximation; y increases.
 
     With z = y - c and K(t) = -Σ log(1 - t·z), K'(t) = 0 has an explicit solution for c when
     s = t / (1 + t·c) is given: c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y). So the quantile takes one
@@ -144,13 +144,17 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
     n = counts.sum()
     middle = float(counts @ y / n)
     y = y - middle
-    most = y[-1]
-    squares = float(counts @ y**2)
+    most, squares = float(y[-1]), float(counts @ y**2)
+    # Of Σ E·y, whose second and third cumulants are Σ y² and 2 Σ y³.
     skewness = 2 * float(counts @ y**3) / squares**1.5
-    target = float(ndtri(level))
+    target, at_middle = float(ndtri(level)), normal_quantile_of(0.0, 0.0, skewness)
+    if target == at_middle:
+        return middle
+    if target < at_middle:
+        return middle - _quantile(-y[::-1], counts[::-1], 1 - level)
 
     def centre(v: float) -> tuple[float, Float64, float]:
-        s = -np.expm1(-v) / most
+        s = -float(np.expm1(-v)) / most
         inverse = 1 / (1 - s * y)
         inverse[-1] = np.exp(v)
         weight = counts * inverse
@@ -158,14 +162,13 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
 
     def quantile_of(v: float) -> float:
         c, inverse, s = centre(v)
-        shrunk = 1 - s * c
-        # Not n·log(1 - s·c): the sum of differences loses less.
-        exponent = -float(counts @ np.log(shrunk * inverse))
+        # 1 - t·z = (1 - s·y) / (1 - s·c), and t·√K'' = s √Σ((y - c) / (1 - s·y))².
+        exponent = -float(counts @ np.log((1 - s * c) * inverse))
         second = float(counts @ ((y - c) * inverse) ** 2)
-        # t·√K'' = s / (1 - s·c) · (1 - s·c) · √Σ((y - c) / (1 - s·y))².
-        return normal_quantile_of(np.sqrt(max(0.0, 2 * exponent)), s * np.sqrt(second), skewness)
+        w = float(np.sqrt(max(0.0, 2 * exponent)))
+        return normal_quantile_of(w, s * float(np.sqrt(second)), skewness) - at_middle
 
-    first = target * most / np.sqrt(squares)
+    first = (target - at_middle) * most / np.sqrt(squares)
     start = -np.log1p(-first) if first < 0.9 else 2.0 * first
-    v = increasing_root(quantile_of, target, float(start))
+    v = increasing_root(quantile_of, target - at_middle, float(start))
     return middle + (most if v is None else centre(v)[0])
