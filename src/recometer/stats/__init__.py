@@ -17,11 +17,14 @@ from recometer.stats.multiplicity import adjust
 from recometer.stats.paired import paired_t, sign, wilcoxon
 from recometer.stats.power import Power, power, power_of, smallest_difference, users_needed
 from recometer.stats.published import Published, published
+from recometer.stats.runs import Runs, over_folds, over_runs
+from recometer.stats.sequential import ConfidenceSequence
 from recometer.stats.several import Ranking, Tukey, rank_intervals, tukey
 from recometer.stats.sign_flips import randomisation
 from recometer.stats.test_result import TestResult
 
 __all__ = [
+    "ConfidenceSequence",
     "Difference",
     "Effects",
     "Equivalence",
@@ -30,6 +33,7 @@ __all__ = [
     "Power",
     "Published",
     "Ranking",
+    "Runs",
     "TestResult",
     "Tukey",
     "adjust",
@@ -41,6 +45,8 @@ __all__ = [
     "interval",
     "intervals",
     "most_changed",
+    "over_folds",
+    "over_runs",
     "paired_t",
     "power",
     "power_of",
