@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.clusters import by_cluster
-from recometer.stats.effects import Effects, effects, relative_difference
+from recometer.stats.effects import Effects, effects, ratio_less_1
 from recometer.stats.gaffke import beyond, gaffke
-from recometer.stats.grouping import Grouped, column, group
+from recometer.stats.grouping import Grouped, column, group_checked
 from recometer.stats.interval import Interval, check_confidence
 from recometer.stats.inversion import consistent, inverted
 from recometer.stats.means import Kind, interval_of
@@ -257,7 +257,7 @@ class _Pairs:
     @functools.cached_property
     def differences(self) -> Grouped:
         """Return those of the rows."""
-        return group(self.first - self.second)
+        return group_checked(self.first - self.second)
 
     @functools.cached_property
     def sums_of_clusters(self) -> tuple[Float64, Float64]:
@@ -275,8 +275,10 @@ class _Pairs:
         sizes = by_cluster(np.ones(len(self.first)), self.clusters)
         x, y = self.sums_of_clusters
         # Of clusters of one size it is a plain mean, whose interval may be Gaffke's.
-        return group((x - y) / sizes) if (sizes == sizes[0]).all() else group(x - y, sizes)
+        if (sizes == sizes[0]).all():
+            return group_checked((x - y) / sizes)
+        return group_checked(x - y, sizes)
 
     def relative(self, confidence: float) -> tuple[float, Interval]:
         """Return the relative difference."""
-        return relative_difference(*self.sums_of_clusters, confidence)
+        return ratio_less_1(*self.sums_of_clusters, confidence)

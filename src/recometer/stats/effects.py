@@ -10,10 +10,12 @@ import numpy.typing as npt
 from recometer.errors import InputError
 from recometer.stats.bootstrap import bca
 from recometer.stats.gaffke import gaffke
-from recometer.stats.grouping import Grouped, column, group, grouped
+from recometer.stats.grouping import Grouped, column, group_checked, grouped
 from recometer.stats.interval import Interval
 
-__all__ = ["Effects", "effects", "most_changed", "relative_difference"]
+__all__ = ["Effects", "effects", "most_changed", "ratio_less_1", "relative_difference"]
+
+Float64 = npt.NDArray[np.float64]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,11 +100,16 @@ def relative_difference(
     both = ~(np.isnan(x) | np.isnan(y))
     if not both.all():
         x, y = x[both], y[both]
+    return ratio_less_1(x, y, confidence)
+
+
+def ratio_less_1(x: Float64, y: Float64, confidence: float) -> tuple[float, Interval]:
+    """Return the relative difference of columns of one length, finite and without NaN."""
     n = len(x)
     if n == 0 or not y.sum() > 0:
         note = "The mean that the difference is relative to is not above 0."
         return np.nan, Interval.unknown(confidence, n, note if n else "No user has both values.")
-    ratios = group(x, y)
+    ratios = group_checked(x, y)
     if ratios.constant:
         note = f"All {n:,} users have the same ratio: the interval has no width."
         return ratios.estimate - 1, Interval(

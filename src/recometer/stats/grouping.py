@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from recometer.errors import InputError
 
-__all__ = ["Grouped", "column", "group", "grouped"]
+__all__ = ["Grouped", "column", "group", "group_checked", "grouped"]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class Grouped:
     estimate
         The statistic; NaN without a user.
     n_above, n_below
-        Number of users whose x is above and below 0.
+        Number of users whose x is above and below 0; not counted with sizes of many users.
     sum_of_squares
         Sum of the squared residuals x - estimate · y, of the users themselves.
     exact
@@ -142,7 +142,11 @@ def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
     y = None if sizes is None else column(sizes, "sizes")
     if y is not None and len(x) != len(y):
         raise InputError(f"values and sizes must be as long, but have {len(x):,} and {len(y):,}.")
-    x, y = _defined(x, y)
+    return group_checked(*_defined(x, y))
+
+
+def group_checked(x: Float64, y: Float64 | None = None) -> Grouped:
+    """Group as `group` what is known to be finite columns of one length, without NaN."""
     n = len(x)
     if n == 0:
         return Grouped(x, x, 1.0 if y is None else y, 0, np.nan, 0, 0, 0.0, True)
@@ -193,13 +197,14 @@ class _Users:
 
     def __init__(self, x: Float64, y: Float64 | None, estimate: float) -> None:
         self.x, self.y, self.estimate = x, y, estimate
-        self.largest = max(abs(float(x.min())), abs(float(x.max())))
         self.least, self.most, self.sum_of_squares = np.inf, -np.inf, 0.0
         for block in self._blocks():
             e = self._residuals(block)
             self.least = min(self.least, float(e.min()))
             self.most = max(self.most, float(e.max()))
             self.sum_of_squares += float(np.square(e, out=e).sum())
+        # Without sizes, the largest |x|.
+        self.largest = max(abs(self.least + estimate), abs(self.most + estimate))
 
     def ungrouped(self) -> Grouped:
         """Return each user as a group."""
@@ -211,7 +216,7 @@ class _Users:
     def in_cells(self, n_cells: int) -> Grouped | None:
         """Group into cells of the same width; None where they would hide too much."""
         one_each = self._one_value_each(n_cells)
-        length = n_cells + 1
+        length = n_cells + 2
         all_counts, sums = np.zeros(length, np.int64), np.zeros(length)
         sizes = np.zeros(length)
         for block in self._blocks():
@@ -235,7 +240,7 @@ class _Users:
             return None
         # The first users tell it for most metrics.
         for blocks in ([slice(0, LOOKED_AT)], self._blocks()):
-            one_each = np.empty(n_cells + 1)
+            one_each = np.empty(n_cells + 2)
             for block in blocks:
                 one_each[self._cells(block, n_cells)] = self.x[block]
             for block in blocks:
@@ -248,30 +253,32 @@ class _Users:
     def _grouped(
         self, values: Float64, counts: Float64, sizes: Float64 | float, *, exact: bool
     ) -> Grouped:
-        zero = SAME * self.largest
-        n_above = sum(int(np.count_nonzero(self.x[block] > zero)) for block in self._blocks())
-        n_below = sum(int(np.count_nonzero(self.x[block] < -zero)) for block in self._blocks())
+        n_above = n_below = 0
+        if self.y is None:
+            zero = SAME * self.largest
+            n_above = sum(int(np.count_nonzero(self.x[block] > zero)) for block in self._blocks())
+            n_below = sum(int(np.count_nonzero(self.x[block] < -zero)) for block in self._blocks())
         n, squares = len(self.x), self.sum_of_squares
         return Grouped(values, counts, sizes, n, self.estimate, n_above, n_below, squares, exact)
 
     def _blocks(self) -> list[slice]:
         return [slice(at, at + BLOCK) for at in range(0, len(self.x), BLOCK)]
 
-    def _residuals(self, block: slice) -> Float64:
-        e = self.x[block] - self.estimate
-        if self.y is not None:
-            np.multiply(self.y[block], -self.estimate, out=e)
-            e += self.x[block]
+    def _residuals(self, block: slice, less: float = 0.0) -> Float64:
+        if self.y is None:
+            return self.x[block] - (self.estimate + less)
+        e = self.y[block] * -self.estimate
+        e += self.x[block]
+        if less:
+            e -= less
         return e
 
     def _cells(self, block: slice, n_cells: int) -> npt.NDArray[np.intp]:
-        e = self._residuals(block)
-        width = (self.most - self.least) / n_cells
-        if not width > 0:
-            return np.zeros(len(e), np.intp)
-        e -= self.least
-        e /= width
-        return np.minimum(e, n_cells, out=e).astype(np.intp)
+        """Return the cell of each user, up to n_cells; rounding below the least is cut off."""
+        e = self._residuals(block, self.least)
+        spread = self.most - self.least
+        e *= n_cells / spread if spread > 1e-290 else 0.0
+        return e.astype(np.intp)
 
 
 def _without_far_users(cells: Grouped) -> float:
