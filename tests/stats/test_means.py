@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from recometer.errors import InputError, UnknownNameError
-from recometer.stats import Interval, interval, intervals
+from recometer.stats import Interval, interval, intervals_of
 from recometer.stats.gaffke import clopper_pearson
 from recometer.stats.grouping import N_CELLS, SORTED_UP_TO, group
 
@@ -201,8 +201,8 @@ def test_many_columns_on_threads_are_each_alone() -> None:
     columns = [sparse(n, seed=n) for n in (10, 200, 9_000)]
     bounds = [UNIT, None, UNIT]
     alone = [interval(c, bounds=b) for c, b in zip(columns, bounds, strict=True)]
-    assert intervals(columns, bounds=bounds, threads=2) == alone
-    assert intervals(columns, bounds=bounds) == alone
+    assert intervals_of(columns, bounds=bounds, threads=2) == alone
+    assert intervals_of(columns, bounds=bounds) == alone
 
 
 @pytest.mark.parametrize("kind", ["auto", "gaffke", "t", "bca", "percentile"])

@@ -3,8 +3,8 @@
 Means of users' values are sums of independent terms, so that what a bootstrap or a randomisation
 test samples can be computed: no seed, no resampling, far into the tails.
 
-`interval` and `intervals` give confidence intervals of means, `compare` and `compare_all` compare
-models user by user; the modules hold the parts.
+`interval` and `intervals_of` give confidence intervals of means, `compare` and `compare_all`
+compare models user by user; the modules hold the parts.
 """
 
 from recometer.stats.comparing import Difference, compare, compare_all
@@ -12,7 +12,7 @@ from recometer.stats.data_sets import Friedman, friedman
 from recometer.stats.effects import Effects, effects, most_changed, relative_difference
 from recometer.stats.equivalence import Equivalence, equivalence
 from recometer.stats.interval import Interval
-from recometer.stats.means import interval, intervals
+from recometer.stats.means import interval, intervals_of
 from recometer.stats.multiplicity import adjust
 from recometer.stats.paired import paired_t, sign, wilcoxon
 from recometer.stats.power import Power, power, power_of, smallest_difference, users_needed
@@ -43,7 +43,7 @@ __all__ = [
     "equivalence",
     "friedman",
     "interval",
-    "intervals",
+    "intervals_of",
     "most_changed",
     "over_folds",
     "over_runs",

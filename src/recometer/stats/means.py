@@ -18,7 +18,7 @@ from recometer.stats.interval import Interval, check_confidence
 from recometer.stats.student import student
 from recometer.tasks import run_tasks
 
-__all__ = ["Kind", "interval", "interval_of", "intervals"]
+__all__ = ["Kind", "interval", "interval_of", "intervals_of"]
 
 Kind = Literal["auto", "gaffke", "t", "percentile", "bca"]
 Bounds = tuple[float, float]
@@ -123,7 +123,7 @@ def interval_of(
     return dataclasses.replace(within, note=note)
 
 
-def intervals(
+def intervals_of(
     columns: Sequence[npt.ArrayLike],
     kind: Kind = "auto",
     *,
