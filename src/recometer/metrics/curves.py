@@ -25,6 +25,7 @@ Float64 = npt.NDArray[np.float64]
     title="Area under the ROC curve",
     formula="share of the pairs (relevant, not relevant) in the right order; tied pairs: half",
     source="Hanley & McNeil 1982",
+    other_names=("auc", "gauc"),
     cutoff="none",
     needs_whole_ranking=True,
     parameters={
