@@ -10,7 +10,7 @@
 namespace recometer {
 namespace {
 
-/// As recometer.hashing.mix: the output function of SplitMix64.
+/// As recometer.draws.mix: the output function of SplitMix64.
 inline std::uint64_t mix(std::uint64_t bits) {
     bits += 0x9E3779B97F4A7C15u;
     bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;

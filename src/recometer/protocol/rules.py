@@ -157,7 +157,7 @@ class Protocol:
         },
         step="correction",
         about="So that metrics of sampled candidates estimate what the whole catalogue would give "
-        "(Krichene & Rendle 2020); see `recometer.metrics.corrections`. It needs the ties "
+        "(Krichene & Rendle 2020); see `recometer.measuring.corrections`. It needs the ties "
         "'expected'.",
     )
     gamma: float = rule(
