@@ -26,6 +26,25 @@ Function = Callable[..., Float64]
 Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
 Record = Literal["ranks", "ratings", "lists"]
 SideData = Literal["train", "test", "baseline", "categories", "features", "propensity", "catalogue"]
+SIDE_DATA: dict[SideData, tuple[str, str]] = {
+    "train": ("training data", "train="),
+    "test": ("test", "test"),
+    "baseline": ("other lists to compare with", "baseline= (another source, or an evaluation)"),
+    "catalogue": (
+        "the number of items that could have been recommended",
+        "catalogue= (their number, or ids)",
+    ),
+    "categories": (
+        "categories of the items",
+        "catalogue= with a column of categories, or rm.Catalogue(frame, categories=...)",
+    ),
+    "features": ("features of the items", "rm.Catalogue(frame, features=...) as catalogue="),
+    "propensity": (
+        "propensities of the items",
+        "rm.Catalogue(frame, propensity=...) as catalogue=",
+    ),
+}
+"""What metrics read beside their record, and how `evaluate` is given it."""
 Without = Literal[
     "relevant", "hits", "pairs", "seen", "history", "baseline", "categories", "history_categories",
     "relevant_categories", "features",
@@ -100,9 +119,7 @@ class metric:
         R of ``"relevant"`` items, the hits that are ``"possible"``: min(k, R), or the number of
         ``"candidates"``. None: there is no pooled mean (see `recometer.results.pooling`).
     side
-        What a metric reads beside its record: ``"train"``, ``"test"``, ``"baseline"``,
-        ``"catalogue"`` (the number of items), ``"categories"``, ``"features"``,
-        ``"propensity"``.
+        What a metric reads beside its record: keys of `SIDE_DATA`.
     without
         What a metric of lists is undefined without, beside the list itself: see
         `recometer.measuring.listed`.
