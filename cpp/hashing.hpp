@@ -9,7 +9,7 @@
 namespace recometer {
 
 /// Scramble 64 bits, one to one: the output function of SplitMix64 (Steele, Lea & Flood, Fast
-/// splittable pseudorandom number generators, OOPSLA 2014). Python's twin is recometer.hashing.mix.
+/// splittable pseudorandom number generators, OOPSLA 2014). Python's twin is recometer.draws.mix.
 inline std::uint64_t mix(std::uint64_t bits) {
     bits += 0x9E3779B97F4A7C15u;
     bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
-import pathlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+from shared import SHARED
 
 import recometer as rm
 
-SHARED = pathlib.Path(
-    os.environ.get("RECOMETER_SHARED", pathlib.Path(__file__).parents[2] / "shared")
-)
 FOLDER = SHARED / "conventions"
 
 Record = Mapping[str, Any]

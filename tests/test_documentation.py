@@ -11,8 +11,8 @@ import recometer as rm
 from recometer.metrics import METRICS
 
 ROOT = Path(__file__).parents[1]
-MODULES = ["recometer.auditing.check", "recometer.catalogue", "recometer.evaluate"]
-MODULES += ["recometer.evaluation", "recometer.explanation", "recometer.item_groups"]
+MODULES = ["recometer.auditing.check", "recometer.data.catalogue", "recometer.evaluate"]
+MODULES += ["recometer.results.evaluation", "recometer.explanation", "recometer.exposure"]
 MODULES += ["recometer.metrics.conventions"]
 MODULES += ["recometer.split.splitting"]
 MODULES += [

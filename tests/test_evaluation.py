@@ -24,13 +24,13 @@ from results import evaluation
 
 from recometer import _kernel
 from recometer._kernel import reference
+from recometer.data.fingerprints import Fingerprinting, fingerprint
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.evaluate import evaluate
-from recometer.evaluation import load
-from recometer.fingerprints import Fingerprinting, fingerprint
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
+from recometer.results.evaluation import load
 from recometer.sources.base import Request, Source
 from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores
@@ -506,7 +506,7 @@ def test_fingerprint_is_as_documented(monkeypatch) -> None:
     hashes = np.zeros(4, np.uint64)
     _kernel.hash_pieces(array.view(np.uint8), 2**20, hashes)
     expected = hashlib.sha256(b"<i8 (400000,) " + hashes.astype("<u8").tobytes()).hexdigest()
-    monkeypatch.setattr("recometer.fingerprints.AT_ONCE", 2**20)
+    monkeypatch.setattr("recometer.data.fingerprints.AT_ONCE", 2**20)
 
     class Parts:
         shape, dtype = array.shape, array.dtype

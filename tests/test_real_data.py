@@ -1,16 +1,12 @@
 """Published and measured numbers on data that are not part of the repository."""
 
-import os
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
+from shared import SHARED
 
 import recometer as rm
-
-SHARED = Path(os.environ.get("RECOMETER_SHARED", Path(__file__).parents[2] / "shared"))
 
 # implicit's ALS (64 factors) on MovieLens 1M in the UltraGCN split; binary, train excluded.
 ML1M_ALS = {

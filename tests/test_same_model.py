@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
+from recometer.measuring.compute import Reason
 from recometer.metrics import reading
-from recometer.metrics.undefined import Reason
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 

@@ -9,24 +9,21 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer import ids, rendering
-from recometer.arguments import protocol_of
+from recometer import rendering
+from recometer.arrays import Array, Float64, Int64
+from recometer.data import ids
 from recometer.errors import DataWarning, InputError, UnknownNameError
 from recometer.evaluate import evaluate
-from recometer.evaluation import Evaluation
+from recometer.evaluating.arguments import protocol_of
 from recometer.metrics.conventions import find, parse_under
-from recometer.metrics.registry import METRICS, Metric
-from recometer.metrics.undefined import rules_of
+from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import Protocol
+from recometer.results.evaluation import Evaluation
 
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["Explanation", "Side", "Step", "explain"]
-
-Float64 = npt.NDArray[np.float64]
 Evaluate = Callable[[Metric, Protocol], Evaluation]
 
 # The rules of the protocol that make a step, in the order in which they take effect.
@@ -114,7 +111,7 @@ class Explanation:
     left: Side
     right: Side
     steps: tuple[Step, ...]
-    user_ids: npt.NDArray[Any] | None
+    user_ids: Array | None
     values: Float64
 
     def frame(self) -> polars.DataFrame:
@@ -132,7 +129,7 @@ class Explanation:
             }
         )
 
-    def most_different(self, n: int = N_USERS) -> npt.NDArray[np.int64]:
+    def most_different(self, n: int = N_USERS) -> Int64:
         """Return the positions of the users whose two values differ most, at most n."""
         first, last = self.values[:, 0], self.values[:, -1]
         size = _difference(first, last)
@@ -140,7 +137,7 @@ class Explanation:
         return order[size[order] > 0]
 
     @property
-    def _parted(self) -> npt.NDArray[np.int64]:
+    def _parted(self) -> Int64:
         """The step that changes each user's value most, -1 where none does."""
         if not self.steps:
             return np.full(len(self.values), -1)
@@ -387,7 +384,7 @@ def _formula(metric: Metric) -> str:
     return "; ".join([f"{metric}: {METRICS[metric.name].formula}", *meanings])
 
 
-def _together(results: list[Evaluation]) -> tuple[npt.NDArray[Any] | None, Float64]:
+def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
     """Put the values that count in each result's mean side by side, a row per user."""
     # A rule may let users count who are not in test, so the results may differ in their users.
     largest = max(results, key=len)

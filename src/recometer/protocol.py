@@ -10,8 +10,6 @@ from typing import Any, Literal
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 
-__all__ = ["Protocol", "TieRule"]
-
 TieRule = Literal[
     "expected",
     "optimistic",
@@ -237,7 +235,7 @@ class Protocol:
         Of metrics of sampled candidates (Krichene & Rendle 2020), so that they estimate what
         the whole catalogue would give: ``"none"``; ``"plug_in"``: the metric at the unbiased
         estimate of each rank; ``"unbiased"``: the least bias, at any variance; ``"cv"``: bias
-        traded for variance, see `recometer.metrics.corrections`. It needs the ties "expected".
+        traded for variance, see `recometer.measuring.corrections`. It needs the ties "expected".
     gamma
         Weight of the variance in the correction ``"cv"``, in (0, 1]; the paper takes 0.1 and
         0.01.

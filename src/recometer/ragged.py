@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["among", "offsets", "pairs", "take", "users_of"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from recometer.arrays import Bool, Int64
 
 
 def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:

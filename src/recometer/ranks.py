@@ -6,17 +6,11 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Array, Bool, Float64, Int64, UInt32
 from recometer.errors import InternalError
-
-__all__ = ["Ranks", "Ratings", "TopLists", "UserFlag"]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 
 
 class UserFlag(enum.IntFlag):
@@ -92,21 +86,21 @@ class Ranks:
     tied: Int64
     before: Int64
     gain: Float64
-    relevant: npt.NDArray[np.bool_]
+    relevant: Bool
     n_relevant: Int64
     n_candidates: Int64
     n_excluded: Int64
     depth: Int64
-    flags: npt.NDArray[np.uint32]
+    flags: UInt32
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     any_cutoff: bool = False
     pool: Int64 | None = None
     n_rankable: Int64 | None = None
     score: Float64 | None = None
-    repeated: npt.NDArray[np.bool_] | None = None
+    repeated: Bool | None = None
     popularity: Float64 | None = None
     propensity: Float64 | None = None
-    item_ids: npt.NDArray[Any] | None = None
+    item_ids: Array | None = None
 
     def __post_init__(self) -> None:
         n_judged = int(self.indptr[-1])
@@ -125,12 +119,10 @@ class Ranks:
         return len(self.indptr) - 1
 
     @property
-    def ends_early(self) -> npt.NDArray[np.bool_]:
+    def ends_early(self) -> Bool:
         """Whether candidates of a user may lie beyond `depth`: bool [n_users]."""
         known = (self.flags & np.uint32(UserFlag.KNOWN)) != 0
-        early: npt.NDArray[np.bool_] = known & (
-            (self.n_candidates < 0) | (self.depth < self.n_candidates)
-        )
+        early: Bool = known & ((self.n_candidates < 0) | (self.depth < self.n_candidates))
         return early
 
 
@@ -163,12 +155,12 @@ class TopLists:
 
     items: Int64
     n_items: int
-    known: npt.NDArray[np.bool_]
-    cut_in_ties: npt.NDArray[np.bool_]
+    known: Bool
+    cut_in_ties: Bool
     counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
     # By default what `known` says.
-    flags: npt.NDArray[np.uint32] = None  # type: ignore[assignment]
-    item_ids: npt.NDArray[Any] | None = None
+    flags: UInt32 = None  # type: ignore[assignment]
+    item_ids: Array | None = None
     n_catalogue: int | None = None
 
     def __post_init__(self) -> None:

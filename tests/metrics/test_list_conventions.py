@@ -9,25 +9,23 @@ import dataclasses
 import functools
 import json
 import math
-import os
 import re
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from convention_cases import TOPK
+from shared import SHARED
 
+from recometer.measuring.listed import compute_lists, compute_over_users
 from recometer.metrics import ListData, Side, parse
-from recometer.metrics.list_values import compute_lists, compute_over_users
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 
 pytestmark = pytest.mark.shared
 
-SHARED = Path(os.environ.get("RECOMETER_SHARED", Path(__file__).parents[3] / "shared"))
 ABOUT_LISTS = {
     "arp", "coverage", "diversity", "entropy", "gini", "ild", "ils", "novelty", "personalization",
     "serendipity", "tail", "unexpectedness",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from recometer.measuring.listed import compute_lists, compute_over_users
 from recometer.metrics import Metric, reading
-from recometer.metrics.list_values import compute_lists, compute_over_users
 from recometer.protocol import Protocol
 from recometer.testing import list_by_definition, list_cases, variants
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recometer.measuring.compute import compute
 from recometer.metrics import Metric, reading
-from recometer.metrics.undefined import compute
 from recometer.protocol import Protocol
 from recometer.testing import Case, by_definition, cases, mean_over_orders, metrics, variants
 

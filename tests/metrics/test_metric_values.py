@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
+from recometer.measuring.compute import compute
 from recometer.metrics import METRICS, parse
-from recometer.metrics.undefined import compute
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
 from recometer.testing import rank

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import Phase, given, settings
 
 import recometer as rm
+from recometer.measuring.compute import compute
 from recometer.metrics import Metric, metric, parse, place_sums
-from recometer.metrics._hits import expand
+from recometer.metrics.ranked.hits import expand
 from recometer.metrics.registry import METRICS
-from recometer.metrics.undefined import compute
 from recometer.protocol import Protocol
 from recometer.testing import cases, rank
 from recometer.ties import resolve
@@ -254,7 +254,7 @@ def test_places_beyond_the_cutoff_are_asked_for():
 
 
 def test_threads_do_not_change_a_bit(monkeypatch):
-    monkeypatch.setattr("recometer.metrics.undefined.BLOCK_USERS", 7)
+    monkeypatch.setattr("recometer.measuring.compute.BLOCK_USERS", 7)
     rng = np.random.default_rng(1)
     ranks = rank(rng.integers(0, 4, (60, 12)), np.where(rng.random((60, 12)) < 0.4, 1.0, NAN))
     wanted = [Metric(name, None if METRICS[name].cutoff == "none" else 3) for name in ("ap", "mcc")]

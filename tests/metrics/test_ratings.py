@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
+from recometer.measuring.compute import Reason, compute
 from recometer.metrics import Metric, parse, reading
-from recometer.metrics.undefined import Reason, compute
 from recometer.protocol import Protocol
 from recometer.testing import rank
 
@@ -328,7 +328,7 @@ def test_blocks_do_not_change_a_bit(monkeypatch):
         }
     )
     whole = table(evaluated(frame))
-    monkeypatch.setattr("recometer.metrics.undefined.BLOCK_USERS", 3)
+    monkeypatch.setattr("recometer.measuring.compute.BLOCK_USERS", 3)
     assert table(evaluated(frame)).tobytes() == whole.tobytes()
 
 

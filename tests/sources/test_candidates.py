@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
+from recometer.data.matching import SourceIndex
 from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.protocol import Protocol
-from recometer.sources import _draw, _listed
+from recometer.sources import _align_draw, _factor_candidates
 from recometer.sources._align import align
-from recometer.sources._match import SourceIndex
 from recometer.sources.base import Request
 
 METRICS = "ndcg@3 recall@1..3 ap rr roc_auc hit@2"
@@ -263,9 +263,9 @@ def test_blocks_and_threads_change_nothing(case, dtype, monkeypatch):
     chosen = rng.random((60, 300)) < rng.random((60, 1)) ** 3
     options = {"train": train, "metrics": METRICS}
     expected = rm.evaluate(factors, test, candidates=chosen, **options)
-    monkeypatch.setattr(_listed, "CELLS_PER_BLOCK", 500)
-    monkeypatch.setattr(_listed, "USERS_PER_BLOCK", 7)
-    monkeypatch.setattr(_draw, "CELLS_AT_ONCE", 400)
+    monkeypatch.setattr(_factor_candidates, "CELLS_PER_BLOCK", 500)
+    monkeypatch.setattr(_factor_candidates, "USERS_PER_BLOCK", 7)
+    monkeypatch.setattr(_align_draw, "CELLS_AT_ONCE", 400)
     for threads in (1, 3):
         result = rm.evaluate(factors, test, candidates=chosen, threads=threads, **options)
         same(result, expected)

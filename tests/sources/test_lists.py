@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.errors import DataWarning, InputError
+from recometer.measuring.compute import Reason
 from recometer.metrics import reading
-from recometer.metrics.undefined import Reason
 from recometer.testing import cases
 
 METRICS = reading("ranks", side=False)

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import recometer as rm
+from recometer.measuring.compute import Reason
 from recometer.metrics import reading
-from recometer.metrics.undefined import Reason
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 Prediction = collections.namedtuple("Prediction", "uid iid r_ui est details")

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recometer as rm
+from recometer.data.ids import user_keys
 from recometer.draws import drawn_places
 from recometer.errors import InputError
-from recometer.ids import user_keys
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import read_candidates, read_items
 from recometer.sources.cut import Cut

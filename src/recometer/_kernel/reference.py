@@ -13,20 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.hashing import mix
-
-__all__ = ["NAN_FIRST", "NAN_LAST", "NAN_RULES", "NAN_UNDEFINED", "NO_LIMIT"]
-__all__ += ["ORDER_ITEM", "ORDER_ITEM_DESC"]
-__all__ += ["ORDER_RANDOM", "best_first", "count_codes", "count_rows", "group_rows", "hash_pieces"]
-__all__ += ["hold_below", "hold_first", "number_rows", "number_strings", "place_rows"]
-__all__ += ["rank_factors", "rank_lists", "rank_scores", "score_items", "top_factors", "top_scores"]
-__all__ += ["trim_core"]
-
-Array = npt.NDArray[Any]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
+from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt8, UInt32, UInt64
+from recometer.draws import mix
 
 NAN_SCORE, INFINITE_SCORE = 4, 8  # as in ranks.UserFlag
 NAN_UNDEFINED, NAN_FIRST, NAN_LAST = 0, 1, 2
@@ -72,7 +60,7 @@ def rank_factors(
     limit: int,
     check: bool,
     nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    flags: UInt32,
 ) -> int:
     """Add the counts of the items [first, last); `limit` changes nothing here."""
     scores = _all_scores(users, items, bias, rows)
@@ -100,7 +88,7 @@ def rank_scores(
     before: Int64,
     limit: int,
     nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    flags: UInt32,
     no_candidates: Int64,
 ) -> int:
     """Add the counts of all items, their scores given; -inf is no candidate."""
@@ -134,7 +122,7 @@ def top_factors(
     left: Int64,
     check: bool,
     nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    flags: UInt32,
 ) -> None:
     """Add the items [first, last) to the lists of the best."""
     scores = _all_scores(users, items, bias, rows)
@@ -159,7 +147,7 @@ def top_scores(
     n: Int64,
     left: Int64,
     nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    flags: UInt32,
     no_candidates: Int64,
 ) -> None:
     """Add all items to the lists of the best, their scores given; -inf is no candidate."""
@@ -176,7 +164,7 @@ def top_scores(
 
 def rank_lists(
     items: Int32,
-    scores: npt.NDArray[np.float64] | None,
+    scores: Float64 | None,
     begin: Int64,
     end: Int64,
     n_items: int,
@@ -189,7 +177,7 @@ def rank_lists(
     above: Int64,
     tied: Int64 | None,
     before: Int64 | None,
-    flags: npt.NDArray[np.uint32],
+    flags: UInt32,
     given: Int64,
     listed: Int64,
     removed: Int64,
@@ -276,7 +264,7 @@ def place_rows(
     return True
 
 
-def hash_pieces(data: npt.NDArray[np.uint8], piece: int, hashes: npt.NDArray[np.uint64]) -> None:
+def hash_pieces(data: UInt8, piece: int, hashes: UInt64) -> None:
     """Write XXH64 (seed 0) of each piece; see `cpp/hashing.hpp`."""
     for number, begin in enumerate(range(0, len(data), piece)):
         hashes[number] = _xxh64(data[begin : begin + piece].tobytes())
@@ -300,7 +288,7 @@ def _all_scores(users: Array, items: Array, bias: Array | None, rows: Int64 | No
     return scores
 
 
-def _tie_break(items: npt.NDArray[np.integer], order: int, key: np.uint64) -> npt.NDArray[Any]:
+def _tie_break(items: npt.NDArray[np.integer], order: int, key: np.uint64) -> Array:
     """Return what items with equal scores are sorted by."""
     if order == ORDER_RANDOM:
         return mix(key ^ items.astype(np.uint64))
@@ -310,7 +298,7 @@ def _tie_break(items: npt.NDArray[np.integer], order: int, key: np.uint64) -> np
 def _keep_best(
     user: int,
     scores: Array,
-    candidate: npt.NDArray[np.bool_],
+    candidate: Bool,
     order: int,
     keys: UInt64,
     top_scores: Array,
@@ -333,7 +321,7 @@ def _keep_best(
         left[user] = (left[user] if new == last else 0) + (values[place[k:]] == new).sum()
 
 
-def _settle(scores: Array, candidate: npt.NDArray[np.bool_], nan_rule: int) -> int:
+def _settle(scores: Array, candidate: Bool, nan_rule: int) -> int:
     """Apply the rule for NaN in place; return the flags of what remains."""
     nan = candidate & np.isnan(scores)
     flags = INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
@@ -345,7 +333,7 @@ def _settle(scores: Array, candidate: npt.NDArray[np.bool_], nan_rule: int) -> i
 
 def _count(
     scores: Array,
-    candidate: npt.NDArray[np.bool_],
+    candidate: Bool,
     judged: Int32,
     judged_scores: Array,
     part: slice,
@@ -423,7 +411,7 @@ def hold_first(
     counts: Int64,
     order: int,
     sizes: Int64,
-    held: npt.NDArray[np.uint8],
+    held: UInt8,
 ) -> bool:
     """Mark the first rows of each user of a range."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
@@ -465,7 +453,7 @@ def _in_order(
     float_times: bool,
     values: Array | None,
     order: int,
-) -> tuple[Int64, npt.NDArray[np.bool_]]:
+) -> tuple[Int64, Bool]:
     """Return the rows of a user in order, and where places begin to count anew."""
     rows = np.flatnonzero(users == user)
     item = item_draws[items[rows]]
@@ -498,7 +486,7 @@ def hold_below(
     user_draws: UInt64,
     item_draws: UInt64,
     limit: int,
-    held: npt.NDArray[np.uint8],
+    held: UInt8,
 ) -> None:
     """Mark the rows whose draw lies below a limit."""
     held[:] = mix(user_draws[users] ^ item_draws[items]) < np.uint64(limit)
@@ -517,7 +505,7 @@ def trim_core(
     least_user: int,
     least_item: int,
     backwards: bool,
-    kept: npt.NDArray[np.uint8],
+    kept: UInt8,
 ) -> int:
     """Remove rows of users and items with too few; all at once, so perhaps fewer per pass."""
     enough = (user_counts[users] >= least_user) & (item_counts[items] >= least_item)

@@ -10,17 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
+from recometer.arrays import Array, Bool, Int64
+from recometer.data.interactions import Interactions
+from recometer.data.matching import SourceIndex, match_items, match_users, relevant_rows
 from recometer.errors import InputError
-from recometer.interactions import Interactions
 from recometer.protocol import Protocol
-from recometer.sources._align import relevant_rows
-from recometer.sources._match import SourceIndex, match_items, match_users
-
-__all__ = ["Sides", "newest"]
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 EXAMPLES = 5
 BLOCK = 2**22  # interactions of train looked through at once

@@ -7,11 +7,9 @@ from typing import Any
 from recometer.auditing import _evaluable, _leakage, _shifts
 from recometer.auditing._sides import Sides
 from recometer.auditing.result import Audit
+from recometer.data.interactions import Interactions, read_interactions, together
 from recometer.errors import InputError, InputTypeError
-from recometer.interactions import Interactions, read_interactions, together
 from recometer.protocol import Protocol
-
-__all__ = ["CHECKS", "LEAKAGE", "audit"]
 
 # A check is a function of Sides that returns a Finding; this is the order they are shown in.
 OF_LEAKAGE = (

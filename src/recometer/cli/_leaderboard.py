@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from recometer.cli._tables import GAP, rich_table
 from recometer.cli._text import WIDTH, count, say
-from recometer.evaluation import Evaluation, SummaryRow
 from recometer.metrics.names import parse
 from recometer.rendering import Table, to_text
+from recometer.results.evaluation import Evaluation
+from recometer.results.summary import SummaryRow
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
-
-__all__ = ["Entry", "leaderboard", "print_leaderboard"]
 
 
 @dataclasses.dataclass(frozen=True)

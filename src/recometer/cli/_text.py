@@ -12,8 +12,6 @@ import typer
 
 from recometer.protocol import CHOICES
 
-__all__ = ["WIDTH", "Note", "as_options", "count", "say", "say_line"]
-
 WIDTH = 100  # where the output is no terminal
 
 CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")

@@ -13,8 +13,6 @@ from recometer.metrics.conventions import conventions as all_conventions
 from recometer.metrics.conventions import find
 from recometer.rendering import Table
 
-__all__ = ["complete_conventions", "conventions"]
-
 
 def complete_conventions(incomplete: str) -> list[str]:
     """Return the conventions whose names begin so."""

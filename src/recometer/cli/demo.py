@@ -12,16 +12,14 @@ import typer
 
 from recometer.cli._leaderboard import Entry, print_leaderboard
 from recometer.cli._text import as_options, count, say
+from recometer.data.interactions import Interactions
 from recometer.errors import ColumnError, InputError
 from recometer.evaluate import evaluate
-from recometer.interactions import Interactions
 from recometer.metrics.names import parse
 from recometer.sources.base import Source
 from recometer.split.splitting import split
 from recometer.split.what import Fraction, LastFraction, What
 from recometer.tasks import resolve_threads
-
-__all__ = ["demo"]
 
 DEFAULT_METRICS = "ndcg@10 recall@10 roc_auc"
 NEIGHBOURS = 100
@@ -125,7 +123,7 @@ class _LeftOut(Exception):
 
 
 def _shipped() -> Interactions:
-    from recometer.data import MSWEB_ATTRIBUTION, msweb
+    from recometer.datasets import MSWEB_ATTRIBUTION, msweb
 
     interactions = msweb()
     _describe(MSWEB_ATTRIBUTION, interactions)
@@ -133,7 +131,7 @@ def _shipped() -> Interactions:
 
 
 def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
-    from recometer.files import read_file
+    from recometer.data.files import read_file
 
     none = {"value": False, "time": False}
     wanted = {

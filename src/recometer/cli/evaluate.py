@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from recometer.arguments import named_protocol, protocol_names
 from recometer.cli import _options as options
 from recometer.cli._folder import data_of, output_folder
 from recometer.cli._formats import Format, is_summary, print_results, summary_csv
@@ -24,16 +23,15 @@ from recometer.cli._inputs import (
 )
 from recometer.cli._stdin import InputFormat, StandardInput
 from recometer.cli.metrics import complete_metrics
+from recometer.data.storage import check_replaced, is_table
 from recometer.errors import FileError, RecometerError, did_you_mean, warn
 from recometer.evaluate import DEFAULT_METRICS
 from recometer.evaluate import evaluate as run_evaluation
-from recometer.evaluation import Evaluation, load
+from recometer.evaluating.arguments import named_protocol, protocol_names
 from recometer.metrics.conventions import parse_under
 from recometer.protocol import CHOICES, Protocol
-from recometer.storage import check_replaced, is_table
+from recometer.results.evaluation import Evaluation, load
 from recometer.tasks import resolve_threads
-
-__all__ = ["evaluate"]
 
 SUMMARY = "summary.csv"
 

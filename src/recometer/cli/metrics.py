@@ -14,8 +14,6 @@ from recometer.cli._text import say
 from recometer.metrics.registry import METRICS, Metric, MetricDefinition
 from recometer.rendering import Table
 
-__all__ = ["complete_metrics", "metrics"]
-
 LABEL = 12  # width of the labels in front of an explanation
 CUTOFFS = {
     "required": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.compat._recometrics_inputs import (
     factors_of,
     seed_of,
@@ -21,10 +22,10 @@ from recometer.compat._recometrics_inputs import (
     whole,
 )
 from recometer.compat._recometrics_split import NoTestUsersError, split_reco_train_test
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError, RecometerError
-from recometer.interactions import Interactions
+from recometer.measuring.compute import Reason, reasons
 from recometer.metrics import METRICS, Metric
-from recometer.metrics.undefined import Reason, reasons
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
 from recometer.sources.base import Request
@@ -55,9 +56,6 @@ METRIC_OF = {
 }
 AREAS = {"ROC_AUC", "PR_AUC"}
 
-Bool = npt.NDArray[np.bool_]
-Float64 = npt.NDArray[np.float64]
-
 
 class MissingPandasError(RecometerError, ImportError):
     """A DataFrame was asked for, and pandas is not installed."""
@@ -66,8 +64,8 @@ class MissingPandasError(RecometerError, ImportError):
 def calc_reco_metrics(
     X_train: Any,
     X_test: Any,
-    A: npt.NDArray[Any] | None,
-    B: npt.NDArray[Any] | None,
+    A: Array | None,
+    B: Array | None,
     k: int = 5,
     item_biases: npt.ArrayLike | None = None,
     as_df: bool = True,
@@ -297,7 +295,7 @@ def _training(X_train: Any, shape: tuple[int, int]) -> Interactions:
 
 
 def _values(
-    ranks: Ranks, labels: list[str], cutoffs: npt.NDArray[np.int64], protocol: Protocol, seed: int
+    ranks: Ranks, labels: list[str], cutoffs: Int64, protocol: Protocol, seed: int
 ) -> dict[str, Float64]:
     """Return float64 [n_users, n_cutoffs], [n_users, 1] for areas, by label."""
     definitions = {label: METRICS[METRIC_OF[label]] for label in labels}
@@ -314,10 +312,10 @@ def _values(
     }
 
 
-def _frame(columns: dict[str, npt.NDArray[Any]], k: int, rename_k: bool) -> pd.DataFrame:
+def _frame(columns: dict[str, Array], k: int, rename_k: bool) -> pd.DataFrame:
     import pandas as pd
 
-    named: dict[str, npt.NDArray[Any]] = {}
+    named: dict[str, Array] = {}
     for label, array in columns.items():
         if array.ndim == 2:
             named |= {label[:-1] + str(place + 1): array[:, place] for place in range(k)}

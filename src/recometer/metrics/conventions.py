@@ -17,19 +17,8 @@ from typing import Any
 
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.metrics.names import NAMES, parse, parse_cutoffs, split
-from recometer.metrics.registry import METRICS, Metric
-from recometer.metrics.undefined import rules_of
+from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import Protocol
-
-__all__ = [
-    "Convention",
-    "Entry",
-    "asked_of_source",
-    "conventions",
-    "describe",
-    "find",
-    "parse_under",
-]
 
 TABLE = Path(__file__).with_name("conventions.toml")
 COMMON = "every_convention"

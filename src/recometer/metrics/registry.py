@@ -9,9 +9,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
-import numpy as np
-import numpy.typing as npt
-
+from recometer.arrays import Float64, Int64
 from recometer.errors import (
     InputError,
     InputTypeError,
@@ -19,21 +17,12 @@ from recometer.errors import (
     did_you_mean,
 )
 from recometer.metrics.parameters import Parameter, Value
+from recometer.protocol import Protocol
 from recometer.ties import WHOLE, Property
-
-__all__ = [
-    "METRICS",
-    "Metric",
-    "MetricDefinition",
-    "bad_cutoff",
-    "metric",
-    "reading",
-    "with_largest_gain",
-]
 
 # function(groups, cutoffs, **parameters); the first argument depends on the record that is
 # read: see `MetricDefinition`.
-Function = Callable[..., npt.NDArray[np.float64]]
+Function = Callable[..., Float64]
 Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
 Record = Literal["ranks", "ratings", "lists"]
 SideData = Literal["train", "test", "baseline", "categories", "features", "propensity", "catalogue"]
@@ -58,7 +47,7 @@ class MetricDefinition:
         the record ``"ratings"``: the formula for every user, as float64 [n_users, n_cutoffs];
         a ratio without denominator is 0 there. The cut-offs are an int64 array, in which
         `recometer.ties.WHOLE` means the whole ranking. Where the metric is undefined is
-        settled elsewhere (`recometer.metrics.undefined`). Of the record ``"lists"`` it is
+        settled elsewhere (`recometer.measuring.compute`). Of the record ``"lists"`` it is
         ``function(data, cutoffs)``; one value for all users takes ``weights``, too, and
         returns float64 [n_cutoffs], see `over_users`.
     parameters
@@ -96,7 +85,7 @@ class MetricDefinition:
         Whether a list that ends before the last candidate cannot give the metric.
     record
         What is read: ``"ranks"`` (`recometer.ties.Groups`), ``"ratings"``
-        (`recometer.metrics.ratings.Predictions`) or ``"lists"``
+        (`recometer.metrics.rated.Predictions`) or ``"lists"``
         (`recometer.metrics.ListData`).
     needs
         What a metric of ratings is undefined without: ``"rows"``, ``"relevant"`` or
@@ -109,14 +98,14 @@ class MetricDefinition:
     pooled
         What a user's value is divided by, where it is a ratio: the ``"cutoff"`` k, the number
         R of ``"relevant"`` items, the hits that are ``"possible"``: min(k, R), or the number of
-        ``"candidates"``. None: there is no pooled mean (see `recometer.metrics.pooling`).
+        ``"candidates"``. None: there is no pooled mean (see `recometer.results.pooling`).
     side
         What a metric reads beside its record: ``"train"``, ``"test"``, ``"baseline"``,
         ``"catalogue"`` (the number of items), ``"categories"``, ``"features"``,
         ``"propensity"``.
     without
         What a metric of lists is undefined without, beside the list itself: see
-        `recometer.metrics.list_values`.
+        `recometer.measuring.listed`.
     over_users
         A metric of lists with one value for all users. Its function takes ``weights`` (int64
         [n_users] or None: how often each user counts) as the third argument.
@@ -433,13 +422,11 @@ class Metric:
         """How many of the first places are read in all; None: the whole ranking."""
         return None if self.definition.beyond_cutoff else self.cutoff
 
-    def compute(self, record: Any, cutoffs: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def compute(self, record: Any, cutoffs: Int64) -> Float64:
         """Compute it at some cut-offs, instead of its own: float64 [n_users, n_cutoffs]."""
         return METRICS[self.name].function(record, cutoffs, **dict(self.parameters))
 
-    def compute_over_users(
-        self, record: Any, cutoffs: npt.NDArray[np.int64], weights: npt.NDArray[np.int64] | None
-    ) -> npt.NDArray[np.float64]:
+    def compute_over_users(self, record: Any, cutoffs: Int64, weights: Int64 | None) -> Float64:
         """Compute what has one value for all users: float64 [n_cutoffs]."""
         return METRICS[self.name].function(record, cutoffs, weights, **dict(self.parameters))
 
@@ -475,3 +462,8 @@ def _hint(name: str) -> str:
     lower = name.lower()
     usual = lower if lower in METRICS else OTHER_NAMES.get(lower)
     return f"Hint: it is called {usual!r} here." if usual else did_you_mean(name, METRICS, LISTED)
+
+
+def rules_of(metric: Metric, protocol: Protocol) -> Protocol:
+    """Return the protocol with what the metric's name changes of it."""
+    return protocol.replace(**dict(metric.rules)) if metric.rules else protocol

@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids, ragged
-from recometer.errors import InputError, warn
-from recometer.interactions import Interactions
-from recometer.ranks import UserFlag
-from recometer.sources import _narrow
-from recometer.sources._aligned import Aligned
-from recometer.sources._match import (
+from recometer import ragged
+from recometer.arrays import Array, Bool, Int32, Int64
+from recometer.data import ids
+from recometer.data.interactions import Interactions
+from recometer.data.matching import (
     SourceIndex,
     check_items,
     items_in,
     known_rows,
     match_items,
     match_users,
-    positions_of,
+    relevant_rows,
     rows_of,
     sorted_items,
 )
+from recometer.errors import InputError, InputTypeError, warn
+from recometer.ranks import UserFlag
+from recometer.sources import _align_narrow
+from recometer.sources._align_result import Aligned
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
-
-__all__ = ["align", "relevant_rows"]
-
-Int64 = npt.NDArray[np.int64]
-Int32 = npt.NDArray[np.int32]
-Bool = npt.NDArray[np.bool_]
 
 
 def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
@@ -92,7 +87,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     counts["users_unknown"] = int(np.count_nonzero(rows < 0))
     ranked, ranked_indptr, ranked_items = None, indptr, judged
     if counts["users_unknown"] or counts.get("items_unknown"):
-        ranked, ranked_indptr, ranked_items = _narrow.ranked_rows(rows, indptr, judged)
+        ranked, ranked_indptr, ranked_items = _align_narrow.ranked_rows(rows, indptr, judged)
     aligned = Aligned(
         rows=rows,
         n_items=index.n_items,
@@ -117,7 +112,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
 def _choose(
     aligned: Aligned,
     index: SourceIndex,
-    sorted_ids: npt.NDArray[Any] | None,
+    sorted_ids: Array | None,
     request: Request,
     catalogue: Bool | None,
 ) -> Aligned:
@@ -134,7 +129,7 @@ def _choose(
         kept[positions_of(index, sorted_ids, request.exclude, counts)] = False
     if counts:
         aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
-    aligned = _narrow.leave_out(aligned, kept)
+    aligned = _align_narrow.leave_out(aligned, kept)
     if isinstance(wanted, Interactions):
         indptr, items, positions = rows_of(index, sorted_ids, test, wanted, "candidates")
         if positions is not None and (positions < 0).any():
@@ -142,7 +137,7 @@ def _choose(
         indptr, items = known_rows(indptr, items, positions)
         if counts:
             aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
-        return _narrow.restrict(aligned, indptr, items)
+        return _align_narrow.restrict(aligned, indptr, items)
     if isinstance(wanted, SampledCandidates):
         keys = ids.user_keys(test.user_ids, test.n_users)
         popularity = None
@@ -152,15 +147,10 @@ def _choose(
             positions = match_items(index, sorted_ids, train, "train")
             bought = train.items.astype(np.int64) if positions is None else positions[train.items]
             popularity = np.bincount(bought[bought >= 0], minlength=index.n_items)
-        return _narrow.draw(aligned, wanted, keys, popularity, request.threads, request.progress)
+        return _align_narrow.draw(
+            aligned, wanted, keys, popularity, request.threads, request.progress
+        )
     return aligned
-
-
-def relevant_rows(test: Interactions, relevant_from: float | None) -> Bool:
-    """Return which rows of test are relevant: bool [len(test)]."""
-    if test.values is None:
-        return np.full(len(test), relevant_from is None or relevant_from <= 1)
-    return test.values != 0 if relevant_from is None else test.values >= relevant_from
 
 
 def _overlap(
@@ -180,3 +170,35 @@ def _overlap(
     at = np.minimum(np.searchsorted(other_keys, keys), len(other_keys) - 1)
     overlaps: Bool = (other_keys[at] == keys) & (items >= 0)
     return overlaps
+
+
+def positions_of(
+    index: SourceIndex, sorted_ids: Array | None, items: Items, counts: dict[str, int]
+) -> Int64:
+    """Return where the items lie that the source has; count the others."""
+    what = f"items of {items.what}"
+    if sorted_ids is None:
+        if items.ids.dtype.kind not in "iu":
+            raise InputTypeError(
+                f"The {what} are of type {ids.kind(items.ids)} (for instance "
+                f"{ids.show(items.ids, 0)}), but {index.what} has no item ids: its items are "
+                f"positions. Hint: {index.what}(..., item_ids=...)."
+            )
+        wrong = (items.ids < 0) | (items.ids >= index.n_items)
+        if wrong.any():
+            raise InputError(
+                f"{items.what} has the item {items.ids[wrong][0]}, but the items of {index.what} "
+                f"are the positions 0 to {index.n_items - 1:,}."
+            )
+        return items.ids.astype(np.int64)
+    positions = ids.match(items.ids, sorted_ids, what, f"item ids of {index.what}")
+    unknown = positions < 0
+    if unknown.all() and items.what == "candidates":
+        raise InputError(
+            f"{index.what} knows none of the {len(unknown):,} {what}, such as "
+            f"{ids.show(items.ids, 0)}. Hint: they must be ids like those of {index.what}, such "
+            f"as {ids.show(sorted_ids, 0)}."
+        )
+    if unknown.any():
+        counts[f"{items.what}_unknown"] = len(set(items.ids[unknown].tolist()))
+    return positions[~unknown]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ragged
+from recometer.arrays import Bool, Int64
 from recometer.ranks import UserFlag
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.tasks import Ticker, run_tasks
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from recometer.sources.base import Request
     from recometer.sources.factors import FactorsWork
 
-__all__ = ["best_of_all", "best_of_listed"]
-
-Int64 = npt.NDArray[np.int64]
 
 PLACES_PER_TASK = 2**20
 USERS_PER_BLOCK = 4096
@@ -159,13 +157,11 @@ def _blocks(indptr: Int64) -> list[slice]:
     return blocks
 
 
-def _all_equal(
-    scores: npt.NDArray[np.floating], indptr: Int64, users: Int64
-) -> npt.NDArray[np.bool_]:
+def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:
     """Return which of some users, who have scores, have but one."""
     if not len(users):
         return np.zeros(0, bool)
     differs = np.zeros(len(scores) + 1, np.int64)
     np.cumsum(scores[1:] != scores[:-1], out=differs[1:-1])
-    equal: npt.NDArray[np.bool_] = differs[indptr[users + 1] - 1] == differs[indptr[users]]
+    equal: Bool = differs[indptr[users + 1] - 1] == differs[indptr[users]]
     return equal

@@ -7,23 +7,17 @@ judges the repetition, too. When the lists are ranked, its rows get the item bac
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer import ids, ragged
+from recometer import ragged
+from recometer.arrays import Array, Int64
+from recometer.data import ids
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError
-from recometer.interactions import Interactions
 from recometer.ranks import Ranks
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
-
-__all__ = ["Repeats"]
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True)

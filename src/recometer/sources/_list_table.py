@@ -10,30 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer import files, frames, ids, ragged, trec
+from recometer import ragged
+from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.data import files, frames, ids, trec
+from recometer.data.columns import choose_columns, common_names, refuse_columns
+from recometer.data.files import FileColumn, in_memory, open_file
+from recometer.data.frames import is_column, is_frame, numbers, open_frame, twice_readable
 from recometer.errors import FileError, InputError, InputTypeError, warn
-from recometer.files import FileColumn, in_memory, open_file
-from recometer.frames import (
-    choose_columns,
-    common_names,
-    is_column,
-    is_frame,
-    numbers,
-    open_frame,
-    refuse_columns,
-    twice_readable,
-)
 from recometer.ranks import Ranks
-from recometer.sources import _columns
-
-__all__ = ["ListTable", "read_lists"]
-
-Array = npt.NDArray[Any]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
+from recometer.sources import _list_columns
 
 PROBE = 4096  # rows
 MAX_POSITION = 2**31 - 2
@@ -110,7 +96,7 @@ class ListTable:
         return len(np.unique(who[self.items[entries] >= 0]))
 
 
-def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> npt.NDArray[np.float64]:
+def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     """Return the score of each judged item in its list, NaN where it is in none.
 
     Parameters
@@ -244,23 +230,23 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
         column = fetch("rank")
         whole = _whole_numbers(column)
         if whole is not None and lists is None:
-            if _columns.ordered(whole[0], indptr, falling=False):
+            if _list_columns.ordered(whole[0], indptr, falling=False):
                 return ListTable(indptr, items, n_items, None, user_ids, item_ids)
         elif whole is not None and lists is not None:
-            placed = _columns.place(lists, len(user_ids), items, *whole)
+            placed = _list_columns.place(lists, len(user_ids), items, *whole)
             if placed is not None:
                 return ListTable(*placed, n_items, None, user_ids, item_ids)
         pieces = [_ranks(in_memory(column), what["rank"])]
     elif found["score"] is not None:
         column = fetch("score")
         by_pieces = isinstance(column, FileColumn) and column.dtype.is_float()
-        pieces = _columns.chunks_of(column) if by_pieces else [_scores(column, what["score"])]
+        pieces = _list_columns.chunks_of(column) if by_pieces else [_scores(column, what["score"])]
     if lists is not None:
-        indptr, items = _columns.group(lists, len(user_ids), [items], np.int32)
+        indptr, items = _list_columns.group(lists, len(user_ids), [items], np.int32)
     if pieces is not None and lists is not None:
-        _, scores = _columns.group(lists, len(user_ids), pieces, np.float64)
+        _, scores = _list_columns.group(lists, len(user_ids), pieces, np.float64)
     elif pieces is not None:
-        scores = _columns.join(pieces, len(items))
+        scores = _list_columns.join(pieces, len(items))
     needed = _unless_ordered(scores, indptr)
     real = scores if found["rank"] is None else None
     return ListTable(
@@ -315,7 +301,7 @@ def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
             f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, -1 "
             "where a list is shorter; ids of items go into item_ids=."
         )
-    narrowed = _columns.narrow(array.reshape(-1))
+    narrowed = _list_columns.narrow(array.reshape(-1))
     assert narrowed is not None
     items, low, high = narrowed
     if np.shares_memory(items, array):
@@ -389,13 +375,13 @@ def _runs(column: Any) -> tuple[Int64 | None, Any]:
         if column.null_count() or column.dtype.is_float() or column.dtype == polars.Object:
             return None, None
         if not column.dtype.is_integer():
-            starts = _columns.runs(column)
+            starts = _list_columns.runs(column)
             return starts, column.gather(starts)
         column = ids.as_ids(column, "user ids")
     array = column if isinstance(column, np.ndarray) else np.asarray(column)
     if array.dtype.kind not in "iu":
         return None, None
-    starts = _columns.runs(array)
+    starts = _list_columns.runs(array)
     return starts, array[starts]
 
 
@@ -430,7 +416,7 @@ def _look_up(column: Any, what: str) -> tuple[Int32, Array]:
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
     """Take integer ids that are nearly positions as such: then there is nothing to look up."""
-    whole = _columns.narrow(column) if len(column) else None
+    whole = _list_columns.narrow(column) if len(column) else None
     if whole is None:
         return None
     codes, low, high = whole
@@ -441,7 +427,7 @@ def _positions(column: Any) -> tuple[Int32, Array] | None:
 
 def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
     """Return integers as int32, with the lowest of them; None: some do not fit, or are others."""
-    whole = _columns.narrow(column)
+    whole = _list_columns.narrow(column)
     if whole is None:
         return None
     numbers, low, high = whole
@@ -472,5 +458,5 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
         return None
     lists = np.flatnonzero(np.diff(indptr))
     ends = scores[indptr[lists]], scores[indptr[lists + 1] - 1]
-    plain = np.isfinite(ends).all() and _columns.ordered(scores, indptr, falling=True)
+    plain = np.isfinite(ends).all() and _list_columns.ordered(scores, indptr, falling=True)
     return None if plain else np.ascontiguousarray(scores)

@@ -7,20 +7,17 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer import ids
+from recometer.arrays import Array, Float64, Int64
+from recometer.data import ids
+from recometer.data.columns import COMMON_NAMES
+from recometer.data.frames import is_frame, numbers, open_frame
 from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
-from recometer.frames import COMMON_NAMES, is_frame, numbers, open_frame
 
-__all__ = ["PairRows", "are_predictions", "from_arrays", "from_frame", "from_predictions"]
-
-Ids = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
+Ids = Array
 Truth = Literal["relevance", "rating"]
 
-# As in `recometer.frames.COMMON_NAMES`.
+# As in `recometer.data.columns.COMMON_NAMES`.
 NAMES: dict[str, tuple[str, ...]] = {
     "user": (*COMMON_NAMES["user"], "query", "queryid", "qid"),
     "item": (*COMMON_NAMES["item"], "doc", "docid", "document", "documentid"),

@@ -9,20 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids, ragged
+from recometer import ragged
 from recometer._kernel.reference import ORDER_ITEM, ORDER_ITEM_DESC, ORDER_RANDOM
-from recometer.draws import drawn_places
-from recometer.hashing import mix, mixed_seed
+from recometer.arrays import Array, Bool, Int32, Int64, UInt64
+from recometer.data import ids
+from recometer.draws import drawn_places, mix, mixed_seed
 from recometer.ranks import Ranks, TopLists, UserFlag
-from recometer.sources._aligned import Aligned
+from recometer.sources._align_result import Aligned
 from recometer.sources.base import Request, Source
-
-__all__ = ["Best", "Rule", "Shelf", "cut_at_random", "finished", "lists", "only_unjudged"]
-
-Array = npt.NDArray[Any]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
 
 UNDEFINED = UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE
 
@@ -105,13 +99,11 @@ class Shelf(NamedTuple):
             self.left[block],
         )
 
-    def constant(self, n_candidates: Int64) -> npt.NDArray[np.bool_]:
+    def constant(self, n_candidates: Int64) -> Bool:
         """Return for whom all of so many candidates have the same score."""
         last = self.scores[np.arange(len(self.n)), np.maximum(self.n - 1, 0)]
         equal = (self.n > 0) & (self.scores[:, 0] == last)
-        found: npt.NDArray[np.bool_] = (
-            equal & (n_candidates > 1) & (self.n + self.left == n_candidates)
-        )
+        found: Bool = equal & (n_candidates > 1) & (self.n + self.left == n_candidates)
         return found
 
 
@@ -228,7 +220,7 @@ def finished(
     best: Best,
     k: int,
     *,
-    known: npt.NDArray[np.bool_] | None = None,
+    known: Bool | None = None,
     counts: dict[str, int] | None = None,
     n_catalogue: int | None,
 ) -> TopLists:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from typing import Any, Literal
+from typing import Literal
 
-import numpy.typing as npt
-
-from recometer import ids
+from recometer.arrays import Array
+from recometer.data import ids
+from recometer.data.frames import is_column, is_frame, only_column, open_frame, twice_readable
+from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from recometer.frames import is_column, is_frame, only_column, open_frame, twice_readable
-from recometer.interactions import Interactions, read_interactions
-
-__all__ = ["Candidates", "Items", "SampledCandidates", "read_candidates", "read_items"]
 
 WAYS = ("uniform", "popularity")
 
@@ -90,7 +87,7 @@ class Items:
     """
 
     what: str
-    ids: npt.NDArray[Any]
+    ids: Array
 
     def __repr__(self) -> str:
         n = len(self.ids)

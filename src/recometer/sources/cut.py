@@ -14,8 +14,6 @@ from recometer.sources import _top
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
 
-__all__ = ["Cut"]
-
 
 class Cut(Source):
     """The first places of each user's list; what lies beyond is not recommended.

@@ -12,26 +12,23 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer._kernel.reference import NAN_FIRST, NAN_RULES, NAN_UNDEFINED, NO_LIMIT
+from recometer.arrays import Array, Int64, UInt32
+from recometer.data.matching import SourceIndex
+from recometer.data.tensors import dtype_and_device, dtype_name, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, InternalError, warn
 from recometer.ranks import Ranks, TopLists, UserFlag
-from recometer.sources import _factor_lists, _listed, _top, _torch
+from recometer.sources import _factor_candidates, _factor_lists, _top, _torch
 from recometer.sources._align import align
-from recometer.sources._aligned import Aligned
+from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import assemble, best_first
-from recometer.sources._match import SourceIndex
 from recometer.sources._top import Best, Rule
 from recometer.sources._torch import Pieces
 from recometer.sources.base import Request, Source
 from recometer.tasks import Ticker, run_tasks
-from recometer.tensors import dtype_and_device, dtype_name, elsewhere, is_tensor, to_numpy
 
 if TYPE_CHECKING:
     from recometer.sources.scores import Batches
 
-__all__ = ["Factors"]
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 # A task: enough users that packing the items costs little, and bounded memory.
 USERS_PER_TASK = 2048
@@ -166,7 +163,9 @@ class Factors(Source):
         }
         if aligned.candidates is not None:
             run_tasks(
-                functools.partial(_listed.rank_block, work), _listed.blocks(aligned), **settings
+                functools.partial(_factor_candidates.rank_block, work),
+                _factor_candidates.blocks(aligned),
+                **settings,
             )
             return work.ranks(request.threads)
         tasks = work.blocks(request.threads)
@@ -233,6 +232,7 @@ class FactorsWork:
 
     @classmethod
     def of(cls, source: Factors, aligned: Aligned, request: Request) -> FactorsWork:
+        """Prepare what all tasks of a ranking read."""
         check = not source._finite_for_sure()
         n = len(aligned.ranked_items)
         return cls(
@@ -347,7 +347,7 @@ class FactorsWork:
             return np.ascontiguousarray(source._users[rows[0] : rows[-1] + 1])
         return np.ascontiguousarray(source._users[rows])
 
-    def flag_user_bias(self, rows: Int64, flags: npt.NDArray[np.uint32]) -> None:
+    def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
         """Flag users whose bias is not finite."""
         _flag_user_bias(self.source._user_bias, rows, flags)
 
@@ -360,7 +360,7 @@ class FactorsWork:
         return max(2048, int(SECONDS_PER_CALL * 1e9 / (nanoseconds * n_users)))
 
 
-def _flag_user_bias(user_bias: Array | None, rows: Int64, flags: npt.NDArray[np.uint32]) -> None:
+def _flag_user_bias(user_bias: Array | None, rows: Int64, flags: UInt32) -> None:
     """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
     if user_bias is None:
         return

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer import _kernel, ids
+from recometer import _kernel
 from recometer._kernel.reference import NAN_RULES, ORDER_ITEM
+from recometer.arrays import Array, Bool, Int64, UInt32
+from recometer.data import ids
+from recometer.data.interactions import Interactions
+from recometer.data.matching import SourceIndex
 from recometer.errors import InputError, warn
-from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _top
 from recometer.sources._align import align
-from recometer.sources._aligned import Aligned
+from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import assemble, best_first
 from recometer.sources._list_candidates import catalogue_size, has_list, only_candidates
 from recometer.sources._list_repeats import Repeats
 from recometer.sources._list_table import ListTable, judged_scores, read_lists
-from recometer.sources._match import SourceIndex
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Items, SampledCandidates
 from recometer.tasks import Ticker, run_tasks
-
-__all__ = ["Lists"]
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 USERS_PER_TASK = 4096
 
@@ -82,7 +77,7 @@ class Lists(Source):
     InputTypeError
         Data of a kind that is not understood.
     ColumnError
-        See `recometer.frames.find_columns`.
+        See `recometer.data.columns.find_columns`.
     FileError
         A file that cannot be read.
 
@@ -220,7 +215,7 @@ class _Work:
     input_order: bool
     nan_rule: int
     judged: dict[str, Int64]
-    flags: npt.NDArray[np.uint32]
+    flags: UInt32
     users: dict[str, Int64]
     user_ids: Array | None
     whole: ListTable  # before candidates were chosen

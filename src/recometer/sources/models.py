@@ -9,17 +9,12 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Array, Int64
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.base import Source
 from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
-
-__all__ = ["Options", "from_model"]
-
-Array = npt.NDArray[Any]
-Int64 = npt.NDArray[np.int64]
 
 METHOD = "score_users"
 BY_HAND = (

@@ -11,18 +11,20 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer import ids, ragged
+from recometer import ragged
 from recometer._kernel.reference import ORDER_ITEM_DESC
+from recometer.arrays import Array, Bool, Float64, Int64, UInt32
+from recometer.data import ids
+from recometer.data.interactions import Interactions
+from recometer.data.matching import SourceIndex
+from recometer.draws import mix
 from recometer.errors import InputError, InputTypeError
-from recometer.hashing import mix
-from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists, UserFlag
 from recometer.sources import _top
 from recometer.sources._align import align
-from recometer.sources._aligned import Aligned
+from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import best_first
-from recometer.sources._match import SourceIndex
 from recometer.sources._pair_rows import (
     PairRows,
     are_predictions,
@@ -33,10 +35,6 @@ from recometer.sources._pair_rows import (
 from recometer.sources._top import Best, Rule
 from recometer.sources.base import Request, Source
 
-__all__ = ["Pairs"]
-
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
 Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
 
 RELEVANT_FROM = 1.0  # where nothing else is said
@@ -249,7 +247,7 @@ class Pairs(Source):
         user, item, above = entries.user[rows], entries.item[rows], places.above
         if aligned.numbers is not None:
             item = aligned.numbers[item].astype(np.int64)
-        tie: npt.NDArray[Any] = places.before
+        tie: Array = places.before
         if rule.order == ORDER_ITEM_DESC:
             tie = -tie
         if rule.unjudged_only:
@@ -353,7 +351,7 @@ class _Judged(NamedTuple):
     indptr: Int64
     item: npt.NDArray[np.integer[Any]]
     gain: Float64
-    relevant: npt.NDArray[np.bool_]
+    relevant: Bool
     at: Int64
 
 
@@ -376,9 +374,9 @@ class _Entries:
     user: Int64
     item: Int64
     n_items: int
-    judged: npt.NDArray[np.bool_]
-    excluded: npt.NDArray[np.bool_]
-    candidate: npt.NDArray[np.bool_]
+    judged: Bool
+    excluded: Bool
+    candidate: Bool
 
     @classmethod
     def of(cls, aligned: Aligned, user: Int64, item: Int64, n_items: int) -> _Entries:
@@ -450,7 +448,7 @@ class _Places:
     tied: Int64
     before: Int64
     n_candidates: Int64
-    flags: npt.NDArray[np.uint32]
+    flags: UInt32
 
     @classmethod
     def of(cls, user: Int64, score: Float64, n_users: int, nan_scores: str) -> _Places:

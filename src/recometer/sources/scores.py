@@ -18,26 +18,21 @@ from recometer._kernel.reference import (
     NO_LIMIT,
     ORDER_RANDOM,
 )
+from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.data.ids import show
+from recometer.data.matching import SourceIndex
+from recometer.data.tensors import dtype_and_device, dtype_name, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, InternalError, ModelError
-from recometer.ids import show
 from recometer.ranks import Ranks, TopLists, UserFlag
-from recometer.sources import _narrow, _top, _torch
+from recometer.sources import _align_narrow, _top, _torch
 from recometer.sources._align import align
-from recometer.sources._aligned import Aligned
+from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import assemble, best_first
-from recometer.sources._match import SourceIndex
-from recometer.sources._prefetch import Prefetch
+from recometer.sources._score_prefetch import Prefetch
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources._torch import Counts, Pieces
 from recometer.sources.base import Request, Source
 from recometer.tasks import Ticker, run_tasks
-from recometer.tensors import dtype_and_device, dtype_name, elsewhere, is_tensor, to_numpy
-
-__all__ = ["Batches", "Scores", "rank_batches", "top_batches"]
-
-Array = npt.NDArray[Any]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 # Memory of a batch's scores: of a matrix, little, so that Ctrl-C and the progress bar live; of
 # a function, more, because models are faster on many users at once.
@@ -369,7 +364,7 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
     best = Best(np.full((aligned.n_users, k), -1, np.int32), np.zeros(aligned.n_users, np.int64))
 
     def use(users: Int64, scores: Any) -> None:
-        scores = _narrow.mask_scores(aligned, users, scores)
+        scores = _align_narrow.mask_scores(aligned, users, scores)
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
         if is_tensor(scores) and rule.order == ORDER_RANDOM:
@@ -421,7 +416,7 @@ class _Work:
     tied: Int64
     before: Int64
     no_candidates: Int64
-    score: npt.NDArray[np.float64] | None  # of the judged items, where it is read
+    score: Float64 | None  # of the judged items, where it is read
 
     @classmethod
     def of(cls, aligned: Aligned, request: Request) -> _Work:
@@ -440,7 +435,7 @@ class _Work:
     def count(self, users: Int64, scores: Any) -> None:
         """Rank all items for some users of test, whose scores these are."""
         aligned = self.aligned
-        scores = _narrow.mask_scores(aligned, users, scores)
+        scores = _align_narrow.mask_scores(aligned, users, scores)
         # The judged items of these users that the source has, as a table of their own.
         judged_indptr, at = ragged.take(aligned.judged_indptr, users)
         who = np.repeat(np.arange(len(users)), np.diff(judged_indptr))

@@ -7,18 +7,15 @@ import numbers
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from recometer import _kernel
+from recometer.arrays import Bool, Float64
 from recometer.errors import InputError
 from recometer.split.checks import check_whole
 from recometer.split.grouping import Order, number_rows
 from recometer.split.table import Table
 
-__all__ = ["Duplicates", "KCore", "MinCounts", "SeenInTrain", "ValuesFrom"]
-
-Array = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
+Array = Float64
 
 
 class Kept(NamedTuple):

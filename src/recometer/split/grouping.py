@@ -7,18 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recometer import _kernel
+from recometer.arrays import Bool, Int64, UInt32
 from recometer.split import draws
 from recometer.split.table import Table
 from recometer.tasks import Ticker, run_tasks
-
-__all__ = ["Order", "hold_first", "hold_share", "number_rows"]
-
-Array = npt.NDArray[Any]
-Bool = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
 
 ROWS_AT_ONCE = 2**22  # rows grouped at once, 16 bytes each: near enough to the cache
 BLOCKS = 8  # per thread at most: each looks at all rows to find its own
@@ -53,7 +47,7 @@ def hold_first(table: Table, sizes: Int64, order: Order, *, seed: int, threads: 
     return held
 
 
-def number_rows(table: Table, order: Order, *, seed: int, threads: int) -> npt.NDArray[np.uint32]:
+def number_rows(table: Table, order: Order, *, seed: int, threads: int) -> UInt32:
     """Return the place of each row among its user's, from 0 on; in pairs, among its pair's."""
     places = np.empty(table.n, dtype=np.uint32)
 

@@ -10,21 +10,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy.typing as npt
-
+from recometer.arrays import Array
+from recometer.data.columns import Columns
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError, InputTypeError
-from recometer.frames import Columns
-from recometer.interactions import Interactions
 from recometer.split import saving
 
 if TYPE_CHECKING:
-    from recometer.evaluation import Evaluation
-    from recometer.folded import FoldedEvaluation
+    from recometer.results.evaluation import Evaluation
+    from recometer.results.folds import FoldedEvaluation
     from recometer.sources.base import Source
-
-__all__ = ["Folds", "Split", "SplitProtocol"]
-
-Array = npt.NDArray[Any]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -257,7 +252,7 @@ class Folds:
         InputTypeError
             Neither a function nor a list.
         """
-        from recometer.folded import pool
+        from recometer.results.folds import pool
 
         if not callable(sources) and not isinstance(sources, list | tuple):
             raise InputTypeError(

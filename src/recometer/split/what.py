@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Array, Bool
 from recometer.errors import InputError, InputTypeError
 from recometer.split import draws
 from recometer.split.checks import check_folds, check_share, check_whole, moment
@@ -20,19 +20,6 @@ from recometer.split.sizes import holdout_sizes
 from recometer.split.table import Table
 from recometer.tasks import ROWS_PER_TASK, each_block
 
-__all__ = [
-    "After",
-    "ColdItems",
-    "Fraction",
-    "KFold",
-    "Last",
-    "LastFraction",
-    "LeaveOneOut",
-    "Number",
-    "Windows",
-]
-
-Bool = npt.NDArray[np.bool_]
 Time = float | str | datetime.date
 
 
@@ -332,7 +319,7 @@ class ColdItems(What):
     """
 
     fraction: float | None = None
-    items: Sequence[Any] | npt.NDArray[Any] | None = None
+    items: Sequence[Any] | Array | None = None
     for_everybody = True
 
     def __post_init__(self) -> None:

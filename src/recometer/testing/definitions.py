@@ -10,8 +10,6 @@ from typing import Any
 from recometer.metrics import METRICS, Metric
 from recometer.testing.rankings import Case, is_relevant
 
-__all__ = ["by_definition", "mean_over_orders"]
-
 # In the first k places of these, the order does not matter: without a candidate beyond, they
 # say nothing.
 ORDER_FREE = (

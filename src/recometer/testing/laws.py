@@ -12,22 +12,17 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recometer.arrays import Bool, Float64, UInt64
+from recometer.measuring.compute import compute
 from recometer.metrics import METRICS, Metric
-from recometer.metrics.undefined import compute
 from recometer.protocol import Protocol, TieRule
 from recometer.ranks import Ranks
 from recometer.testing.list_laws import LIST_LAWS
 from recometer.testing.rankings import Case, cases, copies, observed, rank, variants
 from recometer.ties import WHOLE, resolve
-
-__all__ = ["LAWS", "at_cutoffs", "check_laws"]
-
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 RULES: tuple[TieRule, ...] = (
     "expected", "optimistic", "pessimistic", "random", "item", "item_desc",
@@ -289,7 +284,7 @@ def _values(
     ranks: Ranks,
     metrics: Sequence[Metric],
     ties: str = "expected",
-    user_keys: npt.NDArray[np.uint64] | None = None,
+    user_keys: UInt64 | None = None,
     seed: int = 0,
 ) -> Float64:
     """Compute the values of all users, float64 [n_users, n_metrics]."""

@@ -11,8 +11,6 @@ from typing import Any
 from recometer.metrics import METRICS, Metric
 from recometer.testing.list_cases import ListCase
 
-__all__ = ["list_by_definition"]
-
 
 def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) -> float:
     """Compute a metric of lists as it is defined.

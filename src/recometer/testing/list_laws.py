@@ -12,15 +12,13 @@ import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from recometer.arrays import Bool, Float64, Int64
+from recometer.measuring.listed import compute_lists, compute_over_users
 from recometer.metrics import ListData, Metric
-from recometer.metrics.list_values import compute_lists, compute_over_users
 from recometer.metrics.registry import SideData
 from recometer.protocol import Protocol
 from recometer.testing.list_cases import ListCase, list_cases
 
-__all__ = ["LIST_LAWS"]
-
-Float64 = npt.NDArray[np.float64]
 Key = TypeVar("Key", bound=Hashable)
 Law = Callable[[Sequence[Metric]], None]
 
@@ -196,9 +194,7 @@ LIST_LAWS: tuple[Law, ...] = (
 """Every law of metrics of lists."""
 
 
-def _values(
-    data: ListData, metrics: Sequence[Metric], weights: npt.NDArray[np.int64] | None = None
-) -> Float64:
+def _values(data: ListData, metrics: Sequence[Metric], weights: Int64 | None = None) -> Float64:
     """Compute values of all users, float64 [n_users, n_metrics]; at least one row."""
     over_users = [metric for metric in metrics if metric.definition.over_users]
     per_user = [metric for metric in metrics if not metric.definition.over_users]
@@ -219,17 +215,17 @@ def _by(
     return found.items()
 
 
-def _holds(metrics: Sequence[Metric], what: npt.NDArray[np.bool_]) -> None:
+def _holds(metrics: Sequence[Metric], what: Bool) -> None:
     columns = zip(metrics, what.T, strict=True)
     broken = [str(metric) for metric, column in columns if not column.all()]
     assert not broken, f"The law does not hold for {', '.join(broken)}."
 
 
-def _near(left: Float64, right: Float64) -> npt.NDArray[np.bool_]:
+def _near(left: Float64, right: Float64) -> Bool:
     both_undefined = np.isnan(left) & np.isnan(right)
     return both_undefined | (np.abs(left - right) <= 1e-9 * (1 + np.abs(right)))
 
 
-def _same_bits(left: Float64, right: Float64) -> npt.NDArray[np.bool_]:
+def _same_bits(left: Float64, right: Float64) -> Bool:
     # Undefined is undefined, whatever the sign of the NaN; and 0 is 0.
     return np.asarray((left == right) | (np.isnan(left) & np.isnan(right)))

@@ -12,24 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
+from recometer.arrays import Bool, Float64
 from recometer.metrics import METRICS, Metric, reading
 from recometer.metrics.parameters import Value
 from recometer.ranks import Ranks, UserFlag
-
-__all__ = [
-    "Case",
-    "cases",
-    "copies",
-    "is_relevant",
-    "metrics",
-    "observed",
-    "orders",
-    "rank",
-    "variants",
-]
-
-Float64 = npt.NDArray[np.float64]
-Bool = npt.NDArray[np.bool_]
 
 
 def rank(
