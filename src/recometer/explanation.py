@@ -280,10 +280,17 @@ def walk(
     if last_rules.correction == "none":
         steps.sort(key=lambda step: step != "correction")
     for step in steps:
-        _take_rules(take, step, metric, rules, last_rules)
+        changed = {
+            rule: getattr(last_rules, rule)
+            for rule in last_rules.differing(rules)
+            if last_rules.declared[rule].step == step
+        }
+        if changed:
+            after = rules.replace(**changed)
+            take(step, " ".join(map(after.sentence, changed)), metric, after)
         if step == "formula":
-            for name, change, changed in list(_metric_steps(metric, last_metric)):
-                take(name, change, changed, rules)
+            for name, change, next_metric in list(_metric_steps(metric, last_metric)):
+                take(name, change, next_metric, rules)
     user_ids, values = _together(results)
     means = [result.mean()[str(result.metrics[0])] for result in results]
     taken = tuple(
@@ -306,20 +313,6 @@ def walk(
         )
     ]
     return Explanation(sides[0], sides[1], taken, user_ids, values)
-
-
-def _take_rules(
-    take: Callable[[str, str, Metric, Protocol], None],
-    step: str,
-    metric: Metric,
-    rules: Protocol,
-    last: Protocol,
-) -> None:
-    """Change the rules of a step, if one of them differs."""
-    differing = [rule for rule in last.differing(rules) if last.declared[rule].step == step]
-    if differing:
-        changed = rules.replace(**{rule: getattr(last, rule) for rule in differing})
-        take(step, " ".join(map(changed.sentence, differing)), metric, changed)
 
 
 def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metric]]:

@@ -15,10 +15,10 @@ from recometer.metrics.registry import METRICS, SIDE_DATA, Metric, MetricDefinit
 from recometer.rendering import Table
 
 LABEL = 12  # width of the labels in front of an explanation
+AT = "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10"
 CUTOFFS = {
-    "required": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10",
-    "optional": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10; "
-    "{0} alone the whole ranking",
+    "required": AT,
+    "optional": f"{AT}; {{0}} alone the whole ranking",
     "none": "{0} takes none",
 }
 READS = {
