@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from recometer.testing import Case, cases, copies, rank
 from recometer.ties import WHOLE, Groups, resolve
@@ -94,7 +94,6 @@ def test_within_counts_the_places_of_a_group_that_the_cutoff_takes():
     assert groups.within(WHOLE)[1].tolist() == [5, 1]
 
 
-@settings(deadline=None)
 @given(cases())
 def test_every_rule_gives_distinct_places_within_the_tie_group(case: Case):
     ranks = case.ranks()

@@ -3,11 +3,13 @@
 Small whole numbers make every score exact, and most of them tied.
 """
 
+import functools
 import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
@@ -40,7 +42,6 @@ class Lists:
             np.testing.assert_array_equal(getattr(self, name), getattr(other, name), err_msg=name)
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
 @given(
     seed=st.integers(0, 2**31),
     # Around the edges of tiles (users) and chunks (items).
@@ -55,8 +56,8 @@ class Lists:
     nan_rule=st.sampled_from([0, 1, 2]),
     how=st.integers(0, 5),
 )
-@settings(max_examples=120, deadline=None)
-def test_top_factors(instruction_set, seed, n_users, n_items, n_factors, dtype, high, k, **rules):
+@examples(2)
+def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules):
     order, special, nan_rule, how = (rules[r] for r in ("order", "special", "nan_rule", "how"))
     rng = np.random.default_rng(seed)
     users = rng.integers(-high, high + 1, (n_users, n_factors)).astype(dtype)
@@ -79,17 +80,14 @@ def test_top_factors(instruction_set, seed, n_users, n_items, n_factors, dtype, 
 
     run(reference.top_factors, expected, 0, n_items)
     for cuts in ((0, n_items), (0, cut, n_items), (0, cut, cut, 2 * cut, n_items)):
-        for function in (
-            lambda *a: _kernel.top_factors(instruction_set, *a),
-            reference.top_factors,
-        ):
+        natives = (functools.partial(_kernel.top_factors, name) for name in SETS)
+        for function in (*natives, reference.top_factors):
             lists = Lists(n_users, k, dtype)
             for first, last in itertools.pairwise(cuts):
                 run(function, lists, first, last)
             lists.agrees_with(expected)
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
 @given(
     seed=st.integers(0, 2**31),
     n_items=st.sampled_from([1, 15, 16, 17, 256, 300, 1500]),
@@ -99,8 +97,8 @@ def test_top_factors(instruction_set, seed, n_users, n_items, n_factors, dtype, 
     order=st.sampled_from(ORDERS),
     nan_rule=st.sampled_from([0, 1, 2]),
 )
-@settings(max_examples=100, deadline=None)
-def test_top_scores(instruction_set, seed, n_items, dtype, permuted, k, order, nan_rule):
+@examples(2)
+def test_top_scores(seed, n_items, dtype, permuted, k, order, nan_rule):
     rng = np.random.default_rng(seed)
     scores = rng.integers(-3, 4, (6, n_items)).astype(dtype)
     scores[rng.random(scores.shape) < 0.1] = -np.inf
@@ -116,7 +114,9 @@ def test_top_scores(instruction_set, seed, n_items, dtype, permuted, k, order, n
         function(scores, columns, *excluded, *state, nan_rule, lists.flags, lists.gone)
         return lists
 
-    run(lambda *a: _kernel.top_scores(instruction_set, *a)).agrees_with(run(reference.top_scores))
+    expected = run(reference.top_scores)
+    for instruction_set in SETS:
+        run(functools.partial(_kernel.top_scores, instruction_set)).agrees_with(expected)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
