@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from recometer.metrics import Metric
+from recometer.testing.rankings import definition_of
 from recometer.testing.rating_cases import RatingCase
 
 
@@ -29,13 +31,15 @@ def rating_by_definition(
     float
         NaN where it is undefined.
     """
+    define = definition_of(
+        metric, RATING_DEFINITIONS, "RATING_DEFINITIONS of recometer.testing.rating_definitions"
+    )
     if len(actual) == 0:
         return math.nan
-    if metric.name in OF_THE_FIRST:
-        recommended = [p >= threshold for p in predicted]
-        relevant = [a >= threshold for a in actual]
-        return OF_THE_FIRST[metric.name](recommended, relevant, metric.cutoff or len(actual))
-    return OF_ALL[metric.name](predicted, actual)
+    rows = [
+        Row(p, a, p >= threshold, a >= threshold) for p, a in zip(predicted, actual, strict=True)
+    ]
+    return float(define(rows, rows if metric.cutoff is None else rows[: metric.cutoff]))
 
 
 def rating_mean_over_orders(metric: Metric, case: RatingCase, user: int) -> float:
@@ -47,6 +51,15 @@ def rating_mean_over_orders(metric: Metric, case: RatingCase, user: int) -> floa
     return math.fsum(values) / len(values)
 
 
+class Row(NamedTuple):
+    """A predicted beside a true rating, and whether each reaches the threshold."""
+
+    predicted: float
+    actual: float
+    recommended: bool
+    relevant: bool
+
+
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
 
@@ -56,55 +69,55 @@ def _variance(values: Sequence[float]) -> float:
     return _mean([(value - middle) ** 2 for value in values])
 
 
-def _mse(predicted: Sequence[float], actual: Sequence[float]) -> float:
-    return _mean([(p - a) ** 2 for p, a in zip(predicted, actual, strict=True)])
+def _mse(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    return _mean([(row.predicted - row.actual) ** 2 for row in rows])
 
 
-def _mae(predicted: Sequence[float], actual: Sequence[float]) -> float:
-    return _mean([abs(p - a) for p, a in zip(predicted, actual, strict=True)])
+def _rmse(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    return math.sqrt(_mse(rows, first))
 
 
-def _r2(predicted: Sequence[float], actual: Sequence[float]) -> float:
-    if len(set(actual)) == 1:
-        return math.nan
-    return 1 - _mse(predicted, actual) / _variance(actual)
+def _mae(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    return _mean([abs(row.predicted - row.actual) for row in rows])
 
 
-def _explained_variance(predicted: Sequence[float], actual: Sequence[float]) -> float:
-    if len(set(actual)) == 1:
-        return math.nan
-    left = [a - p for p, a in zip(predicted, actual, strict=True)]
-    return 1 - _variance(left) / _variance(actual)
+def _r2(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    actual = [row.actual for row in rows]
+    return math.nan if len(set(actual)) == 1 else 1 - _mse(rows, first) / _variance(actual)
 
 
-def _fcp(predicted: Sequence[float], actual: Sequence[float]) -> float:
-    rows = list(zip(predicted, actual, strict=True))
-    right = [p < q for (p, a), (q, b) in itertools.permutations(rows, 2) if a < b]
-    return sum(right) / len(right) if right else math.nan
+def _explained_variance(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    actual = [row.actual for row in rows]
+    left = _variance([row.actual - row.predicted for row in rows])
+    return math.nan if len(set(actual)) == 1 else 1 - left / _variance(actual)
 
 
-def _precision(recommended: Sequence[bool], relevant: Sequence[bool], k: int) -> float:
-    both = sum(p and a for p, a in zip(recommended[:k], relevant[:k], strict=True))
-    return both / sum(recommended[:k]) if any(recommended) else math.nan
+def _fcp(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    pairs = [(one, two) for one, two in itertools.permutations(rows, 2) if one.actual < two.actual]
+    right = sum(one.predicted < two.predicted for one, two in pairs)
+    return right / len(pairs) if pairs else math.nan
 
 
-def _recall(recommended: Sequence[bool], relevant: Sequence[bool], k: int) -> float:
-    both = sum(p and a for p, a in zip(recommended[:k], relevant[:k], strict=True))
-    return both / sum(relevant) if any(relevant) else math.nan
+def _rated_precision(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    recommended = [row for row in first if row.recommended]
+    return _mean([float(row.relevant) for row in recommended]) if recommended else math.nan
 
 
-OF_ALL: dict[str, Callable[[Sequence[float], Sequence[float]], float]] = {
-    "rmse": lambda predicted, actual: math.sqrt(_mse(predicted, actual)),
+def _rated_recall(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    relevant = sum(row.relevant for row in rows)
+    return (
+        sum(row.relevant and row.recommended for row in first) / relevant if relevant else math.nan
+    )
+
+
+RATING_DEFINITIONS: dict[str, Callable[[Sequence[Row], Sequence[Row]], float]] = {
+    "rmse": _rmse,
     "mae": _mae,
     "mse": _mse,
     "r2": _r2,
     "explained_variance": _explained_variance,
     "fcp": _fcp,
+    "rated_precision": _rated_precision,
+    "rated_recall": _rated_recall,
 }
-"""Of all rows, in whatever order."""
-
-OF_THE_FIRST: dict[str, Callable[[Sequence[bool], Sequence[bool], int], float]] = {
-    "rated_precision": _precision,
-    "rated_recall": _recall,
-}
-"""Of the first k rows: whether each is recommended, whether each is relevant."""
+"""By the metric's name: a function of all rows, and of those within the cut-off."""
