@@ -43,7 +43,7 @@ def test_a_metric_of_ones_own():
     try:
         failures, tried = doctest.testfile(page, module_relative=False)
     finally:
-        for name in ("fused", "years_apart"):
+        for name in ("fused", "years_apart", "within_one"):
             METRICS.pop(name, None)
     assert tried > 5
     assert failures == 0

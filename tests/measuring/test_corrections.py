@@ -6,7 +6,8 @@ from math import comb
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from shared import SHARED
 
@@ -113,7 +114,7 @@ def problems(draw):
 
 @pytest.mark.parametrize("correction", CORRECTIONS)
 @given(problem=problems(), relevant_from=st.sampled_from([None, 2]))
-@settings(max_examples=40, deadline=None)
+@examples(0.5)
 def test_all_items_drawn_need_no_correction(correction, problem, relevant_from):
     """Ties, grades, judged items that are not relevant: the corrected value is the exact one."""
     scores, test, train = problem

@@ -7,7 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.measuring.compute import Reason, compute, reasons
@@ -185,7 +186,6 @@ def test_every_reason_has_a_sentence():
     assert Reason(0) is Reason.DEFINED
 
 
-@settings(deadline=None)
 @given(cases(), metrics())
 def test_a_value_is_nan_exactly_where_there_is_a_reason(case, metric):
     values, why = compute(case.ranks(), [metric], Protocol())
@@ -201,7 +201,7 @@ def test_no_users():
 
 
 @pytest.mark.parametrize("ties", ["expected", "random"])
-@settings(deadline=None)
+@examples(0.5)
 @given(users=st.integers(1, 4), judged=st.integers(1, 6))
 def test_blocks_do_not_change_a_bit(users, judged, ties):
     generator = np.random.default_rng(1)
