@@ -18,7 +18,7 @@ from recometer.errors import InputError
 from recometer.evaluating.checks import check_baseline, check_lists
 from recometer.measuring.compute import Reason
 from recometer.measuring.listed import compute_lists, compute_over_users, list_reasons
-from recometer.measuring.side_data import in_train, list_data, lists_of, needed_by
+from recometer.measuring.side_data import in_train, list_data, needed_by
 from recometer.metrics import ListData, Metric
 from recometer.metrics.registry import rules_of
 from recometer.ranks import Ranks, TopLists
@@ -154,4 +154,4 @@ def _of_evaluation(baseline: Evaluation, test: Interactions, depth: int) -> TopL
         users = ids.match(
             test.user_ids, baseline.user_ids, "user ids of test", "user ids of baseline"
         )
-    return lists_of(lists, users)
+    return lists.users(users)

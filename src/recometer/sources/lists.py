@@ -166,7 +166,9 @@ class Lists(Source):
         elif request.protocol.score_above is not None and request.protocol.version:
             # Under a convention, lists without scores have no low ones.
             ranks = dataclasses.replace(ranks, score=np.full(len(ranks.above), np.inf))
-        return ranks if repeats is None else repeats.taken_back(ranks)
+        if repeats is None:
+            return ranks
+        return repeats.taken_back(ranks, work.aligned.rows, request.protocol.ties)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list, without repetitions; see `TopLists`."""
