@@ -15,7 +15,7 @@ from recometer.arrays import Array, Int64, UInt32
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.fingerprints import Fingerprinting
-from recometer.data.matching import relevant_rows
+from recometer.data.matching import in_train, relevant_rows
 from recometer.errors import InputError
 from recometer.evaluating.arguments import folds_of, is_split
 from recometer.evaluating.checks import (
@@ -29,7 +29,7 @@ from recometer.evaluating.inputs import Inputs, read_inputs
 from recometer.evaluating.lists import FoundLists, find_lists, measure_lists
 from recometer.measuring import compute
 from recometer.measuring.settling import leave_out
-from recometer.measuring.side_data import in_train, needed_by, ranks_with
+from recometer.measuring.side_data import needed_by, ranks_with
 from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.registry import METRICS, Metric
 from recometer.protocol import Protocol
