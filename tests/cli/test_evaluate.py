@@ -484,7 +484,7 @@ def test_metrics_of_lists(folder) -> None:
     assert "coverage@5" in table
     result = evaluate(*arguments, "--catalogue", "items.csv")
     assert result.exit_code == 1
-    assert "'overlap@5' needs to know the lists to compare with" in result.stderr
+    assert "'overlap@5' needs other lists to compare with" in result.stderr
     assert "pass --baseline" in result.stderr
 
 

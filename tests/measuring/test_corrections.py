@@ -332,7 +332,7 @@ def test_messages():
     with pytest.raises(InputError, match="known for ties='expected' alone, found ties='item'"):
         evaluate(ties="item")
     for gamma in (0, -1, 1.5, "x"):
-        with pytest.raises(InputError, match=r"gamma=.* must lie between 0"):
+        with pytest.raises(InputError, match=r"gamma=.* must be a number above 0"):
             evaluate(gamma=gamma)
     for name in METRICS.keys() - set(CORRECTABLE):
         metric = name if METRICS[name].cutoff == "none" else f"{name}@5"

@@ -19,9 +19,6 @@ from recometer.testing import cases, metrics, rank, variants
 METRICS = reading("ranks", side=False)
 
 NAN = math.nan
-ORDER_FREE = (
-    "precision", "tprecision", "recall", "f", "hit", "hits", "fallout", "accuracy", "mcc",
-)  # fmt: skip
 EVERY = [
     Metric(name, None if definition.cutoff == "none" else 2, tuple(variants(name)[0].items()))
     for name, definition in METRICS.items()
@@ -87,7 +84,7 @@ def test_constant_scores_can_be_ties():
 @pytest.mark.parametrize("name", METRICS)
 def test_a_cutoff_that_takes_all_candidates(name):
     takes_a_cutoff = METRICS[name].cutoff != "none"
-    expected = Reason.CUTOFF_TOO_DEEP if name in ORDER_FREE else Reason.DEFINED
+    expected = Reason.CUTOFF_TOO_DEEP if METRICS[name].order_free else Reason.DEFINED
     if takes_a_cutoff:
         assert why(GOOD, f"{name}@3") is Reason.DEFINED
         assert why(GOOD, f"{name}@4") is expected

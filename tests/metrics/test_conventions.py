@@ -16,7 +16,7 @@ from recometer.metrics.conventions import find
 
 pytestmark = pytest.mark.shared
 
-# Metrics of the lists themselves; tests/metrics/test_list_conventions.py has the formulas alone.
+# Metrics of the lists themselves; tests/metrics/listed/test_conventions.py has the formulas alone.
 OF_LISTS = (
     "coverage", "novelty", "ild", "serendipity", "arp", "gini", "entropy", "tail", "diversity",
     "personalization", "unexpectedness", "ils",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -100,10 +99,9 @@ def protocol_of(
             f"protocol={protocol!r} must be a name or a Protocol. Hint: single rules are given "
             "by name, for instance ties='random'."
         )
-    names = [field.name for field in dataclasses.fields(Protocol)]
     for rule in rules:
-        if rule not in names:
-            hint = did_you_mean(rule, [*parameters, *names])
+        if rule not in protocol.declared:
+            hint = did_you_mean(rule, [*parameters, *protocol.declared])
             if rule.lower() in CUTOFFS:
                 hint = "Hint: cut-offs stand in the names of metrics, as in 'ndcg@5,10'."
             raise UnknownNameError(f"evaluate has no parameter or rule {rule!r}. {hint}")

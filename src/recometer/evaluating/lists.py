@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -120,7 +120,7 @@ def measure_lists(
     return ListValues(values, reasons, over_users, _only_for(data, needed_by(over)))
 
 
-def _only_for(data: ListData, needed: Mapping[str, Metric]) -> ListData:
+def _only_for(data: ListData, needed: Container[str]) -> ListData:
     """Leave out what is known of each user and not needed: it is kept with the result."""
     gone = [name for name in ("train", "test", "baseline") if name not in needed]
     changes: dict[str, None] = dict.fromkeys(gone)

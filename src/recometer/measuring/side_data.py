@@ -17,26 +17,16 @@ from recometer.data.matching import both_have_ids, in_train, places_of_users
 from recometer.errors import InputError
 from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.ranked.counterfactual import with_propensities
+from recometer.metrics.registry import SIDE_DATA, SideData
 from recometer.ranks import Ranks, TopLists
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-# Where side data come from, for messages.
-ARGUMENTS = {
-    "train": "what users had before: train=",
-    "baseline": "the lists to compare with: baseline= (another source, or an evaluation)",
-    "categories": "the items' categories: catalogue= with a column of categories, or "
-    "rm.Catalogue(frame, categories=...)",
-    "features": "the items' features: rm.Catalogue(frame, features=...) as catalogue=",
-    "propensity": "the items' propensities: rm.Catalogue(frame, propensity=...) as catalogue=",
-    "catalogue": "how many items could have been recommended: catalogue= (their number, or ids)",
-}
 
-
-def needed_by(metrics: Sequence[Metric]) -> dict[str, Metric]:
+def needed_by(metrics: Sequence[Metric]) -> dict[SideData, Metric]:
     """Return what metrics of lists read beside the lists, with the first metric that does."""
-    needed: dict[str, Metric] = {}
+    needed: dict[SideData, Metric] = {}
     for metric in metrics:
         for side in metric.definition.side:
             needed.setdefault(side, metric)
@@ -44,7 +34,11 @@ def needed_by(metrics: Sequence[Metric]) -> dict[str, Metric]:
 
 
 def check_side_data(
-    needed: Mapping[str, Metric], *, train: object, baseline: object, catalogue: Catalogue | None
+    needed: Mapping[SideData, Metric],
+    *,
+    train: object,
+    baseline: object,
+    catalogue: Catalogue | None,
 ) -> None:
     """Refuse metrics of lists whose side data were not given.
 
@@ -63,7 +57,7 @@ def check_side_data(
 
 def list_data(
     lists: TopLists,
-    needed: Mapping[str, Metric],
+    needed: Mapping[SideData, Metric],
     *,
     test: Interactions,
     train: Interactions | None,
@@ -146,7 +140,7 @@ def list_data(
 
 def ranks_with(
     ranks: Ranks,
-    needed: Mapping[str, Metric],
+    needed: Mapping[SideData, Metric],
     *,
     test: Interactions,
     train: Interactions | None,
@@ -301,6 +295,6 @@ def _rows(matrix: Any, row: Int64) -> Float64 | scipy.sparse.csr_array:
     return more[np.where(known, row, matrix.shape[0])]
 
 
-def _lacking(metric: Metric, side: str) -> InputError:
-    what, _, argument = ARGUMENTS[side].partition(": ")
-    return InputError(f"The metric {str(metric)!r} needs to know {what}. Hint: pass {argument}.")
+def _lacking(metric: Metric, side: SideData) -> InputError:
+    what, argument = SIDE_DATA[side]
+    return InputError(f"The metric {str(metric)!r} needs {what}. Hint: pass {argument}.")

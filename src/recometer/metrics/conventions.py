@@ -179,17 +179,29 @@ class Convention:
         """
         found = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
         found += rules_of(metric, self.protocol).sentences()
-        asked = _normal(str(metric))
-        return found + [
-            entry.says for entry in self.entries if entry.says and entry.pattern.fullmatch(asked)
-        ]
+        entry, _ = self.entry(str(metric))
+        return found + ([entry.says] if entry is not None and entry.says else [])
 
-    def _parse_one(self, text: str, defects: bool) -> list[Metric]:
-        asked = _normal(text) if isinstance(text, str) else ""
+    def entry(self, name: str) -> tuple[Entry | None, Mapping[str, str | None]]:
+        """Find one of the library's names, with its cut-off ``k`` and number ``x``.
+
+        Returns
+        -------
+        Entry or None
+            None: the library has no such name.
+        dict of str to str
+        """
+        asked = _normal(name)
         for entry in self.entries:
             match = entry.pattern.fullmatch(asked)
             if match:
-                return self._of_entry(entry, match.groupdict(), text, defects)
+                return entry, match.groupdict()
+        return None, {}
+
+    def _parse_one(self, text: str, defects: bool) -> list[Metric]:
+        entry, parts = self.entry(text) if isinstance(text, str) else (None, {})
+        if entry is not None:
+            return self._of_entry(entry, parts, text, defects)
         name, _, pairs = split(text) if isinstance(text, str) else ("", None, ())
         if isinstance(text, str) and name not in METRICS:
             raise UnknownNameError(
