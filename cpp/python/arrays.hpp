@@ -27,7 +27,7 @@ using Out2 = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Strided2 = nb::ndarray<const T, nb::ndim<2>, nb::device::cpu>;
 
-/// An argument that is taken as it is: another dtype or layout is an error, never a copy.
+/// An argument that is taken as it is: another type, dtype or layout is an error, never a copy.
 inline auto exact(const char* name) { return nb::arg(name).noconvert(); }
 /// The same, or None.
 inline auto exact_or_none(const char* name) { return nb::arg(name).noconvert().none(); }

@@ -84,8 +84,9 @@ void bind_factors(nb::module_& m) {
             nb::gil_scoped_release release;
             kernel(chosen, Real{}).score_items(problem);
         },
-        nb::arg("instruction_set"), exact("users"), exact("items"), exact_or_none("bias"),
-        exact_or_none("rows"), exact("indptr"), exact("listed"), exact("scores"));
+        nb::kw_only(), nb::arg("instruction_set"), exact("users"), exact("items"),
+        exact_or_none("bias"), exact_or_none("rows"), exact("indptr"), exact("listed"),
+        exact("scores"));
     m.def(
         "rank_factors",
         [](const std::string& set, In2<Real> users, Strided2<Real> items,
@@ -118,11 +119,11 @@ void bind_factors(nb::module_& m) {
             problem.judged = sorted.judged();
             return kernel(chosen, Real{}).rank_factors(problem);
         },
-        nb::arg("instruction_set"), exact("users"), exact("items"), exact_or_none("bias"),
-        exact_or_none("rows"), nb::arg("first"), nb::arg("last"), exact("excluded_indptr"),
-        exact("excluded"), exact("judged_indptr"), exact("judged"), exact("judged_scores"),
-        exact("above"), exact("tied"), exact("before"), nb::arg("limit").none(), nb::arg("check"),
-        nb::arg("nan_rule"), exact("flags"));
+        nb::kw_only(), nb::arg("instruction_set"), exact("users"), exact("items"),
+        exact_or_none("bias"), exact_or_none("rows"), nb::arg("first"), nb::arg("last"),
+        exact("excluded_indptr"), exact("excluded"), exact("judged_indptr"), exact("judged"),
+        exact("judged_scores"), exact("above"), exact("tied"), exact("before"),
+        nb::arg("limit").none(), nb::arg("check"), exact("nan_rule"), exact("flags"));
     m.def(
         "top_factors",
         [](const std::string& set, In2<Real> users, Strided2<Real> items,
@@ -150,10 +151,11 @@ void bind_factors(nb::module_& m) {
             nb::gil_scoped_release release;
             kernel(chosen, Real{}).top_factors(problem);
         },
-        nb::arg("instruction_set"), exact("users"), exact("items"), exact_or_none("bias"),
-        exact_or_none("rows"), nb::arg("first"), nb::arg("last"), exact("excluded_indptr"),
-        exact("excluded"), nb::arg("order"), exact("keys"), exact("top_scores"), exact("top_items"),
-        exact("n"), exact("left"), nb::arg("check"), nb::arg("nan_rule"), exact("flags"));
+        nb::kw_only(), nb::arg("instruction_set"), exact("users"), exact("items"),
+        exact_or_none("bias"), exact_or_none("rows"), nb::arg("first"), nb::arg("last"),
+        exact("excluded_indptr"), exact("excluded"), exact("order"), exact("keys"),
+        exact("top_scores"), exact("top_items"), exact("n"), exact("left"), nb::arg("check"),
+        exact("nan_rule"), exact("flags"));
 }
 
 /// Users, items and the place of the scores in memory, checked.
@@ -197,10 +199,10 @@ void bind_scores(nb::module_& m) {
             problem.judged = sorted.judged();
             return kernel(chosen, Real{}).rank_scores(problem);
         },
-        nb::arg("instruction_set"), exact("scores"), exact_or_none("columns"),
+        nb::kw_only(), nb::arg("instruction_set"), exact("scores"), exact_or_none("columns"),
         exact("excluded_indptr"), exact("excluded"), exact("judged_indptr"), exact("judged"),
         exact("judged_scores"), exact("above"), exact("tied"), exact("before"),
-        nb::arg("limit").none(), nb::arg("nan_rule"), exact("flags"), exact("no_candidates"));
+        nb::arg("limit").none(), exact("nan_rule"), exact("flags"), exact("no_candidates"));
     m.def(
         "top_scores",
         [](const std::string& set, Strided2<Real> scores, std::optional<In1<std::int64_t>> columns,
@@ -225,9 +227,9 @@ void bind_scores(nb::module_& m) {
             nb::gil_scoped_release release;
             kernel(chosen, Real{}).top_scores(problem);
         },
-        nb::arg("instruction_set"), exact("scores"), exact_or_none("columns"),
-        exact("excluded_indptr"), exact("excluded"), nb::arg("order"), exact("keys"),
-        exact("top_scores"), exact("top_items"), exact("n"), exact("left"), nb::arg("nan_rule"),
+        nb::kw_only(), nb::arg("instruction_set"), exact("scores"), exact_or_none("columns"),
+        exact("excluded_indptr"), exact("excluded"), exact("order"), exact("keys"),
+        exact("top_scores"), exact("top_items"), exact("n"), exact("left"), exact("nan_rule"),
         exact("flags"), exact("no_candidates"));
 }
 

@@ -75,11 +75,12 @@ void bind_lists(nb::module_& m) {
             nb::gil_scoped_release release;
             rank_lists(problem);
         },
-        exact("items"), exact_or_none("scores"), exact("begin"), exact("end"), nb::arg("n_items"),
-        exact("excluded_indptr"), exact("excluded"), exact("judged_indptr"), exact("judged"),
-        nb::arg("input_order"), nb::arg("nan_rule"), exact("above"), exact_or_none("tied"),
-        exact_or_none("before"), exact("flags"), exact("given"), exact("listed"), exact("removed"),
-        exact("repeated"), nb::arg("order"), exact("keys"), exact("top"), exact("left"));
+        nb::kw_only(), exact("items"), exact_or_none("scores"), exact("begin"), exact("end"),
+        nb::arg("n_items"), exact("excluded_indptr"), exact("excluded"), exact("judged_indptr"),
+        exact("judged"), nb::arg("input_order"), exact("nan_rule"), exact("above"),
+        exact_or_none("tied"), exact_or_none("before"), exact("flags"), exact("given"),
+        exact("listed"), exact("removed"), exact("repeated"), exact("order"), exact("keys"),
+        exact("top"), exact("left"));
     m.def(
         "count_rows",
         [](In1<std::int32_t> list, Out1<std::int64_t> counts) {
@@ -97,8 +98,8 @@ void bind_lists(nb::module_& m) {
             return place_rows(list.data(), n, items.data(), places.data(), first, indptr.data(),
                               sorted_items.data());
         },
-        exact("list"), exact("items"), exact("places"), nb::arg("first"), exact("indptr"),
-        exact("sorted_items"));
+        nb::kw_only(), exact("list"), exact("items"), exact("places"), nb::arg("first"),
+        exact("indptr"), exact("sorted_items"));
 }
 
 template <class Value>
@@ -151,9 +152,9 @@ void bind_splits(nb::module_& m) {
             nb::gil_scoped_release release;
             return hold_first(rows, range, sizes.data(), order, held.data());
         },
-        exact("users"), exact("items"), exact("user_draws"), exact("item_draws"),
+        nb::kw_only(), exact("users"), exact("items"), exact("user_draws"), exact("item_draws"),
         exact_or_none("times"), nb::arg("float_times"), exact_or_none("values"), nb::arg("first"),
-        exact("counts"), nb::arg("order"), exact("sizes"), exact("held"));
+        exact("counts"), exact("order"), exact("sizes"), exact("held"));
     m.def(
         "number_rows",
         [](Codes users, Codes items, Draws user_draws, Draws item_draws, Times times,
@@ -166,9 +167,9 @@ void bind_splits(nb::module_& m) {
             nb::gil_scoped_release release;
             return number_rows(rows, range, order, places.data());
         },
-        exact("users"), exact("items"), exact("user_draws"), exact("item_draws"),
+        nb::kw_only(), exact("users"), exact("items"), exact("user_draws"), exact("item_draws"),
         exact_or_none("times"), nb::arg("float_times"), exact_or_none("values"), nb::arg("first"),
-        exact("counts"), nb::arg("order"), exact("places"));
+        exact("counts"), exact("order"), exact("places"));
     m.def(
         "hold_below",
         [](Codes users, Codes items, Draws user_draws, Draws item_draws, std::uint64_t limit,
@@ -179,8 +180,8 @@ void bind_splits(nb::module_& m) {
             nb::gil_scoped_release release;
             hold_below(rows, limit, held.data());
         },
-        exact("users"), exact("items"), exact("user_draws"), exact("item_draws"), nb::arg("limit"),
-        exact("held"));
+        nb::kw_only(), exact("users"), exact("items"), exact("user_draws"), exact("item_draws"),
+        nb::arg("limit"), exact("held"));
     m.def(
         "count_codes",
         [](Codes codes, Out1<std::int64_t> counts) {
@@ -199,7 +200,7 @@ void bind_splits(nb::module_& m) {
             return trim_core(users.data(), items.data(), n, user_counts.data(), item_counts.data(),
                              least_user, least_item, backwards, kept.data());
         },
-        exact("users"), exact("items"), exact("user_counts"), exact("item_counts"),
+        nb::kw_only(), exact("users"), exact("items"), exact("user_counts"), exact("item_counts"),
         nb::arg("least_user"), nb::arg("least_item"), nb::arg("backwards"), exact("kept"));
 }
 

@@ -174,7 +174,14 @@ def place(
     each_block(len(placed), lambda block: placed[block].fill(-1))
 
     def one(rows: slice) -> bool:
-        return _kernel.place_rows(lists[rows], items[rows], ranks[rows], first, indptr, placed)
+        return _kernel.place_rows(
+            list=lists[rows],
+            items=items[rows],
+            places=ranks[rows],
+            first=first,
+            indptr=indptr,
+            sorted_items=placed,
+        )
 
     # A rank that is there twice leaves another place empty.
     fits = all(on_all_threads(one, parts)) and placed.min(initial=0) >= 0

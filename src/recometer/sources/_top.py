@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer._kernel.reference import ORDER_ITEM, ORDER_ITEM_DESC, ORDER_RANDOM
+from recometer._kernel import TieOrder
 from recometer.arrays import Array, Bool, Int32, Int64, UInt64
 from recometer.data import ids
 from recometer.draws import drawn_places, mix, mixed_seed
@@ -27,8 +27,7 @@ class Rule:
 
     Attributes
     ----------
-    order
-        As the kernel takes it.
+    order : TieOrder
     keys : uint64 [n_users]
         What the random order is drawn from.
     unjudged_only : bool
@@ -36,7 +35,7 @@ class Rule:
         whose places are drawn already.
     """
 
-    order: int
+    order: TieOrder
     keys: UInt64
     unjudged_only: bool = False
 
@@ -99,6 +98,16 @@ class Shelf(NamedTuple):
             self.left[block],
         )
 
+    def native(self) -> dict[str, Any]:
+        """Return them as the kernel's functions take them."""
+        return {
+            "keys": self.keys,
+            "top_scores": self.scores,
+            "top_items": self.items,
+            "n": self.n,
+            "left": self.left,
+        }
+
     def constant(self, n_candidates: Int64) -> Bool:
         """Return for whom all of so many candidates have the same score."""
         last = self.scores[np.arange(len(self.n)), np.maximum(self.n - 1, 0)]
@@ -122,13 +131,13 @@ def lists(
     test = request.test
     keys = np.zeros(test.n_users, np.uint64)
     if request.protocol.ties == "item_desc":
-        return best(request, k, Rule(ORDER_ITEM_DESC, keys))
-    by_item = best(request, k, Rule(ORDER_ITEM, keys))
+        return best(request, k, Rule(TieOrder.ITEM_DESCENDING, keys))
+    by_item = best(request, k, Rule(TieOrder.ITEM, keys))
     if request.protocol.ties != "random":
         return by_item
     keys = ids.user_keys(test.user_ids, test.n_users)
     drawn = mix(mixed_seed(request.seed) ^ keys)
-    others = best(request, k, Rule(ORDER_RANDOM, drawn, unjudged_only=True))
+    others = best(request, k, Rule(TieOrder.RANDOM, drawn, unjudged_only=True))
     ranks = source.rank(dataclasses.replace(request, depth=k))
     return dataclasses.replace(by_item, items=put_judged(others.items, ranks, request.seed, keys))
 
@@ -146,7 +155,7 @@ def cut_at_random(
     of the judged ones among those; the others follow by their ids.
     """
     test = request.test
-    kept = best(request, depth, Rule(ORDER_ITEM, np.zeros(test.n_users, np.uint64)))
+    kept = best(request, depth, Rule(TieOrder.ITEM, np.zeros(test.n_users, np.uint64)))
     ranks = source.rank(dataclasses.replace(request, depth=None))
     keys = ids.user_keys(test.user_ids, test.n_users)
     items = put_judged(without_judged(kept.items, ranks), ranks, request.seed, keys)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer._kernel.reference import NAN_RULES, ORDER_ITEM
+from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Bool, Int64, UInt32
 from recometer.data import ids
 from recometer.data.interactions import Interactions
@@ -213,14 +213,14 @@ class _Work:
     begin: Int64
     end: Int64
     input_order: bool
-    nan_rule: int
+    nan_rule: NanRule
     judged: dict[str, Int64]
     flags: UInt32
     users: dict[str, Int64]
     user_ids: Array | None
     whole: ListTable  # before candidates were chosen
     shelf: Shelf
-    order: int = ORDER_ITEM
+    order: TieOrder = TieOrder.ITEM
     dropped: int = 0  # entries that are no candidates
 
     @classmethod
@@ -239,7 +239,7 @@ class _Work:
             begin,
             np.where(aligned.rows < 0, begin, end),
             request.protocol.ties == "input",
-            NAN_RULES[request.protocol.nan_scores],
+            NanRule[request.protocol.nan_scores.upper()],
             judged,
             np.zeros(aligned.n_users, np.uint32),
             {
@@ -285,29 +285,29 @@ class _Work:
         scored = table.scores is not None
         offsets = slice(users.start, users.stop + 1)
         _kernel.rank_lists(
-            table.items,
-            table.scores,
-            self.begin[users],
-            self.end[users],
-            table.n_items,
-            aligned.excluded_indptr[offsets],
-            aligned.excluded,
-            aligned.ranked_indptr[offsets],
-            aligned.ranked_items,
-            self.input_order,
-            self.nan_rule,
-            above,
-            tied if scored else None,
-            before if scored else None,
-            self.flags[users],
-            self.users["given"][users],
-            self.users["listed"][users],
-            self.users["removed"][users],
-            self.users["repeated"][users],
-            self.order,
-            self.shelf.keys[users],
-            self.shelf.items[users],
-            self.shelf.left[users],
+            items=table.items,
+            scores=table.scores,
+            begin=self.begin[users],
+            end=self.end[users],
+            n_items=table.n_items,
+            excluded_indptr=aligned.excluded_indptr[offsets],
+            excluded=aligned.excluded,
+            judged_indptr=aligned.ranked_indptr[offsets],
+            judged=aligned.ranked_items,
+            input_order=self.input_order,
+            nan_rule=self.nan_rule,
+            above=above,
+            tied=tied if scored else None,
+            before=before if scored else None,
+            flags=self.flags[users],
+            given=self.users["given"][users],
+            listed=self.users["listed"][users],
+            removed=self.users["removed"][users],
+            repeated=self.users["repeated"][users],
+            order=self.order,
+            keys=self.shelf.keys[users],
+            top=self.shelf.items[users],
+            left=self.shelf.left[users],
         )
 
     def cut(self, depth: int, falling: bool) -> None:

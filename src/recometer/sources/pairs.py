@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer._kernel.reference import ORDER_ITEM_DESC
+from recometer._kernel import TieOrder
 from recometer.arrays import Array, Bool, Float64, Int64, UInt32
 from recometer.data import ids
 from recometer.data.interactions import Interactions
@@ -248,7 +248,7 @@ class Pairs(Source):
         if aligned.numbers is not None:
             item = aligned.numbers[item].astype(np.int64)
         tie: Array = places.before
-        if rule.order == ORDER_ITEM_DESC:
+        if rule.order == TieOrder.ITEM_DESCENDING:
             tie = -tie
         if rule.unjudged_only:
             free = ~entries.judged[rows]

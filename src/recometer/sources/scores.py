@@ -11,13 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ragged
-from recometer._kernel.reference import (
-    NAN_FIRST,
-    NAN_RULES,
-    NAN_UNDEFINED,
-    NO_LIMIT,
-    ORDER_RANDOM,
-)
+from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
@@ -294,14 +288,14 @@ def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
 def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
     """Find the best candidates of users from their scores of all items."""
     k = min(k, aligned.n_items)
-    nan_rule = NAN_RULES[batches.request.protocol.nan_scores]
+    nan_rule = NanRule[batches.request.protocol.nan_scores.upper()]
     best = Best(np.full((aligned.n_users, k), -1, np.int32), np.zeros(aligned.n_users, np.int64))
 
     def use(users: Int64, scores: Any) -> None:
         scores = _align_narrow.mask_scores(aligned, users, scores)
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
-        if is_tensor(scores) and rule.order == ORDER_RANDOM:
+        if is_tensor(scores) and rule.order == TieOrder.RANDOM:
             scores = to_numpy(scores)  # what is drawn is drawn here
         shelf = Shelf.of(rule.keys[users], k, dtype_name(scores))
         flags, gone = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
@@ -319,16 +313,16 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
             )
         else:
             _kernel.top_scores(
-                _kernel.instruction_set(),
-                scores,
-                aligned.item_rows,
-                excluded_indptr,
-                excluded,
-                rule.order,
-                *shelf,
-                nan_rule,
-                flags,
-                gone,
+                instruction_set=_kernel.instruction_set(),
+                scores=scores,
+                columns=aligned.item_rows,
+                excluded_indptr=excluded_indptr,
+                excluded=excluded,
+                order=rule.order,
+                **shelf.native(),
+                nan_rule=nan_rule,
+                flags=flags,
+                no_candidates=gone,
             )
         n_candidates = aligned.n_items - np.diff(excluded_indptr) - gone
         flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
@@ -345,7 +339,7 @@ class _Work:
 
     aligned: Aligned
     limit: int | None
-    nan_rule: int
+    nan_rule: NanRule
     above: Int64
     tied: Int64
     before: Int64
@@ -358,7 +352,7 @@ class _Work:
         return cls(
             aligned,
             None if aligned.candidates is not None else request.depth,
-            NAN_RULES[request.protocol.nan_scores],
+            NanRule[request.protocol.nan_scores.upper()],
             np.full(n, -1, np.int64),
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
@@ -424,35 +418,35 @@ def _rank_scores(
     excluded: Int32,
     who: Int64,
     judged: Int32,
-    nan_rule: int,
+    nan_rule: NanRule,
     limit: int | None,
 ) -> Counts:
     """Count with the kernel; see `_torch.rank_scores`, which counts on a device."""
     n_users = len(scores)
     own = scores[who, judged if columns is None else columns[judged]]
     candidate = ~np.isneginf(own)
-    if nan_rule == NAN_UNDEFINED:
+    if nan_rule == NanRule.UNDEFINED:
         candidate &= ~np.isnan(own)
     else:
-        own[np.isnan(own)] = np.inf if nan_rule == NAN_FIRST else -np.inf
+        own[np.isnan(own)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
     above, tied, before = (np.zeros(np.count_nonzero(candidate), np.int64) for _ in range(3))
     flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
     lost = _kernel.rank_scores(
-        _kernel.instruction_set(),
-        scores,
-        columns,
-        excluded_indptr,
-        excluded,
-        np.searchsorted(who[candidate], np.arange(n_users + 1)),
-        judged[candidate],
-        own[candidate],
-        above,
-        tied,
-        before,
-        NO_LIMIT if limit is None else limit,
-        nan_rule,
-        flags,
-        no_candidates,
+        instruction_set=_kernel.instruction_set(),
+        scores=scores,
+        columns=columns,
+        excluded_indptr=excluded_indptr,
+        excluded=excluded,
+        judged_indptr=np.searchsorted(who[candidate], np.arange(n_users + 1)),
+        judged=judged[candidate],
+        judged_scores=own[candidate],
+        above=above,
+        tied=tied,
+        before=before,
+        limit=limit,
+        nan_rule=nan_rule,
+        flags=flags,
+        no_candidates=no_candidates,
     )
     if lost >= 0:
         raise InternalError(
