@@ -16,7 +16,8 @@ MODULES += ["recometer.results.evaluation", "recometer.explanation", "recometer.
 MODULES += ["recometer.metrics.conventions"]
 MODULES += ["recometer.split.splitting"]
 MODULES += [
-    f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
+    f"recometer.sources.{name}"
+    for name in ("candidates", "factors", "lists", "models", "pairs", "scores")
 ]
 PAGES = [
     "README.md",

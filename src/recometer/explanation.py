@@ -253,9 +253,10 @@ def explain(
     def again(one: Metric, rules: Protocol) -> Evaluation:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # was said when the result was made
-            return evaluate(
+            found: Evaluation = evaluate(
                 **given, metrics=[one], protocol=rules, seed=result.seed, progress=False
             )
+            return found
 
     return walk(again, (mine, result.protocol), (theirs, settled))
 

@@ -649,7 +649,7 @@ def test_messages(case):
         evaluate(exclude=[-1])
     with pytest.raises(InputTypeError, match=r"mask.*numpy.flatnonzero"):
         evaluate(np.ones(300, bool))
-    with pytest.raises(InputTypeError, match=r"type str \(for instance 'a'\), but Factors has no"):
+    with pytest.raises(InputError, match="list candidates= has item ids, but Factors has none"):
         evaluate(["a"])
     with pytest.raises(InputTypeError, match="exclude must be a list or an array of items"):
         evaluate(exclude=sp.csr_array((60, 300)))

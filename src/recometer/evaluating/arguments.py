@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,30 +17,10 @@ from recometer.sources.base import Source
 CUTOFFS = ("k", "top_k", "topk", "n", "cutoff", "cutoffs", "at")
 
 
-def is_split(test: object, train: object) -> bool:
-    """Tell whether test is a `Split` or `Folds`, which bring train along."""
-    found = callable(getattr(test, "evaluate", None)) and not isinstance(test, Source)
-    if found and train is not None:
-        raise InputError(
-            f"train was given, but {type(test).__name__} brings its own. Hint: leave train out."
-        )
-    return found
-
-
-def folds_of(test: object) -> object:
-    """Return a list of `Split` as `Folds`, anything else as it is."""
-    module = sys.modules.get("recometer.split.result")
-    if module is None or not isinstance(test, list | tuple) or not test:
-        return test
-    if not all(isinstance(one, module.Split) for one in test):
-        return test
-    return module.Folds(lambda: iter(test), len(test))
-
-
-def check_source(source: object, test: object) -> None:
-    """Refuse what is no source, with a hint of how to make one."""
+def check_source(source: object, test: object) -> Source:
+    """Return a source; refuse what is none, with a hint of how to make one."""
     if isinstance(source, Source):
-        return
+        return source
     if isinstance(test, Source):
         raise InputTypeError(
             "The second argument is a source, the first is not: rm.evaluate(source, test)."
@@ -68,7 +47,7 @@ def check_source(source: object, test: object) -> None:
     else:
         hint = (
             "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...); "
-            "rm.Scores.from_model(model) knows fitted models of some libraries."
+            "rm.from_model(model) knows fitted models of some libraries."
         )
     raise InputTypeError(
         f"What is evaluated must be a source, found {type(source).__name__}. Hint: {hint}"

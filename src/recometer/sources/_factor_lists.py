@@ -126,22 +126,12 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
 
     run_tasks(
         run,
-        _blocks(indptr),
+        ragged.blocks(indptr, LISTED_PER_BLOCK, USERS_PER_BLOCK),
         threads=request.threads,
         progress=request.progress,
         label="Listing",
     )
     return Best(items, left)
-
-
-def _blocks(indptr: Int64) -> list[slice]:
-    """Cut the users into blocks with a bounded number of candidates."""
-    blocks, start, n_users = [], 0, len(indptr) - 1
-    while start < n_users:
-        most = int(np.searchsorted(indptr, indptr[start] + LISTED_PER_BLOCK, side="right")) - 1
-        blocks.append(slice(start, min(n_users, start + USERS_PER_BLOCK, max(start + 1, most))))
-        start = blocks[-1].stop
-    return blocks
 
 
 def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer import _kernel
+from recometer import _kernel, ragged
 from recometer._kernel import NanRule
 from recometer.arrays import Array, Int64, UInt32
 from recometer.data.matching import SourceIndex
@@ -256,14 +256,8 @@ class FactorsWork:
         size = max(1, min(USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes))
         n_blocks = -(-n_users // size)
         n_blocks = max(1, min(n_users, -(-n_blocks // threads) * threads))
-        size = -(-n_users // n_blocks)
-        blocks, start = [], 0
-        while start < n_users:
-            most = int(np.searchsorted(indptr, indptr[start] + JUDGED_PER_TASK, side="right")) - 1
-            stop = min(n_users, start + size, max(start + 1, most))
-            blocks.append(slice(start, stop))
-            start = stop
-        return blocks
+        size = max(1, -(-n_users // n_blocks))
+        return ragged.blocks(indptr, JUDGED_PER_TASK, size)
 
     def run(self, block: slice, ticker: Ticker) -> None:
         """Rank the items for a block of users."""

@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from recometer import _kernel
+from recometer import _kernel, ragged
 from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Bool, Int64, UInt32
 from recometer.data import ids
 from recometer.data.interactions import Interactions
-from recometer.data.matching import SourceIndex
+from recometer.data.matching import SourceIndex, both_have_ids
 from recometer.errors import InputError, warn
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
@@ -350,7 +350,7 @@ class _Work:
         known = self.known()
         n_excluded = np.diff(aligned.excluded_indptr)
         if catalogue.inside is not None:
-            inside = _offsets(catalogue.inside[aligned.excluded])
+            inside = ragged.indptr_of(catalogue.inside[aligned.excluded])
             n_excluded = np.diff(inside[aligned.excluded_indptr])
         if aligned.candidate_indptr is not None:
             n_candidates = np.diff(aligned.candidate_indptr)
@@ -495,10 +495,7 @@ def _with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Requ
         n_items = max(n_items, catalogue)
     if catalogue is not None and not isinstance(catalogue, int):
         if catalogue.dtype != np.int64 or catalogue.min(initial=0) < 0:
-            raise InputError(
-                "The items of the lists are positions, so those of the catalogue must be, too. "
-                "Hint: pass integers from 0 on, or the number of items."
-            )
+            both_have_ids("item", "the catalogue", catalogue, "Lists", None)
         n_items = max(n_items, int(catalogue.max(initial=-1)) + 1)
     return (
         dataclasses.replace(table, n_items=n_items),
@@ -515,9 +512,3 @@ def _widened(data: Interactions, n_items: int) -> Interactions:
     if data.item_ids is not None or data.n_items == n_items:
         return data
     return dataclasses.replace(data, n_items=n_items)
-
-
-def _offsets(counted: Bool) -> Int64:
-    offsets = np.zeros(len(counted) + 1, np.int64)
-    np.cumsum(counted, out=offsets[1:])
-    return offsets
