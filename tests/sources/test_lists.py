@@ -56,7 +56,7 @@ def test_frames(frame, order, third):
     assert rr(rm.Lists(frame(columns(ORDERS[order], third=third)))) == EXPECTED
 
 
-@pytest.mark.parametrize("name", ["predicted_rating", "my_score", "y_hat", "logit"])
+@pytest.mark.parametrize("name", ["rating_2", "my_score", "utility"])
 def test_a_score_that_has_no_common_name_is_not_passed_over_in_silence(frame, name):
     rows = {**columns((4, 1, 2, 0, 3), third=None), "note": list("abcde"), "timestamp": [1] * 5}
     assert rm.Lists(frame(rows)).describe().endswith("in the order of the rows")
@@ -72,13 +72,13 @@ def test_a_score_that_has_no_common_name_is_not_passed_over_in_silence(frame, na
 @pytest.mark.parametrize("extension", ["csv", "tsv", "parquet"])
 def test_a_score_in_a_file_is_not_passed_over_in_silence(tmp_path, extension):
     rows = {**columns((4, 1, 2, 0, 3), third=None), "note": ["1", None, "2b", "", "3"]}
-    frame = pl.DataFrame({**rows, "logit": [1.5, None, -2.0, 1e-7, 3.0]})
+    frame = pl.DataFrame({**rows, "utility": [1.5, None, -2.0, 1e-7, 3.0]})
     path = tmp_path / f"lists.{extension}"
     if extension == "parquet":
         frame.write_parquet(path)
     else:
         frame.write_csv(path, separator="\t" if extension == "tsv" else ",")
-    with pytest.warns(DataWarning, match="and 'logit' says nothing"):
+    with pytest.warns(DataWarning, match="and 'utility' says nothing"):
         by_rows = rm.Lists(path)
     assert by_rows.describe().endswith("in the order of the rows")
     assert rr(by_rows) == rr(rm.Lists(path, score=False))
