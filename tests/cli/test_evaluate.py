@@ -418,7 +418,9 @@ def test_an_order_of_rows_is_said_and_warned_of(folder) -> None:
     found = evaluate(*run)
     assert "(user 'user_id', item 'movieId', in the order of the rows)" in found.stderr
     told = " ".join(found.stderr.split())
-    assert "--score utility ranks by that column; --rank none, --score none says" in told
+    assert (
+        "--score utility ranks by that column, the highest first; --rank none, --score none" in told
+    )
     for options in (("--score", "utility"), ("--score", "none", "--rank", "none")):
         assert "ranks by that column" not in evaluate(*run, *options).stderr
 

@@ -91,14 +91,25 @@ KINDS: dict[str, Kind] = {
         ),
         ("relevance", "rating", "weight", "value"),
     ),
+    "run": Kind(
+        "runs",
+        (
+            *("algorithm", "algorithmname", "algo", "model", "modelname", "modelid", "system"),
+            *("systemid", "run", "runid", "runname", "recommender", "method", "experiment"),
+            *("variant", "approach"),
+        ),
+    ),
     "relevance": Kind("relevances", RELEVANCE),
     "rating": Kind("ratings", RATING),
     "title": Kind("titles", ("title", "titles", "name", "itemname", "itemtitle")),
     "categories": Kind("categories", ("categories", "category", "genres", "genre", "tags")),
 }
 REQUIRED = ("user", "item")
-# Names of runs' numbers that are ranks rather than scores.
-PLACES = ("order", "slot", "index", "idx", "no", "nr", "number", "row", "rownumber", "n", "seq")
+# How names of numbers end that are places in a list rather than scores.
+PLACES = {
+    *("order", "slot", "index", "idx", "no", "nr", "number", "row", "n", "seq", "sequence"),
+    *("ordinal", "position", "pos", "place", "rank", "ranking", "rnk", "rang"),
+}
 # Numbers that are nobody's opinion of an item: how their names end, in parts as "item_price".
 NO_VALUES = {
     *("id", "ids", "idx", "index", "no", "nr", "number", "row", "code", "key", "hash", "fold"),
@@ -244,6 +255,11 @@ def could_hold_values(names: Iterable[str]) -> list[str]:
         if not NO_VALUES.intersection(_last_words(name))
         and not any(common_names(option, [name]) for option in ("user", "item", "time"))
     ]
+
+
+def could_be_places(names: Iterable[str]) -> list[str]:
+    """Return which columns of numbers could be ranks although their names are not common."""
+    return [name for name in names if PLACES.intersection(_last_words(name))]
 
 
 def _last_words(name: str) -> set[str]:

@@ -154,8 +154,8 @@ class Interactions:
             Columns of a frame or file; by default those with common names (see
             `find_columns`): `columns` says which. With no column of values a `DataWarning` names
             one of numbers, or of True and False, that could be meant; one of scores is taken
-            with a `DataWarning`, too. ``value=False``, ``time=False``: none. For an edge_index, `value`
-            and `time` are arrays [n_edges].
+            with a `DataWarning`, too. ``value=False``, ``time=False``: none. For an edge_index,
+            `value` and `time` are arrays [n_edges].
         n_users, n_items
             The numbers of users and items, where these are positions.
         item_offset
