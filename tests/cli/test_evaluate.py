@@ -120,7 +120,7 @@ def means(result: Result) -> dict[str, dict[str, float]]:
 def test_one_model_as_a_table(folder) -> None:
     result = evaluate(*BASIC, *MF)
     assert result.exit_code == 0
-    assert result.stdout == f"{expected()}\n"
+    assert one_line(result.stdout) == one_line(str(expected()))
 
 
 def test_several_models_as_a_table_best_first(folder) -> None:
@@ -412,14 +412,16 @@ def test_columns_of_lists_are_given(folder) -> None:
 
 
 def test_an_order_of_rows_is_said_and_warned_of(folder) -> None:
-    frame = pl.read_parquet(folder / "als.parquet").rename({"prediction": "logit"})
+    frame = pl.read_parquet(folder / "als.parquet").rename({"prediction": "utility"})
     frame.write_csv(folder / "unnamed.csv")
     run = (*LISTS, "--run", "a=unnamed.csv")
     found = evaluate(*run)
     assert "(user 'user_id', item 'movieId', in the order of the rows)" in found.stderr
     told = " ".join(found.stderr.split())
-    assert "--score logit ranks by that column; --rank none, --score none says" in told
-    for options in (("--score", "logit"), ("--score", "none", "--rank", "none")):
+    assert (
+        "--score utility ranks by that column, the highest first; --rank none, --score none" in told
+    )
+    for options in (("--score", "utility"), ("--score", "none", "--rank", "none")):
         assert "ranks by that column" not in evaluate(*run, *options).stderr
 
 
@@ -670,7 +672,7 @@ def test_stated_failures(folder, arguments: tuple[str, ...], message: str) -> No
     np.save("narrow.npy", np.ones((30, 3), np.float32))
     for name, text in {
         "text.npy": "1,2,3",
-        "two.csv": "user,item,rating,score\n1,2,3,4\n",
+        "two.csv": "user,item,rating,count\n1,2,3,4\n",
         "plain.csv": "1,2,3\n4,5,6\n",
         "none.csv": "user,item\n",
         "far.csv": "user,item\n100,1\n",

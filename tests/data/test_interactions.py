@@ -377,7 +377,8 @@ def test_named_columns(frame):
     read = Interactions.of(frame(data), user="who", item="what", value="n", time="at")
     assert facts(read)["values"] == [4.0, 3.0]
     assert facts(read)["times"] == [1.5, 0.5]
-    assert Interactions.of(frame(data), user="who", item="what").values is None
+    with pytest.warns(DataWarning, match=r"'n', 'at' are not read\. Hint: value='n' reads"):
+        assert Interactions.of(frame(data), user="who", item="what").values is None
 
 
 def test_false_leaves_out_values_and_times(frame):
@@ -550,7 +551,7 @@ def test_of_a_relation_only_the_wanted_columns_are_read():
         "select 'a' as user_id, 1 as item_id, cast(text as integer) as broken "
         "from (values ('none')) as rows(text)"
     )
-    assert facts(Interactions.of(relation))["user_ids"] == ["a"]
+    assert facts(Interactions.of(relation, value=False))["user_ids"] == ["a"]
     with pytest.raises(InputError, match=r"DuckDB relation cannot .*'none'.*Hint: .*fetchall"):
         Interactions.of(relation, value="broken")
 

@@ -163,7 +163,7 @@ def read_inputs(
     threads = resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)
-    trained = None if train is None else read_interactions(train, "train")
+    trained = None if train is None else read_interactions(train, "train", warns=False)
     chosen = read_candidates(candidates)
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, _is_uniform(chosen))

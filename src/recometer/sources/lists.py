@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import assemble, best_first
 from recometer.sources._list_candidates import catalogue_size, has_list, only_candidates
 from recometer.sources._list_repeats import Repeats
+from recometer.sources._list_runs import take_apart
 from recometer.sources._list_table import ListTable, judged_scores, read_lists
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources.base import Request, Source
@@ -124,6 +125,48 @@ class Lists(Source):
             raise InputError(
                 "There is no list: the recommendations are empty. Hint: what did the model return?"
             )
+
+    @classmethod
+    def each(cls, recommendations: object, by: str, **options: Any) -> dict[Any, Lists]:
+        """Read the lists of several runs from one table.
+
+        Parameters
+        ----------
+        recommendations
+            A data frame, or the path of a Parquet, CSV or TSV file.
+        by
+            The column that says whose list a row belongs to: ``"algorithm"``.
+        **options
+            As for `Lists`.
+
+        Returns
+        -------
+        dict
+            The `Lists` of each value of the column, in the order in which they come.
+
+        Raises
+        ------
+        ColumnError
+            No such column.
+        InputError
+            An entry of it is missing.
+        InputTypeError
+            Data without columns.
+
+        Examples
+        --------
+        >>> import polars as pl, recometer as rm
+        >>> columns = {"user": [1, 1], "item": [7, 8], "rank": [1, 1], "algorithm": ["als", "bpr"]}
+        >>> test = {1: [8]}
+        >>> runs = rm.Lists.each(pl.DataFrame(columns), by="algorithm")
+        >>> {name: rm.evaluate(lists, test, metrics="rr").mean() for name, lists in runs.items()}
+        {'als': {'rr': 0.0}, 'bpr': {'rr': 1.0}}
+        """
+        columns = {name: options.pop(name, None) for name in ("user", "item", "rank", "score")}
+        if isinstance(columns["score"], str):
+            columns["rank"] = False
+        runs = take_apart(recommendations, by, columns)
+        return {run: cls(part, user="user", item="item", **options) for run, part in runs.items()}
 
     def describe(self) -> str:
         """Say in a line what is evaluated."""
