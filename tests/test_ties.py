@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from recometer.testing import Case, cases, copies, rank
-from recometer.ties import WHOLE, Groups, resolve, two_to
+from recometer.ties import WHOLE, Groups, resolve, two_to, worth_of
 
 NAN = np.nan
 RULES = ("optimistic", "pessimistic", "random", "item", "item_desc")
@@ -70,21 +70,32 @@ def test_shared_places_are_the_middle_of_the_group_rounded_up():
     assert resolve(rank([5, 5, 1], [1, NAN, 1]), "shared").start.tolist() == [0, 2]
 
 
+def test_of_tied_items_within_the_cutoff_the_higher_id_comes_first():
+    """The first two places are the lower ids', in falling order; the others follow, rising."""
+    ranks = rank(SCORES, [NAN, 1, 2, 3, 4, 5, NAN])
+    for within, gains in ((3, [2, 1, 3, 4, 5]), (1, [1, 2, 3, 4, 5]), (None, [5, 4, 3, 2, 1])):
+        groups = resolve(ranks, "item_desc_within", "gain", within=within)
+        assert groups.start.tolist() == [1, 2, 3, 4, 5]
+        assert groups.gain.tolist() == gains
+
+
 @pytest.mark.parametrize(
     ("by", "worth"),
     [
         ("gain", [2, -1, 0.5]),
         ("positive_gain", [2, 0.5]),
-        ("relevant_gain", [2]),
-        ("judgement", [1, -1, -1, -1]),
+        ("relevant_gain", [2, 0.5]),
+        ("judgement", [1, 1, -1, 1]),
         ("exponential", [3, -0.5, 2**0.5 - 1]),
-        ("shifted", [1]),
+        ("shifted", [7, 1, 2**1.5 - 1]),
     ],
 )
 def test_items_with_a_property_and_no_others_are_in_groups(by, worth):
-    ranks = rank([5, 4, 3, 2, 1], [2, 0, -1, 0.5, NAN], relevant_from=2)
-    groups = resolve(ranks, by=by, relevant_from=2)
-    assert groups.gain.tolist() == worth
+    ranks = rank([5, 4, 3, 2, 1], [2, 0, -1, 0.5, NAN], relevant_from=0)
+    groups = resolve(ranks, by=by, relevant_from=0)
+    has, every = worth_of(ranks, by, 0)
+    assert groups.gain.tolist() == every[has].tolist() == worth
+    assert not every[~has].any()
     assert groups.hits_before.tolist() == list(range(len(worth)))
 
 
@@ -139,6 +150,8 @@ def test_within_counts_the_places_of_a_group_that_the_cutoff_takes():
     per_user, inside = groups.within(np.array([3]))
     assert (per_user.tolist(), inside.tolist()) == ([0], [2])
     assert groups.within(WHOLE)[1].tolist() == [5, 1]
+    parted = {cutoff: groups.parted(cutoff).tolist() for cutoff in range(1, 8)}
+    assert parted == {1: [], 2: [0], 3: [0], 4: [0], 5: [0], 6: [], 7: []}
 
 
 @given(cases())

@@ -10,8 +10,8 @@ from recometer.sources.base import Request
 
 KNOWN, TRAINED, CONSTANT = rm.UserFlag.KNOWN, rm.UserFlag.TRAINED, rm.UserFlag.CONSTANT_SCORES
 
-# Of the users 0 to 4, of whom only the last is in test, and no source knows.
-SCORES = np.array([[1.0, 1, 1, 1], [2, 1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
+# Of the users 0 to 3; no source knows user 4, who is in test.
+SCORES = np.array([[1.0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
 # Items 0 and 3 of user 2 and all but item 0 of user 3, who has one candidate left.
 TRAIN = {2: [0, 3], 3: [1, 2, 3]}
 TEST = {0: [1], 1: [1], 2: [1], 3: [0], 4: [2]}

@@ -182,13 +182,12 @@ def cumulative_equals_separate(metrics: Sequence[Metric]) -> None:
     """Check that what else is computed changes not one bit."""
 
     @some_cases()
-    @given(cases())
-    def check(case: Case) -> None:
+    @given(cases(), st.sampled_from(["expected", "item"]))
+    def check(case: Case, ties: str) -> None:
         ranks = case.ranks()
-        for ties in ("expected", "item"):
-            together = _values(ranks, metrics, ties)
-            alone = [_values(ranks, [metric], ties) for metric in metrics]
-            holds(metrics, same_bits(np.column_stack(alone), together))
+        together = _values(ranks, metrics, ties)
+        alone = [_values(ranks, [metric], ties) for metric in metrics]
+        holds(metrics, same_bits(np.column_stack(alone), together))
 
     check()
 
@@ -247,7 +246,7 @@ def without_ties_every_rule_gives_the_same_bits(metrics: Sequence[Metric]) -> No
         order = np.argsort(np.argsort(case.scores, axis=1, kind="stable"), axis=1)
         ranks = dataclasses.replace(case, scores=order.astype(np.float64)).ranks()
         expected = _values(ranks, metrics)
-        for ties in RULES:
+        for ties in RULES[1:]:
             holds(metrics, same_bits(_values(ranks, metrics, ties), expected))
 
     check()
@@ -259,7 +258,7 @@ def random_averages_to_expected(metrics: Sequence[Metric]) -> None:
     nan = math.nan
     scores, gains = [5, 5, 5, 5, 2, 1, 1, 1, 1, 1], [nan, 2, nan, 1, 1, nan, -1, 3, nan, 0]
     ranks = observed(rank(scores, gains))
-    draws = _values(copies(ranks, 20_000), metrics, "random", seed=1)
+    draws = _values(copies(ranks, 10_000), metrics, "random", seed=1)
     error = draws.std(axis=0) / np.sqrt(len(draws))
     # Five standard errors: one in two million by chance, and the seed is fixed.
     expected = _values(ranks, metrics)

@@ -82,13 +82,12 @@ def cumulative_equals_separate(metrics: Sequence[Metric]) -> None:
     """Check that what else is computed changes not one bit."""
 
     @some_cases()
-    @given(rating_cases())
-    def check(case: RatingCase) -> None:
+    @given(rating_cases(), st.sampled_from(["expected", "item"]))
+    def check(case: RatingCase, ties: str) -> None:
         ratings = case.ratings()
-        for ties in ("expected", "item"):
-            together = _values(ratings, metrics, ties)
-            alone = [_values(ratings, [metric], ties) for metric in metrics]
-            holds(metrics, same_bits(np.column_stack(alone), together))
+        together = _values(ratings, metrics, ties)
+        alone = [_values(ratings, [metric], ties) for metric in metrics]
+        holds(metrics, same_bits(np.column_stack(alone), together))
 
     check()
 
@@ -136,7 +135,7 @@ def without_ties_every_rule_gives_the_same_bits(metrics: Sequence[Metric]) -> No
         steps = np.arange(case.actual.shape[1]) / 64
         ratings = dataclasses.replace(case, predicted=case.predicted + steps).ratings()
         expected = _values(ratings, metrics)
-        for ties in RULES:
+        for ties in RULES[1:]:
             holds(metrics, same_bits(_values(ratings, metrics, ties), expected))
 
     check()
@@ -150,7 +149,7 @@ def random_averages_to_expected(metrics: Sequence[Metric]) -> None:
         np.array([[5.0, 1.0, 4.0, 2.0, 4.0, 3.0, 4.0, 1.0]]),
         np.array([3.5]),
     )
-    one, n = case.ratings(), 20_000
+    one, n = case.ratings(), 10_000
     many = Ratings(copies(one.ranks, n), np.tile(one.predicted, n), np.full(n, 3.5))
     draws = _values(many, metrics, "random", seed=1)
     error = draws.std(axis=0) / np.sqrt(n)
