@@ -25,9 +25,9 @@ import numpy.typing as npt
 from _table import HEADERS, Measure, markdown, seconds
 from _timing import WAIT, Times, side_by_side
 
+from recometer.measuring.compute import compute
+from recometer.measuring.listed import compute_lists
 from recometer.metrics import ListData, Metric, parse, reading
-from recometer.metrics.list_values import compute_lists
-from recometer.metrics.undefined import compute
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 

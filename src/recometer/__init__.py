@@ -8,7 +8,8 @@ reads who interacted with what; `recometer.baselines` are simple models to compa
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from recometer.catalogue import Catalogue
+from recometer.data.catalogue import Catalogue
+from recometer.data.interactions import Interactions
 from recometer.errors import (
     ColumnError,
     DataWarning,
@@ -21,11 +22,11 @@ from recometer.errors import (
     UnknownNameError,
 )
 from recometer.evaluate import evaluate
-from recometer.evaluation import Evaluation, load
-from recometer.interactions import Interactions
+from recometer.exposure import exposure
 from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.results.evaluation import Evaluation, load
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.version import __version__
@@ -33,8 +34,8 @@ from recometer.version import __version__
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
     from recometer.explanation import explain
-    from recometer.item_groups import exposure
     from recometer.sources.lists import Lists
+    from recometer.sources.models import from_model
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
     from recometer.split.result import Folds, Split
@@ -71,6 +72,7 @@ __all__ = [
     "evaluate",
     "explain",
     "exposure",
+    "from_model",
     "load",
 ]
 
@@ -85,7 +87,7 @@ LAZY = {
     "Split": "split.result",
     "audit": "auditing",
     "explain": "explanation",
-    "exposure": "item_groups",
+    "from_model": "sources.models",
 }
 
 

@@ -1,17 +1,38 @@
-"""Places drawn for items with equal scores: what the tie rule ``"random"`` means."""
+"""Random numbers that depend on what they are for, and what the tie rule ``"random"`` draws."""
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+import numbers
 
-from recometer.hashing import mix, mixed_seed
+import numpy as np
+
+from recometer.arrays import Int64, UInt64
+from recometer.errors import InputError
 from recometer.ranks import Ranks
 
-__all__ = ["drawn_places", "find_runs", "number_runs"]
 
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
+def mix(bits: UInt64) -> UInt64:
+    """Scramble 64-bit numbers, one to one: the output function of SplitMix64.
+
+    Steele, Lea & Flood, Fast splittable pseudorandom number generators, OOPSLA 2014.
+    """
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def mixed_seed(seed: int) -> UInt64:
+    """Return the seed, scrambled: consecutive seeds are unrelated."""
+    return mix(np.array([seed % 2**64], dtype=np.uint64))
+
+
+def seed_of(seed: int) -> int:
+    """Return the seed as an int."""
+    whole = isinstance(seed, numbers.Integral) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed < 2**63:
+        raise InputError(f"seed={seed!r} must be a whole number, at least 0 and below 2**63.")
+    return int(seed)
 
 
 def drawn_places(ranks: Ranks, user: Int64, seed: int, user_keys: UInt64 | None) -> Int64:

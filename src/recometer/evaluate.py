@@ -5,47 +5,77 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer import _kernel, ids, ragged
-from recometer.arguments import folds_of, is_split
-from recometer.catalogue import Catalogue
-from recometer.checks import (
+from recometer import _kernel, ragged
+from recometer.arrays import Array, Int64, UInt32
+from recometer.data import ids
+from recometer.data.catalogue import Catalogue
+from recometer.data.fingerprints import Fingerprinting
+from recometer.data.matching import in_train, relevant_rows
+from recometer.errors import InputError
+from recometer.evaluating.checks import (
     check_correction,
     check_cutoffs,
     check_defined,
     check_length,
     check_users,
 )
-from recometer.errors import InputError
-from recometer.evaluate_inputs import Inputs, read_inputs
-from recometer.evaluate_lists import FoundLists, find_lists, measure_lists
-from recometer.evaluation import Evaluation
-from recometer.fingerprints import Fingerprinting
-from recometer.metrics import undefined
+from recometer.evaluating.folds import evaluate_made, is_made
+from recometer.evaluating.inputs import Inputs, read_inputs
+from recometer.evaluating.lists import FoundLists, find_lists, measure_lists
+from recometer.measuring import compute
+from recometer.measuring.settling import leave_out
+from recometer.measuring.side_data import needed_by, ranks_with
 from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.registry import METRICS, Metric
-from recometer.metrics.settling import leave_out
-from recometer.profiles import profiles
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings
-from recometer.side_data import in_train, needed_by, ranks_with
-from recometer.sources._align import relevant_rows
+from recometer.results.evaluation import Evaluation
+from recometer.results.profiles import profiles
 from recometer.sources.base import Request, Source
 from recometer.version import __version__
 
-__all__ = ["evaluate"]
+if TYPE_CHECKING:
+    from recometer.results.folds import FoldedEvaluation
+    from recometer.split.result import Folds, Split
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 RANKED = ("ranks", "ratings")  # the records that come from a ranking
 
 
+@overload
+def evaluate(
+    source: Callable[[Split], Source] | Sequence[Source],
+    test: Folds | Sequence[Split],
+    **options: Any,
+) -> FoldedEvaluation: ...
+
+
+@overload
 def evaluate(
     source: Source,
+    test: object = None,
+    *,
+    train: object = None,
+    candidates: object = None,
+    exclude: object = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    protocol: str | Protocol = "recometer",
+    catalogue: object = None,
+    baseline: Source | Evaluation | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | None = None,
+    **rules: Any,
+) -> Evaluation: ...
+
+
+def evaluate(
+    source: Source | Callable[[Split], Source] | Sequence[Source],
     test: object = None,
     *,
     train: object = None,
@@ -69,13 +99,15 @@ def evaluate(
     Parameters
     ----------
     source
-        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``.
+        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``. For folds: a
+        function that fits a model to ``split.train`` (and ``split.remainder``) and returns a
+        source, or a list of sources, one per fold.
     test
         What should have been recommended: an `Interactions`, or what `Interactions.of`
         takes (a SciPy sparse matrix, a data frame, a file, ...). None where the truth comes
-        with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; `Folds` take a
-        list of sources, or a function from `Split` to source, and the result has ``.folds``;
-        so does a list of `Split`.
+        with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; of `Folds`, or a
+        list of `Split`, the result has the evaluation of each in ``.folds``, and all of them
+        pooled.
     train
         What must not be recommended again, likewise; None: nothing.
     candidates
@@ -151,30 +183,23 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
-    test = folds_of(test)
-    if is_split(test, train):
-        options = {"candidates": candidates, "exclude": exclude, "catalogue": catalogue}
-        options |= {"baseline": baseline, "metrics": metrics, "protocol": protocol}
-        options |= {"seed": seed, "threads": threads, "progress": progress}
-        result: Evaluation = test.evaluate(source, **options, **rules)  # type: ignore[attr-defined]
-        return result
+    options: dict[str, Any] = {
+        "train": train,
+        "candidates": candidates,
+        "exclude": exclude,
+        "metrics": metrics,
+        "protocol": protocol,
+        "catalogue": catalogue,
+        "baseline": baseline,
+        "seed": seed,
+        "threads": threads,
+        "progress": progress,
+    }
+    if is_made(test):
+        return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
-    given = read_inputs(
-        source,
-        test,
-        train=train,
-        candidates=candidates,
-        exclude=exclude,
-        metrics=metrics,
-        protocol=protocol,
-        catalogue=catalogue,
-        baseline=baseline,
-        seed=seed,
-        threads=threads,
-        progress=progress,
-        rules=rules,
-        parameters=[*(evaluate.__kwdefaults__ or ())],
-    )
+    parameters = [*(evaluate.__kwdefaults__ or ())]
+    given = read_inputs(source, test, **options, rules=rules, parameters=parameters)
     read = time.perf_counter()
     records = _rank(given)
     ranked = time.perf_counter()
@@ -263,11 +288,11 @@ def _measure(given: Inputs, records: _Records) -> dict[str, Any]:
     of_ranks, rules = given.reading(*RANKED), given.protocol
     if ranks is not None and of_ranks:
         keys = ids.user_keys(test.user_ids, test.n_users) if rules.ties == "random" else None
-        values, reasons = undefined.compute(
+        values, reasons = compute.compute(
             ranks, of_ranks, rules, given.seed, keys, ratings, given.threads
         )
     if ratings is not None:
-        found["over_rows"] = undefined.compute_over_rows(ratings, given.metrics, rules)
+        found["over_rows"] = compute.compute_over_rows(ratings, given.metrics, rules)
     if lists is not None:
         truth = ranks if given.brings_truth else None
         of_lists = given.reading("lists")
@@ -288,11 +313,11 @@ def _measure(given: Inputs, records: _Records) -> dict[str, Any]:
 class _Users(NamedTuple):
     """What an Evaluation says of each user."""
 
-    n_relevant: npt.NDArray[np.int64]
-    n_candidates: npt.NDArray[np.int64]
-    n_excluded: npt.NDArray[np.int64]
-    depth: npt.NDArray[np.int64]
-    flags: npt.NDArray[np.uint32]
+    n_relevant: Int64
+    n_candidates: Int64
+    n_excluded: Int64
+    depth: Int64
+    flags: UInt32
 
     @classmethod
     def of(cls, ranks: Ranks | None, lists: FoundLists | None, request: Request) -> _Users:
@@ -310,7 +335,7 @@ class _Users(NamedTuple):
         return cls(n_relevant, unknown, unknown, unknown, lists.lists.flags)
 
 
-def _numbered(catalogue: Catalogue | None) -> int | npt.NDArray[Any] | None:
+def _numbered(catalogue: Catalogue | None) -> int | Array | None:
     """Return what sources read of a catalogue: the ids of its items, or their number."""
     if catalogue is None:
         return None

@@ -6,8 +6,6 @@ import dataclasses
 import textwrap
 from collections.abc import Sequence
 
-__all__ = ["WIDTH", "Table", "to_html", "to_text", "wrapped"]
-
 WIDTH = 100  # of what is printed
 NARROWEST = 30  # of a column that is broken into lines
 

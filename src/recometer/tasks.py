@@ -18,17 +18,6 @@ from recometer.errors import InputError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = [
-    "ROWS_PER_TASK",
-    "Cancelled",
-    "Ticker",
-    "a_part_each",
-    "each_block",
-    "on_all_threads",
-    "resolve_threads",
-    "run_tasks",
-]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -14,26 +14,13 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Bool, Float64, Int64, UInt64
 from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
 from recometer.protocol import TieRule
 from recometer.ranks import Ranks
 
-__all__ = [
-    "WHOLE",
-    "Groups",
-    "Property",
-    "resolve",
-    "sum_by_user",
-    "two_to",
-    "worth_of",
-]
-
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
-Float64 = npt.NDArray[np.float64]
 Property = Literal[
     "relevance", "gain", "positive_gain", "exponential", "shifted", "relevant_gain", "judgement",
     "inverse_popularity", "inverse_propensity",
@@ -320,7 +307,7 @@ def resolve(
 
 def worth_of(
     ranks: Ranks, by: Property, relevant_from: float | None = None
-) -> tuple[npt.NDArray[np.bool_], Float64]:
+) -> tuple[Bool, Float64]:
     """Return which judged items have a property, and what each is worth: 0 without it.
 
     Parameters

@@ -13,29 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.hashing import mix
-
-__all__ = ["NAN_FIRST", "NAN_LAST", "NAN_RULES", "NAN_UNDEFINED", "NO_LIMIT"]
-__all__ += ["ORDER_ITEM", "ORDER_ITEM_DESC"]
-__all__ += ["ORDER_RANDOM", "best_first", "count_codes", "count_rows", "group_rows", "hash_pieces"]
-__all__ += ["hold_below", "hold_first", "number_rows", "number_strings", "place_rows"]
-__all__ += ["rank_factors", "rank_lists", "rank_scores", "score_items", "top_factors", "top_scores"]
-__all__ += ["trim_core"]
-
-Array = npt.NDArray[Any]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
-
-NAN_SCORE, INFINITE_SCORE = 4, 8  # as in ranks.UserFlag
-NAN_UNDEFINED, NAN_FIRST, NAN_LAST = 0, 1, 2
-NAN_RULES = {"undefined": NAN_UNDEFINED, "first": NAN_FIRST, "last": NAN_LAST}
-NO_LIMIT = 2**62  # of places that count
-ORDER_ITEM, ORDER_ITEM_DESC, ORDER_RANDOM = 0, 1, 2
+from recometer._kernel import NanRule, RowOrder, ScoreFlag, TieOrder
+from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt8, UInt32, UInt64
+from recometer.draws import mix
 
 
 def score_items(
+    *,
     users: Array,
     items: Array,
     bias: Array | None,
@@ -55,6 +39,7 @@ def score_items(
 
 
 def rank_factors(
+    *,
     users: Array,
     items: Array,
     bias: Array | None,
@@ -69,10 +54,10 @@ def rank_factors(
     above: Int64,
     tied: Int64,
     before: Int64,
-    limit: int,
+    limit: int | None,
     check: bool,
-    nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    nan_rule: NanRule,
+    flags: UInt32,
 ) -> int:
     """Add the counts of the items [first, last); `limit` changes nothing here."""
     scores = _all_scores(users, items, bias, rows)
@@ -88,6 +73,7 @@ def rank_factors(
 
 
 def rank_scores(
+    *,
     scores: Array,
     columns: Int64 | None,
     excluded_indptr: Int64,
@@ -98,9 +84,9 @@ def rank_scores(
     above: Int64,
     tied: Int64,
     before: Int64,
-    limit: int,
-    nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    limit: int | None,
+    nan_rule: NanRule,
+    flags: UInt32,
     no_candidates: Int64,
 ) -> int:
     """Add the counts of all items, their scores given; -inf is no candidate."""
@@ -118,6 +104,7 @@ def rank_scores(
 
 
 def top_factors(
+    *,
     users: Array,
     items: Array,
     bias: Array | None,
@@ -126,15 +113,15 @@ def top_factors(
     last: int,
     excluded_indptr: Int64,
     excluded: Int32,
-    order: int,
+    order: TieOrder,
     keys: UInt64,
     top_scores: Array,
     top_items: Int32,
     n: Int64,
     left: Int64,
     check: bool,
-    nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    nan_rule: NanRule,
+    flags: UInt32,
 ) -> None:
     """Add the items [first, last) to the lists of the best."""
     scores = _all_scores(users, items, bias, rows)
@@ -148,18 +135,19 @@ def top_factors(
 
 
 def top_scores(
+    *,
     scores: Array,
     columns: Int64 | None,
     excluded_indptr: Int64,
     excluded: Int32,
-    order: int,
+    order: TieOrder,
     keys: UInt64,
     top_scores: Array,
     top_items: Int32,
     n: Int64,
     left: Int64,
-    nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    nan_rule: NanRule,
+    flags: UInt32,
     no_candidates: Int64,
 ) -> None:
     """Add all items to the lists of the best, their scores given; -inf is no candidate."""
@@ -175,8 +163,9 @@ def top_scores(
 
 
 def rank_lists(
+    *,
     items: Int32,
-    scores: npt.NDArray[np.float64] | None,
+    scores: Float64 | None,
     begin: Int64,
     end: Int64,
     n_items: int,
@@ -185,16 +174,16 @@ def rank_lists(
     judged_indptr: Int64,
     judged: Int32,
     input_order: bool,
-    nan_rule: int,
+    nan_rule: NanRule,
     above: Int64,
     tied: Int64 | None,
     before: Int64 | None,
-    flags: npt.NDArray[np.uint32],
+    flags: UInt32,
     given: Int64,
     listed: Int64,
     removed: Int64,
     repeated: Int64,
-    order: int,
+    order: TieOrder,
     keys: UInt64,
     top: Int32,
     left: Int64,
@@ -217,12 +206,12 @@ def rank_lists(
             if score == -np.inf:
                 continue
             if score == np.inf:
-                flags[user] |= INFINITE_SCORE
+                flags[user] |= ScoreFlag.INFINITE_SCORE
             if np.isnan(score):
-                if nan_rule == NAN_UNDEFINED:
-                    flags[user] |= NAN_SCORE
+                if nan_rule == NanRule.UNDEFINED:
+                    flags[user] |= ScoreFlag.NAN_SCORE
                     continue
-                score = np.inf if nan_rule == NAN_FIRST else -np.inf
+                score = np.inf if nan_rule == NanRule.FIRST else -np.inf
             repeated[user] += item in kept
             if item not in kept or score > kept[item][0]:
                 kept[item] = (score, entry)
@@ -230,7 +219,7 @@ def rank_lists(
         found = list(kept)
         best = np.array([kept[item][0] for item in found])
         if input_order:
-            names, order = np.array([kept[item][1] for item in found]), ORDER_ITEM
+            names, order = np.array([kept[item][1] for item in found]), TieOrder.ITEM
         else:
             names = np.array(found)
         place = np.lexsort((_tie_break(names, order, keys[user]), -best))
@@ -266,7 +255,7 @@ def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
 
 
 def place_rows(
-    list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
+    *, list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
 ) -> bool:
     """Write rows to given places of their lists; False where there is no such place."""
     to = indptr[list] + (places.astype(np.int64) - first)
@@ -276,7 +265,7 @@ def place_rows(
     return True
 
 
-def hash_pieces(data: npt.NDArray[np.uint8], piece: int, hashes: npt.NDArray[np.uint64]) -> None:
+def hash_pieces(data: UInt8, piece: int, hashes: UInt64) -> None:
     """Write XXH64 (seed 0) of each piece; see `cpp/hashing.hpp`."""
     for number, begin in enumerate(range(0, len(data), piece)):
         hashes[number] = _xxh64(data[begin : begin + piece].tobytes())
@@ -300,18 +289,18 @@ def _all_scores(users: Array, items: Array, bias: Array | None, rows: Int64 | No
     return scores
 
 
-def _tie_break(items: npt.NDArray[np.integer], order: int, key: np.uint64) -> npt.NDArray[Any]:
+def _tie_break(items: npt.NDArray[np.integer], order: TieOrder, key: np.uint64) -> Array:
     """Return what items with equal scores are sorted by."""
-    if order == ORDER_RANDOM:
+    if order == TieOrder.RANDOM:
         return mix(key ^ items.astype(np.uint64))
-    return items if order == ORDER_ITEM else -items.astype(np.int64)
+    return items if order == TieOrder.ITEM else -items.astype(np.int64)
 
 
 def _keep_best(
     user: int,
     scores: Array,
-    candidate: npt.NDArray[np.bool_],
-    order: int,
+    candidate: Bool,
+    order: TieOrder,
     keys: UInt64,
     top_scores: Array,
     top_items: Int32,
@@ -333,19 +322,19 @@ def _keep_best(
         left[user] = (left[user] if new == last else 0) + (values[place[k:]] == new).sum()
 
 
-def _settle(scores: Array, candidate: npt.NDArray[np.bool_], nan_rule: int) -> int:
+def _settle(scores: Array, candidate: Bool, nan_rule: NanRule) -> int:
     """Apply the rule for NaN in place; return the flags of what remains."""
     nan = candidate & np.isnan(scores)
-    flags = INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
-    if nan_rule == NAN_UNDEFINED:
-        return flags | (NAN_SCORE if nan.any() else 0)
-    scores[nan] = np.inf if nan_rule == NAN_FIRST else -np.inf
+    flags = ScoreFlag.INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
+    if nan_rule == NanRule.UNDEFINED:
+        return flags | (ScoreFlag.NAN_SCORE if nan.any() else 0)
+    scores[nan] = np.inf if nan_rule == NanRule.FIRST else -np.inf
     return flags
 
 
 def _count(
     scores: Array,
-    candidate: npt.NDArray[np.bool_],
+    candidate: Bool,
     judged: Int32,
     judged_scores: Array,
     part: slice,
@@ -408,10 +397,8 @@ def _little(part: bytes) -> int:
     return int.from_bytes(part, "little")
 
 
-LATEST, DRAWN, PAIRS, OLD_PAIRS = range(4)  # as in cpp/splits.hpp
-
-
 def hold_first(
+    *,
     users: UInt32,
     items: UInt32,
     user_draws: UInt64,
@@ -421,9 +408,9 @@ def hold_first(
     values: Array | None,
     first: int,
     counts: Int64,
-    order: int,
+    order: RowOrder,
     sizes: Int64,
-    held: npt.NDArray[np.uint8],
+    held: UInt8,
 ) -> bool:
     """Mark the first rows of each user of a range."""
     arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
@@ -434,6 +421,7 @@ def hold_first(
 
 
 def number_rows(
+    *,
     users: UInt32,
     items: UInt32,
     user_draws: UInt64,
@@ -443,7 +431,7 @@ def number_rows(
     values: Array | None,
     first: int,
     counts: Int64,
-    order: int,
+    order: RowOrder,
     places: UInt32,
 ) -> bool:
     """Write the place of each row among its user's, or its pair's."""
@@ -464,8 +452,8 @@ def _in_order(
     times: Int64 | None,
     float_times: bool,
     values: Array | None,
-    order: int,
-) -> tuple[Int64, npt.NDArray[np.bool_]]:
+    order: RowOrder,
+) -> tuple[Int64, Bool]:
     """Return the rows of a user in order, and where places begin to count anew."""
     rows = np.flatnonzero(users == user)
     item = item_draws[items[rows]]
@@ -476,29 +464,30 @@ def _in_order(
     value = np.zeros(len(rows)) if values is None else values[rows]
     # The last key counts first; later rows come first among equals, hence the reversals.
     later = [rows, value, time]
-    if order == LATEST:
+    if order == RowOrder.LATEST:
         keys = [rows, value, ~item, ~draw, time]
-    elif order == DRAWN:
+    elif order == RowOrder.DRAWN:
         keys = [*later, ~item, ~draw]
-    elif order == PAIRS:
+    elif order == RowOrder.PAIRS:
         keys = [*later, ~item]
     else:
         keys = [*later, item]
     ascending = np.lexsort(keys)
-    ordered = ascending if order == OLD_PAIRS else ascending[::-1]
+    ordered = ascending if order == RowOrder.OLD_PAIRS else ascending[::-1]
     heads = np.zeros(len(rows), bool)
-    if order in (PAIRS, OLD_PAIRS):
+    if order in (RowOrder.PAIRS, RowOrder.OLD_PAIRS):
         heads[1:] = item[ordered][1:] != item[ordered][:-1]
     return rows[ordered], heads
 
 
 def hold_below(
+    *,
     users: UInt32,
     items: UInt32,
     user_draws: UInt64,
     item_draws: UInt64,
     limit: int,
-    held: npt.NDArray[np.uint8],
+    held: UInt8,
 ) -> None:
     """Mark the rows whose draw lies below a limit."""
     held[:] = mix(user_draws[users] ^ item_draws[items]) < np.uint64(limit)
@@ -510,6 +499,7 @@ def count_codes(codes: UInt32, counts: Int64) -> None:
 
 
 def trim_core(
+    *,
     users: UInt32,
     items: UInt32,
     user_counts: Int64,
@@ -517,7 +507,7 @@ def trim_core(
     least_user: int,
     least_item: int,
     backwards: bool,
-    kept: npt.NDArray[np.uint8],
+    kept: UInt8,
 ) -> int:
     """Remove rows of users and items with too few; all at once, so perhaps fewer per pass."""
     enough = (user_counts[users] >= least_user) & (item_counts[items] >= least_item)

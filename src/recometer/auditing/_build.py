@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Bool
 from recometer.auditing._sides import Sides
 from recometer.auditing.result import Finding, Level
-
-__all__ = ["counted", "of_items", "of_rows", "of_users", "unchecked"]
-
-Bool = npt.NDArray[np.bool_]
 
 
 def of_rows(

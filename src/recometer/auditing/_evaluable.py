@@ -3,29 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer import ids
+from recometer.arrays import Int64
 from recometer.auditing._build import counted, of_items, of_rows, of_users
 from recometer.auditing._sides import Sides
 from recometer.auditing.result import Finding
-from recometer.interactions import Interactions
-
-__all__ = [
-    "duplicates_of_test",
-    "duplicates_of_train",
-    "unreachable",
-    "unseen_items",
-    "unseen_users",
-    "untested_users",
-    "users_emptied",
-    "users_few_relevant",
-    "users_without_candidates",
-    "users_without_relevant",
-]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from recometer.data import ids
+from recometer.data.interactions import Interactions
 
 UNDEFINED = "their metrics are undefined, and they are not in the mean"
 

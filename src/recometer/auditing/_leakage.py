@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Array, Bool
 from recometer.auditing._build import of_rows, unchecked
 from recometer.auditing._sides import Sides, newest
 from recometer.auditing.result import Finding
-
-__all__ = ["older_than_own_training", "older_than_training", "overlap", "same_time"]
-
-Bool = npt.NDArray[np.bool_]
 
 
 def overlap(sides: Sides) -> Finding:
@@ -102,7 +96,7 @@ def same_time(sides: Sides) -> Finding:
     )
 
 
-def _last_of_own(sides: Sides) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Bool]:
+def _last_of_own(sides: Sides) -> tuple[Array, Array, Bool]:
     """Return for each row of test its time, the user's newest in train, and whether it is there."""
     assert sides.test.times is not None
     last, known = newest(sides.train)

@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Int64
 from recometer.auditing._build import counted
 from recometer.auditing._sides import Sides
 from recometer.auditing.result import Finding
 from recometer.auditing.shift import expected_variation, head, total_variation
-
-__all__ = ["activity_shift", "popularity_shift"]
-
-Int64 = npt.NDArray[np.int64]
 
 
 def popularity_shift(sides: Sides) -> Finding:

@@ -7,11 +7,9 @@ from typing import Any
 from recometer.auditing import _evaluable, _leakage, _shifts
 from recometer.auditing._sides import Sides
 from recometer.auditing.result import Audit
+from recometer.data.interactions import Interactions, read_interactions, together
 from recometer.errors import InputError, InputTypeError
-from recometer.interactions import Interactions, read_interactions, together
 from recometer.protocol import Protocol
-
-__all__ = ["CHECKS", "LEAKAGE", "audit"]
 
 # A check is a function of Sides that returns a Finding; this is the order they are shown in.
 OF_LEAKAGE = (
@@ -137,7 +135,11 @@ def _of_split(split: object) -> tuple[Interactions, Interactions]:
 
 
 def _read(name: str, data: object, columns: dict[str, Any]) -> Interactions:
-    found = data if isinstance(data, Interactions) else read_interactions(data, name, **columns)
+    found = (
+        data
+        if isinstance(data, Interactions)
+        else read_interactions(data, name, warns=name == "test", **columns)
+    )
     if not len(found):
         raise InputError(
             f"{name} is empty: {found.n_users:,} users, no interactions. Hint: is the split right, "

@@ -13,8 +13,6 @@ from recometer.version import __version__
 if TYPE_CHECKING:
     import polars
 
-__all__ = ["SHOWN", "Audit", "Finding", "Level"]
-
 Level = Literal["leakage", "warning", "fact"]
 
 SHOWN = 3  # examples in a table

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["expected_variation", "head", "total_variation"]
-
-Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
+from recometer.arrays import Bool, Int64
 
 
 def total_variation(first: Int64, second: Int64) -> float:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Float64, Int64
 from recometer.baselines._matrix import check_count, training_interactions, user_item_matrix
 from recometer.errors import InputError
 from recometer.sources.scores import Scores
@@ -14,9 +14,6 @@ from recometer.sources.scores import Scores
 if TYPE_CHECKING:
     from scipy import sparse
 
-__all__ = ["EASE_MAX_ITEMS", "ease"]
-
-Float64 = npt.NDArray[np.float64]
 
 EASE_MAX_ITEMS = 10_000
 BLOCK = 512  # columns that are worked on together
@@ -63,7 +60,7 @@ def ease(train: Any, *, regularisation: float = 250.0, max_items: int = EASE_MAX
     matrix = user_item_matrix(train)
     weights = _weights(matrix, float(regularisation))
 
-    def scores(users: npt.NDArray[np.int64]) -> Float64:
+    def scores(users: Int64) -> Float64:
         return matrix[users] @ weights
 
     scores.__qualname__ = f"EASE, regularisation {regularisation:g}"

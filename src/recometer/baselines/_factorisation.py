@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Float64
 from recometer.baselines._matrix import (
     check_count,
     check_seed,
@@ -19,9 +19,6 @@ from recometer.sources.factors import Factors
 if TYPE_CHECKING:
     from scipy import sparse
 
-__all__ = ["truncated_svd"]
-
-Float64 = npt.NDArray[np.float64]
 
 DENSE_SIZE = 1_000  # up to here all eigenvectors of the Gram matrix are computed
 

@@ -6,13 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError
-from recometer.interactions import Interactions
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-__all__ = ["check_count", "check_seed", "training_interactions", "user_item_matrix"]
 
 
 def training_interactions(train: Any) -> Interactions:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Float64, Int64
 from recometer.baselines._matrix import check_count, training_interactions, user_item_matrix
 from recometer.sources.scores import Scores
 
 if TYPE_CHECKING:
     from scipy import sparse
-
-__all__ = ["item_knn"]
 
 BLOCK_ENTRIES = 4_000_000  # similarities looked at together: some 100 MB of working memory
 
@@ -51,8 +49,8 @@ def item_knn(train: Any, *, neighbours: int = 100) -> Scores:
     matrix = user_item_matrix(train)
     similarity = _truncated_cosine(matrix, neighbours)
 
-    def scores(users: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        dense: npt.NDArray[np.float64] = (matrix[users] @ similarity).toarray()
+    def scores(users: Int64) -> Float64:
+        dense: Float64 = (matrix[users] @ similarity).toarray()
         return dense
 
     scores.__qualname__ = f"item-kNN, {neighbours} neighbours"

@@ -5,17 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Float64, Int64
 from recometer.baselines._matrix import check_seed, training_interactions, user_item_matrix
-from recometer.hashing import mix
-from recometer.ids import user_keys as id_keys
+from recometer.data.ids import user_keys as id_keys
+from recometer.draws import mix
 from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
-
-__all__ = ["most_popular", "random_ranking"]
-
-UInt64 = npt.NDArray[np.uint64]
 
 # Without it, a split with the same seed would hash the same numbers: its test items would be
 # those with the lowest scores.
@@ -77,7 +73,7 @@ def random_ranking(train: Any, *, seed: int = 0) -> Scores:
     items = mix(id_keys(train.item_ids, train.n_items))
     start = mix(mix(np.array([seed], dtype=np.uint64)) ^ np.uint64(SALT))
 
-    def scores(rows: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    def scores(rows: Int64) -> Float64:
         bits = mix(mix(users[rows] ^ start)[:, None] ^ items)
         return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 

@@ -18,8 +18,6 @@ from recometer.cli.why import why
 from recometer.errors import DataWarning, RecometerError
 from recometer.version import __version__
 
-__all__ = ["app"]
-
 
 class Commands(TyperGroup):
     """Turns what recometer raises and warns of into messages on standard error."""

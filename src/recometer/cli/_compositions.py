@@ -9,17 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
 import typer
 
 from recometer import split
+from recometer.arrays import Array
 from recometer.cli._factors import read_ids
 from recometer.errors import InputError, RecometerError, did_you_mean
 
-__all__ = ["WHAT", "WHO", "Part", "complete", "make_core", "make_part", "usages"]
-
 Read = Callable[[str], Any]
-Known = Callable[[str], npt.NDArray[Any] | None]
+Known = Callable[[str], Array | None]
 """Returns ids of the data of the kind ``"user"`` or ``"item"``, or None."""
 
 

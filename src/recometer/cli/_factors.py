@@ -4,26 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer import ids
+from recometer.arrays import Array
 from recometer.cli._text import Note
+from recometer.data import ids
+from recometer.data.columns import common_names
+from recometer.data.files import check_file, column_names, integers, read_columns
+from recometer.data.interactions import Interactions
 from recometer.errors import ColumnError, FileError, InputError
-from recometer.files import check_file, column_names, integers, read_columns
-from recometer.frames import common_names
-from recometer.interactions import Interactions
 from recometer.sources.factors import Factors
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["USAGE", "like", "read_factors", "read_ids"]
-
 USAGE = "USERS,ITEMS or USERS,ITEMS,USER_IDS,ITEM_IDS"
-Array = npt.NDArray[Any]
 
 
 def read_factors(

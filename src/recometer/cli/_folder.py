@@ -10,8 +10,6 @@ from recometer.cli._inputs import NONE
 from recometer.errors import FileError
 from recometer.split import Split
 
-__all__ = ["data_of", "files_of", "load_split", "output_folder"]
-
 
 def output_folder(text: str) -> Path:
     """Return the folder that --out names."""

@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 from recometer.cli._leaderboard import Entry, leaderboard, print_leaderboard
 from recometer.cli._tables import print_table
 from recometer.cli._text import say
-from recometer.evaluation import Evaluation
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Table
-from recometer.summary import COUNTS
+from recometer.results.evaluation import Evaluation
+from recometer.results.summary import COUNTS
 from recometer.version import __version__
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = ["Format", "is_summary", "markdown", "print_results", "summary_csv"]
 
 Results = Mapping[str, Evaluation]
 """By the name of the model."""

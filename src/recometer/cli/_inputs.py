@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import typer
 
-from recometer import ids, trec
-from recometer.catalogue import Catalogue
+from recometer.arrays import Array
 from recometer.cli._factors import USAGE, like, read_factors, read_ids
 from recometer.cli._stdin import STDIN, InputFormat, StandardInput
 from recometer.cli._text import Note, as_options
-from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
-from recometer.files import (
+from recometer.data import ids, trec
+from recometer.data.catalogue import Catalogue
+from recometer.data.columns import Columns, choose_columns, common_names
+from recometer.data.files import (
     EXTENSIONS,
     column_names,
     in_memory,
@@ -29,21 +29,11 @@ from recometer.files import (
     read_columns,
     read_file,
 )
-from recometer.frames import Columns, choose_columns, common_names
-from recometer.interactions import Interactions, read_interactions
+from recometer.data.interactions import Interactions, read_interactions
+from recometer.errors import ColumnError, FileError, InputError, RecometerError, did_you_mean
 from recometer.sources.base import Source
 from recometer.sources.cut import Cut
 from recometer.sources.lists import Lists
-
-__all__ = [
-    "NONE",
-    "Inputs",
-    "Model",
-    "baseline_of",
-    "catalogue_columns",
-    "check_stdin",
-    "models",
-]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +143,7 @@ ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
 
 # A hint of `evaluate` that speaks of an argument, and what it means on the command line.
 NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
+WRITTEN_ALIKE = "are users written alike in both?"
 RUN_HINT = "does --user name the users' column, and are users written alike in both files?"
 SIDE_DATA_HINTS = {
     "--catalogue with a column of categories, or rm.Catalogue(frame, categories=...)": (
@@ -209,7 +200,9 @@ class Inputs:
                 message = message.replace(ours, option)
             if model is not None:
                 hint = RUN_HINT if model.is_run else FACTORS_HINT
-                message = f"{model.name}: {message.replace(NAMED_BY_IDS, hint)}"
+                for ours in (NAMED_BY_IDS, WRITTEN_ALIKE):
+                    message = message.replace(ours, hint)
+                message = f"{model.name}: {message}"
             raise type(error)(message) from error
 
     def check_columns(self, paths: Iterable[str]) -> None:
@@ -303,7 +296,7 @@ class Inputs:
         """Say in which columns of a file what was found."""
         self._say(what, self.stdin.path(path), "TREC qrels" if found is None else found)
 
-    def some_ids(self, path: str, what: str) -> npt.NDArray[Any]:
+    def some_ids(self, path: str, what: str) -> Array:
         """Return an id of a user or an item in a file, if there is one."""
         columns = self.columns_of(path)
         if columns is None:

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from recometer.cli._tables import GAP, rich_table
 from recometer.cli._text import WIDTH, count, say
-from recometer.evaluation import Evaluation, SummaryRow
 from recometer.metrics.names import parse
 from recometer.rendering import Table, to_text
+from recometer.results.evaluation import Evaluation
+from recometer.results.summary import SummaryRow
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
-
-__all__ = ["Entry", "leaderboard", "print_leaderboard"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,10 +103,9 @@ def _styled(table: Table, entries: Sequence[Entry], metrics: Sequence[str]) -> R
 
 def _notes(entries: Sequence[Entry]) -> list[str]:
     protocol = entries[0].result.protocol
-    interval = {"t": "Student's t", "bootstrap": "bootstrap"}[protocol.interval]
     notes = [
         f"Mean over the users counted, ± to the further end of its {protocol.confidence:.0%} "
-        f"interval ({interval})."
+        f"interval. {protocol.sentence('interval')}"
     ]
     skipped: dict[tuple[str, int], list[tuple[str, str]]] = {}
     for entry in entries:

@@ -6,11 +6,9 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from recometer.frames import Columns
+from recometer.data.columns import Columns
 from recometer.rendering import Table
 from recometer.split import Split, SplitProtocol
-
-__all__ = ["table_of_folds", "table_of_split"]
 
 PARTS = ("train", "test", "remainder")
 

@@ -8,33 +8,6 @@ import typer
 
 from recometer.cli._formats import Format
 
-__all__ = [
-    "DATA",
-    "MODELS",
-    "OUTPUT",
-    "RULES",
-    "Baseline",
-    "CatalogueOption",
-    "Categories",
-    "Factors",
-    "Features",
-    "Form",
-    "Item",
-    "Propensity",
-    "Quiet",
-    "Rank",
-    "RelevantFrom",
-    "Run",
-    "Score",
-    "Split",
-    "Test",
-    "Threads",
-    "Time",
-    "Train",
-    "User",
-    "Value",
-]
-
 DATA, MODELS, RULES, OUTPUT = "Data", "Models", "Rules", "Output"  # panels of the help
 
 Test = Annotated[

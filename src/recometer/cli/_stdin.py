@@ -10,10 +10,8 @@ import zlib
 from pathlib import Path
 from types import TracebackType
 
+from recometer.data.trec import kind_of
 from recometer.errors import FileError
-from recometer.trec import kind_of
-
-__all__ = ["STDIN", "InputFormat", "StandardInput"]
 
 STDIN = "-"
 """What stands for standard input in place of a path."""

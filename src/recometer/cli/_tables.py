@@ -10,8 +10,6 @@ from recometer.rendering import Table, to_text
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
-__all__ = ["GAP", "print_table", "rich_table"]
-
 GAP = 2  # between two columns
 
 

@@ -17,8 +17,6 @@ from recometer.cli._stdin import STDIN, StandardInput
 from recometer.cli._tables import print_table
 from recometer.errors import did_you_mean
 
-__all__ = ["audit"]
-
 
 def audit(
     split: Annotated[

@@ -5,23 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
 from recometer.cli._leaderboard import Entry, print_leaderboard
 from recometer.cli._text import as_options, count, say
+from recometer.data.interactions import Interactions
 from recometer.errors import ColumnError, InputError
 from recometer.evaluate import evaluate
-from recometer.interactions import Interactions
 from recometer.metrics.names import parse
 from recometer.sources.base import Source
 from recometer.split.splitting import split
 from recometer.split.what import Fraction, LastFraction, What
 from recometer.tasks import resolve_threads
-
-__all__ = ["demo"]
 
 DEFAULT_METRICS = "ndcg@10 recall@10 roc_auc"
 NEIGHBOURS = 100
@@ -125,7 +123,7 @@ class _LeftOut(Exception):
 
 
 def _shipped() -> Interactions:
-    from recometer.data import MSWEB_ATTRIBUTION, msweb
+    from recometer.datasets import MSWEB_ATTRIBUTION, msweb
 
     interactions = msweb()
     _describe(MSWEB_ATTRIBUTION, interactions)
@@ -133,10 +131,10 @@ def _shipped() -> Interactions:
 
 
 def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
-    from recometer.files import read_file
+    from recometer.data.files import read_file
 
     none = {"value": False, "time": False}
-    wanted = {
+    wanted: dict[str, Any] = {
         option: none[option] if option in none and name == "none" else name
         for option, name in columns.items()
     }

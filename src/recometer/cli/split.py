@@ -22,8 +22,6 @@ from recometer.split import saving
 from recometer.split.what import Folding
 from recometer.tasks import resolve_threads
 
-__all__ = ["split"]
-
 CHOICE, FILTERS = "Who and what", "Filters"  # panels of the help, beside the shared ones
 
 

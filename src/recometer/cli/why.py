@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from recometer.arguments import named_protocol, protocol_names
 from recometer.cli import _options as options
 from recometer.cli._folder import data_of
 from recometer.cli._inputs import Inputs, baseline_of, catalogue_columns, check_stdin, models
@@ -16,12 +15,11 @@ from recometer.cli._text import WIDTH, say_line
 from recometer.cli.metrics import complete_metrics
 from recometer.errors import UnknownNameError
 from recometer.evaluate import evaluate
+from recometer.evaluating.arguments import named_protocol, protocol_names
 from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
 from recometer.protocol import Protocol
 from recometer.tasks import resolve_threads
-
-__all__ = ["why"]
 
 
 def why(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from recometer.arrays import Array
 from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.sources.factors import Factors
 from recometer.tasks import resolve_threads
@@ -15,8 +16,7 @@ from recometer.tasks import resolve_threads
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Array = npt.NDArray[Any]
-Rows = TypeVar("Rows", "npt.NDArray[Any]", "csr_array[Any]")
+Rows = TypeVar("Rows", "Array", "csr_array[Any]")
 
 
 def whole(name: str, value: Any, least: int) -> int:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.compat._recometrics_inputs import whole
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError
-from recometer.interactions import Interactions
 from recometer.split import NoTestUsersError, modes
 
 if TYPE_CHECKING:

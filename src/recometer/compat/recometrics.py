@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.compat._recometrics_inputs import (
     factors_of,
     seed_of,
@@ -21,10 +22,12 @@ from recometer.compat._recometrics_inputs import (
     whole,
 )
 from recometer.compat._recometrics_split import NoTestUsersError, split_reco_train_test
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError, RecometerError
-from recometer.interactions import Interactions
+from recometer.measuring.compute import Reason, reasons
 from recometer.metrics import METRICS, Metric
-from recometer.metrics.undefined import Reason, reasons
+from recometer.metrics.conventions import CUTOFF, find
+from recometer.metrics.names import split
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
 from recometer.sources.base import Request
@@ -40,23 +43,16 @@ __all__ = [
     "split_reco_train_test",
 ]
 
-# Its columns, in their order, and the metric that each of them is.
+CONVENTION = find("recometrics")
+assert CONVENTION is not None
+# Its columns, in their order, and the metric that each of them is. An area with a cut-off is that
+# of other users, not another column.
 METRIC_OF = {
-    "P@K": "precision",
-    "TP@K": "tprecision",
-    "R@K": "recall",
-    "AP@K": "ap",
-    "TAP@K": "tap",
-    "NDCG@K": "ndcg",
-    "Hit@K": "hit",
-    "RR@K": "rr",
-    "ROC_AUC": "roc_auc",
-    "PR_AUC": "pr_auc",
+    entry.name.replace(CUTOFF, "K"): split(entry.metric)[0]
+    for entry in CONVENTION.entries
+    if (CUTOFF in entry.name) == (CUTOFF in entry.metric)
 }
-AREAS = {"ROC_AUC", "PR_AUC"}
-
-Bool = npt.NDArray[np.bool_]
-Float64 = npt.NDArray[np.float64]
+AREAS = {label for label in METRIC_OF if not label.endswith("@K")}
 
 
 class MissingPandasError(RecometerError, ImportError):
@@ -66,8 +62,8 @@ class MissingPandasError(RecometerError, ImportError):
 def calc_reco_metrics(
     X_train: Any,
     X_test: Any,
-    A: npt.NDArray[Any] | None,
-    B: npt.NDArray[Any] | None,
+    A: Array | None,
+    B: Array | None,
     k: int = 5,
     item_biases: npt.ArrayLike | None = None,
     as_df: bool = True,
@@ -171,19 +167,12 @@ def calc_reco_metrics(
         More users or items than ``X_test`` has (they are ignored), repeated entries of a
         matrix (they are summed).
     """
-    asked_for = {
-        "P@K": precision,
-        "TP@K": trunc_precision,
-        "R@K": recall,
-        "AP@K": average_precision,
-        "TAP@K": trunc_average_precision,
-        "NDCG@K": ndcg,
-        "Hit@K": hit,
-        "RR@K": rr,
-        "ROC_AUC": roc_auc,
-        "PR_AUC": pr_auc,
-    }
-    labels = [label for label, wanted in asked_for.items() if wanted or all_metrics]
+    asked_for = (
+        precision, trunc_precision, recall, average_precision, trunc_average_precision, ndcg, hit,
+        rr, roc_auc, pr_auc,
+    )  # fmt: skip
+    wanted = zip(METRIC_OF, asked_for, strict=True)
+    labels = [label for label, asked in wanted if asked or all_metrics]
     if not labels:
         raise InputError("No metric was asked for. Hint: pass all_metrics=True, for instance.")
     if as_df:
@@ -297,7 +286,7 @@ def _training(X_train: Any, shape: tuple[int, int]) -> Interactions:
 
 
 def _values(
-    ranks: Ranks, labels: list[str], cutoffs: npt.NDArray[np.int64], protocol: Protocol, seed: int
+    ranks: Ranks, labels: list[str], cutoffs: Int64, protocol: Protocol, seed: int
 ) -> dict[str, Float64]:
     """Return float64 [n_users, n_cutoffs], [n_users, 1] for areas, by label."""
     definitions = {label: METRICS[METRIC_OF[label]] for label in labels}
@@ -314,10 +303,10 @@ def _values(
     }
 
 
-def _frame(columns: dict[str, npt.NDArray[Any]], k: int, rename_k: bool) -> pd.DataFrame:
+def _frame(columns: dict[str, Array], k: int, rename_k: bool) -> pd.DataFrame:
     import pandas as pd
 
-    named: dict[str, npt.NDArray[Any]] = {}
+    named: dict[str, Array] = {}
     for label, array in columns.items():
         if array.ndim == 2:
             named |= {label[:-1] + str(place + 1): array[:, place] for place in range(k)}

@@ -4,34 +4,31 @@ Importing this package fills the registry: a new module of metrics is imported h
 decorator `metric` registers a metric of your own, see docs/own_metric.md.
 """
 
-from recometer.metrics import (
+# Metrics are listed in the order in which they are registered here.
+from recometer.metrics.ranked import (
     binary,
-    categories,
     confusion,
     counterfactual,
     curves,
-    diversity,
     graded,
     mean_precision,
-    novelty,
-    other_lists,
     positions,
-    ratings,
-    spread,
     stopping,
 )
-from recometer.metrics._list_data import ListData, Side
-from recometer.metrics._sums import place_sums
-from recometer.metrics.diversity import mean_over_pairs
+
+# isort: split
+from recometer.metrics import rated as ratings
+
+# isort: split
+from recometer.metrics.listed import categories, diversity, novelty, other_lists, spread
+
+# isort: split
+from recometer.metrics.listed.data import ListData, Side
+from recometer.metrics.listed.diversity import mean_over_pairs
 from recometer.metrics.names import parse
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.registry import (
-    METRICS,
-    Metric,
-    MetricDefinition,
-    metric,
-    reading,
-)
+from recometer.metrics.registry import METRICS, Metric, MetricDefinition, metric, reading
+from recometer.metrics.sums import place_sums
 from recometer.ties import Groups
 
 __all__ = [

@@ -10,8 +10,6 @@ from recometer.metrics.parameters import Value
 from recometer.metrics.registry import METRICS, Metric, bad_cutoff
 from recometer.ties import WHOLE
 
-__all__ = ["MAX_CUTOFFS", "NAMES", "parse", "parse_cutoffs", "split"]
-
 # Spaces separate names, but not within the brackets of parameters.
 NAMES = re.compile(r"(?:[^\s(]|\([^)]*\)|\()+")
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 
 from recometer.errors import InputError, did_you_mean
 
-__all__ = ["Parameter", "Value"]
-
 Value = str | float | bool | None
 
 

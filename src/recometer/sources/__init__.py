@@ -1,0 +1,1 @@
+"""Model output -> `Ranks`: a family of files for each kind of output."""

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from recometer import _kernel, ragged
+from recometer.arrays import Array, Int64
 from recometer.ranks import Ranks, UserFlag
-from recometer.sources._aligned import Aligned
+from recometer.sources._align_result import Aligned
 from recometer.tasks import Ticker, run_tasks
 
-__all__ = ["assemble", "best_first"]
-
 USERS_PER_TASK = 2**13  # that are sorted at a time
-
-Int64 = npt.NDArray[np.int64]
 
 
 def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) -> Int64:
@@ -74,7 +68,7 @@ def assemble(
     )
 
 
-def _in_order(column: npt.NDArray[Any], order: Int64) -> npt.NDArray[Any]:
+def _in_order(column: Array, order: Int64) -> Array:
     """Return a column in another order, uncopied where all rows are alike, as they often are."""
     return column if (column == column[:1]).all() else column[order]
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
-import numpy.typing as npt
 
 from recometer import ragged
-from recometer.sources._aligned import Aligned
+from recometer.arrays import Bool, Int64
+from recometer.sources._align_result import Aligned
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items
-
-__all__ = ["catalogue_size", "has_list", "only_candidates"]
-
-Bool = npt.NDArray[np.bool_]
 
 
 def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]:
@@ -71,7 +67,7 @@ def catalogue_size(
     return n_items - int(np.count_nonzero(aligned.numbers < 0))
 
 
-def _users_of_entries(table: ListTable, aligned: Aligned) -> npt.NDArray[np.int64]:
+def _users_of_entries(table: ListTable, aligned: Aligned) -> Int64:
     """Return the user of test of each entry, -1 where the list is nobody's."""
     users = np.full(table.n_lists, -1)
     known = np.flatnonzero(aligned.rows >= 0)

@@ -7,33 +7,20 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer import files, frames, ids, ragged, trec
+from recometer import ragged
+from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.data import files, frames, ids, trec
+from recometer.data.columns import choose_columns, common_names, could_be_places, refuse_columns
+from recometer.data.files import FileColumn, in_memory, open_file
+from recometer.data.frames import is_column, is_frame, numbers, open_frame, twice_readable
 from recometer.errors import FileError, InputError, InputTypeError, warn
-from recometer.files import FileColumn, in_memory, open_file
-from recometer.frames import (
-    choose_columns,
-    common_names,
-    is_column,
-    is_frame,
-    numbers,
-    open_frame,
-    refuse_columns,
-    twice_readable,
-)
 from recometer.ranks import Ranks
-from recometer.sources import _columns
-
-__all__ = ["ListTable", "read_lists"]
-
-Array = npt.NDArray[Any]
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Float64 = npt.NDArray[np.float64]
+from recometer.sources import _list_columns, _list_runs
 
 PROBE = 4096  # rows
 MAX_POSITION = 2**31 - 2
@@ -110,7 +97,7 @@ class ListTable:
         return len(np.unique(who[self.items[entries] >= 0]))
 
 
-def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> npt.NDArray[np.float64]:
+def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     """Return the score of each judged item in its list, NaN where it is in none.
 
     Parameters
@@ -122,7 +109,7 @@ def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> npt.NDArray[n
     ranks
     """
     assert table.given is not None
-    key = ragged.pairs(ragged.users_of(table.indptr), table.items, table.n_items)
+    key = ragged.numbered(table.indptr, table.items, table.n_items)
     order = np.lexsort((-table.given, key))
     user = ragged.users_of(ranks.indptr)
     wanted = ragged.pairs(lists[user], ranks.item, table.n_items)
@@ -175,7 +162,9 @@ def read_lists(
         # Together: a lazy frame that is collected twice may come in another order.
         wanted = [option for option, name in found.items() if name is not None]
         series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
-        return _from_columns(found, series.pop)
+        table = _from_columns(found, series.pop)
+        _list_runs.check(table, found, names, fetch)
+        return table
     if is_column(data):
         raise InputTypeError(
             f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
@@ -214,7 +203,13 @@ def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> L
     found, fetch = open_file(path, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, files.numeric_columns(path))
-    return _from_columns(found, fetch)
+    table = _from_columns(found, fetch)
+    _list_runs.check(table, found, files.column_names(path), partial(_from_file, path))
+    return table
+
+
+def _from_file(path: str | os.PathLike[str], names: list[str]) -> list[Any]:
+    return files.read_columns(path, names).get_columns()
 
 
 def _is_by_rows(found: Mapping[str, str | None]) -> bool:
@@ -224,13 +219,21 @@ def _is_by_rows(found: Mapping[str, str | None]) -> bool:
 def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
     """Warn that no column is ranked by, if one of those that hold numbers could be the score."""
     others = [name for name in numeric if name not in found.values()]
-    others = [name for name in others if name not in common_names("time", others)]
-    if others:
-        warn(
-            "No column has a common name for ranks or scores: the order of the rows is the "
-            f"ranking, and {', '.join(map(repr, others))} says nothing. Hint: score={others[0]!r} "
-            "ranks by that column; rank=False, score=False says that the order is meant."
-        )
+    for kind in ("time", "relevance"):
+        others = [name for name in others if name not in common_names(kind, others)]
+    if not others:
+        return
+    places = could_be_places(others)
+    by_that = (
+        f"rank={places[0]!r} ranks by that column, the lowest first"
+        if places
+        else f"score={others[0]!r} ranks by that column, the highest first"
+    )
+    warn(
+        "No column has a common name for ranks or scores: the order of the rows is the "
+        f"ranking, and {', '.join(map(repr, others))} says nothing. Hint: {by_that}; "
+        "rank=False, score=False says that the order is meant."
+    )
 
 
 def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> ListTable:
@@ -244,23 +247,23 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
         column = fetch("rank")
         whole = _whole_numbers(column)
         if whole is not None and lists is None:
-            if _columns.ordered(whole[0], indptr, falling=False):
+            if _list_columns.ordered(whole[0], indptr, falling=False):
                 return ListTable(indptr, items, n_items, None, user_ids, item_ids)
         elif whole is not None and lists is not None:
-            placed = _columns.place(lists, len(user_ids), items, *whole)
+            placed = _list_columns.place(lists, len(user_ids), items, *whole)
             if placed is not None:
                 return ListTable(*placed, n_items, None, user_ids, item_ids)
         pieces = [_ranks(in_memory(column), what["rank"])]
     elif found["score"] is not None:
         column = fetch("score")
         by_pieces = isinstance(column, FileColumn) and column.dtype.is_float()
-        pieces = _columns.chunks_of(column) if by_pieces else [_scores(column, what["score"])]
+        pieces = _list_columns.chunks_of(column) if by_pieces else [_scores(column, what["score"])]
     if lists is not None:
-        indptr, items = _columns.group(lists, len(user_ids), [items], np.int32)
+        indptr, items = _list_columns.group(lists, len(user_ids), [items], np.int32)
     if pieces is not None and lists is not None:
-        _, scores = _columns.group(lists, len(user_ids), pieces, np.float64)
+        _, scores = _list_columns.group(lists, len(user_ids), pieces, np.float64)
     elif pieces is not None:
-        scores = _columns.join(pieces, len(items))
+        scores = _list_columns.join(pieces, len(items))
     needed = _unless_ordered(scores, indptr)
     real = scores if found["rank"] is None else None
     return ListTable(
@@ -289,8 +292,7 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
                 "or array of items, best first, for every user, or a dict {item: score} for every "
                 "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
             )
-    indptr = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=indptr[1:])
+    indptr = ragged.indptr_of(np.fromiter(map(len, rows), np.int64, len(rows)))
     scores = None
     if any(mappings):
         entries = itertools.chain.from_iterable(row.values() for row in rows)
@@ -315,7 +317,7 @@ def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
             f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, -1 "
             "where a list is shorter; ids of items go into item_ids=."
         )
-    narrowed = _columns.narrow(array.reshape(-1))
+    narrowed = _list_columns.narrow(array.reshape(-1))
     assert narrowed is not None
     items, low, high = narrowed
     if np.shares_memory(items, array):
@@ -389,13 +391,13 @@ def _runs(column: Any) -> tuple[Int64 | None, Any]:
         if column.null_count() or column.dtype.is_float() or column.dtype == polars.Object:
             return None, None
         if not column.dtype.is_integer():
-            starts = _columns.runs(column)
+            starts = _list_columns.runs(column)
             return starts, column.gather(starts)
         column = ids.as_ids(column, "user ids")
     array = column if isinstance(column, np.ndarray) else np.asarray(column)
     if array.dtype.kind not in "iu":
         return None, None
-    starts = _columns.runs(array)
+    starts = _list_columns.runs(array)
     return starts, array[starts]
 
 
@@ -430,7 +432,7 @@ def _look_up(column: Any, what: str) -> tuple[Int32, Array]:
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
     """Take integer ids that are nearly positions as such: then there is nothing to look up."""
-    whole = _columns.narrow(column) if len(column) else None
+    whole = _list_columns.narrow(column) if len(column) else None
     if whole is None:
         return None
     codes, low, high = whole
@@ -441,7 +443,7 @@ def _positions(column: Any) -> tuple[Int32, Array] | None:
 
 def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
     """Return integers as int32, with the lowest of them; None: some do not fit, or are others."""
-    whole = _columns.narrow(column)
+    whole = _list_columns.narrow(column)
     if whole is None:
         return None
     numbers, low, high = whole
@@ -472,5 +474,5 @@ def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
         return None
     lists = np.flatnonzero(np.diff(indptr))
     ends = scores[indptr[lists]], scores[indptr[lists + 1] - 1]
-    plain = np.isfinite(ends).all() and _columns.ordered(scores, indptr, falling=True)
+    plain = np.isfinite(ends).all() and _list_columns.ordered(scores, indptr, falling=True)
     return None if plain else np.ascontiguousarray(scores)

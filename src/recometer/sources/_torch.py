@@ -12,20 +12,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED, ORDER_ITEM_DESC
+from recometer._kernel import NanRule, TieOrder
+from recometer.arrays import Array, Int32, Int64, UInt32
+from recometer.data.tensors import elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError
 from recometer.ranks import UserFlag
 from recometer.sources._top import Shelf
 from recometer.sources.base import Request
-from recometer.tensors import elsewhere, is_tensor, to_numpy
 
-__all__ = ["Counts", "Pieces", "as_numbers", "factors", "one_at_a_time", "rank_scores", "scorer"]
-__all__ += ["top_scores"]
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 Tensor = Any
 
 # Memory on the device: of a block's scores, and of the pairs of users and judged items that are
@@ -40,7 +35,7 @@ class Counts(NamedTuple):
     above: Int64
     tied: Int64
     before: Int64
-    flags: npt.NDArray[np.uint32]
+    flags: UInt32
     no_candidates: Int64
 
 
@@ -92,9 +87,7 @@ def one_at_a_time(request: Request) -> Request:
     return dataclasses.replace(request, threads=1)
 
 
-def scorer(
-    users: Tensor, items: Tensor, item_bias: npt.NDArray[Any] | None
-) -> Callable[[Int64], Tensor]:
+def scorer(users: Tensor, items: Tensor, item_bias: Array | None) -> Callable[[Int64], Tensor]:
     """Return the function of user rows that gives their scores, [len(rows), n_items].
 
     Both infinities come as +inf: either makes a user undefined, and to `rank_scores` -inf would
@@ -118,7 +111,7 @@ def rank_scores(
     excluded: Int32,
     who: Int64,
     judged: Int32,
-    nan_rule: int,
+    nan_rule: NanRule,
 ) -> Counts:
     """Count, for each judged item, the candidates above it, tied with it, and tied before it.
 
@@ -135,8 +128,7 @@ def rank_scores(
         The row of scores of each judged item.
     judged : int32 [n_judged]
         Positions of the items that are looked for.
-    nan_rule
-        As the kernel takes it.
+    nan_rule : NanRule
 
     Returns
     -------
@@ -146,7 +138,7 @@ def rank_scores(
     torch = sys.modules["torch"]
     device = scores.device
 
-    def there(array: npt.NDArray[Any]) -> Tensor:
+    def there(array: Array) -> Tensor:
         return torch.as_tensor(array.astype(np.int64, copy=False), device=device)
 
     scores, candidate, flags, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
@@ -184,10 +176,10 @@ def top_scores(
     columns: Int64 | None,
     excluded_indptr: Int64,
     excluded: Int32,
-    order: int,
+    order: TieOrder,
     shelf: Shelf,
-    nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    nan_rule: NanRule,
+    flags: UInt32,
     no_candidates: Int64,
 ) -> None:
     """Fill in the best candidates of each user, equal scores by position, up or down.
@@ -201,7 +193,7 @@ def top_scores(
     no_candidates += to_numpy(absent.sum(1))
     candidate &= ~scores.isnan()
     scores.masked_fill_(~candidate, -torch.inf)
-    falling = order == ORDER_ITEM_DESC
+    falling = order == TieOrder.ITEM_DESCENDING
     if falling:
         scores, candidate = scores.flip(1), candidate.flip(1)
     n_users, n_items = scores.shape
@@ -231,7 +223,7 @@ def _settle(
     columns: Int64 | None,
     excluded_indptr: Int64,
     excluded: Int32,
-    nan_rule: int,
+    nan_rule: NanRule,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Apply the rules for scores that are not finite.
 
@@ -247,7 +239,7 @@ def _settle(
     torch = sys.modules["torch"]
     device = scores.device
 
-    def there(array: npt.NDArray[Any]) -> Tensor:
+    def there(array: Array) -> Tensor:
         return torch.as_tensor(array.astype(np.int64, copy=False), device=device)
 
     if columns is not None:
@@ -260,10 +252,10 @@ def _settle(
     nan = candidate & scores.isnan()
     infinite = (candidate & scores.isinf()).any(1)
     flags = infinite * int(UserFlag.INFINITE_SCORE)
-    if nan_rule == NAN_UNDEFINED:
+    if nan_rule == NanRule.UNDEFINED:
         flags = flags + nan.any(1) * int(UserFlag.NAN_SCORE)
     else:
-        scores.masked_fill_(nan, torch.inf if nan_rule == NAN_FIRST else -torch.inf)
+        scores.masked_fill_(nan, torch.inf if nan_rule == NanRule.FIRST else -torch.inf)
     return scores, candidate, flags, absent
 
 
@@ -283,7 +275,7 @@ class Pieces:
         """Wrap a tensor; arrays and None pass."""
         return cls(array) if is_tensor(array) else array
 
-    def pieces(self) -> Iterator[npt.NDArray[Any]]:
+    def pieces(self) -> Iterator[Array]:
         """Yield the rows in their order, some at a time, contiguous."""
         row = max(1, self._tensor[:1].numel()) * self.dtype.itemsize
         size = max(1, PIECE // row)

@@ -8,15 +8,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy.typing as npt
-
+from recometer.arrays import Array
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError
-from recometer.interactions import Interactions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.sources.candidates import Candidates, Items
-
-__all__ = ["Request", "Source"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +47,7 @@ class Request:
     test: Interactions
     train: Interactions | None = None
     protocol: Protocol = dataclasses.field(default_factory=Protocol)
-    catalogue: int | npt.NDArray[Any] | None = None
+    catalogue: int | Array | None = None
     depth: int | None = None
     threads: int = 1
     progress: bool | None = False
@@ -88,7 +85,7 @@ class Source(abc.ABC):
         """Return the truth where it comes with the output; None: `evaluate` is given it."""
         return None
 
-    def listed_users(self) -> npt.NDArray[Any] | None:
+    def listed_users(self) -> Array | None:
         """Return the ids (or positions) of the users with a list; None: it is no list."""
         return None
 

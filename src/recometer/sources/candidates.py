@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from typing import Any, Literal
+from typing import Literal
 
-import numpy.typing as npt
-
-from recometer import ids
+from recometer.arrays import Array
+from recometer.data import ids
+from recometer.data.frames import is_column, is_frame, only_column, open_frame, twice_readable
+from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from recometer.frames import is_column, is_frame, only_column, open_frame, twice_readable
-from recometer.interactions import Interactions, read_interactions
-
-__all__ = ["Candidates", "Items", "SampledCandidates", "read_candidates", "read_items"]
 
 WAYS = ("uniform", "popularity")
 
@@ -90,7 +87,7 @@ class Items:
     """
 
     what: str
-    ids: npt.NDArray[Any]
+    ids: Array
 
     def __repr__(self) -> str:
         n = len(self.ids)
@@ -123,7 +120,7 @@ def read_candidates(given: object) -> Candidates | None:
         given = twice_readable(given)
     if _one_dimensional(given) or (is_frame(given) and len(open_frame(given)[0]) == 1):
         return read_items(given, "candidates")
-    candidates = read_interactions(given, "candidates")
+    candidates = read_interactions(given, "candidates", warns=False)
     if not len(candidates):
         raise InputError("candidates is empty: no user has an item that could be recommended.")
     return candidates

@@ -6,7 +6,6 @@
 
 from recometer.split.checks import NoTestUsersError
 from recometer.split.filters import Duplicates, KCore, MinCounts, SeenInTrain, ValuesFrom
-from recometer.split.holdout import holdout_fraction
 from recometer.split.modes import all as all  # not in __all__: * must not hide Python's own
 from recometer.split.modes import joined, separated
 from recometer.split.result import Folds, Split, SplitProtocol
@@ -57,7 +56,6 @@ __all__ = [
     "ValuesFrom",
     "Windows",
     "folds",
-    "holdout_fraction",
     "joined",
     "separated",
     "split",

@@ -11,8 +11,6 @@ import numpy as np
 from recometer.errors import InputError, InputTypeError
 from recometer.split.table import Table
 
-__all__ = ["NoTestUsersError", "check_folds", "check_share", "check_whole", "moment"]
-
 
 class NoTestUsersError(InputError, RuntimeError):
     """Nobody can be tested under the conditions of a split."""

@@ -10,21 +10,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recometer import ragged
-from recometer.files import check_file, in_memory, open_file, read_columns
-from recometer.frames import Columns, find_columns, is_frame, numbers, open_frame, times
-from recometer.interactions import Interactions
+from recometer.arrays import Array, UInt8
+from recometer.data.columns import Columns, find_columns
+from recometer.data.files import check_file, in_memory, open_file, read_columns
+from recometer.data.frames import is_frame, numbers, open_frame, times
+from recometer.data.interactions import Interactions
 from recometer.split.table import Coded, Table
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = ["Container", "open_data"]
-
-Array = npt.NDArray[Any]
-UInt8 = npt.NDArray[np.uint8]
 
 
 class Container:
@@ -100,7 +96,7 @@ class _Interactions(Container):
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Interactions:
         kept = parts == number
-        changes: dict[str, Any] = {"duplicates": 0, "repeated": ()}
+        changes: dict[str, Any] = {"duplicates": 0, "repeated": (), "columns": None}
         if values is not None:
             changes["values"] = values[kept]
         return self.data.with_rows(ragged.offsets(kept, self.data.indptr), kept, **changes)

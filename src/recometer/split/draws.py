@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer.hashing import mix, mixed_seed
-
-__all__ = ["draw_items", "draw_places", "draw_users", "limit", "of_items", "of_users"]
-
-UInt64 = npt.NDArray[np.uint64]
+from recometer.arrays import UInt64
+from recometer.draws import mix, mixed_seed
 
 OF_ITEMS = np.uint64(0x6974656D73)  # draws of items and places, apart from those of users
 OF_PLACES = np.uint64(0x706C61636573)

@@ -6,8 +6,6 @@ from pathlib import Path, PurePosixPath
 
 from recometer.errors import InputError
 
-__all__ = ["available", "check_memory"]
-
 # Of users, items and times at once: the column as it is read and as it is kept, and a mask.
 BYTES_PER_ROW = 40
 

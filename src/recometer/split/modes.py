@@ -15,8 +15,6 @@ from recometer.split.splitting import split
 from recometer.split.what import Fraction
 from recometer.split.who import GivenUsers, UsersNumber
 
-__all__ = ["all", "joined", "separated"]
-
 
 def all(  # recometrics' name
     data: object,

@@ -11,19 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recometer import ragged
+from recometer.arrays import Array
+from recometer.data.interactions import Interactions
+from recometer.data.storage import check_replaced, decode_ids, encode_ids
 from recometer.errors import FileError, InputTypeError
-from recometer.interactions import Interactions
-from recometer.storage import check_replaced, decode_ids, encode_ids
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["check", "read", "write"]
-
-Array = npt.NDArray[Any]
 
 VERSION = 1  # of the format; a reader understands its own version and all older ones
 HEADER = "split.json"

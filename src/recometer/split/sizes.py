@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from recometer.arrays import Int64
 from recometer.split.checks import check_share
 
-__all__ = ["holdout_sizes"]
 
-
-def holdout_sizes(n_interactions: npt.ArrayLike, fraction: float) -> npt.NDArray[np.int64]:
+def holdout_sizes(n_interactions: npt.ArrayLike, fraction: float) -> Int64:
     """Return how many of so many interactions a share is: rounded half away from zero.
 
     Parameters

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from recometer.arguments import seed_of
+from recometer.arrays import Array, Bool, UInt8
+from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.split.checks import NoTestUsersError, check_whole
 from recometer.split.data import Container, open_data
@@ -20,12 +20,6 @@ from recometer.split.table import Table
 from recometer.split.what import Folding, Held, What
 from recometer.split.who import AllUsers, UserFolds, Who
 from recometer.tasks import resolve_threads
-
-__all__ = ["folds", "split"]
-
-Array = npt.NDArray[Any]
-Bool = npt.NDArray[np.bool_]
-UInt8 = npt.NDArray[np.uint8]
 
 MEANING = {
     "what": "what is held out",

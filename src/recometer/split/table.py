@@ -8,20 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from recometer import _kernel
+from recometer.arrays import Array, Bool, Int64, UInt32, UInt64
+from recometer.data.ids import encode, match, user_keys
 from recometer.errors import InputError
-from recometer.ids import encode, match, user_keys
 from recometer.tasks import ROWS_PER_TASK, each_block
-
-__all__ = ["Coded", "Table"]
-
-Array = npt.NDArray[Any]
-Bool = npt.NDArray[np.bool_]
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
 
 MAX_ROWS = 2**32 - 1
 SPARE = 2**20  # numbers without an id that a table may have beyond four per row

@@ -8,16 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from recometer.arrays import Array, Bool
 from recometer.errors import warn
 from recometer.split import draws
 from recometer.split.checks import check_folds, check_share, check_whole, moment
 from recometer.split.table import Table
-
-__all__ = ["ActiveAfter", "AllUsers", "GivenUsers", "UserFolds", "UsersFraction", "UsersNumber"]
-
-Bool = npt.NDArray[np.bool_]
 
 
 class Who:
@@ -112,7 +108,7 @@ class GivenUsers(Who):
         Their ids; positions for data without ids.
     """
 
-    users: Sequence[Any] | npt.NDArray[Any]
+    users: Sequence[Any] | Array
 
     def __repr__(self) -> str:
         return f"GivenUsers({len(self.users):,} users)"

@@ -6,11 +6,9 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-__all__ = ["bootstrap", "of_means", "resampled", "student"]
+from recometer.arrays import Float64, Int64
 
-Float64 = npt.NDArray[np.float64]
 Interval = tuple[float, float]
 
 N_RESAMPLES = 2_000
@@ -171,7 +169,7 @@ def _bits_up_to(values: Float64) -> int:
 
 
 def resampled(
-    statistic: Callable[[npt.NDArray[np.int64]], Mapping[str, float]],
+    statistic: Callable[[Int64], Mapping[str, float]],
     values: Mapping[str, float],
     n_users: int,
     confidence: float = 0.95,

@@ -7,13 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 from hypothesis import strategies as st
 
+from recometer.arrays import Int64
 from recometer.metrics import ListData, Side
 from recometer.ranks import TopLists
-
-__all__ = ["ListCase", "list_cases"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,7 +175,7 @@ def _lists(rows: Sequence[Sequence[int]], n_items: int) -> TopLists:
 
 
 def _side(rows: Sequence[Mapping[int, float]]) -> Side:
-    indptr: npt.NDArray[np.int64] = np.cumsum([0, *map(len, rows)])
+    indptr: Int64 = np.cumsum([0, *map(len, rows)])
     ordered = [pair for row in rows for pair in sorted(row.items())]
     items = np.array([item for item, _ in ordered], np.int64)
     return Side(indptr, items, np.array([gain for _, gain in ordered], np.float64))

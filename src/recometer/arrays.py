@@ -1,0 +1,15 @@
+"""Names of the types of arrays."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Bool = npt.NDArray[np.bool_]
+Float64 = npt.NDArray[np.float64]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+UInt64 = npt.NDArray[np.uint64]
+UInt8 = npt.NDArray[np.uint8]

@@ -1,0 +1,477 @@
+"""Catalogue: what is known of the items."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.data import frames, ids
+from recometer.data.columns import KINDS, choose_columns, common_names
+from recometer.data.tensors import is_tensor, to_numpy
+from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+Fetch = Callable[[str], Any]
+
+TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+SEPARATOR = "|"  # between the categories of an item in one text
+
+
+class Catalogue:
+    """What is known of the items: their ids, titles, categories, features and propensities.
+
+    Metrics of lists read it: ``rm.evaluate(..., catalogue=rm.Catalogue(frame, ...))``. It may
+    have items that a source does not know, and lack some that are listed: of those nothing is
+    known.
+
+    Parameters
+    ----------
+    items
+        * the number of items, which are positions then;
+        * their ids: a list, an array, a series or a set;
+        * a data frame of any library, a dict of columns, or the path of a Parquet, CSV or TSV
+          file, with a row per item.
+    item
+        The column of the ids; None: the one with a common name, such as ``item_id`` or
+        ``movieId``. False: rows are positions.
+    title
+        The column of the titles; None: the one called title or name, if any. False: none.
+    categories
+        What each item belongs to: a column of lists, or of texts with ``|`` between the
+        categories (``"Comedy|Drama"``; an empty text or a missing entry is no category); or
+        several columns of True and False (or 1 and 0), which are named after the categories;
+        or a matrix [n_items, n_categories] of these, an array or sparse. None: the column
+        called categories, genres or tags, if any. False: none.
+    features : optional
+        Numbers that describe each item: a column of lists of one length, several columns, or a
+        matrix [n_items, n_features], an array, a torch tensor or sparse. Of an item without a
+        list (or with NaN throughout) nothing is known.
+    propensity : optional
+        How likely each item was to be observed, above 0: a column, or an array [n_items].
+
+        Arrays and matrices have a row per item, in the order of `items`.
+
+    Attributes
+    ----------
+    item_ids : [n_items] or None
+        Sorted and distinct; all else is in this order. None: items are positions.
+    n_items : int
+    titles : object [n_items] or None
+    categories : sparse bool [n_items, n_categories] or None
+    category_names : tuple of str
+        The columns of `categories`: sorted, or as they were given.
+    features : float64 [n_items, n_features], sparse of that shape, or None
+    propensity : float64 [n_items] or None
+
+    Raises
+    ------
+    InputError
+        No items, ids that are missing or not distinct, or data of another number of items;
+        features or propensities that are not finite.
+    InputTypeError
+        Data of a kind that is not understood.
+    ColumnError
+        A column that does not exist, or several with a common name.
+    FileError
+        A file that cannot be read.
+
+    Examples
+    --------
+    >>> import recometer as rm
+    >>> catalogue = rm.Catalogue(
+    ...     {"item_id": [7, 3], "title": ["Heat", "Toy Story"], "genres": ["Crime", "Comedy|Fun"]}
+    ... )
+    >>> catalogue
+    <Catalogue: 2 items, titles, 3 categories>
+    >>> catalogue.item_ids, catalogue.category_names
+    (array([3, 7]), ('Comedy', 'Crime', 'Fun'))
+    >>> catalogue.categories.toarray().astype(int)
+    array([[1, 0, 1],
+           [0, 1, 0]])
+    """
+
+    def __init__(
+        self,
+        items: object,
+        *,
+        item: str | bool | None = None,
+        title: object = None,
+        categories: object = None,
+        features: object = None,
+        propensity: object = None,
+    ) -> None:
+        table = _Table.of(items)
+        self.item_ids: Array | None = None
+        order: Int64 | None = None
+        if table is None:
+            self.n_items = _size(items)
+            if self.n_items < 0:
+                order = self._take_ids(items)
+            table = _Table([], _no_column)
+        elif item is False:
+            self.n_items = len(table.fetch(table.names[0])) if table.names else 0
+        else:
+            chosen = choose_columns(table.names, {"item": item})["item"]
+            assert chosen is not None
+            table.taken.append(chosen)
+            order = self._take_ids(table.ids(chosen))
+        if not self.n_items:
+            raise InputError("The catalogue has no items.")
+        self._order = order
+
+        named = table.column(title, "title")
+        self.titles = None if named is None else self._aligned(_objects(named), "titles")
+        self.categories: scipy.sparse.csr_array | None = None
+        self.category_names: tuple[str, ...] = ()
+        self._take_categories(table, categories)
+        self.features: Float64 | scipy.sparse.csr_array | None = None
+        if features is not None and features is not False:
+            self._take_features(table, features)
+        self.propensity: Float64 | None = None
+        if propensity is not None and propensity is not False:
+            if isinstance(propensity, str) and propensity in table.names:
+                propensity = table.numbers(propensity, "propensities")
+            self._take_propensity(table.column(propensity, "propensity"))
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        return self.n_items
+
+    def __repr__(self) -> str:
+        return f"<Catalogue: {self.describe()}>"
+
+    def describe(self) -> str:
+        """Say in a line what is known: ``"285 items, titles"``."""
+        parts = [_count(self.n_items, "item")]
+        if self.titles is not None:
+            parts.append("titles")
+        if self.categories is not None:
+            parts.append(_count(self.categories.shape[1], "category"))
+        if self.features is not None:
+            parts.append(_count(self.features.shape[1], "feature"))
+        if self.propensity is not None:
+            parts.append("propensities")
+        return ", ".join(parts)
+
+    def arrays(self) -> Mapping[str, object]:
+        """Return the arrays that metrics depend on, by name."""
+        found: dict[str, object] = {
+            "items": np.asarray(self.n_items) if self.item_ids is None else self.item_ids,
+            "propensity": self.propensity,
+        }
+        for name in ("categories", "features"):
+            matrix = getattr(self, name)
+            if matrix is None or isinstance(matrix, np.ndarray):
+                found[name] = matrix
+            else:
+                found |= {f"{name}_{part}": getattr(matrix, part) for part in ("indptr", "indices")}
+                found[name] = matrix.data
+        return found
+
+    def _take_ids(self, column: object) -> Int64 | None:
+        """Sort the ids; return the order of the rows, None where it stays."""
+        if isinstance(column, set | frozenset | range):
+            column = list(column)
+        codes, distinct = ids.encode(column, "item ids of the catalogue")
+        if len(distinct) < len(codes):
+            twice = int(np.flatnonzero(np.bincount(codes) > 1)[0])
+            raise InputError(
+                f"The items of the catalogue must be distinct, but {ids.show(distinct, twice)} is "
+                f"there {np.bincount(codes)[twice]} times. Hint: a row per item."
+            )
+        self.item_ids, self.n_items = distinct, len(distinct)
+        return None if (np.diff(codes) > 0).all() else np.argsort(codes)
+
+    def _aligned(self, rows: Any, what: str) -> Any:
+        """Bring rows of the items into the order of the ids."""
+        n = rows.shape[0]
+        if n != self.n_items:
+            raise InputError(
+                f"The {what} of the catalogue have {n:,} rows, but there are "
+                f"{_count(self.n_items, 'item')}. Hint: a row per item, in the order of the items."
+            )
+        return rows if self._order is None else rows[self._order]
+
+    def _take_categories(self, table: _Table, given: Any) -> None:
+        names: tuple[str, ...] = ()
+        several = table.several(given)
+        if several is not None:
+            names, columns = several, [_plain(table.fetch(name)) for name in several]
+            given = np.column_stack(
+                [_booleans(c, f"column {n!r}") for n, c in zip(names, columns, strict=True)]
+            )
+        else:
+            given = table.column(given, "categories")
+        if given is None:
+            return
+        import scipy.sparse
+
+        if scipy.sparse.issparse(given) or getattr(given, "ndim", 1) == 2:
+            matrix: Any = given if scipy.sparse.issparse(given) else _booleans(given, "the matrix")
+            found: Any = _sorted(matrix).astype(bool)
+            found.eliminate_zeros()
+            names = names or tuple(map(str, range(found.shape[1])))
+        else:
+            found, names = _from_labels(_objects(given))
+        self.categories = _sorted(self._aligned(found, "categories"))
+        self.category_names = tuple(names)
+
+    def _take_features(self, table: _Table, given: Any) -> None:
+        import scipy.sparse
+
+        several = table.several(given)
+        if several is not None:
+            given = np.column_stack([table.numbers(name, "features") for name in several])
+        elif isinstance(given, str):
+            column = table.column(given, "features")
+            # Text files have no lists.
+            given = (
+                table.numbers(given, "features")[:, np.newaxis]
+                if table.text
+                else _rows_of_lists(column, given)
+            )
+        if is_tensor(given):
+            given = to_numpy(given)
+        if scipy.sparse.issparse(given):
+            sparse: Any = _sorted(self._aligned(_sorted(given), "features"))
+            self.features = sparse.astype(np.float64)
+            values = sparse.data[:, np.newaxis]
+            row = np.repeat(np.arange(self.n_items), np.diff(sparse.indptr))
+        else:
+            dense = np.asarray(given)
+            if dense.ndim != 2 or dense.dtype.kind not in "fiub":
+                raise InputTypeError(
+                    f"features= is of shape {dense.shape} and dtype {dense.dtype}, expected "
+                    "numbers [n_items, n_features]. Hint: or the name of a column of lists, or of "
+                    "several columns."
+                )
+            dense = self.features = self._aligned(dense, "features").astype(np.float64)
+            unknown = np.isnan(dense).all(axis=1)
+            values = np.where(unknown[:, np.newaxis], 0, dense)
+            row = np.arange(self.n_items)
+        wrong = ~np.isfinite(values).all(axis=1)
+        if wrong.any():
+            raise InputError(
+                f"The features of {np.count_nonzero(wrong):,} items are NaN or infinite, the first "
+                f"is item {self._name(int(row[wrong][0]))}. Hint: fill them in, or make all "
+                "features of an item NaN where nothing is known of it."
+            )
+
+    def _take_propensity(self, given: Any) -> None:
+        values = _numbers(given, "propensities")
+        if values.ndim != 1:
+            raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
+        values = self._aligned(values, "propensities")
+        wrong = ~(np.isfinite(values) & (values > 0))
+        if wrong.any():
+            at = int(wrong.argmax())
+            raise InputError(
+                f"The propensity of item {self._name(at)} is {values[at]:g}, expected a number "
+                "above 0."
+            )
+        self.propensity = values
+
+    def _name(self, position: int) -> str:
+        return str(position) if self.item_ids is None else ids.show(self.item_ids, position)
+
+
+class _Table:
+    """Columns by name, however they were given."""
+
+    def __init__(self, names: list[str], fetch: Fetch, *, text: bool = False) -> None:
+        self.names = names
+        self.fetch = fetch
+        self.text = text  # all columns are texts, whatever they hold
+        self.taken: list[str] = []
+
+    @classmethod
+    def of(cls, data: Any) -> _Table | None:
+        """Open a table; None: it is none."""
+        if isinstance(data, str | os.PathLike):
+            from recometer.data import files
+
+            table = files.read_columns(data)
+            return cls(table.columns, table.get_column, text=str(data).lower().endswith(TEXT_FILES))
+        if isinstance(data, Mapping):
+            columns = {str(name): column for name, column in data.items()}
+            return cls(list(columns), columns.__getitem__)
+        if frames.is_frame(data):
+            names, fetch = frames.open_frame(data)
+            # Together: a lazy frame that is executed twice may come in another order.
+            columns = dict(zip(names, fetch(names), strict=True))
+            return cls(names, columns.__getitem__)
+        return None
+
+    def ids(self, name: str) -> Any:
+        """Return a column of ids."""
+        from recometer.data import files
+
+        return files.integers(self.fetch(name)) if self.text else self.fetch(name)
+
+    def numbers(self, name: str, what: str) -> Float64:
+        """Return a column of numbers."""
+        column = self.fetch(name)
+        if self.text:
+            import polars as pl
+
+            parsed = column.cast(pl.Float64, strict=False)
+            column = parsed if parsed.null_count() == column.null_count() else column
+        return _numbers(column, f"{what} (column {name!r})")
+
+    def several(self, given: object) -> tuple[str, ...] | None:
+        """Return the columns that a list names; None: it names none."""
+        if not isinstance(given, list | tuple) or not given or not self.names:
+            return None
+        if not all(isinstance(name, str) for name in given):
+            return None
+        wrong = [name for name in given if name not in self.names]
+        if len(wrong) == len(given):
+            return None  # labels, one per item
+        if wrong:
+            raise ColumnError(
+                f"There is no column {wrong[0]!r}. {did_you_mean(wrong[0], self.names)}"
+            )
+        return tuple(given)
+
+    def column(self, given: object, option: str) -> Any:
+        """Return the column that is named or has a common name, or what was given itself."""
+        if given is False:
+            return None
+        if isinstance(given, str):
+            if given not in self.names:
+                raise ColumnError(
+                    f"There is no column {given!r}. {did_you_mean(given, self.names)}"
+                )
+            return self.fetch(given)
+        if given is not None:
+            return given
+        free = [name for name in self.names if name not in self.taken]
+        near = common_names(option, free) if option in KINDS else []
+        if len(near) > 1:
+            raise ColumnError(
+                f"Several columns could be {option}=: {', '.join(map(repr, near))}. Hint: pass "
+                f"{option}= with the name of one, or {option}=False."
+            )
+        return self.fetch(near[0]) if near else None
+
+
+def _no_column(name: str) -> NoReturn:
+    raise ColumnError(f"There is no column {name!r}: the items were given without columns.")
+
+
+def _size(items: object) -> int:
+    """Return the number of items that was given; -1: ids were."""
+    if isinstance(items, numbers.Integral) and not isinstance(items, bool):
+        if items < 1:
+            raise InputError(f"catalogue={items} must be the number of items, at least 1.")
+        return int(items)
+    if not hasattr(items, "__len__"):
+        raise InputTypeError(
+            f"catalogue= is of type {type(items).__name__}. Hint: pass the number of items, their "
+            "ids as a list, an array or a column, or a rm.Catalogue."
+        )
+    return -1
+
+
+def _plain(column: Any) -> Array:
+    to_array = getattr(column, "to_numpy", None)
+    array: Array = np.asarray(column if to_array is None else to_array())
+    return array
+
+
+def _numbers(column: Any, what: str) -> Float64:
+    array = _plain(column)
+    found = frames.numbers(array, what)
+    return np.ones(array.shape) if found is None else found
+
+
+def _objects(column: Any) -> Array:
+    """Return entries of any kind, one per row."""
+    rows = column.to_list() if hasattr(column, "to_list") else list(column)
+    found = np.empty(len(rows), object)
+    found[:] = rows
+    return found
+
+
+def _booleans(values: Any, what: str) -> Bool:
+    array = np.asarray(values)
+    if array.dtype == bool:
+        return array
+    if array.dtype.kind not in "iuf" or not np.isin(array, (0, 1)).all():
+        raise InputTypeError(
+            f"The categories ({what}) must be True and False, or 1 and 0, found {array.dtype}."
+        )
+    return array.astype(bool)
+
+
+def _from_labels(rows: Array) -> tuple[scipy.sparse.csr_array, tuple[str, ...]]:
+    """Return the categories of lists of labels, or of texts with separators."""
+    import scipy.sparse
+
+    labels = [list(dict.fromkeys(_labels(row, n))) for n, row in enumerate(rows.tolist())]
+    names = sorted({label for row in labels for label in row})
+    number = {name: at for at, name in enumerate(names)}
+    indptr = np.cumsum([0, *map(len, labels)])
+    indices = np.fromiter((number[label] for row in labels for label in row), np.int64, indptr[-1])
+    shape = (len(rows), len(names))
+    matrix = scipy.sparse.csr_array((np.ones(len(indices), bool), indices, indptr), shape=shape)
+    return matrix, tuple(names)
+
+
+def _labels(row: Any, number: int) -> Iterable[str]:
+    if row is None or (isinstance(row, float) and row != row):
+        return []
+    if isinstance(row, str):
+        return [part.strip() for part in row.split(SEPARATOR) if part.strip()]
+    if isinstance(row, Iterable):
+        return [str(label) for label in row]
+    if isinstance(row, numbers.Number):
+        return [str(row)]
+    raise InputTypeError(
+        f"The categories in row {number} (counted from 0) are of type {type(row).__name__}. Hint: "
+        f"a list of texts, or a text such as 'Comedy{SEPARATOR}Drama'."
+    )
+
+
+def _rows_of_lists(column: Any, name: str) -> Array:
+    """Return a column of lists of one length as a matrix; NaN where a list is missing."""
+    if getattr(column, "ndim", 1) == 2:
+        return np.asarray(column)
+    rows = _objects(column)
+    present = [at for at, row in enumerate(rows) if row is not None and not _is_nan(row)]
+    if present and isinstance(rows[present[0]], numbers.Number | str):
+        return _numbers(column, f"features (column {name!r})")[:, np.newaxis]
+    lengths = [len(rows[at]) for at in present]
+    if not lengths or min(lengths) < 1 or min(lengths) < max(lengths):
+        found_lengths = "no list" if not lengths else f"lists of {min(lengths)} to {max(lengths)}"
+        raise InputError(
+            f"The features (column {name!r}) must be lists of one length, found {found_lengths}."
+        )
+    matrix = np.full((len(rows), lengths[0]), np.nan)
+    matrix[present] = np.array([np.asarray(rows[at], np.float64) for at in present])
+    return matrix
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and value != value
+
+
+def _sorted(matrix: Any) -> scipy.sparse.csr_array:
+    """Return a matrix in CSR layout, the columns of a row ascending."""
+    import scipy.sparse
+
+    found = scipy.sparse.csr_array(matrix)
+    found.sum_duplicates()
+    return found
+
+
+def _count(n: int, what: str) -> str:
+    several = {"category": "categories"}.get(what, f"{what}s")
+    return f"{n:,} {what if n == 1 else several}"

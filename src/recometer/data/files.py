@@ -1,0 +1,410 @@
+"""Interactions in files: Parquet, and text with a header."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import difflib
+import gzip
+import itertools
+import os
+import pathlib
+import re
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from recometer.data.columns import Columns, choose_columns
+from recometer.data.frames import warn_of_values
+from recometer.errors import ColumnError, FileError, InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
+OTHER_SEPARATORS = (",", "\t", ";", "|")
+EXTENSIONS = (".parquet", *SEPARATORS)
+ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
+# Days and months that could be either; after the year they could not.
+DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
+PROBE = 100  # rows
+NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
+TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of a file's columns, in its order.
+
+    Raises
+    ------
+    FileError
+        A file that is not there, is empty or damaged, or has an extension that is not read.
+    """
+    return _scan(pathlib.Path(path)).collect_schema().names()
+
+
+def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
+    """Read some columns of a file, or all; those of text files (CSV, TSV) stay texts.
+
+    Raises
+    ------
+    FileError
+        As `column_names` does.
+    """
+    path = pathlib.Path(path)
+    return _collect(_scan(path), column_names(path) if names is None else names, path)
+
+
+def read_file(
+    path: str | os.PathLike[str],
+    *,
+    user: object = None,
+    item: object = None,
+    value: object = None,
+    time: object = None,
+    whose: str | None = "",
+) -> tuple[Columns, pl.DataFrame]:
+    """Read the columns of users, items, values and times of a file, and no others.
+
+    Parameters
+    ----------
+    path
+        A file that ends in one of `EXTENSIONS`. Text (CSV, TSV) is UTF-8, and its first line
+        names the columns; if it has no comma (in .csv) or tab (in .tsv), its fields may be
+        separated by a comma, a tab, ``;`` or ``|``. Ids in text are integers if every one is
+        written as a plain integer (so ``007`` stays a string), else strings. Values are
+        numbers, or True and False. Times in text are numbers, or dates and times in ISO 8601.
+    user, item, value, time
+        As in `recometer.data.columns.find_columns`.
+    whose
+        As in `recometer.data.frames.read_frame`.
+
+    Raises
+    ------
+    FileError
+        A file that is not there, is empty or damaged, has no header, has lines of another
+        number of fields (the first is named), or has an extension that is not read.
+    ColumnError
+        See `find_columns`; the message starts with the path.
+    InputError
+        Text where a number or a time was expected, or a date that could be of two days or
+        months; the message names its row.
+    """
+    import polars as pl
+
+    wanted = {"user": user, "item": item, "value": value, "time": time}
+    found, fetch = open_file(path, wanted)
+    assert found["user"] is not None
+    assert found["item"] is not None
+    columns = Columns(found["user"], found["item"], found["value"], found["time"])
+    if whose is not None and value is None:
+        warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
+    fetched = (fetch(option) for option, name in found.items() if name)
+    return columns, pl.DataFrame([in_memory(column) for column in fetched])
+
+
+class FileColumn:
+    """A column of a Parquet file, to be read whole or piece by piece."""
+
+    def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path) -> None:
+        import polars as pl
+
+        self._table, self._name, self._path = table.select(name), name, path
+        self._n = int(_collect(table.select(pl.len()), ["len"], path).item())
+
+    def __len__(self) -> int:
+        return self._n
+
+    @property
+    def dtype(self) -> pl.DataType:
+        """What it holds."""
+        return self._table.collect_schema()[self._name]
+
+    def read(self) -> pl.Series:
+        """Return all of it."""
+        return _collect(self._table, [self._name], self._path).to_series()
+
+    def pieces(self) -> Iterator[pl.Series]:
+        """Yield the rows in their order, some at a time."""
+        for begin in range(0, self._n, ROWS_AT_ONCE):
+            some = self._table.slice(begin, ROWS_AT_ONCE)
+            yield _collect(some, [self._name], self._path).to_series()
+
+
+def in_memory(column: Any) -> Any:
+    """Return a column as it is, one of a file that is not read yet as a series."""
+    return column.read() if isinstance(column, FileColumn) else column
+
+
+def open_file(
+    path: str | os.PathLike[str], wanted: Mapping[str, object]
+) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
+    """Find columns in a file, to be read one by one.
+
+    Parameters
+    ----------
+    path
+        As in `read_file`.
+    wanted
+        As in `recometer.data.columns.choose_columns`.
+
+    Returns
+    -------
+    found
+        The name of the column, or None, for every key of `wanted`.
+    fetch
+        A function that returns the column of a key; that of a Parquet file is not read yet.
+    """
+    path = pathlib.Path(path)
+    table = _scan(path)
+    names = table.collect_schema().names()
+    try:
+        found = choose_columns(names, wanted)
+    except ColumnError as error:
+        if _extension(path) in SEPARATORS and any(map(NUMBER.fullmatch, names)):
+            raise FileError(
+                f"{path} seems to have no header: its first line is {', '.join(names)}. Hint: "
+                "the first line must name the columns, for instance: user_id, item_id, rating."
+            ) from None
+        raise ColumnError(f"{path}: {error}") from None
+    if _extension(path) in SEPARATORS:
+        # All at once: a single column would be read without looking at the others.
+        text = _collect(table, [name for name in found.values() if name is not None], path)
+        text = _without_blank_lines(text, path)
+        for column in text:
+            if column.null_count():
+                _check_fields(path, int(column.is_null().arg_true()[0]))
+        return found, lambda option: _typed(text[str(found[option])], option, path)
+    return found, lambda option: FileColumn(table, str(found[option]), path)
+
+
+def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
+    """Return the names of the columns that hold numbers; of text, the first rows tell.
+
+    Parameters
+    ----------
+    path
+    booleans
+        Whether those of True and False are among them.
+
+    Raises
+    ------
+    FileError
+        As `column_names` does.
+    """
+    import polars as pl
+
+    path = pathlib.Path(path)
+    schema = _scan(path).collect_schema()
+    if _extension(path) not in SEPARATORS:
+        return [
+            name
+            for name, dtype in schema.items()
+            if dtype.is_numeric() or (booleans and dtype == pl.Boolean)
+        ]
+    rows = [record for _, record in itertools.islice(_records(path), 1, 1 + PROBE)]
+    found = []
+    for name, column in zip(schema, itertools.zip_longest(*rows, fillvalue=""), strict=False):
+        entries = [entry for entry in column if entry]
+        kinds = (NUMBER, TRUE_OR_FALSE) if booleans else (NUMBER,)
+        if entries and any(all(map(kind.fullmatch, entries)) for kind in kinds):
+            found.append(name)
+    return found
+
+
+def _extension(path: pathlib.Path) -> str:
+    name = path.name.lower()
+    return next((extension for extension in EXTENSIONS if name.endswith(extension)), "")
+
+
+def check_file(path: pathlib.Path) -> None:
+    """Raise if there is no such file."""
+    if path.is_file():
+        return
+    if path.exists():
+        raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
+    folder = path.parent
+    others = [other.name for other in folder.iterdir()] if folder.is_dir() else []
+    near = difflib.get_close_matches(path.name, others, n=3)
+    hint = (
+        f"Did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else f"Relative paths start at {pathlib.Path.cwd()}."
+    )
+    raise FileError(f"There is no file {path}. Hint: {hint}")
+
+
+def _scan(path: pathlib.Path) -> pl.LazyFrame:
+    import polars as pl
+
+    check_file(path)
+    extension = _extension(path)
+    if not extension:
+        raise FileError(
+            f"{path} has an extension that is not read. Hint: known are {', '.join(EXTENSIONS)}, "
+            "and TREC runs and qrels of any name; load others into a data frame and pass that."
+        )
+    try:
+        if extension == ".parquet":
+            table = pl.scan_parquet(path, glob=False)
+        else:
+            # All text at first: the types of ids are settled by every row, not the first few.
+            table = pl.scan_csv(path, separator=_separator(path), infer_schema=False, glob=False)
+        table.collect_schema()
+    except pl.exceptions.NoDataError:
+        raise FileError(f"{path} is empty. Hint: the first line must name the columns.") from None
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _unreadable(path, error) from error
+    return table
+
+
+def _separator(path: pathlib.Path) -> str:
+    """Return what separates the fields: what the name says, unless the first line lacks it."""
+    usual = SEPARATORS[_extension(path)]
+    with contextlib.suppress(OSError, EOFError, zlib.error, csv.Error), _open(path) as file:
+        header = file.readline(2**16).removeprefix("\ufeff")
+        fields = {
+            one: len(next(csv.reader([header], delimiter=one), []))
+            for one in (usual, *OTHER_SEPARATORS)
+        }
+        return usual if fields[usual] > 1 else max(fields, key=fields.__getitem__)
+    return usual  # Polars will say what is wrong
+
+
+def _open(path: pathlib.Path) -> TextIO:
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
+    file: TextIO = opened(path, "rt", encoding="utf-8", errors="replace", newline="")
+    return file
+
+
+def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
+    """Return the records of a text file, the header first, each with the number of its line."""
+    with contextlib.suppress(csv.Error), _open(path) as file:
+        reader = csv.reader(file, delimiter=_separator(path))
+        for record in reader:
+            yield reader.line_num, record
+
+
+def _without_blank_lines(text: pl.DataFrame, path: pathlib.Path) -> pl.DataFrame:
+    import polars as pl
+
+    if not text.select(pl.all_horizontal(pl.all().is_null()).any()).item():
+        return text
+    blank = [row for row, (_, record) in enumerate(_records(path), -1) if not record]
+    return text.filter(~pl.int_range(pl.len()).is_in(blank))
+
+
+def _check_fields(path: pathlib.Path, row: int) -> None:
+    """Raise if a row, counted from 0 without blank lines, has fewer fields than the header."""
+    records = (entry for entry in _records(path) if entry[1])
+    width = len(next(records)[1])
+    for line, record in itertools.islice(records, row, row + 1):
+        if len(record) < width:
+            raise _ragged(path, line, len(record), width)
+
+
+def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
+    return FileError(
+        f"{path}: line {line} has {found} field{'' if found == 1 else 's'}, but the first line "
+        f"names {width} columns. Hint: fields are separated by {_separator(path)!r}; one that "
+        "holds it must stand in double quotes."
+    )
+
+
+def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return FileError(
+        f"{path} cannot be read as {_extension(path)}: {reason}. Hint: is it damaged, or of "
+        "another format than its name says? Text must be UTF-8."
+    )
+
+
+def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        return table.select(names).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        if "found more fields" in str(error):
+            width = table.collect_schema().len()
+            for line, record in _records(path):
+                if len(record) > width:
+                    raise _ragged(path, line, len(record), width) from None
+        raise _unreadable(path, error) from error
+
+
+def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:
+    if option in ("user", "item"):
+        return integers(text)
+    return _times(text, path) if option == "time" else _floats(text, path, option)
+
+
+def integers(text: pl.Series) -> pl.Series:
+    """Return integers if every entry is written as one and nothing would be lost."""
+    import polars as pl
+
+    for dtype in (pl.Int64, pl.UInt64):
+        whole = text.cast(dtype, strict=False)
+        if whole.null_count() == text.null_count() and (whole.cast(pl.String) == text).all():
+            return whole
+    return text
+
+
+def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:
+    import polars as pl
+
+    plain = text.str.strip_chars()
+    parsed = plain.cast(pl.Float64, strict=False)
+    wrong = text.filter(parsed.is_null() & text.is_not_null())
+    if len(wrong) and TRUE_OR_FALSE.fullmatch(wrong[0]):
+        lower = plain.str.to_lowercase()
+        if (lower.is_null() | lower.is_in(["true", "false"])).all():
+            return lower == "true"
+    comma = len(wrong) > 0 and wrong.str.contains(r"^[^,]*\d,\d[^,]*$")[0]
+    expected = "a number" + (" with a decimal point" if comma else "")
+    if option == "value":
+        expected += " (or pass value=False)"
+    _check_parsed(text, parsed, path, expected)
+    return parsed
+
+
+def _times(text: pl.Series, path: pathlib.Path) -> pl.Series:
+    import polars as pl
+
+    for dtype in (pl.Int64, pl.Float64):
+        number = text.str.strip_chars().cast(dtype, strict=False)
+        if number.null_count() == text.null_count():
+            return number
+    _check_days(text, path)
+    try:
+        parsed = text.str.to_datetime(time_unit="us", strict=False)
+    except pl.exceptions.PolarsError:
+        parsed = pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
+    _check_parsed(text, parsed, path, "a number or a date such as 2024-05-31 (or pass time=False)")
+    return parsed
+
+
+def _check_days(text: pl.Series, path: pathlib.Path) -> None:
+    """Raise if dates are such as 01/05/2020, unless a day above 12 says which number it is."""
+    import polars as pl
+
+    numbers = text.str.extract_groups(DAY_OR_MONTH).struct.unnest().cast(pl.Int64)
+    first, second = numbers.get_columns()
+    either = (first <= 12) & (second <= 12)
+    if either.any() and either.sum() == first.count():
+        row = int(either.arg_true()[0])
+        raise InputError(
+            f"{path}: row {row} (counted from 0) of column {text.name!r} holds {text[row]!r}, and "
+            "no row says which number is the day and which the month. Hint: write dates such as "
+            "2024-05-31 (or pass time=False)."
+        )
+
+
+def _check_parsed(text: pl.Series, parsed: pl.Series, path: pathlib.Path, expected: str) -> None:
+    wrong = (parsed.is_null() & text.is_not_null()).arg_true()
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"{path}: row {row} (counted from 0) of column {text.name!r} holds {text[row]!r}. "
+            f"Hint: expected {expected}."
+        )

@@ -1,0 +1,201 @@
+"""Fingerprints of the inputs, by which a saved result knows what it was computed from."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import _kernel
+from recometer.arrays import Array, UInt8, UInt64
+from recometer.tasks import Ticker, run_tasks
+
+Bytes = UInt8
+
+PIECE = 2**20  # bytes per hash: part of the definition
+AT_ONCE = 2**22  # bytes hashed or copied at once: how late (0.5 ms) a cancellation may be noticed
+OBJECTS_AT_ONCE = 2**16
+TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the longest text
+
+
+@runtime_checkable
+class Piecewise(Protocol):
+    """Numbers that are no array, and are brought here in C order, piece by piece."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def pieces(self) -> Iterator[Array]:
+        """Yield contiguous arrays."""
+
+
+def fingerprint(
+    array: npt.ArrayLike | Piecewise,
+    cancelled: threading.Event | None = None,
+    threads: int = 1,
+) -> str:
+    """Return a hash of an array: of its kind, its shape and its values in C order.
+
+    The values are written one after the other, little-endian, and cut into pieces of 2**20
+    bytes, the last of which may be shorter. The fingerprint is the SHA-256 of: the name of the
+    dtype in NumPy's notation (``<f8``; ``objects`` for texts and objects), a space, the shape
+    as Python writes it, a space, and the XXH64 (seed 0) of each piece, 8 bytes little-endian.
+    Texts and objects are written as Python writes lists of them, 2**16 to a list, in UTF-8.
+
+    It tells data apart that differ by accident; XXH64 does not withstand somebody who makes
+    up other data on purpose. In return it is several times faster than SHA-256 of everything,
+    which would take longer than to rank.
+
+    Strides, byte order and threads make no difference. Memory stays bounded, whatever the
+    array: what is not contiguous, or lies in a file, is read piece by piece.
+
+    Parameters
+    ----------
+    array
+        An array of any dtype, or numbers that come piece by piece.
+    cancelled
+        Once set, the rest of the array is left out (the fingerprint is then worthless).
+    threads
+        At most so many hash at a time.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+    """
+    if not isinstance(array, Piecewise):
+        array = np.asarray(array)
+    is_text = array.dtype.kind in TEXT_KINDS
+    kind = "objects" if is_text else array.dtype.newbyteorder("<").str
+    digest = hashlib.sha256(f"{kind} {array.shape} ".encode())
+    cancelled = threading.Event() if cancelled is None else cancelled
+    parts = [array] if isinstance(array, np.ndarray) else array.pieces()
+    streams = (_texts(part) if is_text else _bytes(part) for part in parts)
+    for whole in _whole_pieces(one for stream in streams for one in stream):
+        digest.update(_hashes(whole, cancelled, threads).astype("<u8").data)
+        if cancelled.is_set():
+            break
+    return digest.hexdigest()
+
+
+class Fingerprinting:
+    """Takes fingerprints on a thread of its own, while other work goes on.
+
+    A context manager; the thread ends with the block, whatever happens in it.
+
+    Parameters
+    ----------
+    inputs
+        Named groups of named arrays, for instance ``{"test": {"items": array}}``. Arrays
+        that are None are left out.
+    threads
+        At most so many hash at a time.
+    """
+
+    def __init__(self, inputs: Mapping[str, Mapping[str, object]], threads: int = 1) -> None:
+        self._inputs = inputs
+        self._threads = threads
+        self._cancelled = threading.Event()
+        self._ended = threading.Event()
+        self._result: dict[str, dict[str, str]] = {}
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="recometer-fingerprints")
+
+    def __enter__(self) -> Fingerprinting:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._cancelled.set()
+        self._thread.join()
+
+    def result(self) -> dict[str, dict[str, str]]:
+        """Wait for the fingerprints, and return them in the groups of the inputs."""
+        while not self._ended.wait(0.1):  # short waits, so that Ctrl-C is noticed anywhere
+            pass
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def _run(self) -> None:
+        try:
+            self._result = {
+                group: {
+                    name: fingerprint(array, self._cancelled, self._threads)  # type: ignore[arg-type]
+                    for name, array in arrays.items()
+                    if array is not None
+                }
+                for group, arrays in self._inputs.items()
+            }
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._ended.set()
+
+
+def _hashes(data: Bytes, cancelled: threading.Event, threads: int) -> UInt64:
+    """Return the hash of each piece of some bytes."""
+    hashes = np.zeros(-(-len(data) // PIECE), np.uint64)
+
+    def run(begin: int, _: Ticker | None = None) -> None:
+        if not cancelled.is_set():
+            part = data[begin : begin + AT_ONCE]
+            first = begin // PIECE
+            _kernel.hash_pieces(part, PIECE, hashes[first : first + -(-len(part) // PIECE)])
+
+    starts = range(0, len(data), AT_ONCE)
+    if len(starts) == 1:
+        run(0)
+    else:
+        run_tasks(run, starts, threads=threads, progress=False)
+    return hashes
+
+
+def _whole_pieces(stream: Iterable[Bytes]) -> Iterator[Bytes]:
+    """Cut a stream elsewhere: all but the last part are as long as some pieces."""
+    rest = np.zeros(0, np.uint8)
+    for part in stream:
+        if len(rest):
+            part = np.concatenate([rest, part])
+        end = len(part) // PIECE * PIECE
+        if end:
+            yield part[:end]
+        rest = part[end:].copy()  # the next part may be written into the same memory
+    if len(rest):
+        yield rest
+
+
+def _bytes(array: npt.NDArray[np.generic]) -> Iterator[Bytes]:
+    """Return the bytes of the values in C order, little-endian."""
+    little = array.dtype.newbyteorder("<")
+    if array.flags.c_contiguous and array.dtype == little:
+        yield array.reshape(-1).view(np.uint8)
+    else:
+        copies = np.nditer(  # type: ignore[call-overload]  # the stubs lack "contig"
+            [array],
+            flags=["buffered", "external_loop", "zerosize_ok"],
+            op_flags=[["readonly", "contig"]],
+            op_dtypes=[little],
+            order="C",
+            casting="equiv",
+            buffersize=max(1, AT_ONCE // array.dtype.itemsize),
+        )
+        for copy in copies:
+            yield np.asarray(copy).view(np.uint8)
+
+
+def _texts(array: npt.NDArray[np.generic]) -> Iterator[Bytes]:
+    flat = array.reshape(-1)
+    for begin in range(0, len(flat), OBJECTS_AT_ONCE):
+        text = repr(flat[begin : begin + OBJECTS_AT_ONCE].tolist())
+        yield np.frombuffer(text.encode("utf-8", "surrogatepass"), np.uint8)

@@ -1,0 +1,388 @@
+"""Columns of any data frame: found by name, read as arrays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.arrays import Array, Float64
+from recometer.data.columns import (
+    Columns,
+    common_names,
+    find_columns,
+    warn_of_score,
+    warn_of_unread,
+)
+from recometer.data.ids import many_strings, missing
+from recometer.errors import ColumnError, FileError, InputError, InputTypeError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PROBE = 100  # rows
+DUCKDB_NUMBERS = (
+    *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
+    *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
+)
+NO_VALUES = "or pass value=False where it holds something else"
+
+
+class Table(NamedTuple):
+    """The columns themselves; users and items as the frame's library gives them."""
+
+    names: Columns
+    users: Any
+    items: Any
+    values: Float64 | None
+    times: Array | None
+
+
+def is_column(data: object) -> bool:
+    """Tell whether an object is one column: a series, or an array of one dimension."""
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(data, arrow.Array | arrow.ChunkedArray):
+        return True
+    # DuckDB would execute a relation to tell its shape.
+    shape = None if _is_relation(data) else getattr(data, "shape", None)
+    return shape is not None and len(shape) == 1
+
+
+def is_frame(data: object) -> bool:
+    """Tell whether `read_frame` understands an object."""
+    if is_column(data):
+        return False
+    polars = sys.modules.get("polars")
+    return (
+        (polars is not None and isinstance(data, polars.LazyFrame))
+        or hasattr(data, "__arrow_c_stream__")
+        or (hasattr(data, "columns") and hasattr(data, "__getitem__"))
+        or _is_arrow_table(data)
+    )
+
+
+def read_frame(
+    data: Any,
+    *,
+    user: object = None,
+    item: object = None,
+    value: object = None,
+    time: object = None,
+    whose: str | None = "",
+) -> Table:
+    """Read the columns of users, items, values and times of a data frame.
+
+    Parameters
+    ----------
+    data
+        A Polars (lazy) frame, a pandas frame, a pyarrow table or record batch, a DuckDB
+        relation, anything with ``__arrow_c_stream__``, or with ``columns`` and ``[]``.
+    user, item, value, time
+        As in `find_columns`.
+    whose
+        For warnings of values that were found in no column, or in one of scores: see
+        `warn_of_unread`. None: no such warnings.
+
+    Raises
+    ------
+    ColumnError
+        See `find_columns`; or a lazy frame that reads a column which does not exist.
+    InputTypeError
+        Values that are not numbers, or times that are neither numbers nor dates.
+    InputError
+        A missing time; or a lazy frame or relation that cannot be executed.
+    FileError
+        A lazy frame of a file that cannot be read.
+    """
+    data = twice_readable(data)
+    names, fetch = open_frame(data)
+    columns = find_columns(names, user=user, item=item, value=value, time=time)
+    if whose is not None and value is None:
+        warn_of_values(columns, lambda: numeric_columns(data, booleans=True), whose)
+    wanted = [name for name in columns if name is not None]
+    series = dict(zip(wanted, fetch(wanted), strict=True))
+    ratings = moments = None
+    if columns.value is not None:
+        what = f"values (column {columns.value!r})"
+        ratings = numbers(_plain(series[columns.value]), what, NO_VALUES)
+    if columns.time is not None:
+        moments = times(series[columns.time], f"times (column {columns.time!r})")
+    return Table(columns, series[columns.user], series[columns.item], ratings, moments)
+
+
+def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:
+    """Warn of values that were looked for, and found in a column of scores or in none.
+
+    `numeric` returns the names of the columns that hold numbers, or True and False.
+    """
+    if columns.value is None:
+        warn_of_unread([name for name in numeric() if name not in columns], whose)
+    elif not common_names("value", [columns.value], otherwise=False):
+        warn_of_score(columns.value, whose)
+
+
+def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
+    """Return numbers as float64; None where all are True, which says nothing beyond the row.
+
+    Raises
+    ------
+    InputTypeError
+        Something that is not a number.
+    """
+    array = np.asarray(array)
+    if array.dtype.kind == "b" and array.all():
+        return None
+    if array.dtype.kind in "biuf" or not array.size:
+        return array.astype(np.float64, copy=False)
+    values = array.ravel().tolist()
+    # None is a missing value here: it becomes NaN, which `Interactions` names by its ids.
+    wrong = [v for v in values if v is not None and not hasattr(v, "__float__")]
+    if array.dtype != object or wrong:
+        example = (wrong or values)[0]
+        raise InputTypeError(
+            f"The {what} must be numbers, found {type(example).__name__} "
+            f"(for instance {example!r}). Hint: convert them, {hint}."
+        )
+    return array.astype(np.float64)
+
+
+def times(column: Any, what: str) -> Array:
+    """Return times as int64 or float64: numbers as they are, dates in microseconds since 1970.
+
+    Raises
+    ------
+    InputTypeError
+        Something that is neither a number nor a date.
+    InputError
+        A missing time; its row is named.
+    """
+    import polars as pl
+
+    hint = "drop such rows, or pass time=False"
+    if not isinstance(column, pl.Series):
+        if column.dtype.kind == "M":
+            column = column.astype("datetime64[us]")
+        try:
+            column = pl.Series(column.tolist() if column.dtype == object else column)
+        except (TypeError, pl.exceptions.PolarsError) as error:
+            raise InputTypeError(
+                f"The {what} are of several types: {_first_line(error)}. Hint: convert them to "
+                "numbers or to dates."
+            ) from None
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    if column.null_count():
+        missing(what, int(column.is_null().arg_true()[0]), hint)
+    if column.dtype in (pl.Date, pl.Datetime):
+        column = column.dt.epoch("us")
+    if len(column) and not (column.dtype.is_integer() or column.dtype.is_float()):
+        raise InputTypeError(
+            f"The {what} must be numbers or dates, found {column.dtype} "
+            f"(for instance {column[0]!r}). Hint: convert them, or pass time=False."
+        )
+    wide = column.dtype.is_integer() and column.dtype != pl.Int64
+    if wide and len(column) and int(column.max()) >= 2**63:
+        raise InputError(
+            f"The {what} must be below 2**63, found {column.max()}. Hint: convert them to another "
+            "unit, or pass time=False."
+        )
+    array: Array = column.cast(pl.Float64 if column.dtype.is_float() else pl.Int64).to_numpy()
+    return array
+
+
+def twice_readable(data: Any) -> Any:
+    """Return a data frame as it is; a stream of Arrow, which ends, as a Polars frame."""
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    kinds = [*([pandas.DataFrame] if pandas else []), *([polars.LazyFrame] if polars else [])]
+    stays = isinstance(data, tuple(kinds)) or _is_arrow_table(data) or _is_relation(data)
+    return data if stays or not hasattr(data, "__arrow_c_stream__") else _from_stream(data)
+
+
+def only_column(data: Any, what: str) -> Any:
+    """Return the column of a frame that has no other.
+
+    Raises
+    ------
+    ColumnError
+        Several columns, or none.
+    """
+    names, fetch = open_frame(data)
+    if len(names) != 1:
+        raise ColumnError(
+            f"{what} is a data frame of {len(names)} columns: {', '.join(names)}. Hint: pass the "
+            "column of items alone."
+        )
+    return fetch(names)[0]
+
+
+def _is_arrow_table(data: object) -> bool:
+    arrow = sys.modules.get("pyarrow")
+    return arrow is not None and isinstance(data, arrow.Table | arrow.RecordBatch)
+
+
+def _is_relation(data: object) -> bool:
+    duckdb = sys.modules.get("duckdb")
+    return duckdb is not None and isinstance(data, duckdb.DuckDBPyRelation)
+
+
+def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
+    """Return the names of the columns, and a function that reads the wanted ones.
+
+    Raises
+    ------
+    ColumnError, InputError, FileError
+        A lazy frame or relation that cannot be executed, here or in the function.
+    InputTypeError
+        An Arrow stream that is no table.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        names = [str(name) for name in data.columns]
+        return names, lambda wanted: [
+            _from_pandas(data.iloc[:, names.index(name)]) for name in wanted
+        ]
+    if _is_arrow_table(data):
+        return data.schema.names, lambda wanted: _from_arrow(data, wanted)
+    if _is_relation(data):
+        return data.columns, lambda wanted: _from_relation(data, wanted)
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(data, polars.LazyFrame):
+        try:
+            names = data.collect_schema().names()
+        except (polars.exceptions.PolarsError, OSError) as error:
+            raise _not_executed("lazy frame", error) from error
+        return names, lambda wanted: _from_lazy(data, wanted)
+    if hasattr(data, "__arrow_c_stream__"):
+        frame = _from_stream(data)
+        return frame.columns, lambda wanted: frame.select(wanted).get_columns()
+    keys = {str(name): name for name in data.columns}
+    return list(keys), lambda wanted: [np.asarray(data[keys[name]]) for name in wanted]
+
+
+def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
+    """Return the names of the columns that hold numbers, as far as their types say so.
+
+    Parameters
+    ----------
+    data
+        A data frame that can be read twice, see `twice_readable`.
+    booleans
+        Whether those of True and False are among them.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        # Objects have no type but that of the first of them.
+        types = data.iloc[:PROBE].infer_objects().dtypes
+        known = pandas.api.types
+        is_number = [
+            known.is_any_real_numeric_dtype(one) or (booleans and known.is_bool_dtype(one))
+            for one in types
+        ]
+        return [str(name) for name, found in zip(data.columns, is_number, strict=True) if found]
+    if _is_arrow_table(data):
+        from pyarrow import types as arrow
+
+        tests = [arrow.is_integer, arrow.is_floating, arrow.is_decimal]
+        tests += [arrow.is_boolean] if booleans else []
+        return [field.name for field in data.schema if any(test(field.type) for test in tests)]
+    if _is_relation(data):
+        types = zip(data.columns, data.types, strict=True)
+        wanted = (*DUCKDB_NUMBERS, "boolean") if booleans else DUCKDB_NUMBERS
+        return [name for name, dtype in types if dtype.id in wanted]
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(data, polars.DataFrame | polars.LazyFrame):
+        schema = data.collect_schema()
+        return [
+            name
+            for name, dtype in schema.items()
+            if dtype.is_numeric() or (booleans and dtype == polars.Boolean)
+        ]
+    kinds = "iufb" if booleans else "iuf"
+    return [str(name) for name in data.columns if np.asarray(data[name]).dtype.kind in kinds]
+
+
+def _from_stream(data: Any) -> pl.DataFrame:
+    import polars as pl
+
+    if isinstance(data, pl.DataFrame):
+        return data
+    try:
+        return pl.DataFrame(data)
+    except pl.exceptions.PolarsError as error:
+        raise InputTypeError(
+            f"The Arrow stream of {type(data).__name__} cannot be read as a data frame: "
+            f"{_first_line(error)}. Hint: it must be one of rows with named columns."
+        ) from error
+
+
+def _from_lazy(frame: Any, wanted: list[str]) -> list[Any]:
+    import polars as pl
+
+    try:
+        columns: list[Any] = frame.select(wanted).collect().get_columns()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise _not_executed("lazy frame", error) from error
+    return columns
+
+
+def _from_relation(relation: Any, wanted: list[str]) -> list[Any]:
+    """Let DuckDB read the wanted columns alone."""
+    import duckdb
+    import polars as pl
+
+    try:
+        chosen = relation.select(*map(duckdb.ColumnExpression, wanted))
+        return pl.DataFrame(chosen).get_columns()
+    except (duckdb.Error, pl.exceptions.PolarsError, OSError) as error:
+        raise _not_executed("DuckDB relation", error) from error
+
+
+def _not_executed(what: str, error: Exception) -> ColumnError | FileError | InputError:
+    missing = type(error).__name__ == "ColumnNotFoundError"
+    kind = ColumnError if missing else FileError if isinstance(error, OSError) else InputError
+    return kind(
+        f"The {what} cannot be executed: {_first_line(error)}. Hint: it fails in the same way "
+        f"without recometer, by {'.collect()' if what == 'lazy frame' else '.fetchall()'}."
+    )
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _from_pandas(series: Any) -> Any:
+    if getattr(series.dtype, "tz", None) is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    if series.dtype.kind not in "OU" or hasattr(series.dtype, "categories"):
+        array = np.asarray(series)
+        if array.dtype != object:
+            return array
+    if series.dtype == object:
+        strings = many_strings(series.to_numpy())
+        if not isinstance(strings, np.ndarray):
+            return strings
+    # Missing entries are NaN, NA, NaT or None in pandas, depending on its version: all None here.
+    return series.to_numpy(dtype=object, na_value=None)
+
+
+def _from_arrow(table: Any, wanted: list[str]) -> list[Any]:
+    import polars as pl
+
+    # Polars would read an extension type (arrow.uuid) as the bytes that it is stored as.
+    plain = [n for n in wanted if not hasattr(table.schema.field(n).type, "extension_name")]
+    # Together: Polars reads the columns of a table on all processors, single ones on one.
+    frame = pl.DataFrame(table.select(plain))
+    return [
+        frame[name] if name in plain else pl.Series(table.column(name).to_pylist(), dtype=pl.Object)
+        for name in wanted
+    ]
+
+
+def _plain(column: Any) -> Array:
+    """Return a column as a NumPy array; nulls become NaN or None."""
+    polars = sys.modules.get("polars")
+    is_series = polars is not None and isinstance(column, polars.Series)
+    return column.to_numpy() if is_series else np.asarray(column)

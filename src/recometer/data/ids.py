@@ -1,0 +1,396 @@
+"""Ids of users and items: any one kind, kept sorted and distinct, matched by value."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import itertools
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import _kernel
+from recometer.arrays import Array, Int64, UInt32, UInt64
+from recometer.errors import InputError, InputTypeError
+from recometer.tasks import a_part_each, each_block, on_all_threads
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Ids = Array
+
+# The first that fits names the kind: bool is an int, and datetime a date, to issubclass.
+KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((bool, np.bool_), "bool"),
+    ((int, np.integer), "int"),
+    ((float, np.floating), "float"),
+    ((str,), "str"),
+    ((datetime.datetime,), "datetime"),
+    ((datetime.date,), "date"),
+)
+STRINGS_PER_THREAD = 2**18  # at least
+MANY_STRINGS = 2**14
+# By name, because pandas (NA, NaT) need not be installed.
+MISSING_TYPES = ("NoneType", "NAType", "NaTType")
+
+
+def as_ids(ids: object, what: str) -> Ids:
+    """Return ids as an array of one kind, in the order given.
+
+    Parameters
+    ----------
+    ids : sequence, array or series [n]
+        Integers, strings, UUIDs, dates, or any other values that are hashable and ordered.
+    what
+        What they are, for messages: ``"user ids of test"``.
+
+    Returns
+    -------
+    int64 [n], uint64 [n] or object [n]
+        uint64 only where an integer exceeds int64. Floats that are all whole numbers
+        count as integers: pandas makes floats of integer columns with missing values.
+
+    Raises
+    ------
+    InputError
+        A missing id (its row is named), or an array that is not one-dimensional.
+    InputTypeError
+        Ids of several kinds.
+    """
+    if _is_polars_series(ids):
+        if ids.dtype.is_decimal() and getattr(ids.dtype, "scale", None) == 0:
+            import polars as pl
+
+            ids = ids.cast(pl.Int128)  # integers, as databases hand over their widest ones
+        exact = ids.dtype.is_float() or (
+            ids.dtype.is_integer() and not str(ids.dtype).endswith("128")
+        )
+        ids = ids.to_numpy() if exact else ids.to_list()
+    # NumPy would turn a list of 1 and "a" into two strings.
+    if isinstance(ids, list | tuple):
+        return _from_objects(ids, what)
+    array = np.asarray(ids)
+    if array.ndim != 1:
+        raise InputError(
+            f"The {what} must be a sequence or an array of one dimension, "
+            f"found {type(ids).__name__} of shape {array.shape}."
+        )
+    if array.dtype.kind in "iu":
+        return _from_integers(array)
+    if array.dtype.kind == "f":
+        return _from_floats(array, what)
+    if array.dtype.kind == "M":
+        if np.isnat(array).any():
+            missing(what, int(np.isnat(array).argmax()))
+        days = np.datetime_data(array.dtype)[0] in ("Y", "M", "W", "D")
+        array = array.astype("datetime64[D]" if days else "datetime64[us]")
+    return _from_objects(array.tolist(), what)
+
+
+def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any, Ids]:
+    """Replace ids by their places among the sorted distinct ones.
+
+    Parameters
+    ----------
+    ids, what
+        As in `as_ids`.
+    dtype
+        Of the codes: int64, or int32 where there are many of them.
+
+    Returns
+    -------
+    codes : `dtype` [n]
+    distinct : int64, uint64 or object [n_distinct]
+        Sorted; ``distinct[codes]`` are the ids.
+
+    Raises
+    ------
+    InputError
+        A missing id (its row is named), or a string that is not Unicode.
+    InputTypeError
+        Ids of several kinds, or of a kind that cannot be sorted.
+    """
+    ids = many_strings(ids)
+    if _is_polars_series(ids) and str(ids.dtype).startswith(("String", "Categorical", "Enum")):
+        return _encode_strings(ids, what, dtype)
+    array = as_ids(ids, what)
+    if array.dtype != object:
+        codes, distinct = _encode_integers(array)
+        return codes.astype(dtype, copy=False), distinct
+    if _ascend(array):
+        return np.arange(len(array), dtype=dtype), array
+    values = array.tolist()
+    if kind(array) == "str":
+        import polars as pl
+
+        try:
+            return _encode_strings(pl.Series(values, dtype=pl.String), what, dtype)
+        except UnicodeEncodeError as error:
+            raise InputError(f"The {what} hold {error.object!r}, which is not Unicode.") from None
+    try:
+        ordered = sorted(set(values))
+    except TypeError as error:
+        raise InputTypeError(
+            f"The {what} of type {kind(array)} (for instance {values[0]!r}) cannot be compared: "
+            f"{error}. Hint: convert them to strings or integers."
+        ) from None
+    index = {value: code for code, value in enumerate(ordered)}
+    codes = np.fromiter(map(index.__getitem__, values), dtype, len(values))
+    return codes, np.fromiter(ordered, object, len(ordered))
+
+
+def many_strings(ids: Any) -> Any:
+    """Return ids as a Polars series if they are strings, and many; all others as they are.
+
+    What is missing, or no string, is left to `as_ids`, which says so. For few strings the import
+    of Polars would take longer.
+    """
+    objects = isinstance(ids, np.ndarray) and ids.dtype == object and ids.ndim == 1
+    if not (objects or isinstance(ids, list)) or len(ids) < MANY_STRINGS:
+        return ids
+    if not isinstance(ids[0], str):
+        return ids
+    import polars as pl
+
+    try:
+        strings = pl.Series(list(ids), dtype=pl.String, strict=True)
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+        return ids
+    return ids if strings.null_count() else strings
+
+
+def match(
+    ids: object, onto: object, what: str, onto_what: str = "ids they are matched with"
+) -> Int64:
+    """Find ids among others.
+
+    Parameters
+    ----------
+    ids : [n]
+    onto : [m]
+        Distinct, in any order (ascending is fastest).
+    what, onto_what
+        What each side is, for messages: ``"user ids of test"``, ``"user ids of the factors"``.
+
+    Returns
+    -------
+    int64 [n]
+        The position of each of `ids` in `onto`, -1 where it is not there.
+
+    Raises
+    ------
+    InputTypeError
+        The two sides have different kinds of ids, for instance strings and integers.
+    InputError
+        A missing id, or an id that stands twice in `onto`.
+    """
+    left, right = as_ids(ids, what), as_ids(onto, onto_what)
+    if len(left) and len(right) and kind(left) != kind(right):
+        raise InputTypeError(
+            f"The {what} are of type {kind(left)} (for instance {show(left, 0)}), but the "
+            f"{onto_what} are of type {kind(right)} (for instance {show(right, 0)}). "
+            "Hint: convert one side, for instance cast its column to the other's type."
+        )
+    if left.dtype != object and right.dtype != object:
+        return _match_integers(left, right, onto_what)
+    if len(left) == len(right) and _ascend(right) and (left == right).all():
+        return np.arange(len(left))
+    values = right.tolist()
+    index = {value: position for position, value in enumerate(values)}
+    if len(index) < len(values):
+        repeated = next(v for position, v in enumerate(values) if index[v] != position)
+        raise InputError(f"The {onto_what} must be distinct, but {repeated!r} is there twice.")
+    return np.fromiter(map(index.get, left.tolist(), itertools.repeat(-1)), np.int64, len(left))
+
+
+def user_keys(ids: Ids | None, n: int) -> UInt64:
+    """Return a number per user that depends on nothing but the user's id.
+
+    It seeds what is drawn per user, and is the same on every platform and in every process:
+    the value of an integer id (modulo 2**64), the position of a user without an id, otherwise
+    BLAKE2b (8 bytes, little-endian) of the id's text in UTF-8.
+
+    Parameters
+    ----------
+    ids : [n] or None
+        As `as_ids` returns them.
+    n
+        Number of users.
+
+    Returns
+    -------
+    uint64 [n]
+
+    Raises
+    ------
+    InputError
+        There are not n ids.
+    """
+    if ids is None:
+        return np.arange(n, dtype=np.uint64)
+    if len(ids) != n:
+        raise InputError(f"There are {n} users, but {len(ids)} user ids.")
+    if ids.dtype != object:
+        return ids.astype(np.uint64)
+    if kind(ids) == "int":
+        return np.fromiter((value % 2**64 for value in ids.tolist()), np.uint64, n)
+    digests = (
+        hashlib.blake2b(str(value).encode(), digest_size=8).digest() for value in ids.tolist()
+    )
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+
+
+def kind(ids: Ids) -> str:
+    """Return what the ids of an array of `as_ids` are: ``"int"``, ``"str"``, ``"UUID"``, ..."""
+    return "int" if ids.dtype != object or not len(ids) else _kind_of(type(ids[0]))
+
+
+def show(ids: Ids, position: int) -> str:
+    """Return the id at a position as one would type it: ``'a'``, not ``np.str_('a')``."""
+    return repr(ids[position : position + 1].tolist()[0])
+
+
+def missing(what: str, row: int, hint: str = "drop rows without one") -> NoReturn:
+    """Raise the error for a missing entry: `what` says of what, `row` counts from 0."""
+    raise InputError(f"The {what} have no value in row {row} (counted from 0). Hint: {hint}.")
+
+
+def _is_polars_series(values: object) -> TypeGuard[pl.Series]:
+    polars = sys.modules.get("polars")
+    return polars is not None and isinstance(values, polars.Series)
+
+
+def _kind_of(cls: type) -> str:
+    return next((name for classes, name in KINDS if issubclass(cls, classes)), cls.__name__)
+
+
+def _from_integers(array: Array) -> Ids:
+    fits = array.dtype != np.uint64 or not len(array) or array.max() <= np.iinfo(np.int64).max
+    return array.astype(np.int64, copy=False) if fits else array
+
+
+def _from_floats(array: Array, what: str) -> Ids:
+    if np.isnan(array).any():
+        missing(what, int(np.isnan(array).argmax()))
+    if ((np.floor(array) == array) & (np.abs(array) < 2.0**63)).all():
+        return array.astype(np.int64)
+    return array.astype(object)
+
+
+def _from_objects(values: Sequence[Any], what: str) -> Ids:
+    types = set(map(type, values))
+    if any(cls.__name__ in MISSING_TYPES for cls in types):
+        missing(what, next(r for r, v in enumerate(values) if type(v).__name__ in MISSING_TYPES))
+    kinds = sorted({_kind_of(cls) for cls in types})
+    # NaN stands for a missing string where pandas keeps strings as objects.
+    if "float" in kinds:
+        not_a_number = next((r for r, v in enumerate(values) if v != v), None)
+        if not_a_number is not None:
+            missing(what, not_a_number)
+    if len(kinds) > 1 and kinds != ["float", "int"]:
+        examples = (next(v for v in values if _kind_of(type(v)) == name) for name in kinds)
+        found = " and ".join(
+            f"{name} (for instance {example!r})"
+            for name, example in zip(kinds, examples, strict=True)
+        )
+        raise InputTypeError(
+            f"The {what} mix {found}. Hint: convert them to one type, for instance all to strings."
+        )
+    if not kinds or kinds == ["int"]:
+        low, high = min(values, default=0), max(values, default=0)
+        for dtype in (np.int64, np.uint64):
+            if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max:
+                return np.array(values, dtype=dtype)
+    elif "float" in kinds:
+        return _from_floats(np.array(values, dtype=np.float64), what)
+    return np.fromiter(values, object, len(values))
+
+
+def _ascend(objects: Ids) -> bool:
+    """Return whether ids are strings, sorted and distinct."""
+    if not len(objects) or kind(objects) != "str":
+        return False
+    try:
+        "".join(objects.tolist()).encode()
+    except UnicodeEncodeError:
+        return False
+    return bool((objects[1:] > objects[:-1]).all())
+
+
+def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple[Any, Ids]:
+    import polars as pl
+
+    series = series.cast(pl.String)
+    if series.null_count():
+        missing(what, int(series.is_null().arg_true()[0]))
+    # A thread numbers the strings of each part; then the distinct ones of all are numbered.
+    rows = a_part_each(len(series), STRINGS_PER_THREAD)
+    codes = np.empty(len(series), dtype)
+    numbers = codes.view(np.uint32) if codes.itemsize == 4 else np.empty(len(series), np.uint32)
+    parts = on_all_threads(lambda part: _number(series[part], numbers[part]), rows)
+    together = pl.concat(parts)
+    distinct = (
+        parts[0] if len(parts) == 1 else _number(together, np.empty(len(together), np.uint32))
+    )
+    # The order of UTF-8 bytes is that of code points: Polars and Python sort alike.
+    distinct = distinct.sort()
+    # What follows the sorted ones gets their numbers. (To sort the positions takes far longer.)
+    places = np.empty(len(distinct) + len(together), np.uint32)
+    _number(pl.concat([distinct, together]), places)
+    ends = np.cumsum([len(distinct), *map(len, parts)])
+    for part, table in zip(rows, np.split(places, ends[:-1])[1:], strict=True):
+        _look_up(table, numbers[part], codes[part])
+    texts = distinct.to_list()
+    return codes, np.fromiter(texts, object, len(texts))
+
+
+def _number(series: pl.Series, numbers: UInt32) -> pl.Series:
+    """Write the number of each string, by first sight; return the string of each number."""
+    rows = np.empty(len(series), np.int64)
+    n_distinct = _kernel.number_strings(series, numbers, rows)
+    return series.gather(rows[:n_distinct])
+
+
+def _look_up(table: Any, numbers: UInt32, out: Any) -> None:
+    def one(block: slice) -> None:
+        out[block] = table[numbers[block]]
+
+    each_block(len(numbers), one)
+
+
+def _encode_integers(values: Ids) -> tuple[Int64, Ids]:
+    if not len(values):
+        return np.zeros(0, np.int64), values
+    low, high = int(values.min()), int(values.max())
+    # Dense ids need no sort: a table over their range is several times faster.
+    if high - low < 4 * len(values) + 1024:
+        offset = (values - values.dtype.type(low)).astype(np.int64)
+        seen = np.zeros(high - low + 1, dtype=bool)
+        seen[offset] = True
+        codes = (np.cumsum(seen, dtype=np.int64) - 1)[offset]
+        return codes, np.flatnonzero(seen).astype(values.dtype) + values.dtype.type(low)
+    distinct, inverse = np.unique(values, return_inverse=True)
+    return inverse.astype(np.int64, copy=False), distinct
+
+
+def _match_integers(ids: Ids, onto: Ids, onto_what: str) -> Int64:
+    if not len(ids) or not len(onto):
+        return np.full(len(ids), -1, dtype=np.int64)
+    comparable = np.ones(len(ids), dtype=bool)
+    if ids.dtype != onto.dtype:
+        comparable = ids >= 0 if onto.dtype == np.uint64 else ids <= np.iinfo(np.int64).max
+        ids = ids.astype(onto.dtype)
+    order = None
+    if not (onto[1:] > onto[:-1]).all():
+        order = np.argsort(onto, kind="stable")
+        onto = onto[order]
+        repeated = onto[1:] == onto[:-1]
+        if repeated.any():
+            twice = onto[repeated.argmax()]
+            raise InputError(f"The {onto_what} must be distinct, but {twice} is there twice.")
+    places = np.minimum(np.searchsorted(onto, ids), len(onto) - 1)
+    found = (onto[places] == ids) & comparable
+    return np.where(found, places if order is None else order[places], -1)

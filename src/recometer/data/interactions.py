@@ -1,0 +1,451 @@
+"""Interactions: who interacted with what."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import ragged
+from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.data.columns import Columns
+from recometer.data.ids import as_ids, encode, kind, match, show
+from recometer.data.rows import OPTIONS, Options, Rows, as_positions, ascending, read_rows
+from recometer.errors import ColumnError, InputError, RecometerError, warn
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+
+MAX_ITEMS = 2**31 - 1
+MAX_REPEATED = 5  # pairs that are kept as examples
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Interactions:
+    """Who interacted with what: a ragged table in CSR layout.
+
+    The items of user ``u`` are the rows ``indptr[u]:indptr[u + 1]``. Made by `of`, from
+    almost anything; the constructor only checks. Arrays may be shared with the data that
+    they came from, and must not be changed.
+
+    Attributes
+    ----------
+    indptr : int64 [n_users + 1]
+    items : int32 [n]
+        Positions of items, ascending within a user, without duplicates.
+    n_items : int
+    values : float64 [n] or None
+        Ratings, counts, confidence; None: all 1. Infinite ones are allowed, NaN is not.
+    times : int64 or float64 [n] or None
+        As given where they were numbers; dates became microseconds since 1970 (UTC).
+    user_ids : int64, uint64 or object [n_users], or None
+        Sorted and distinct; None: users are positions.
+    item_ids : int64, uint64 or object [n_items], or None
+        The same for items.
+    duplicates : int
+        Rows of the data that repeated a pair of user and item, and were settled.
+    repeated : tuple
+        The first few of these pairs, (user, item): ids, or positions where there are none.
+    columns : Columns or None
+        The names of the columns of a frame or file that were read: of users, items, values and
+        times.
+
+    Raises
+    ------
+    InputError
+        Arrays that do not fit together, or a NaN value (its user and item are named).
+    """
+
+    indptr: Int64
+    items: Int32
+    n_items: int
+    values: Float64 | None = None
+    times: Array | None = None
+    user_ids: Array | None = None
+    item_ids: Array | None = None
+    duplicates: int = 0
+    repeated: tuple[tuple[Any, Any], ...] = ()
+    columns: Columns | None = None
+
+    def __post_init__(self) -> None:
+        _check_item_count(self.n_items)
+        _check_array("indptr", self.indptr, ("int64",))
+        _check_array("items", self.items, ("int32",))
+        indptr, items = self.indptr, self.items
+        if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(items):
+            raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
+        if (indptr[1:] < indptr[:-1]).any():
+            raise InputError("indptr must not decrease.")
+        if len(items) and (items.min() < 0 or items.max() >= self.n_items):
+            raise InputError(f"items must lie between 0 and n_items - 1 = {self.n_items - 1}.")
+        if not ascending(indptr, items):
+            raise InputError("The items of a user must ascend, without duplicates.")
+        if self.values is not None:
+            _check_array("values", self.values, ("float64",), len(items))
+        if self.times is not None:
+            _check_array("times", self.times, ("int64", "float64"), len(items))
+            if self.times.dtype.kind == "f" and np.isnan(self.times).any():
+                raise InputError("times must not be NaN.")
+        for name, ids, n in (
+            ("user_ids", self.user_ids, self.n_users),
+            ("item_ids", self.item_ids, self.n_items),
+        ):
+            if ids is not None:
+                _check_array(name, ids, ("int64", "uint64", "object"), n)
+                if not (ids[1:] > ids[:-1]).all():
+                    raise InputError(f"{name} must be sorted and distinct.")
+        if self.values is not None and np.isnan(self.values).any():
+            row = int(np.isnan(self.values).argmax())
+            user = int(np.searchsorted(indptr, row, side="right")) - 1
+            pair = _pair(user, int(items[row]), self.user_ids, self.item_ids)
+            raise InputError(
+                f"The value of {pair} is NaN. Hint: drop missing values, or give 0 to an item "
+                "that was judged and is not relevant."
+            )
+
+    @classmethod
+    def of(
+        cls,
+        data: object,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        value: npt.ArrayLike | None = None,
+        time: npt.ArrayLike | None = None,
+        n_users: int | None = None,
+        n_items: int | None = None,
+        item_offset: int = 0,
+        user_ids: object = None,
+        item_ids: object = None,
+    ) -> Interactions:
+        """Read interactions from almost anything.
+
+        Users and items of a frame, a file or a dict are ids, unless `n_users` and `n_items`
+        are given: then they are positions. Those of matrices and of an edge_index are
+        positions, to which `user_ids` and `item_ids` may give ids. The data are not changed.
+
+        Rows that repeat a pair of user and item are settled with a `DataWarning` that counts
+        them: values are summed, the latest time is kept.
+
+        Parameters
+        ----------
+        data
+            * an Interactions, returned as it is;
+            * a SciPy sparse matrix or array of any format. Stored zeros are kept: judged, and
+              not relevant (except in the formats bsr and dia, where they are padding);
+            * a NumPy array or torch tensor of shape [n_users, n_items]: its entries that are
+              not 0;
+            * an integer array or tensor of shape [2, n_edges] together with `n_users` and
+              `n_items`: an edge_index, users in the first row and items in the second
+              (without them it is a matrix of two users, with a warning where it does not
+              look like one);
+            * a dict ``{user: {item: value}}`` or ``{user: [items]}``; users without items
+              are kept. A dict of columns is refused;
+            * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``),
+              whatever exports an Arrow stream or has columns;
+            * the path of a file: .parquet, .csv, .tsv, .csv.gz or .tsv.gz; or of TREC qrels
+              (also .gz), whose topics and documents are strings, and whose documents with a
+              negative number were not judged. That number being whole, "not 0" means "at
+              least 1".
+        user, item, value, time
+            Columns of a frame or file; by default those with common names (see
+            `find_columns`): `columns` says which. With no column of values a `DataWarning` names
+            one of numbers, or of True and False, that could be meant; one of scores is taken
+            with a `DataWarning`, too. ``value=False``, ``time=False``: none. For an edge_index,
+            `value` and `time` are arrays [n_edges].
+        n_users, n_items
+            The numbers of users and items, where these are positions.
+        item_offset
+            What is subtracted from item positions, for a graph whose items follow its users.
+        user_ids, item_ids : [n_users], [n_items]
+            Ids of data without ids, in any order; the rows are put in the order of the ids.
+
+        Raises
+        ------
+        InputError
+            Missing ids, NaN values, indices that are negative or too large, lengths that do
+            not fit, options that do not apply. The offender is named.
+        InputTypeError
+            Data of a kind that is not understood, or ids of several kinds.
+        ColumnError
+            See `find_columns`.
+        FileError
+            See `recometer.data.files.read_file`.
+        """
+        options = Options(
+            user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids
+        )
+        return _read(data, options)
+
+    @property
+    def n_users(self) -> int:
+        """Number of users, those without interactions included."""
+        return len(self.indptr) - 1
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __repr__(self) -> str:
+        of = Columns("", "", None, None) if self.columns is None else self.columns
+        parts = [
+            f"{n:,} {name} ({'positions' if ids is None else kind(ids) + ' ids'}{_of(column)})"
+            for n, name, ids, column in (
+                (self.n_users, "users", self.user_ids, of.user),
+                (self.n_items, "items", self.item_ids, of.item),
+            )
+        ]
+        parts.append(f"{len(self):,} interactions")
+        if self.values is not None and len(self):
+            parts.append(f"values {self.values.min():g} to {self.values.max():g}{_of(of.value)}")
+        if self.times is not None and len(self):
+            parts.append(f"times {self.times.min()} to {self.times.max()}{_of(of.time)}")
+        return f"Interactions({', '.join(parts)})"
+
+    def to_csr(self) -> scipy.sparse.csr_array:
+        """Return a SciPy sparse array [n_users, n_items] of the values, which shares nothing."""
+        import scipy.sparse
+
+        values = np.ones(len(self)) if self.values is None else self.values
+        matrix = scipy.sparse.csr_array(
+            (values, self.items, self.indptr), shape=(self.n_users, self.n_items), copy=True
+        )
+        matrix.has_canonical_format = True
+        return matrix
+
+    def select_users(self, positions: npt.ArrayLike) -> Interactions:
+        """Return the interactions of some users, all items kept.
+
+        Parameters
+        ----------
+        positions : integers [m], or bool [n_users]
+            Positions of users; ascending where users have ids.
+
+        Raises
+        ------
+        InputError
+            Positions that do not exist, or that do not ascend although users have ids.
+        """
+        chosen = np.asarray(positions)
+        if chosen.dtype == bool:
+            if chosen.shape != (self.n_users,):
+                raise InputError(f"A mask of users must have the shape ({self.n_users},).")
+            chosen = np.flatnonzero(chosen)
+        chosen = as_positions(chosen, self.n_users, 0, "user")
+        if self.user_ids is not None and (chosen[1:] <= chosen[:-1]).any():
+            raise InputError(
+                "Positions of users with ids must ascend. Hint: pass numpy.unique(positions)."
+            )
+        indptr, rows = ragged.take(self.indptr, chosen)
+        user_ids = None if self.user_ids is None else self.user_ids[chosen]
+        return self.with_rows(indptr, rows, user_ids=user_ids)
+
+    def with_users(self, users: Array) -> Interactions:
+        """Return the same interactions with more users, who have none.
+
+        Parameters
+        ----------
+        users
+            Ids where users have ids, otherwise positions. Those that are here already stay as
+            they are.
+        """
+        if self.user_ids is None:
+            n_users = max(self.n_users, int(users.max(initial=-1)) + 1)
+            more = np.full(n_users - self.n_users, self.indptr[-1])
+            return dataclasses.replace(self, indptr=np.concatenate([self.indptr, more]))
+        known = match(users, self.user_ids, "user ids of the lists", "user ids of test") >= 0
+        if known.all():
+            return self
+        every = np.concatenate([self.user_ids, as_ids(users, "user ids of the lists")[~known]])
+        order = np.argsort(every, kind="stable")
+        # Users of the source follow those of test, and have no rows.
+        chosen = np.where(order < self.n_users, order, -1)
+        indptr, rows = ragged.take(self.indptr, chosen)
+        return self.with_rows(indptr, rows, user_ids=every[order])
+
+    def with_rows(self, indptr: Int64, rows: Array, **changes: Any) -> Interactions:
+        """Return some rows, by their positions or a mask, in a table of this indptr.
+
+        Other fields may change with them.
+        """
+        for name in ("items", "values", "times"):
+            array = getattr(self, name)
+            if name not in changes and array is not None:
+                changes[name] = array[rows]
+        return dataclasses.replace(self, indptr=indptr, **changes)
+
+
+def together(first: Interactions, second: Interactions) -> Interactions:
+    """Return the interactions of two parts of the same data, without their values.
+
+    Users and items are those of both by id, or the same positions.
+    """
+    sides = (first, second)
+    users, user_ids, n_users = _common("user", [(side.user_ids, side.n_users) for side in sides])
+    items, item_ids, n_items = _common("item", [(side.item_ids, side.n_items) for side in sides])
+    times = [side.times for side in sides if side.times is not None]
+    return _build(
+        Rows(
+            np.concatenate(
+                [
+                    codes[ragged.users_of(side.indptr)]
+                    for codes, side in zip(users, sides, strict=True)
+                ]
+            ),
+            np.concatenate([codes[side.items] for codes, side in zip(items, sides, strict=True)]),
+            n_users,
+            n_items,
+            times=np.concatenate(times) if len(times) == len(sides) else None,
+            user_ids=user_ids,
+            item_ids=item_ids,
+        )
+    )
+
+
+def _common(
+    what: str, sides: list[tuple[Array | None, int]]
+) -> tuple[list[Int64], Array | None, int]:
+    """Return the codes of both sides' users or items among those of both, their ids and number."""
+    (ids, n), (other_ids, _) = sides
+    if ids is None or other_ids is None:
+        return [np.arange(n)] * 2, None, n
+    parts = [part for part in (ids, other_ids) if len(part)]
+    codes, distinct = encode([value for part in parts for value in part.tolist()], f"{what} ids")
+    return [codes[:n], codes[n:]], distinct, len(distinct)
+
+
+def _read(data: object, options: Options) -> Interactions:
+    if isinstance(data, Interactions):
+        options.refuse("Interactions", *OPTIONS)
+        return data
+    return _build(read_rows(data, options))
+
+
+def _build(rows: Rows) -> Interactions:
+    _check_item_count(rows.n_items)
+    items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
+    duplicates = 0
+    repeated: tuple[tuple[Any, Any], ...] = ()
+    if indptr is None:
+        assert rows.users is not None
+        users = rows.users.astype(np.int64, copy=False)
+        order = _order(users, items, rows.n_users, rows.n_items)
+        if order is not None:
+            users, items = users[order], items[order]
+            values = None if values is None else values[order]
+            times = None if times is None else times[order]
+            first = np.ones(len(users), dtype=bool)
+            first[1:] = (users[1:] != users[:-1]) | (items[1:] != items[:-1])
+            starts = np.flatnonzero(first)
+            if len(starts) < len(users):
+                twice = starts[np.diff(starts, append=len(users)) > 1][:MAX_REPEATED]
+                repeated = tuple(
+                    zip(
+                        _named(users[twice], rows.user_ids),
+                        _named(items[twice], rows.item_ids),
+                        strict=True,
+                    )
+                )
+                pair = _pair(
+                    int(users[twice[0]]), int(items[twice[0]]), rows.user_ids, rows.item_ids
+                )
+                duplicates = len(users) - len(starts)
+                warn(
+                    f"{duplicates:,} of {len(users):,} interactions repeat a pair "
+                    f"of user and item (the first: {pair}); "
+                    + ("they count once." if values is None else "their values were summed.")
+                )
+                if values is not None:
+                    # Smallest first: the sum does not depend on the order of the rows.
+                    values = values[np.lexsort((values, items, users))]
+                    with np.errstate(invalid="ignore", over="ignore"):
+                        values = np.add.reduceat(values, starts)
+                times = None if times is None else np.maximum.reduceat(times, starts)
+                users, items = users[starts], items[starts]
+        indptr = _pointers(users, rows.n_users)
+    return Interactions(
+        indptr=indptr,
+        items=items.astype(np.int32, copy=False),
+        n_items=rows.n_items,
+        values=values,
+        times=times,
+        user_ids=rows.user_ids,
+        item_ids=rows.item_ids,
+        duplicates=duplicates,
+        repeated=repeated,
+        columns=rows.columns,
+    )
+
+
+def _order(users: Int64, items: Array, n_users: int, n_items: int) -> npt.NDArray[np.intp] | None:
+    """Return the stable order by user, then item; None where the pairs ascend already."""
+    same = users[1:] == users[:-1]
+    if ((users[1:] > users[:-1]) | (same & (items[1:] > items[:-1]))).all():
+        return None
+    # One sort of one key is faster than two, as long as the key fits in int64.
+    if n_users * n_items < 2**63:
+        return np.argsort(users * np.int64(n_items) + items, kind="stable")
+    return np.lexsort((items, users))
+
+
+def _pointers(users: Int64, n_users: int) -> Int64:
+    """Return the CSR index pointers of users in ascending order."""
+    indptr = np.zeros(n_users + 1, dtype=np.int64)
+    np.cumsum(np.bincount(users, minlength=n_users), out=indptr[1:])
+    return indptr
+
+
+def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: Any) -> Interactions:
+    """Read interactions as `Interactions.of` does; errors start with whose they are.
+
+    Parameters
+    ----------
+    data
+    what
+        The argument that they are, or their file.
+    warns
+        Whether to warn of a column that is not read as values: not where these hardly matter.
+    **columns
+        As `Interactions.of` takes them; none: the user can name none here.
+    """
+    try:
+        whose = (what if not columns else "") if warns else None
+        return _read(data, Options(**columns, whose=whose))
+    except RecometerError as error:
+        message = f"{what}: {error}"
+        if isinstance(error, ColumnError) and not columns:
+            message += f" Columns are named in rm.Interactions.of({what}, ...)."
+        error.args = (message,)
+        raise
+
+
+def _of(column: str | None) -> str:
+    return f" of column {column!r}" if column else ""
+
+
+def _named(positions: npt.NDArray[np.integer], ids: Array | None) -> list[Any]:
+    """Return ids, or positions where there are none."""
+    named: list[Any] = (positions if ids is None else ids[positions]).tolist()
+    return named
+
+
+def _pair(user: int, item: int, user_ids: Array | None, item_ids: Array | None) -> str:
+    first = f"row {user}" if user_ids is None else f"user {show(user_ids, user)}"
+    second = f"column {item}" if item_ids is None else f"item {show(item_ids, item)}"
+    return f"{first} and {second}"
+
+
+def _check_array(name: str, array: Array, dtypes: tuple[str, ...], n: int | None = None) -> None:
+    if array.ndim != 1 or array.dtype.name not in dtypes or (n is not None and len(array) != n):
+        expected = f"[{'any' if n is None else n}]"
+        raise InputError(
+            f"{name} must be {' or '.join(dtypes)} {expected}, "
+            f"found {array.dtype.name} {list(array.shape)}."
+        )
+
+
+def _check_item_count(n_items: int) -> None:
+    if not 0 <= n_items <= MAX_ITEMS:
+        raise InputError(f"There are {n_items:,} items, but at most {MAX_ITEMS:,} are possible.")

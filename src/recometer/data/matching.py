@@ -1,0 +1,305 @@
+"""The one place where users and items of two sides are matched: by id, or by position."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Bool, Int32, Int64
+from recometer.data import ids
+from recometer.data.interactions import Interactions
+from recometer.errors import InputError, warn
+
+# How a side is given ids, and how it comes to be read by position.
+GIVEN = {
+    **dict.fromkeys(("test", "train", "candidates"), "rm.Interactions.of({side}, {name}_ids=...)"),
+    **dict.fromkeys(("Factors", "Scores", "Lists"), "rm.{side}(..., {name}_ids=...)"),
+    "Pairs": "rm.Pairs(frame, {name}=...)",
+    "the catalogue": "rm.Catalogue(frame, item=...)",
+}
+BY_POSITION = {
+    **dict.fromkeys(
+        ("test", "train", "candidates"),
+        "rm.Interactions.of({side}, n_users=..., n_items=...) reads the users and items of {side} "
+        "as positions",
+    ),
+    **dict.fromkeys(
+        ("Factors", "Scores"), "leave {name}_ids= of {side} out, so that its {name}s are positions"
+    ),
+    "Lists": "rm.Lists(array) takes positions, without {name}_ids=",
+    "the catalogue": "catalogue= takes positions, or the number of items",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceIndex:
+    """Which users and items a source has.
+
+    Attributes
+    ----------
+    what
+        The source's name for messages: ``"Factors"``.
+    n_users
+        None: the same ranking for every user, whoever it is.
+    n_items
+    user_ids, item_ids
+        As `ids.as_ids` returns them, in any order; None: positions.
+    """
+
+    what: str
+    n_users: int | None
+    n_items: int
+    user_ids: Array | None
+    item_ids: Array | None
+
+    @classmethod
+    def of(
+        cls, what: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
+    ) -> SourceIndex:
+        """Check ids and make the index; see the attributes."""
+        return cls(
+            what,
+            n_users,
+            n_items,
+            None if n_users is None else _checked_ids(what, "user", n_users, user_ids),
+            _checked_ids(what, "item", n_items, item_ids),
+        )
+
+    @classmethod
+    def of_data(cls, data: Interactions, what: str) -> SourceIndex:
+        """Take data as a source: train, in which users and items of test are found."""
+        return cls(what, data.n_users, data.n_items, data.user_ids, data.item_ids)
+
+
+def _checked_ids(what: str, name: str, n: int, given: object) -> Array | None:
+    if given is None:
+        return None
+    array = ids.as_ids(given, f"{name} ids of {what}")
+    if len(array) != n:
+        raise InputError(
+            f"{what} has {n:,} {name}s, but {len(array):,} {name}_ids. "
+            f"Hint: {name}_ids names the {name} of each row, in the same order."
+        )
+    codes, distinct = ids.encode(array, f"{name} ids of {what}")
+    if len(distinct) != n:
+        twice = array.tolist()[int(np.flatnonzero(np.bincount(codes)[codes] > 1)[0])]
+        raise InputError(f"{name}_ids of {what} must be distinct, {twice!r} is there twice.")
+    return array
+
+
+def check_items(
+    index: SourceIndex,
+    sorted_ids: Array | None,
+    test: Interactions,
+    items: Int32,
+    unknown: Bool,
+) -> None:
+    """Refuse a test without an item that the source knows."""
+    if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
+        raise InputError(
+            f"{index.what} knows none of the {len(np.unique(items)):,} items of test, such as "
+            f"{ids.show(test.item_ids, int(items[0]))}. Hint: its item ids are like "
+            f"{ids.show(sorted_ids, 0)}."
+        )
+
+
+def both_have_ids(
+    name: str, one: str, one_ids: Array | None, other: str, other_ids: Array | None
+) -> bool:
+    """Tell whether two sides are matched by ids; False: by positions, since neither has ids.
+
+    Parameters
+    ----------
+    name
+        What is matched: ``"user"`` or ``"item"``.
+    one, other
+        What the sides are called in messages: ``"Factors"``, ``"test"``.
+    one_ids, other_ids
+        None: positions.
+
+    Raises
+    ------
+    InputError
+        Only one of them has ids.
+    """
+    if (one_ids is None) == (other_ids is None):
+        return one_ids is not None
+    has, lacks = (one, other) if other_ids is None else (other, one)
+    ways = []
+    if lacks in GIVEN:
+        ways.append(f"{GIVEN[lacks].format(side=lacks, name=name)} gives it ids")
+    if has in BY_POSITION:
+        ways.append(BY_POSITION[has].format(side=has, name=name))
+    raise InputError(
+        f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, and nothing says "
+        f"which is which. Hint: {'; or '.join(ways) or 'give both ids, or neither'}."
+    )
+
+
+def match_users(index: SourceIndex, test: Interactions) -> Int64 | None:
+    """Return the row of each user of test in the source, -1 where there is none; None: the same."""
+    if index.n_users is None:
+        return np.zeros(test.n_users, np.int64)
+    if both_have_ids("user", index.what, index.user_ids, "test", test.user_ids):
+        assert index.user_ids is not None
+        assert test.user_ids is not None
+        if _same(index.user_ids, test.user_ids):
+            return None
+        what = f"user ids of {index.what}"
+        return ids.match(test.user_ids, index.user_ids, "user ids of test", what)
+    if index.n_users != test.n_users:
+        raise InputError(
+            f"{index.what} has {index.n_users:,} users, but test has {test.n_users:,}. "
+            f"{_transposed(index, test)}Hint: without ids row u of both is the same user; "
+            "give both sides user ids to evaluate some of the users."
+        )
+    return None
+
+
+def users_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
+    """Return the place of each user of test in `data`, -1 where there is none; None: the same."""
+    return match_users(SourceIndex.of_data(data, what), test)
+
+
+def places_of_users(data: Interactions, test: Interactions, what: str) -> Int64:
+    """Return the place of each user of test in `data`, -1 where there is none."""
+    users = users_in(data, test, what)
+    return np.arange(test.n_users) if users is None else users
+
+
+def _same(one: Array, other: Array) -> bool:
+    return one.dtype == other.dtype and np.array_equal(one, other)
+
+
+def _transposed(index: SourceIndex, data: Interactions) -> str:
+    swapped = (index.n_items, index.n_users) == (data.n_users, data.n_items)
+    return "Is it transposed (rows are users, columns items)? " if swapped else ""
+
+
+def sorted_items(index: SourceIndex) -> tuple[Int64 | None, Array | None]:
+    """Return the rows of the items by ascending id (None: the same order), and these ids."""
+    if index.item_ids is None:
+        return None, None
+    positions, distinct = ids.encode(index.item_ids, f"item ids of {index.what}")
+    if (positions[1:] > positions[:-1]).all():
+        return None, distinct
+    rows = np.empty_like(positions)
+    rows[positions] = np.arange(len(positions))
+    return rows, distinct
+
+
+def match_items(
+    index: SourceIndex, sorted_ids: Array | None, data: Interactions, what: str
+) -> Int64 | None:
+    """Return the position of each item of `data`, -1 where there is none; None: the same."""
+    if not both_have_ids("item", index.what, sorted_ids, what, data.item_ids):
+        if index.n_items != data.n_items:
+            raise InputError(
+                f"{index.what} has {index.n_items:,} items, but {what} has {data.n_items:,}. "
+                "Hint: without ids column i of both is the same item; a test that names fewer "
+                "items still needs the shape of the whole catalogue."
+            )
+        return None
+    assert sorted_ids is not None
+    assert data.item_ids is not None
+    matched = ids.match(
+        data.item_ids, sorted_ids, f"item ids of {what}", f"item ids of {index.what}"
+    )
+    same = len(matched) == index.n_items and bool((matched == np.arange(len(matched))).all())
+    return None if same else matched
+
+
+def rows_of(
+    index: SourceIndex,
+    sorted_ids: Array | None,
+    test: Interactions,
+    data: Interactions,
+    what: str,
+) -> tuple[Int64, Int32, Int64 | None]:
+    """Return the rows that `data` has of each user of test, and where its items lie.
+
+    Returns
+    -------
+    indptr : int64 [n_users + 1]
+    items : int32
+        As `data` numbers them.
+    positions : int64 [data.n_items] or None
+        Their item positions, -1 for what the source does not know; None: the same.
+    """
+    positions = match_items(index, sorted_ids, data, what)
+    users = users_in(data, test, what)
+    if users is None:
+        return data.indptr, data.items, positions
+    if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
+        warn(
+            f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "
+            f"such as {ids.show(data.user_ids, 0)}, written like those of test, such as "
+            f"{ids.show(test.user_ids, 0)}?"
+        )
+    indptr, rows = ragged.take(data.indptr, users)
+    return indptr, data.items[rows], positions
+
+
+def known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[Int64, Int32]:
+    """Return the rows whose items the source knows, by their item positions."""
+    if positions is None:
+        return indptr, items
+    found = positions[items].astype(np.int32)
+    keep = found >= 0
+    return (indptr, found) if keep.all() else (ragged.offsets(keep, indptr), found[keep])
+
+
+def items_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
+    """Return the place of each item of test in `data`, -1 where there is none; None: the same.
+
+    Where items are positions, either side may have more of them than the other.
+    """
+    if not both_have_ids("item", what, data.item_ids, "test", test.item_ids):
+        return None
+    assert data.item_ids is not None
+    assert test.item_ids is not None
+    if _same(data.item_ids, test.item_ids):
+        return None
+    return ids.match(test.item_ids, data.item_ids, "item ids of test", f"item ids of {what}")
+
+
+def twins(
+    test: Interactions, train: Interactions, users: Int64 | None, items: Int64 | None
+) -> Int64:
+    """Return the row of train with the user and the item of each row of test.
+
+    Parameters
+    ----------
+    test, train
+    users, items
+        As `users_in` and `items_in` return them.
+
+    Returns
+    -------
+    int64 [len(test)]
+        -1 where there is none.
+    """
+    n_items = max(test.n_items, train.n_items)
+    of_train = test.items if items is None else items[test.items]
+    return ragged.find(test.indptr, of_train, train.indptr, train.items, n_items, users)
+
+
+def in_train(test: Interactions, train: Interactions) -> Bool:
+    """Return which rows of test are in train, too: bool [len(test)].
+
+    Raises
+    ------
+    InputError
+        Only one side has ids, or sides without ids differ in their numbers of users.
+    """
+    users, items = users_in(train, test, "train"), items_in(train, test, "train")
+    return twins(test, train, users, items) >= 0
+
+
+def relevant_rows(test: Interactions, relevant_from: float | None) -> Bool:
+    """Return which rows of test are relevant: bool [len(test)]."""
+    if test.values is None:
+        return np.full(len(test), relevant_from is None or relevant_from <= 1)
+    return test.values != 0 if relevant_from is None else test.values >= relevant_from

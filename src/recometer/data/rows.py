@@ -1,0 +1,351 @@
+"""Rows of interactions, one by one, from every kind of data."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+import os
+import sys
+from collections.abc import Mapping, Sized
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recometer.arrays import Array, Float64, Int64
+from recometer.data import trec
+from recometer.data.columns import Columns, refuse_columns
+from recometer.data.files import read_file
+from recometer.data.frames import is_column, is_frame, numbers, read_frame, times
+from recometer.data.ids import as_ids, encode, show
+from recometer.data.tensors import is_tensor, to_numpy
+from recometer.errors import FileError, InputError, InputTypeError, warn
+
+LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than a matrix
+
+UNDERSTOOD = (
+    "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
+    "pandas, Arrow, DuckDB), a dict {user: {item: value}} or {user: [items]}, an edge_index of "
+    "shape [2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV, TSV or TREC "
+    "qrels file"
+)
+
+
+class Options(NamedTuple):
+    """The options of `Interactions.of` that say how to read the data."""
+
+    user: object = None
+    item: object = None
+    value: Any = None
+    time: Any = None
+    n_users: int | None = None
+    n_items: int | None = None
+    item_offset: int = 0
+    user_ids: object = None
+    item_ids: object = None
+    whose: str | None = ""  # for warnings of columns that are not read; None: none
+
+    def refuse(self, what: str, *names: str) -> None:
+        """Raise if one of these options, which do not apply to the data, was given."""
+        for name in names:
+            if getattr(self, name) is not None and (name != "item_offset" or self.item_offset):
+                raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
+
+    def size(self) -> tuple[int, int] | None:
+        """Return (n_users, n_items) where users and items are positions."""
+        if self.n_users is None and self.n_items is None:
+            self.refuse("data whose items are ids (no n_users= and n_items=)", "item_offset")
+            return None
+        if self.n_users is None or self.n_items is None:
+            raise InputError("n_users= and n_items= go together. Hint: pass both, or neither.")
+        for name in ("n_users", "n_items", "item_offset"):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+                raise InputError(f"{name}={number!r} must be a whole number, 0 or more.")
+        return int(self.n_users), int(self.n_items)
+
+
+OPTIONS = tuple(name for name in Options._fields if name != "whose")
+
+
+@dataclasses.dataclass
+class Rows:
+    """Interactions before they are sorted; with `indptr` they are, and `users` is not needed."""
+
+    users: Array | None
+    items: Array
+    n_users: int
+    n_items: int
+    values: Float64 | None = None
+    times: Array | None = None
+    user_ids: Array | None = None
+    item_ids: Array | None = None
+    indptr: Int64 | None = None
+    columns: Columns | None = None
+
+    def unsorted(self) -> Rows:
+        """Return the rows one by one, each with its user."""
+        if self.indptr is None:
+            return self
+        users = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
+        return dataclasses.replace(self, users=users, indptr=None)
+
+    def with_ids(self, user_ids: object, item_ids: object) -> Rows:
+        """Give ids to positions."""
+        rows = self
+        if user_ids is not None:
+            codes, distinct = _sorted_ids(user_ids, self.n_users, "user")
+            if not _is_sorted(codes):
+                rows = rows.unsorted()
+                assert rows.users is not None
+                rows = dataclasses.replace(rows, users=codes[rows.users])
+            rows = dataclasses.replace(rows, user_ids=distinct)
+        if item_ids is not None:
+            codes, distinct = _sorted_ids(item_ids, self.n_items, "item")
+            if not _is_sorted(codes):
+                rows = dataclasses.replace(rows.unsorted(), items=codes[rows.items])
+            rows = dataclasses.replace(rows, item_ids=distinct)
+        return rows
+
+
+def read_rows(data: object, options: Options) -> Rows:
+    """Read data of any kind that `Interactions.of` understands, except an Interactions."""
+    rows = _read(data, options)
+    if rows.user_ids is not None:
+        options.refuse("data with ids", "user_ids", "item_ids")
+    return rows.with_ids(options.user_ids, options.item_ids)
+
+
+def _read(data: Any, options: Options) -> Rows:
+    if isinstance(data, str | os.PathLike):
+        trec_kind = trec.kind_of(data)
+        if trec_kind == "run":
+            raise FileError(
+                f"{os.fspath(data)} is a TREC run, which says what was recommended. "
+                "Hint: rm.Lists(path) evaluates it; interactions are qrels, with four fields."
+            )
+        if trec_kind == "qrels":
+            options.refuse("qrels", "user", "item", "value", "time")
+            rows = _from_frame(trec.read_qrels(data), options)
+            return dataclasses.replace(rows, columns=None)
+        columns, frame = read_file(
+            data,
+            user=options.user,
+            item=options.item,
+            value=options.value,
+            time=options.time,
+            whose=options.whose,
+        )
+        options = options._replace(
+            user=columns.user,
+            item=columns.item,
+            value=columns.value is not None and columns.value,
+            time=columns.time is not None and columns.time,
+        )
+        return _from_frame(frame, options)
+    sparse = sys.modules.get("scipy.sparse")
+    if sparse is not None and sparse.issparse(data):
+        return _from_sparse(data, options)
+    if isinstance(data, Mapping):
+        return _from_dict(data, options)
+    if is_tensor(data):
+        data = to_numpy(data)
+    if isinstance(data, np.ndarray):
+        # A masked entry is one that is not there.
+        return _from_array(np.asarray(np.ma.filled(data, 0)), options)
+    if is_frame(data):
+        return _from_frame(data, options)
+    if is_column(data):
+        raise InputTypeError(
+            f"Interactions cannot be read from one column ({type(data).__name__}). Hint: pass a "
+            "data frame with a column of users and one of items; series.reset_index() makes one "
+            "of a pandas Series whose index holds them."
+        )
+    raise InputTypeError(
+        f"Interactions cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
+    )
+
+
+def _from_frame(data: Any, options: Options) -> Rows:
+    table = read_frame(
+        data,
+        user=options.user,
+        item=options.item,
+        value=options.value,
+        time=options.time,
+        whose=options.whose,
+    )
+    user_what = f"user ids (column {table.names.user!r})"
+    item_what = f"item ids (column {table.names.item!r})"
+    size, user_ids, item_ids = options.size(), None, None
+    if size is None:
+        users, user_ids = encode(table.users, user_what)
+        items, item_ids = encode(table.items, item_what)
+        size = len(user_ids), len(item_ids)
+    else:
+        users = as_positions(as_ids(table.users, user_what), size[0], 0, "user")
+        items = as_positions(as_ids(table.items, item_what), size[1], options.item_offset, "item")
+    return Rows(
+        users,
+        items,
+        *size,
+        table.values,
+        table.times,
+        user_ids,
+        item_ids,
+        columns=table.names,
+    )
+
+
+def _from_dict(data: Mapping[Any, Any], options: Options) -> Rows:
+    refuse_columns(data)
+    options.refuse("a dict of users", "user", "item", "value", "time")
+    keys, rows = list(data), list(data.values())
+    mappings = [isinstance(row, Mapping) for row in rows]
+    for key, row, mapping in zip(keys, rows, mappings, strict=True):
+        if isinstance(row, str | bytes) or not isinstance(row, Sized) or mapping != mappings[0]:
+            raise InputTypeError(
+                f"The items of user {key!r} are of type {type(row).__name__}. Hint: expected a "
+                "dict {item: value} for every user, or a list, set or array of items for every "
+                "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
+            )
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    flat = list(itertools.chain.from_iterable(rows))
+    values = None
+    if any(mappings):
+        entries = itertools.chain.from_iterable(row.values() for row in rows)
+        values = numbers(list(entries), "values")
+    size = options.size()
+    if size is None:
+        codes, user_ids = encode(keys, "user ids")
+        items, item_ids = encode(flat, "item ids")
+        users = np.repeat(codes, lengths)
+        return Rows(users, items, len(user_ids), len(item_ids), values, None, user_ids, item_ids)
+    users = np.repeat(as_positions(as_ids(keys, "user ids"), size[0], 0, "user"), lengths)
+    items = as_positions(as_ids(flat, "item ids"), size[1], options.item_offset, "item")
+    return Rows(users, items, *size, values)
+
+
+def _from_sparse(matrix: Any, options: Options) -> Rows:
+    options.refuse("a sparse matrix", "user", "item", "value", "time", "item_offset")
+    n_users, n_items = _matrix_shape(matrix.shape, options)
+    what = "values of the sparse matrix"
+    if matrix.format == "csr":
+        indptr = matrix.indptr.astype(np.int64, copy=False)
+        n = int(indptr[-1])
+        items = matrix.indices[:n]
+        values = numbers(matrix.data[:n], what)
+        _check_range(items, n_items, 0, "item", "entry")
+        rows = Rows(None, items, n_users, n_items, values, indptr=indptr)
+        return rows if ascending(indptr, items) else rows.unsorted()
+    if matrix.format in ("csc", "bsr", "dia") and matrix.data.dtype == object:
+        # SciPy itself converts no objects.
+        matrix = copy.copy(matrix)
+        matrix.data = numbers(matrix.data, what)
+    coo = matrix.tocoo(copy=False)
+    users, items, entries = coo.row, coo.col, coo.data
+    if matrix.format in ("bsr", "dia"):
+        # These formats pad with zeros, which cannot be told from stored ones.
+        stored = entries != 0
+        users, items, entries = users[stored], items[stored], entries[stored]
+    return Rows(users, items, n_users, n_items, numbers(entries, what))
+
+
+def _from_array(array: Array, options: Options) -> Rows:
+    given = options.n_users is not None or options.n_items is not None
+    if given and array.ndim == 2 and len(array) == 2 and array.dtype.kind in "iu":
+        return _from_edges(array, options)
+    options.refuse("a dense matrix", "user", "item", "value", "time", "item_offset")
+    n_users, n_items = _matrix_shape(array.shape, options)
+    if n_users == 2 and array.dtype.kind in "iu" and array.max(initial=0) > LARGEST_RATING:
+        warn(
+            f"An array of integers of shape [2, {n_items:,}], up to {array.max():,}, was read as a "
+            "matrix of 2 users. Hint: if it is an edge_index, pass n_users= and n_items=; if it "
+            "is a matrix, array.astype(float) says so."
+        )
+    users, items = np.nonzero(array)
+    values = numbers(array[users, items], "values of the matrix")
+    return Rows(users, items, n_users, n_items, values)
+
+
+def _from_edges(index: Array, options: Options) -> Rows:
+    options.refuse("an edge_index", "user", "item")
+    size = options.size()
+    assert size is not None
+    users = as_positions(index[0], size[0], 0, "user", "edge")
+    items = as_positions(index[1], size[1], options.item_offset, "item", "edge")
+    rows = Rows(users, items, *size)
+    if options.value is not None:
+        rows.values = numbers(_per_edge("value", options.value, users.shape), "entries of value=")
+    if options.time is not None:
+        rows.times = times(_per_edge("time", options.time, users.shape), "entries of time=")
+    return rows
+
+
+def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> Array:
+    array = to_numpy(entries) if is_tensor(entries) else np.asarray(entries)
+    if array.shape != shape:
+        raise InputError(
+            f"{name}= must be an array with an entry per edge, of shape {shape}, "
+            f"found shape {array.shape}."
+        )
+    return array
+
+
+def ascending(indptr: Int64, items: Array) -> bool:
+    """Tell whether items ascend strictly within every user."""
+    falls = items[1:] <= items[:-1]
+    starts = indptr[1:-1]
+    # Between the last item of a user and the first of the next everything is allowed.
+    falls[starts[(starts > 0) & (starts < len(items))] - 1] = False
+    return not falls.any()
+
+
+def as_positions(array: Array, n: int, offset: int, what: str, place: str = "row") -> Int64:
+    """Return positions as int64, less the offset, after checking that they exist."""
+    if array.ndim != 1 or (len(array) and array.dtype.kind not in "iu"):
+        raise InputTypeError(
+            f"Positions of {what}s must be integers in one dimension, found {array.dtype} of "
+            f"shape {array.shape}"
+            + (f" (for instance {show(array, 0)})" if array.ndim == 1 else "")
+            + ". Hint: leave out n_users= and n_items= if they are ids."
+        )
+    _check_range(array, n, offset, what, place)
+    array = array.astype(np.int64, copy=False)
+    return array - offset if offset else array
+
+
+def _check_range(array: Array, n: int, offset: int, what: str, place: str) -> None:
+    if len(array) and not offset <= array.min() <= array.max() < n + offset:
+        row = int(np.argmax((array < offset) | (array >= n + offset)))
+        small = array[row] < offset
+        raise InputError(
+            f"The {what} index {array[row]} in {place} {row} (counted from 0) is "
+            f"{('negative' if not offset else 'below item_offset') if small else 'too large'}: "
+            f"there are {n:,} {what}s, so indices lie from {offset} to {n + offset - 1}."
+        )
+
+
+def _matrix_shape(shape: tuple[int, ...], options: Options) -> tuple[int, int]:
+    size = options.size()
+    if len(shape) == 2 and size in (None, shape):
+        return shape
+    expected = "[n_users, n_items]" if size is None else f"{size} = (n_users, n_items)"
+    raise InputError(
+        f"A matrix of shape {shape} does not fit: expected {expected}. Hint: an edge_index has "
+        "the shape [2, n_edges], holds integers, and needs n_users= and n_items=."
+    )
+
+
+def _sorted_ids(ids: object, n: int, what: str) -> tuple[Int64, Array]:
+    codes, distinct = encode(ids, f"{what} ids")
+    if len(codes) != n:
+        raise InputError(f"There are {n:,} {what}s, but {len(codes):,} {what}_ids.")
+    if len(distinct) < n:
+        twice = show(distinct, int(np.argmax(np.bincount(codes) > 1)))
+        raise InputError(f"The {what}_ids must be distinct, but {twice} is there twice.")
+    return codes, distinct
+
+
+def _is_sorted(codes: Int64) -> bool:
+    return bool((codes[1:] > codes[:-1]).all())

@@ -1,0 +1,216 @@
+"""Tables of users in Parquet files, with a JSON header; and which files may be replaced."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import secrets
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.data import ids
+from recometer.errors import FileError, InputTypeError
+
+if TYPE_CHECKING:
+    import polars
+
+
+KEY = "recometer"  # of the header in the file's metadata
+VERSION = 1  # of the format; a reader understands its own version and all older ones
+
+# Ids that are objects, by their kind: how they become texts, and objects again.
+TEXTS: dict[str, tuple[Callable[[Any], str], Callable[[str], object]]] = {
+    "str": (str, str),
+    "int": (str, int),
+    "float": (repr, float),
+    "bool": (str, "True".__eq__),
+    "bytes": (bytes.hex, bytes.fromhex),
+    "date": (datetime.date.isoformat, datetime.date.fromisoformat),
+    "datetime": (datetime.datetime.isoformat, datetime.datetime.fromisoformat),
+    "UUID": (str, uuid.UUID),
+}
+
+
+def check_replaced(
+    paths: Iterable[Path], is_ours: Callable[[Path], bool], inputs: Iterable[str] = ()
+) -> None:
+    """Raise if writing would replace an input, or a file that recometer did not write.
+
+    Parameters
+    ----------
+    paths
+        What will be written.
+    is_ours
+        Tells of a path that exists whether recometer wrote it.
+    inputs
+        Files that are read; those that do not exist are passed over.
+
+    Raises
+    ------
+    FileError
+        The message names the file.
+    """
+    read = [path for path in inputs if os.path.exists(path)]
+    for path in paths:
+        if not os.path.lexists(path):
+            continue
+        if any(path.exists() and path.samefile(other) for other in read):
+            raise FileError(
+                f"{path} is an input, and would be replaced. Hint: choose an empty folder."
+            )
+        if not is_ours(path):
+            raise FileError(
+                f"{path} exists, and was not written by recometer: it is not replaced. "
+                "Hint: choose an empty folder."
+            )
+
+
+def is_table(path: Path) -> bool:
+    """Tell whether `write_table` wrote a file."""
+    import polars as pl
+
+    try:
+        return KEY in pl.read_parquet_metadata(path)
+    except (OSError, pl.exceptions.PolarsError):
+        return False
+
+
+def write_table(
+    path: str | os.PathLike[str],
+    columns: Mapping[str, Array],
+    user_ids: Array | None,
+    header: Mapping[str, Any],
+) -> None:
+    """Write a table, one row per user; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path
+        Where to write; a file that is there is replaced.
+    columns
+        Arrays of numbers, all equally long, by name.
+    user_ids
+        The users' ids, which become the column ``user``; None: there is no such column.
+    header
+        Anything that JSON can hold.
+
+    Raises
+    ------
+    FileError
+        The file cannot be written.
+    InputTypeError
+        Ids of a type that cannot be stored, or something that is no path.
+    """
+    import polars as pl
+
+    path = _path(path)
+    series = [pl.Series(name, values) for name, values in columns.items()]
+    kind = None
+    if user_ids is not None:
+        kind, encoded = encode_ids(user_ids)
+        series.insert(0, encoded)
+    text = json.dumps({"version": VERSION, "user": kind, **header})
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        pl.DataFrame(series).write_parquet(temporary, metadata={KEY: text})
+        temporary.replace(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FileError(
+            f"Cannot write {str(path)!r}: {error}. "
+            "Hint: the folder must exist and be writable, and the path must not be a folder."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+) -> tuple[dict[str, Array], Array | None, dict[str, Any]]:
+    """Read what `write_table` wrote.
+
+    Returns
+    -------
+    tuple
+        The columns, the users' ids (None where none were written) and the header.
+
+    Raises
+    ------
+    FileError
+        The file does not exist, was not written by `write_table`, or by a newer version.
+    InputTypeError
+        Something that is no path.
+    """
+    import polars as pl
+
+    path = _path(path)
+    if not path.is_file():
+        raise FileError(
+            f"{str(path)!r} is a folder. Hint: name the file that result.save(path) wrote."
+            if path.is_dir()
+            else f"There is no file {str(path)!r}. Hint: result.save(path) writes one."
+        )
+    hint = "Hint: recometer.load reads what result.save(path) wrote, nothing else."
+    try:
+        text = pl.read_parquet_metadata(path).get(KEY)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FileError(f"{str(path)!r} is not a Parquet file: {error}. {hint}") from error
+    if text is None:
+        raise FileError(f"{str(path)!r} is a Parquet file, but no saved evaluation. {hint}")
+    header: dict[str, Any] = json.loads(text)
+    if header.pop("version") > VERSION:
+        raise FileError(
+            f"{str(path)!r} was written by a newer recometer, in a format that this one does "
+            "not know. Hint: pip install --upgrade recometer."
+        )
+    try:
+        frame = pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise FileError(f"{str(path)!r} is damaged: {error}.") from error
+    kind = header.pop("user")
+    user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
+    return {column.name: column.to_numpy() for column in frame}, user_ids, header
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise InputTypeError(
+            f"The path of a saved evaluation is of type {type(path).__name__}. Hint: pass a string "
+            "or a pathlib.Path."
+        )
+    return Path(path)
+
+
+def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:
+    """Return the name of the ids' type, and the column ``user`` that holds them.
+
+    Raises
+    ------
+    InputTypeError
+        Ids of a type that cannot be stored.
+    """
+    import polars as pl
+
+    if user_ids.dtype != object:
+        return str(user_ids.dtype), pl.Series("user", user_ids)
+    kind = ids.kind(user_ids)
+    if kind not in TEXTS:
+        raise InputTypeError(
+            f"User or item ids of type {kind} cannot be stored. "
+            f"Hint: convert them to texts; types that can be stored: {', '.join(TEXTS)}."
+        )
+    texts = list(map(TEXTS[kind][0], user_ids.tolist()))
+    return f"object {kind}", pl.Series("user", texts, dtype=pl.String)
+
+
+def decode_ids(series: polars.Series, kind: str) -> Array:
+    """Return the ids of a column that `encode_ids` made."""
+    if not kind.startswith("object "):
+        return series.to_numpy()
+    read = TEXTS[kind.removeprefix("object ")][1]
+    return np.fromiter(map(read, series.to_list()), object, len(series))

@@ -1,0 +1,57 @@
+"""Tensors of torch, recognised without importing it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.errors import InputTypeError
+
+CPU = "cpu"
+
+
+def is_tensor(value: object) -> bool:
+    """Tell whether this is a tensor of torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def elsewhere(value: object) -> bool:
+    """Tell whether this is a tensor whose numbers do not lie in the memory of the processor."""
+    return is_tensor(value) and value.device.type != CPU  # type: ignore[attr-defined]
+
+
+def dtype_name(array: Any) -> str:
+    """Return the dtype of an array or a tensor: ``"float32"``."""
+    return str(array.dtype).removeprefix("torch.")
+
+
+def dtype_and_device(array: Any) -> str:
+    """Say what an array or a tensor holds, and where: ``"float32"``, ``"float32 on cuda:0"``."""
+    return f"{dtype_name(array)} on {array.device}" if elsewhere(array) else dtype_name(array)
+
+
+def to_numpy(tensor: Any) -> Array:
+    """Return a tensor as an array: the same memory where it lies on the CPU.
+
+    A tensor of a dtype that NumPy lacks (bfloat16) becomes float32, which holds it exactly.
+
+    Raises
+    ------
+    InputTypeError
+        A sparse or quantised tensor.
+    """
+    tensor = tensor.detach().cpu()
+    if str(getattr(tensor, "dtype", "")) == "torch.bfloat16":
+        tensor = tensor.float()
+    try:
+        array: Array = np.asarray(tensor.numpy())
+    except (TypeError, RuntimeError) as error:
+        raise InputTypeError(
+            f"A tensor ({getattr(tensor, 'dtype', '')}, {getattr(tensor, 'layout', '')}) cannot be "
+            f"read as an array: {error} Hint: tensor.to_dense() makes it dense."
+        ) from error
+    return array

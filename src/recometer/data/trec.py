@@ -1,0 +1,126 @@
+"""TREC's files: runs (what a system returned) and qrels (what was judged).
+
+Both are lines of fields with white space between; a file may be compressed (.gz). Topics and
+documents are strings, even where they are written in digits.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pathlib
+from typing import TYPE_CHECKING, Literal
+
+from recometer.data.files import EXTENSIONS, check_file
+from recometer.errors import FileError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+GZIP = b"\x1f\x8b"
+MAX_RELEVANCE_DIGITS = 5  # of the first line, by which qrels are recognised
+FIELD = r"[ \t]+(\S+)"
+RUN = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}[ \t]+\S+{FIELD}[ \t]+\S"
+QRELS = rf"^[ \t]*(\S+)[ \t]+\S+{FIELD}{FIELD}[ \t\r]*$"
+
+
+def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
+    """Tell by its first line whether a file is a run, qrels, or neither.
+
+    A file with the extension of another format is neither.
+
+    Raises
+    ------
+    FileError
+        A file that is not there.
+    """
+    path = pathlib.Path(path)
+    if path.name.lower().endswith(EXTENSIONS):
+        return None
+    check_file(path)
+    with path.open("rb") as file:
+        compressed = file.read(2) == GZIP
+    try:
+        with (gzip.open if compressed else open)(path, "rb") as file:
+            fields = file.readline(2**16).split()
+    except (OSError, EOFError) as error:
+        raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
+    if len(fields) >= 6 and _is_number(fields[4]):
+        return "run"
+    # Longer numbers are times: user, item, rating, time (MovieLens' u.data) are no qrels.
+    few_digits = len(fields) == 4 and len(fields[3]) <= MAX_RELEVANCE_DIGITS
+    return "qrels" if few_digits and _is_number(fields[3]) else None
+
+
+def read_run(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Read a run: topic, a field that is ignored, document, rank, score, and the run's name.
+
+    As in trec_eval, the score says how documents are ranked, and the rank is ignored; what
+    follows the sixth field is, too.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns user (topic), item (document): String, and score: Float64.
+
+    Raises
+    ------
+    FileError
+        A file that cannot be read, or a line without six fields or with a score that is no
+        number; its number is named.
+    """
+    expected = "topic Q0 document rank score run, for instance: 301 Q0 FT941-793 1 2.5 mine"
+    return _read(path, RUN, ("user", "item", "score"), expected)
+
+
+def read_qrels(path: str | os.PathLike[str]) -> pl.DataFrame:
+    """Read qrels: topic, a field that is ignored, document, and a whole number, its relevance.
+
+    Documents with a negative number were not judged: they are left out.
+
+    Returns
+    -------
+    polars.DataFrame
+        The columns user (topic), item (document): String, and value: Float64.
+
+    Raises
+    ------
+    FileError
+        A file that cannot be read, or a line of another form; its number is named.
+    """
+    import polars as pl
+
+    expected = "topic 0 document relevance, for instance: 301 0 FT941-793 1"
+    frame = _read(path, QRELS, ("user", "item", "value"), expected)
+    return frame.filter(pl.col("value") >= 0)
+
+
+def _read(
+    path: str | os.PathLike[str], pattern: str, names: tuple[str, str, str], expected: str
+) -> pl.DataFrame:
+    import polars as pl
+
+    try:
+        content = pathlib.Path(path).read_bytes()
+        if content[:2] == GZIP:
+            content = gzip.decompress(content)
+        lines = pl.Series(content.decode().split("\n"), dtype=pl.String)
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
+    fields = lines.str.extract_groups(pattern).struct.unnest()
+    fields.columns = list(names)
+    number = fields[names[2]].cast(pl.Float64 if names[2] == "score" else pl.Int64, strict=False)
+    blank = lines.str.strip_chars() == ""
+    wrong = (number.is_null() & ~blank).arg_true()
+    if len(wrong):
+        line = int(wrong[0])
+        raise FileError(f"{path}: line {line + 1} is {lines[line]!r}. Hint: expected {expected}.")
+    return fields.with_columns(number.cast(pl.Float64)).filter(~blank)
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True

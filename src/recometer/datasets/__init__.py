@@ -1,0 +1,54 @@
+"""Real data that the package ships, to try things on.
+
+Anonymous Microsoft Web Data: Breese, Heckerman & Kadie (1998), UCI Machine Learning
+Repository, https://doi.org/10.24432/C5VS3Q, CC BY 4.0. What was changed is said in
+``data/msweb/ATTRIBUTION.md``.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+from typing import TYPE_CHECKING
+
+from recometer.data.interactions import Interactions
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["MSWEB_ATTRIBUTION", "msweb", "msweb_items"]
+
+MSWEB_ATTRIBUTION = (
+    "Anonymous Microsoft Web Data (Breese, Heckerman & Kadie 1998), "
+    "UCI Machine Learning Repository, CC BY 4.0"
+)
+
+
+def msweb() -> Interactions:
+    """Return which areas of a web site 32,710 users visited in one week of February 1998.
+
+    Returns
+    -------
+    Interactions
+        98,653 visits of 32,710 users to 285 areas; neither values nor times. The ids of
+        the items are those of `msweb_items`.
+    """
+    return Interactions.of(_read("interactions"), user="user_id", item="item_id")
+
+
+def msweb_items() -> pl.DataFrame:
+    """Return the titles of the areas of the web site.
+
+    Returns
+    -------
+    polars.DataFrame
+        285 rows: ``item_id`` (int16), ``title`` (string).
+    """
+    return _read("items")
+
+
+def _read(table: str) -> pl.DataFrame:
+    import polars as pl
+
+    path = importlib.resources.files("recometer.datasets").joinpath("msweb", f"{table}.parquet")
+    with path.open("rb") as file:
+        return pl.read_parquet(file)

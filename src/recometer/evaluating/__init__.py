@@ -1,0 +1,1 @@
+"""What the verb `evaluate` is made of: its arguments, what it asks of a source, its checks."""

@@ -1,0 +1,163 @@
+"""What `evaluate` is given, checked and brought into one form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from recometer.data.catalogue import Catalogue
+from recometer.data.interactions import Interactions, read_interactions
+from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.metrics.conventions import conventions, find
+from recometer.protocol import Protocol
+from recometer.results.evaluation import Evaluation
+from recometer.sources.base import Source
+
+# What other libraries call the cut-off, which is no parameter here.
+CUTOFFS = ("k", "top_k", "topk", "n", "cutoff", "cutoffs", "at")
+COLUMNS = ("user", "item", "value", "time", "rank", "score")
+IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
+
+
+def check_source(source: object, test: object) -> Source:
+    """Return a source; refuse what is none, with a hint of how to make one."""
+    if isinstance(source, Source):
+        return source
+    if isinstance(test, Source):
+        raise InputTypeError(
+            "The second argument is a source, the first is not: rm.evaluate(source, test)."
+        )
+    if isinstance(source, type) and issubclass(source, Source):
+        hint = f"call it with your model's output: rm.{source.__name__}(...)."
+    elif isinstance(source, tuple | list):
+        hint = (
+            "rm.Factors(user_factors, item_factors) takes factor matrices, "
+            "rm.Lists(recommendations) lists, rm.Pairs(predictions) Surprise's predictions."
+        )
+    elif isinstance(source, dict | str) or hasattr(source, "columns"):
+        hint = (
+            "rm.Lists(recommendations) takes lists of recommended items, rm.Pairs(frame) scored "
+            "pairs with the truth beside them."
+        )
+    elif isinstance(source, Callable):  # type: ignore[arg-type]
+        hint = "rm.Scores(function, n_users=..., n_items=...) takes a function of user rows."
+    elif getattr(source, "ndim", None) == 2:
+        hint = (
+            "rm.Scores(matrix) takes scores of all users and items, "
+            "rm.Factors(user_factors, item_factors) factor matrices."
+        )
+    else:
+        hint = (
+            "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...); "
+            "rm.from_model(model) knows fitted models of some libraries."
+        )
+    raise InputTypeError(
+        f"What is evaluated must be a source, found {type(source).__name__}. Hint: {hint}"
+    )
+
+
+def test_of(source: Source, test: object) -> Interactions:
+    """Return what should have been recommended, which stands in one place."""
+    beside = source.test()
+    if test is None:
+        if beside is None:
+            raise InputError(
+                f"There is no test, and the source ({source.describe()}) has no truth of its own. "
+                "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) brings its own."
+            )
+        return beside
+    if beside is not None:
+        raise InputError(
+            f"test was given, but the source ({source.describe()}) brings the truth itself. Hint: "
+            "leave test out, or give Pairs relevance=False, rating=False."
+        )
+    return read_interactions(test, "test")
+
+
+def protocol_names() -> list[str]:
+    """Return what ``protocol=`` may name."""
+    return [Protocol().name, *(each.name for each in conventions())]
+
+
+def named_protocol(name: str) -> Protocol:
+    """Return our own rules, or those of a convention."""
+    if name == Protocol().name:
+        return Protocol()
+    convention = find(name)
+    if convention is None:
+        hint = did_you_mean(name, protocol_names())
+        raise UnknownNameError(f"There is no protocol {name!r}. {hint}")
+    return convention.protocol
+
+
+def protocol_of(
+    protocol: str | Protocol, rules: Mapping[str, Any], parameters: Sequence[str]
+) -> Protocol:
+    """Return the protocol with single rules replaced; `parameters` are other names that exist."""
+    if isinstance(protocol, str):
+        protocol = named_protocol(protocol)
+    elif not isinstance(protocol, Protocol):
+        raise InputTypeError(
+            f"protocol={protocol!r} must be a name or a Protocol. Hint: single rules are given "
+            "by name, for instance ties='random'."
+        )
+    for rule in rules:
+        if rule not in protocol.declared:
+            hint = _not_here(rule) or did_you_mean(rule, [*parameters, *protocol.declared])
+            raise UnknownNameError(f"evaluate has no parameter or rule {rule!r}. {hint}")
+    return protocol.replace(**rules)
+
+
+def _not_here(name: str) -> str:
+    """Return the hint for what is said elsewhere; nothing for a name that is not known."""
+    if name.lower() in CUTOFFS:
+        return "Hint: cut-offs stand in the names of metrics, as in metrics='ndcg@5,10'."
+    if name in COLUMNS:
+        where = [f"rm.Interactions.of(test, {name}=...)"] if name not in ("rank", "score") else []
+        where += [f"rm.Lists(frame, {name}=...)"] if name not in ("value", "time") else []
+        return f"Hint: columns are named where a table is read: {' or '.join(where)}."
+    if name in IDS:
+        return (
+            f"Hint: ids and positions belong to the data: rm.Interactions.of(test, {name}=...), "
+            "and user_ids= and item_ids= of rm.Factors and rm.Scores."
+        )
+    return ""
+
+
+def with_order(source: Source, protocol: Protocol) -> Protocol:
+    """Refuse the order of the input where the source has none.
+
+    A convention takes items of a source without an order as if they came by their ids.
+    """
+    if protocol.ties != "input" or source.has_input_order:
+        return protocol
+    if protocol.version:
+        return protocol.replace(ties="item")
+    raise InputError(
+        f"ties='input' keeps the order in which items were given, but {type(source).__name__} "
+        "has none. Hint: ties='item' orders equal scores by item id."
+    )
+
+
+def catalogue_of(catalogue: Any) -> Catalogue | None:
+    """Return what is known of the items, however it was given."""
+    if catalogue is None or isinstance(catalogue, Catalogue):
+        return catalogue
+    return Catalogue(catalogue)
+
+
+def baseline_of(baseline: object) -> Source | Evaluation | None:
+    """Return what lists are compared with."""
+    if baseline is None or isinstance(baseline, Source):
+        return baseline
+    if not isinstance(baseline, Evaluation):
+        raise InputTypeError(
+            f"baseline= is of type {type(baseline).__name__}, expected another source, such as "
+            "rm.baselines.most_popular(train), or an evaluation of one."
+        )
+    if baseline.lists is None:
+        raise InputError(
+            "The evaluation in baseline= has no lists. Hint: it keeps them where a metric of lists "
+            "was asked for, such as coverage@10, and a file does not; or pass the source itself."
+        )
+    return baseline

@@ -1,0 +1,149 @@
+"""What `evaluate` refuses, and what it warns of, once items are ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64, UInt8, UInt32
+from recometer.data import ids
+from recometer.data.interactions import Interactions
+from recometer.errors import InputError, warn
+from recometer.measuring.compute import Reason
+from recometer.metrics.registry import Metric
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.sources.base import Source
+
+
+def check_users(
+    flags: UInt32,
+    n_relevant: Int64,
+    source: Source,
+    test: Interactions,
+) -> None:
+    """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
+    known = (flags & UserFlag.KNOWN) != 0
+    if not known.any():
+        users = range(test.n_users) if test.user_ids is None else test.user_ids.tolist()
+        named = source.arrays().get("user_ids")
+        hint = "give the source the ids that test has: user_ids=..."
+        if isinstance(named, np.ndarray):
+            hint = (
+                "are users written alike in both? The source has "
+                f"{', '.join(map(repr, named[:3].tolist()))}."
+            )
+        raise InputError(
+            f"The source ({source.describe()}) knows none of the {test.n_users:,} users of test, "
+            f"such as {', '.join(map(repr, users[:3]))}. Hint: {hint}"
+        )
+    judged = known & (n_relevant > 0)
+    unusable = (flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
+    n_judged, n_unusable = np.count_nonzero(judged), np.count_nonzero(unusable & judged)
+    hint = (
+        "Hint: look for NaN and infinity in the source, and for factors whose products are too "
+        "large for their dtype; nan_scores='last' ranks NaN last."
+    )
+    if n_judged and n_unusable == n_judged:
+        raise InputError(
+            f"All {n_judged:,} users have a NaN or infinite score among their "
+            f"candidates ({source.describe()}), so there is nothing to measure. {hint}"
+        )
+    if 2 * n_unusable > n_judged:
+        warn(
+            f"{n_unusable:,} of {n_judged:,} users have a NaN or infinite score among their "
+            f"candidates and are left out of the means. {hint}"
+        )
+
+
+def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) -> None:
+    """Refuse metrics that need more than lists give; warn of cut-offs beyond all lists."""
+    early = ranks.ends_early
+    if not early.any():
+        return
+    whole = [str(metric) for metric in metrics if metric.definition.needs_whole_ranking]
+    if whole:
+        user = int(np.argmax(early))
+        name = user if test.user_ids is None else ids.show(test.user_ids, user)
+        n, depth = ranks.n_candidates[user], ranks.depth[user]
+        found = (
+            f"nothing says how many items there were beyond the {depth:,} in the list of user "
+            f"{name}. Hint: if the lists are complete, pass catalogue= (the number of items, or "
+            "their ids)"
+            if n < 0
+            else f"the list of user {name} ends after {depth:,} of {n:,} items. Hint: ask for "
+            "metrics with a cut-off"
+        )
+        need = "needs" if len(whole) == 1 else "need"
+        raise InputError(f"{' and '.join(whole)} {need} the whole ranking, but {found}.")
+    longest = int(ranks.depth.max())
+    beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
+    if beyond:
+        warn(
+            f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
+            f"which has {longest:,} items; the missing places are misses."
+        )
+
+
+def check_lists(lists: TopLists, metrics: Iterable[Metric]) -> None:
+    """Warn of cut-offs beyond all lists."""
+    longest = int(lists.lengths.max(initial=0))
+    beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
+    if beyond:
+        warn(
+            f"{', '.join(map(str, beyond))}: the cut-off lies beyond every list, the longest of "
+            f"which has {longest:,} items."
+        )
+
+
+def check_baseline(baseline: TopLists, what: str) -> None:
+    """Refuse a baseline that has no list for anybody."""
+    if not baseline.known.any():
+        raise InputError(
+            f"The baseline ({what}) has no list for any user of test. Hint: are its user ids "
+            "written like those of test?"
+        )
+
+
+def check_cutoffs(ranks: Ranks, source: Source, metrics: Iterable[Metric]) -> dict[str, int]:
+    """Refuse cut-offs above the number of given rows; count users who have fewer."""
+    cutoffs = [metric.cutoff for metric in metrics if metric.cutoff is not None]
+    if not ranks.any_cutoff or not cutoffs:
+        return {}
+    deepest, most = max(cutoffs), int(ranks.n_candidates.max(initial=0))
+    if deepest > most:
+        name = next(str(metric) for metric in metrics if metric.cutoff == deepest)
+        raise InputError(
+            f"The cut-off of {name} is above the number of rows: no user of the source "
+            f"({source.describe()}) has more than {most:,}. Hint: ask for @{most} at most."
+        )
+    shorter = (ranks.n_candidates < deepest) & ((ranks.flags & UserFlag.KNOWN) != 0)
+    return {"users_below_cutoff": int(np.count_nonzero(shorter))} if shorter.any() else {}
+
+
+def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
+    """Refuse a correction where the ranks or the number of candidates are not known."""
+    if protocol.correction == "none":
+        return
+    if ranks.ends_early.any() or (ranks.pool is not None and ranks.pool.min() < 0):
+        raise InputError(
+            f"correction={protocol.correction!r} needs the ranks of all candidates, and the number "
+            f"of items that they were drawn from. The source ({source.describe()}) does not tell."
+        )
+
+
+def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -> None:
+    """Warn of metrics that no user has a value for, and say why."""
+    sentences = {reason.value: reason.sentence for reason in Reason}
+    alike: dict[str, list[str]] = {}
+    for name, column in values.items():
+        # Of millions of users the first few say it nearly always.
+        if not np.isnan(column[:64]).all() or not np.isnan(column).all():
+            continue
+        codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
+        why = [sentences[code] for code in codes[np.argsort(-counts, kind="stable")].tolist()]
+        if why:
+            alike.setdefault("; or ".join(why), []).append(name)
+    for reason, names in alike.items():
+        warn(f"{', '.join(names)}: undefined for all {len(values[names[0]]):,} users: {reason}.")

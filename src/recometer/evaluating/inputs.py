@@ -1,0 +1,250 @@
+"""What `evaluate` is given, read and checked: the beginning of the road."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer.data.catalogue import Catalogue
+from recometer.data.interactions import Interactions, read_interactions
+from recometer.draws import seed_of
+from recometer.errors import InputError
+from recometer.evaluating.arguments import (
+    baseline_of,
+    catalogue_of,
+    check_source,
+    protocol_of,
+    test_of,
+    with_order,
+)
+from recometer.measuring import corrections
+from recometer.measuring.side_data import check_side_data, needed_by
+from recometer.metrics.conventions import parse_under
+from recometer.metrics.registry import Metric, rules_of, with_largest_gain
+from recometer.protocol import Protocol
+from recometer.results.evaluation import Evaluation
+from recometer.sources.base import Source
+from recometer.sources.candidates import (
+    Candidates,
+    Items,
+    SampledCandidates,
+    read_candidates,
+    read_items,
+)
+from recometer.tasks import resolve_threads
+
+KEPT_BYTES = 2**28  # of inputs that a result holds on to
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """What `evaluate` was given, in one form; see its parameters.
+
+    Attributes
+    ----------
+    test
+        With the users who count by the rule ``users="listed"``.
+    protocol
+        With what the source replaces, see `with_order`.
+    stated
+        Without that: it would look as if it replaced the rules of metrics' names, too.
+    as_given
+        The arguments that an evaluation is repeated with, as they were; test without more users.
+    brings_truth
+        Whether test comes with the source.
+    """
+
+    source: Source
+    test: Interactions
+    train: Interactions | None
+    candidates: Candidates | None
+    exclude: Items | None
+    catalogue: Catalogue | None
+    baseline: Source | Evaluation | None
+    metrics: tuple[Metric, ...]
+    protocol: Protocol
+    stated: Protocol
+    seed: int
+    threads: int
+    progress: bool | None
+    as_given: Mapping[str, Any]
+    brings_truth: bool
+
+    def reading(self, *records: str) -> list[Metric]:
+        """Return the metrics that read one of some records."""
+        return [metric for metric in self.metrics if metric.definition.record in records]
+
+    def arrays(self) -> dict[str, Mapping[str, object]]:
+        """Return what the fingerprints are taken of, by argument."""
+        arrays: dict[str, Mapping[str, object]] = {
+            "source": self.source.arrays(),
+            "test": _arrays(self.as_given["test"]),
+            "train": _arrays(self.train),
+            "candidates": _arrays(self.candidates),
+            "exclude": _arrays(self.exclude),
+            "catalogue": {} if self.catalogue is None else self.catalogue.arrays(),
+        }
+        if isinstance(self.baseline, Source):
+            arrays["baseline"] = self.baseline.arrays()
+        elif self.baseline is not None and self.baseline.lists is not None:
+            arrays["baseline"] = {"lists": self.baseline.lists.items}
+        return arrays
+
+    def described(self, fingerprints: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return a description of each argument that was given, beside its fingerprints."""
+        texts = {"source": self.source.describe(), "test": repr(self.as_given["test"])}
+        for name in ("train", "candidates", "exclude"):
+            if getattr(self, name) is not None:
+                texts[name] = repr(getattr(self, name))
+        if self.catalogue is not None:
+            texts["catalogue"] = self.catalogue.describe()
+        if isinstance(self.baseline, Source):
+            texts["baseline"] = self.baseline.describe()
+        elif self.baseline is not None:
+            texts["baseline"] = self.baseline.inputs["source"]["description"]
+        found: dict[str, dict[str, Any]] = {
+            name: {"description": text, "fingerprints": fingerprints[name]}
+            for name, text in texts.items()
+        }
+        if _is_uniform(self.candidates) is not None:
+            found["candidates"]["warning"] = _warning(self.candidates, self.protocol)
+        return found
+
+    def duplicates(self) -> dict[str, int]:
+        """Count the rows that repeat a pair of user and item, where there are any."""
+        both = {"test": self.test, "train": self.train}
+        return {
+            f"{name}_duplicates": data.duplicates
+            for name, data in both.items()
+            if data is not None and data.duplicates
+        }
+
+    def kept(self) -> dict[str, Any] | None:
+        """Return what repeats the evaluation, unless that would hold on to much memory."""
+        sources = [one for one in (self.source, self.baseline) if isinstance(one, Source)]
+        held = [one.held_bytes() for one in sources]
+        for data in (self.test, self.train):
+            held += [_n_bytes(array) for array in _arrays(data).values()]
+        if None in held or sum(filter(None, held)) > KEPT_BYTES:
+            return None
+        # A source that brings the truth brings it again.
+        test = None if self.brings_truth else self.as_given["test"]
+        return {**self.as_given, "test": test, "train": self.train}
+
+
+def read_inputs(
+    given: object,
+    test: object,
+    *,
+    train: object,
+    candidates: object,
+    exclude: object,
+    metrics: str | Metric | Iterable[str | Metric],
+    protocol: str | Protocol,
+    catalogue: object,
+    baseline: object,
+    seed: int,
+    threads: int | None,
+    progress: bool | None,
+    rules: Mapping[str, Any],
+    parameters: Sequence[str],
+) -> Inputs:
+    """Read and check what `evaluate` is given; `parameters` are the names of its arguments."""
+    source = check_source(given, test)
+    stated = protocol_of(protocol, rules, parameters)
+    requested = parse_under(metrics, stated)
+    settled = with_order(source, stated)
+    known_items = catalogue_of(catalogue)
+    other = baseline_of(baseline)
+    seed = seed_of(seed)
+    threads = resolve_threads(threads)
+    brings_truth = test is None
+    truth = test_of(source, test)
+    trained = None if train is None else read_interactions(train, "train", warns=False)
+    chosen = read_candidates(candidates)
+    never = None if exclude is None else read_items(exclude, "exclude")
+    corrections.check(requested, settled, _is_uniform(chosen))
+    if truth.n_users == 0 or len(truth) == 0:
+        raise InputError(
+            f"test is empty: {truth.n_users} users, {len(truth)} interactions. "
+            "Hint: is the split right, and the column of users?"
+        )
+    given_test = truth
+    listed = source.listed_users()
+    if listed is not None and any(rules_of(one, settled).users == "listed" for one in requested):
+        truth = truth.with_users(listed)
+    requested = with_largest_gain(requested, _largest_gain(truth))
+    check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
+    return Inputs(
+        source=source,
+        test=truth,
+        train=trained,
+        candidates=chosen,
+        exclude=never,
+        catalogue=known_items,
+        baseline=other,
+        metrics=tuple(requested),
+        protocol=settled,
+        stated=stated,
+        seed=seed,
+        threads=threads,
+        progress=progress,
+        as_given={
+            "source": source,
+            "test": given_test,
+            "candidates": candidates,
+            "exclude": exclude,
+            "catalogue": known_items,
+            "baseline": baseline,
+        },
+        brings_truth=brings_truth,
+    )
+
+
+def _largest_gain(test: Interactions) -> float:
+    """Return the largest value of test; 1 where there is none above 0."""
+    if test.values is None:
+        return 1.0
+    largest = test.values.max(initial=0)
+    if not np.isfinite(largest):
+        largest = test.values[np.isfinite(test.values)].max(initial=0)
+    return float(largest) or 1.0
+
+
+def _is_uniform(candidates: Candidates | None) -> bool | None:
+    """Return whether users have uniformly drawn candidates; None: they have no sets at all."""
+    if isinstance(candidates, SampledCandidates):
+        return candidates.by == "uniform"
+    return True if isinstance(candidates, Interactions) else None
+
+
+def _warning(candidates: Candidates | None, protocol: Protocol) -> str:
+    """Say what values of candidate sets are worth."""
+    if protocol.correction != "none":
+        return (
+            "The values are estimates of those of the whole catalogue, from the ranks among "
+            f"sampled candidates (correction={protocol.correction!r}). Without candidates= they "
+            "would be exact."
+        )
+    sampled = "these are" if isinstance(candidates, SampledCandidates) else "if these are"
+    return (
+        f"Ranked among candidates of each user, not the whole catalogue: {sampled} a sample, the "
+        "values are too high, and may put systems in another order than the whole catalogue does "
+        "(Krichene & Rendle 2020). Leave candidates= out, or see correction=."
+    )
+
+
+def _arrays(data: Candidates | None) -> dict[str, object]:
+    if isinstance(data, Items):
+        return {"items": data.ids}
+    if not isinstance(data, Interactions):
+        return {}
+    names = ("indptr", "items", "values", "user_ids", "item_ids")
+    return {name: getattr(data, name) for name in names}
+
+
+def _n_bytes(array: Any) -> int:
+    return 0 if array is None else int(array.nbytes)

@@ -1,0 +1,273 @@
+"""What metrics of lists read beside the lists, in the item positions of the lists."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.data import ids
+from recometer.data.catalogue import Catalogue
+from recometer.data.interactions import Interactions
+from recometer.data.matching import both_have_ids, in_train, places_of_users
+from recometer.errors import InputError
+from recometer.metrics import ListData, Metric, Side
+from recometer.metrics.ranked.counterfactual import with_propensities
+from recometer.metrics.registry import SIDE_DATA, SideData
+from recometer.ranks import Ranks, TopLists
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+
+def needed_by(metrics: Sequence[Metric]) -> dict[SideData, Metric]:
+    """Return what metrics of lists read beside the lists, with the first metric that does."""
+    needed: dict[SideData, Metric] = {}
+    for metric in metrics:
+        for side in metric.definition.side:
+            needed.setdefault(side, metric)
+    return needed
+
+
+def check_side_data(
+    needed: Mapping[SideData, Metric],
+    *,
+    train: object,
+    baseline: object,
+    catalogue: Catalogue | None,
+) -> None:
+    """Refuse metrics of lists whose side data were not given.
+
+    Raises
+    ------
+    InputError
+        Naming the metric, and the argument that is missing.
+    """
+    given: dict[str, object] = {"train": train, "baseline": baseline}
+    for name in ("categories", "features", "propensity"):
+        given[name] = None if catalogue is None else getattr(catalogue, name)
+    for side, metric in needed.items():
+        if side in given and given[side] is None:
+            raise _lacking(metric, side)
+
+
+def list_data(
+    lists: TopLists,
+    needed: Mapping[SideData, Metric],
+    *,
+    test: Interactions,
+    train: Interactions | None,
+    relevant: Bool,
+    ranks: Ranks | None,
+    catalogue: Catalogue | None,
+    baseline: TopLists | None,
+    removes_train: bool = True,
+) -> ListData:
+    """Bring what metrics of lists read into the item positions of the lists.
+
+    Items that the lists do not know get positions after theirs.
+
+    Parameters
+    ----------
+    lists
+    needed
+        As `needed_by` returns it, checked by `check_side_data`.
+    test, train
+    relevant : bool [len(test)]
+    ranks
+        Instead of `test`, where the source brings the truth itself.
+    catalogue
+    baseline
+        For the same users.
+    removes_train
+        Whether items of train leave test.
+
+    Raises
+    ------
+    InputError
+        Ids on one side only, or an unknown number of items.
+    """
+    if "catalogue" in needed and lists.n_catalogue is None:
+        raise _lacking(needed["catalogue"], "catalogue")
+    items = _Items(lists.item_ids, lists.n_items)
+    found: dict[str, Any] = {"n_catalogue": lists.n_catalogue}
+    if "test" in needed and ranks is not None:
+        found["test"], found["relevant"] = _side_of_ranks(ranks)
+    elif "test" in needed:
+        stays = np.ones(len(test), bool)
+        if removes_train and train is not None:
+            stays = ~in_train(test, train)
+        indptr = ragged.offsets(stays, test.indptr)
+        positions = items.of(test, "test")[stays]
+        gain = (np.ones(len(test)) if test.values is None else test.values)[stays]
+        found["test"], order = _side(indptr, positions, gain)
+        found["relevant"] = relevant[stays][order]
+    if "train" in needed and train is not None:
+        positions = items.of(train, "train")
+        users = places_of_users(train, test, "train")
+        indptr, rows = ragged.take(train.indptr, users)
+        gain = np.ones(len(train)) if train.values is None else train.values
+        found["train"], _ = _side(indptr, positions[rows], gain[rows])
+        found["n_train_users"] = int(np.count_nonzero(np.diff(train.indptr)))
+        found["n_train_interactions"] = len(train)
+        found["item_users"] = positions
+    if "baseline" in needed and baseline is not None:
+        found["baseline"] = items.of_lists(baseline)
+    known: Int64 | None = None
+    if catalogue is not None and not needed.keys().isdisjoint(
+        ("categories", "features", "propensity")
+    ):
+        known = items.of_catalogue(catalogue)
+
+    # All items are known now.
+    n_items = items.n_items
+    if "item_users" in found:
+        found["item_users"] = np.bincount(found["item_users"], minlength=n_items)
+    if known is not None and catalogue is not None:
+        row = np.full(n_items, -1)
+        row[known] = np.arange(len(known))
+        for name in ("categories", "features"):
+            if name in needed:
+                found[name] = _rows(getattr(catalogue, name), row)
+        if "propensity" in needed and catalogue.propensity is not None:
+            found["propensity"] = np.where(row >= 0, catalogue.propensity[row], np.nan)
+    return ListData(dataclasses.replace(lists, n_items=n_items), **found)
+
+
+def ranks_with(
+    ranks: Ranks,
+    needed: Mapping[SideData, Metric],
+    *,
+    test: Interactions,
+    train: Interactions | None,
+    catalogue: Catalogue | None,
+) -> Ranks:
+    """Add what metrics of ranks read of each judged item, known to the source or not."""
+    if needed.keys().isdisjoint(("train", "propensity")):
+        return ranks
+    items = _Items(ranks.item_ids, _n_positions(ranks))
+    judged = _judged_items(ranks, items, test, train)
+    users = propensity = None
+    # An item that nobody names has the position -1: the last entry.
+    if "train" in needed and train is not None:
+        positions = items.of(train, "train")
+        users = np.append(np.bincount(positions, minlength=items.n_items), 0)
+    if "propensity" in needed and catalogue is not None and catalogue.propensity is not None:
+        known = items.of_catalogue(catalogue)
+        propensity = np.full(items.n_items + 1, np.nan)
+        propensity[known] = catalogue.propensity
+    found = with_propensities(dataclasses.replace(ranks, item=judged), users, propensity)
+    return dataclasses.replace(found, item=ranks.item)
+
+
+def _judged_items(
+    ranks: Ranks, items: _Items, test: Interactions, train: Interactions | None
+) -> Int64:
+    """Return the positions of judged items, those too that the source does not know (-1).
+
+    A user's unknown ones are the items of test that are no others; which of them is which only
+    matters by their gains.
+    """
+    unknown = np.flatnonzero(ranks.item < 0)
+    if not len(unknown):
+        return ranks.item
+    positions = items.of(test, "test")
+    user = ragged.users_of(ranks.indptr)
+    known = np.sort(ragged.pairs(user, ranks.item, items.n_items)[ranks.item >= 0])
+    test_user = ragged.users_of(test.indptr)
+    missing = ~ragged.among(ragged.pairs(test_user, positions, items.n_items), known)
+    if train is not None:
+        missing &= ~in_train(test, train)
+    rows = np.flatnonzero(missing)
+    if not np.array_equal(np.sort(user[unknown]), test_user[rows]):
+        return ranks.item
+    gain = np.ones(len(test)) if test.values is None else test.values
+    found = ranks.item.copy()
+    order = np.lexsort((gain[rows], test_user[rows]))
+    found[unknown[np.lexsort((ranks.gain[unknown], user[unknown]))]] = positions[rows[order]]
+    return found
+
+
+def _n_positions(ranks: Ranks) -> int:
+    if ranks.item_ids is not None:
+        return len(ranks.item_ids)
+    return int(ranks.item.max(initial=-1)) + 1
+
+
+class _Items:
+    """Item positions: those of the lists, then those of other items, as they come."""
+
+    def __init__(self, item_ids: Array | None, n_items: int) -> None:
+        self.item_ids = item_ids
+        self.n_own = self.n_items = n_items
+        self.others: list[Any] = []
+
+    def of(self, data: Interactions, what: str) -> Int64:
+        """Return the position of the item of each row."""
+        return self._of_ids(data.item_ids, data.n_items, what)[data.items]
+
+    def of_catalogue(self, catalogue: Catalogue) -> Int64:
+        """Return the position of each item."""
+        return self._of_ids(catalogue.item_ids, catalogue.n_items, "the catalogue")
+
+    def of_lists(self, lists: TopLists) -> TopLists:
+        """Return lists with these positions."""
+        positions = np.append(self._of_ids(lists.item_ids, lists.n_items, "baseline"), -1)
+        return dataclasses.replace(
+            lists, items=positions[lists.items], n_items=self.n_items, item_ids=None
+        )
+
+    def _of_ids(self, item_ids: Array | None, n_items: int, what: str) -> Int64:
+        if not both_have_ids("item", "the source", self.item_ids, what, item_ids):
+            self.n_items = max(self.n_items, n_items)
+            return np.arange(n_items)
+        assert item_ids is not None
+        assert self.item_ids is not None
+        found = ids.match(item_ids, self.item_ids, f"item ids of {what}", "item ids of the source")
+        unknown = np.flatnonzero(found < 0)
+        if len(unknown):
+            number = {name: self.n_own + at for at, name in enumerate(self.others)}
+            names = item_ids[unknown].tolist()
+            new = [name for name in names if name not in number]
+            number |= {name: self.n_items + at for at, name in enumerate(new)}
+            self.others += new
+            self.n_items += len(new)
+            found[unknown] = [number[name] for name in names]
+        return found
+
+
+def _side(indptr: Int64, items: Int64, gain: Float64) -> tuple[Side, Int64]:
+    """Return rows with the items of a user ascending, and the order that it takes."""
+    user = ragged.users_of(indptr)
+    order = np.arange(len(items))
+    if ((np.diff(items) <= 0) & (np.diff(user) == 0)).any():
+        order = np.lexsort((items, user))
+    return Side(indptr, items[order], gain[order]), order
+
+
+def _side_of_ranks(ranks: Ranks) -> tuple[Side, Bool]:
+    side, order = _side(ranks.indptr, ranks.item, ranks.gain)
+    return side, ranks.relevant[order]
+
+
+def _rows(matrix: Any, row: Int64) -> Float64 | scipy.sparse.csr_array:
+    """Return the rows of a matrix, and those of nothing known where the number is -1."""
+    known = row >= 0
+    if isinstance(matrix, np.ndarray):
+        return np.where(known[:, np.newaxis], matrix[row], np.nan)
+    import scipy.sparse
+
+    # An empty row at the end, for items of which nothing is known.
+    indptr = np.append(matrix.indptr, matrix.indptr[-1])
+    shape = (matrix.shape[0] + 1, matrix.shape[1])
+    more = scipy.sparse.csr_array((matrix.data, matrix.indices, indptr), shape=shape)
+    return more[np.where(known, row, matrix.shape[0])]
+
+
+def _lacking(metric: Metric, side: SideData) -> InputError:
+    what, argument = SIDE_DATA[side]
+    return InputError(f"The metric {str(metric)!r} needs {what}. Hint: pass {argument}.")

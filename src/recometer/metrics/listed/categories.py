@@ -1,0 +1,335 @@
+"""How lists spread over the categories of the items."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.listed.data import ListData, Side, needed
+from recometer.metrics.listed.sums import (
+    listing,
+    log2,
+    places_discount,
+    relevant_places,
+    sums_within,
+)
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import ratio
+from recometer.ragged import among
+from recometer.ties import sum_by_user
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+
+UNIT = Parameter("The base of the logarithm.", choices={"bits": "2", "nats": "e"})
+
+
+@metric(
+    title="Entropy of the categories in the list",
+    formula="- sum over categories of q log2 q, q: a category's share of the first k items",
+    source="Shannon 1948; Steck 2018 (shares)",
+    record="lists",
+    side=("categories",),
+    without=("categories",),
+    monotone=False,
+    order_free=True,
+    upper=np.inf,
+    parameters={
+        "unit": UNIT,
+        "normalised": Parameter("Divided by the logarithm of the number of categories: in [0, 1]."),
+    },
+    when={"normalised": {True: {"upper": 1.0}}},
+)
+def category_entropy(
+    data: ListData, cutoffs: Int64, *, unit: str = "bits", normalised: bool = False
+) -> Float64:
+    """How evenly the list spreads over categories, as Shannon entropy in bits; from 0 up.
+
+    An item with several categories counts for each with the same share of 1; an item without
+    one does not count.
+
+    References
+    ----------
+    Shannon 1948, A mathematical theory of communication.
+    """
+    values = np.empty((data.n_users, len(cutoffs)))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        share = _list_shares(data, cutoff)
+        terms = 0.0 - share.data * log2(share.data)
+        values[:, column] = sum_by_user(_rows(share), terms, data.n_users)
+    if normalised:
+        return values / math.log2(max(needed(data.categories).shape[1], 2))
+    return values * math.log(2) if unit == "nats" else values
+
+
+@metric(
+    title="Subtopic recall",
+    formula="categories of the user's relevant items that the first k items have / categories of "
+    "the user's relevant items",
+    source="Zhai, Cohen & Lafferty 2003",
+    record="lists",
+    side=("categories",),
+    monotone=False,
+    order_free=True,
+    upper=np.inf,
+    parameters={
+        "denominator": Parameter(
+            "Which categories are looked for.",
+            choices={
+                "relevant": "those of the user's relevant items",
+                "all": "all that there are",
+                "cutoff": "any; their number is divided by k",
+            },
+        )
+    },
+    when={
+        "denominator": {
+            "relevant": {
+                "side": ("test",),
+                "without": ("relevant", "relevant_categories"),
+                "upper": 1.0,
+            },
+            "all": {"upper": 1.0},
+        }
+    },
+)
+def subtopic_recall(data: ListData, cutoffs: Int64, *, denominator: str = "relevant") -> Float64:
+    """Share of the categories of the user's relevant items that the list covers; in [0, 1].
+
+    ``|categories of the first k items and of T| / |categories of T|``.
+
+    References
+    ----------
+    Zhai, Cohen & Lafferty 2003, Beyond independent relevance: methods and evaluation metrics
+    for subtopic retrieval.
+    """
+    categories = needed(data.categories)
+    found = np.empty((data.n_users, len(cutoffs)))
+    ones = np.ones(data.lists.n_items)
+    wanted = None
+    if denominator == "relevant":
+        test, relevant = needed(data.test), needed(data.relevant)
+        wanted = _table(data, test, relevant.astype(np.float64)) @ categories
+        wanted.eliminate_zeros()
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        covered = listing(data, cutoff, ones) @ categories
+        if wanted is not None:
+            covered = covered.multiply(wanted).tocsr()
+        found[:, column] = np.diff(covered.indptr)
+    if wanted is not None:
+        return ratio(found, np.diff(wanted.indptr)[:, np.newaxis])
+    return found / (cutoffs if denominator == "cutoff" else max(categories.shape[1], 1))
+
+
+@metric(
+    title="Alpha-NDCG",
+    formula="DCG / that of the best order; DCG: sum over j <= k of rel(j) times the sum over the "
+    "categories c of item j of (1 - alpha)^(relevant items with c before j) / log2(j + 1)",
+    source="Clarke et al. 2008",
+    record="lists",
+    side=("test", "categories"),
+    without=("relevant", "relevant_categories"),
+    monotone=False,
+    parameters={
+        "alpha": Parameter(
+            "How much less one more item of a category is worth than the one before.",
+            above=0,
+            below=1,
+            examples=(0.75,),
+        )
+    },
+)
+def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64:
+    """Discounted cumulative gain that rewards relevant items of new categories; in [0, 1].
+
+    The gain of a relevant item is the sum over its categories of ``(1 - alpha)^m``, m being the
+    relevant items with the category before it. The best order takes the item with the largest
+    gain at each place (lower ids first), as Clarke et al. do; a value above 1, where that is not
+    the very best order, counts as 1.
+
+    References
+    ----------
+    Clarke, Kolla, Cormack, Vechtomova, Ashkan, Büttcher & MacKinnon 2008, Novelty and diversity
+    in information retrieval evaluation.
+    """
+    categories = needed(data.categories)
+    n_categories = categories.shape[1]
+    items, relevant = data.lists.items, relevant_places(data)
+    user, place = np.nonzero(relevant)
+    row, category = _categories_of(categories, items[relevant])
+    key = user[row] * n_categories + category
+    order = np.argsort(key, kind="stable")  # the places of a user stand in order
+    before = np.empty(len(key), np.int64)
+    before[order] = _number_in_run(key[order])
+    power = _powers(1 - alpha, before)
+    gain = sum_by_user(user[row] * items.shape[1] + place[row], power, items.size)
+    discount = places_discount(items.shape[1], "log", 0)
+    found = sums_within(gain.reshape(items.shape) * discount, cutoffs)
+    return ratio(found, _best_sums(data, cutoffs, 1 - alpha))
+
+
+@metric(
+    title="Miscalibration",
+    formula="sum over categories of p log2(p / ((1 - a) q + a p)), p: a category's share of the "
+    "user's items in train, q: of the first k items",
+    source="Steck 2018",
+    record="lists",
+    side=("train", "categories"),
+    without=("history", "history_categories", "categories"),
+    higher_is_better=False,
+    monotone=False,
+    order_free=True,
+    upper=np.inf,
+    parameters={
+        "divergence": Parameter(
+            "How the two distributions are compared.",
+            choices={
+                "kl": "Kullback-Leibler, with the list smoothed by the history",
+                "js": "Jensen-Shannon: the mean of both to their mean, not smoothed",
+            },
+        ),
+        "smoothing": Parameter("a, of kl.", above=0, below=1, examples=(0.1,)),
+        "unit": UNIT,
+    },
+    when={"divergence": {"js": {"upper": 1.0}}},
+)
+def miscalibration(
+    data: ListData,
+    cutoffs: Int64,
+    *,
+    divergence: str = "kl",
+    smoothing: float = 0.01,
+    unit: str = "bits",
+) -> Float64:
+    """How far the categories of the list are from those of the user's history; from 0 up.
+
+    ``KL(p || (1 - a) q + a p)`` in bits, a = 0.01. An item with several categories counts for
+    each with the same share of 1; an item without one does not count.
+
+    References
+    ----------
+    Steck 2018, Calibrated recommendations (RecSys).
+    """
+    train = needed(data.train)
+    history = _shares(data, _table(data, train, np.ones(len(train.items))))
+    values = np.empty((data.n_users, len(cutoffs)))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        listed = _list_shares(data, cutoff)
+        values[:, column] = _divergence(history, listed, divergence, smoothing)
+    return values * math.log(2) if unit == "nats" else values
+
+
+def _divergence(
+    history: scipy.sparse.csr_array,
+    listed: scipy.sparse.csr_array,
+    kind: str,
+    smoothing: float,
+) -> Float64:
+    p, q = history.data, _at(listed, history)
+    if kind == "kl":
+        smooth = (1 - smoothing) * q + smoothing * p
+        return sum_by_user(_rows(history), p * log2(p / smooth), history.shape[0])
+    halves = sum_by_user(_rows(history), p * log2(2 * p / (p + q)), history.shape[0])
+    p, q = _at(history, listed), listed.data
+    halves += sum_by_user(_rows(listed), q * log2(2 * q / (p + q)), history.shape[0])
+    return halves / 2
+
+
+def _best_sums(data: ListData, cutoffs: Int64, kept: float) -> Float64:
+    """Return the discounted gains of the best order, chosen item by item."""
+    test, relevant = needed(data.test), needed(data.relevant)
+    categories = needed(data.categories)
+    rows = np.flatnonzero(relevant & (np.diff(categories.indptr)[test.items] > 0))
+    user = test.user[rows]
+    row, category = _categories_of(categories, test.items[rows])
+    key, topic = np.unique(user[row] * categories.shape[1] + category, return_inverse=True)
+    worth = np.ones(len(key))
+    left = np.ones(len(rows), bool)
+    begin = np.flatnonzero(np.diff(user, prepend=-1))  # of each user that has any
+    most = int(np.bincount(user, minlength=1).max())
+    steps = min(int(cutoffs.max(initial=0)), most)
+    gains = np.zeros((data.n_users, max(steps, 1)))
+    for step in range(steps):
+        gain = np.where(left, sum_by_user(row, worth[topic], len(rows)), -1.0)
+        best = np.maximum.reduceat(gain, begin)
+        is_best = left & (gain == np.repeat(best, np.diff(begin, append=len(rows))))
+        chosen = np.flatnonzero(is_best)
+        chosen = chosen[np.diff(user[chosen], prepend=-1) != 0]  # the first of each user
+        gains[user[chosen], step] = gain[chosen]
+        left[chosen] = False
+        taken = np.zeros(len(rows), bool)
+        taken[chosen] = True
+        # An item has a category once, and users share none: no topic is met twice.
+        worth[topic[taken[row]]] *= kept
+    return sums_within(gains * places_discount(gains.shape[1], "log", 0), cutoffs)
+
+
+def _list_shares(data: ListData, cutoff: int) -> scipy.sparse.csr_array:
+    return _shares(data, listing(data, cutoff, np.ones(data.lists.n_items)))
+
+
+def _shares(data: ListData, counts: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
+    """Return the categories' shares of the items of each user: [n_users, n_categories]."""
+    import scipy.sparse
+
+    categories = needed(data.categories)
+
+    def of_items() -> scipy.sparse.csr_array:
+        width = np.diff(categories.indptr)
+        parts = np.repeat(1 / np.maximum(width, 1), width)
+        return scipy.sparse.csr_array(
+            (parts, categories.indices, categories.indptr), shape=categories.shape
+        )
+
+    found: scipy.sparse.csr_array = counts @ data.keep("parts of categories", of_items)
+    found.sort_indices()
+    row = _rows(found)
+    total = sum_by_user(row, found.data, found.shape[0])
+    found.data = found.data / total[row]
+    return found
+
+
+def _table(data: ListData, side: Side, worth: Float64) -> scipy.sparse.csr_array:
+    import scipy.sparse
+
+    shape = (data.n_users, data.lists.n_items)
+    return scipy.sparse.csr_array((worth, side.items, side.indptr), shape=shape)
+
+
+def _at(table: scipy.sparse.csr_array, where: scipy.sparse.csr_array) -> Float64:
+    """Return the values of a table at the places where another one has values."""
+    wanted = _rows(where) * table.shape[1] + where.indices
+    has = _rows(table) * table.shape[1] + table.indices
+    found = np.zeros(len(wanted))
+    held = among(wanted, has)
+    found[held] = table.data[np.searchsorted(has, wanted[held])]
+    return found
+
+
+def _categories_of(categories: Any, items: Int64) -> tuple[Int64, Int64]:
+    """Return a row per item and category: the number of the item, and the category."""
+    width = np.diff(categories.indptr)[items]
+    row = np.repeat(np.arange(len(items)), width)
+    begin = np.repeat(categories.indptr[items], width)
+    first = np.repeat(np.cumsum(width) - width, width)
+    return row, categories.indices[begin + np.arange(len(row)) - first].astype(np.int64)
+
+
+def _number_in_run(values: Int64) -> Int64:
+    """Count, for each value, the equal ones right before it."""
+    new = np.flatnonzero(np.diff(values, prepend=-1))
+    return np.arange(len(values)) - np.repeat(new, np.diff(new, append=len(values)))
+
+
+def _powers(base: float, exponents: Int64) -> Float64:
+    table = places_discount(int(exponents.max(initial=0)) + 1, "geometric", base)
+    return table[exponents]
+
+
+def _rows(table: scipy.sparse.csr_array) -> Int64:
+    return np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))

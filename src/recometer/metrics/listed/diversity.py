@@ -1,0 +1,326 @@
+"""How much the items of one list differ from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from recometer.arrays import Array, Float64, Int64
+from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.sums import lengths, listing, sums_within
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import ratio
+from recometer.ties import sum_by_user
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+    Features = Float64 | scipy.sparse.csr_array
+
+
+# Numbers in the tables of one batch of users, so that these stay in the cache.
+BATCH = 2**18
+
+
+@metric(
+    title="Intra-list distance",
+    formula="mean over the pairs of items in the first k places of their distance",
+    source="Ziegler et al. 2005; Zhang & Hurley 2008; Vargas & Castells 2011",
+    record="lists",
+    monotone=False,
+    order_free=True,
+    lower=0.0,
+    upper=np.inf,
+    parameters={
+        "distance": Parameter(
+            "How far two items are apart.",
+            choices={
+                "cosine": "1 - cosine of the angle between their features; 1 if one has none "
+                "but zeros",
+                "euclidean": "the length of the difference of their features",
+                "jaccard": "1 - features that both have / features that one has, of features "
+                "other than 0",
+                "hamming": "the share of their features that differ",
+                "differing": "the number of their features that differ",
+                "categories": "1 - categories that both have / categories that one has: 1 or 0 "
+                "where each has one",
+            },
+        ),
+        "average": Parameter(
+            "How the pairs are averaged.",
+            choices={
+                "pairs": "over the pairs of the list",
+                "items": "their sum is divided by the number of items, not of pairs",
+                "cutoff": "over k (k - 1) / 2 pairs; those that a short list lacks have the "
+                "distance 1",
+            },
+        ),
+        "single": Parameter(
+            "What a list with one item has.",
+            choices={"undefined": "no value", "zero": "0"},
+        ),
+        "similarity": Parameter("1 less the value: intra-list similarity, ILS."),
+    },
+    when={
+        "distance": {
+            "cosine": {"side": ("features",), "without": ("features",), "upper": 2.0},
+            "euclidean": {"side": ("features",), "without": ("features",)},
+            "jaccard": {"side": ("features",), "without": ("features",), "upper": 1.0},
+            "hamming": {"side": ("features",), "without": ("features",), "upper": 1.0},
+            "differing": {"side": ("features",), "without": ("features",)},
+            "categories": {"side": ("categories",), "without": ("categories",), "upper": 1.0},
+        },
+        "average": {"items": {"upper": np.inf}},
+        "single": {"undefined": {"without": ("pairs",)}},
+        "similarity": {True: {"lower": -np.inf, "upper": 1.0, "higher_is_better": False}},
+    },
+)
+def ild(
+    data: ListData,
+    cutoffs: Int64,
+    *,
+    distance: str = "cosine",
+    average: str = "pairs",
+    single: str = "undefined",
+    similarity: bool = False,
+) -> Float64:
+    """Mean distance of two items in the list; from 0, all alike, up.
+
+    ``2 / (n (n - 1)) * sum over pairs of d(i, j)`` over the n items in the first k places.
+
+    References
+    ----------
+    Ziegler, McNee, Konstan & Lausen 2005, Improving recommendation lists through topic
+    diversification (intra-list similarity). Zhang & Hurley 2008, Avoiding monotony. Vargas &
+    Castells 2011, Rank and relevance in novelty and diversity metrics for recommender systems.
+    """
+    if distance == "cosine":
+        sums = _sums_of_cosine(data, cutoffs)
+    elif distance in ("hamming", "differing"):
+        sums = _sums_of_differing(data, cutoffs)
+        if distance == "hamming":
+            sums /= max(_features(data).shape[1], 1)
+    else:
+        sums = _sums_of_pairs(data, cutoffs, distance)
+    n = lengths(data.lists, cutoffs).astype(np.float64)
+    pairs = n * (n - 1) / 2
+    if average == "pairs":
+        value = ratio(sums, pairs)
+    elif average == "items":
+        value = ratio(sums, n)
+    else:
+        possible = np.broadcast_to(cutoffs * (cutoffs - 1) / 2, sums.shape)
+        value = np.where(possible > 0, 1 - ratio(pairs - sums, possible), 0.0)
+    if single == "zero":
+        value[n < 2] = 0
+    return 1 - value if similarity else value
+
+
+def mean_over_pairs(
+    data: ListData, cutoffs: Int64, distance: Callable[[Int64, Int64], Float64]
+) -> Float64:
+    """Average a distance of your own over the pairs of items in the first k places.
+
+    Parameters
+    ----------
+    data, cutoffs
+        As a metric's function gets them.
+    distance
+        Takes two int64 arrays [n], positions of items, and returns float64 [n].
+
+    Returns
+    -------
+    float64 [n_users, n_cutoffs]
+        0 for lists with fewer than two items: state ``without=("pairs",)``.
+    """
+    items = data.lists.items
+    sums = np.zeros(items.shape)
+    for place in range(1, items.shape[1]):
+        users = np.flatnonzero(items[:, place] >= 0)
+        for other in range(place):
+            sums[users, place] += distance(items[users, other], items[users, place])
+    n = lengths(data.lists, cutoffs).astype(np.float64)
+    return ratio(sums_within(sums, cutoffs), n * (n - 1) / 2)
+
+
+def history_similarity(data: ListData) -> Float64:
+    """Return the mean cosine of each listed item to what the user has in train.
+
+    Returns float64 [n_users, width], 0 beyond the end of a list and for users without train.
+    """
+    import scipy.sparse
+
+    features, scale = _directions(data)
+    train, items = needed(data.train), data.lists.items
+    n_history = np.diff(train.indptr)
+    worth = scale[train.items] / np.repeat(n_history, n_history)
+    shape = (data.n_users, data.lists.n_items)
+    table = scipy.sparse.csr_array((worth, train.items, train.indptr), shape=shape)
+    history: Any = table @ features
+    found = np.zeros(items.shape)
+    for place in range(items.shape[1]):
+        users = np.flatnonzero(items[:, place] >= 0)
+        which = items[users, place]
+        if isinstance(features, np.ndarray):
+            product = np.einsum("uf,uf->u", features[which], history[users])
+        else:
+            product = features[which].multiply(history[users]).sum(axis=1)
+        found[users, place] = product * scale[which]
+    return found
+
+
+def _sums_of_cosine(data: ListData, cutoffs: Int64) -> Float64:
+    n = lengths(data.lists, cutoffs).astype(np.float64)
+    return n * (n - 1) / 2 - _sums_of_products(data, cutoffs, *_directions(data))
+
+
+def _directions(data: ListData) -> tuple[Features, Float64]:
+    """Return features without NaN, and what makes each item's 1 long (0 where all are 0)."""
+    features = _features(data)
+
+    def of_items() -> Float64:
+        length = np.sqrt(_squares(features))
+        # Rows of NaN make the user's value undefined, and must not spread to other users.
+        return ratio(np.ones(len(length)), np.nan_to_num(length))
+
+    without_nan: Features = data.keep("features without NaN", lambda: _without_nan(features))
+    return without_nan, data.keep("one by length", of_items)
+
+
+def _sums_of_differing(data: ListData, cutoffs: Int64) -> Float64:
+    """Count the features that differ, over all pairs.
+
+    Two items with a and b features other than 0 agree in all but a + b of them, if those that
+    both have, and those that are equal in both, are counted back.
+    """
+    import scipy.sparse
+
+    has, values = data.keep("features as values", lambda: _as_values(_features(data)))
+    ones = np.ones(data.lists.n_items)
+    width = np.diff(has.indptr).astype(np.float64)
+    n = lengths(data.lists, cutoffs).astype(np.float64)
+    sizes = np.empty(n.shape)
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        listed = listing(data, cutoff, width)
+        sizes[:, column] = listed @ np.ones(data.lists.n_items)
+    both = _sums_of_products(data, cutoffs, scipy.sparse.csr_array(has), ones)
+    return (n - 1) * sizes - both - _sums_of_products(data, cutoffs, values, ones)
+
+
+def _sums_of_products(
+    data: ListData,
+    cutoffs: Int64,
+    features: Features,
+    scale: Float64,
+) -> Float64:
+    """Add the inner products of all pairs up, the features of each item times its scale.
+
+    The sum of a list's vectors has the square of ``sum of squares + 2 * sum of products``.
+    """
+    own = _squares(features) * scale**2
+    sums = np.empty((data.n_users, len(cutoffs)))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        # The sparse product adds a list's vectors one after the other, in order.
+        total = listing(data, cutoff, scale) @ features
+        sums[:, column] = _squares(total) - listing(data, cutoff, own) @ np.ones(len(own))
+    return sums / 2
+
+
+def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
+    """Add the distances of all pairs up where these are no sums themselves."""
+    items = data.lists.items
+    features = needed(data.categories) if distance == "categories" else _features(data)
+    sums = np.zeros(items.shape)
+    for users, vectors in _batches(items, features, distance != "euclidean"):
+        if distance == "euclidean":
+            # No matrix product: its bits depend on the processor, and it cancels.
+            for place in range(1, items.shape[1]):
+                apart = vectors[:, :place] - vectors[:, place : place + 1]
+                length = np.sqrt(np.einsum("uid,uid->ui", apart, apart))
+                sums[users, place] = length.sum(axis=1)
+        else:
+            # Counts, which are exact in any order of adding.
+            both = vectors @ vectors.transpose(0, 2, 1)
+            both = both.astype(np.float64)
+            own = np.einsum("uii->ui", both)
+            either = own[:, :, np.newaxis] + own[:, np.newaxis, :] - both
+            apart = 1 - np.divide(both, either, out=np.ones(both.shape), where=either > 0)
+            sums[users] = np.triu(apart, 1).sum(axis=1)
+    sums[items < 0] = 0
+    return sums_within(np.nan_to_num(sums), cutoffs)
+
+
+def _batches(items: Int64, features: Features, whether: bool) -> Iterator[tuple[slice, Array]]:
+    """Return the features of the listed items, [some users, width, n_features], batch by batch.
+
+    Of sparse ones only the columns that a user's items have are there. With `whether`, 1 stands
+    for what is not 0.
+    """
+    n_users, width = items.shape
+    if isinstance(features, np.ndarray):
+        n_columns = features.shape[1]
+    else:
+        n_columns = width * int(np.diff(features.indptr).max(initial=0))
+    size = max(BATCH // max(width * n_columns, 1), 1)
+    for first in range(0, n_users, size):
+        users = slice(first, min(first + size, n_users))
+        found = items[users]
+        vectors: Array
+        vectors = features[found] if isinstance(features, np.ndarray) else _compact(features, found)
+        yield users, np.not_equal(vectors, 0).astype(np.float32) if whether else vectors
+
+
+def _features(data: ListData) -> Features:
+    return cast("Features", needed(data.features))
+
+
+def _compact(features: Any, items: Int64) -> Float64:
+    """Return the rows of sparse features as [n_users, width, most columns of a user]."""
+    n_users, width = items.shape
+    rows = features[np.maximum(items, 0).ravel()]
+    at = np.repeat(np.arange(n_users * width), np.diff(rows.indptr))
+    user, place = np.divmod(at, width)
+    column, number = np.unique(user * features.shape[1] + rows.indices, return_inverse=True)
+    owner = column // features.shape[1]
+    begin = np.searchsorted(owner, np.arange(n_users + 1))
+    vectors = np.zeros((n_users, width, int(np.diff(begin).max(initial=0))))
+    vectors[user, place, number - begin[user]] = rows.data
+    return vectors
+
+
+def _squares(table: Any) -> Float64:
+    """Return the square of each row's length."""
+    if isinstance(table, np.ndarray):
+        squares: Float64 = np.einsum("ij,ij->i", table, table)
+        return squares
+    row = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+    return sum_by_user(row, np.asarray(table.data, np.float64) ** 2, table.shape[0])
+
+
+def _without_nan(features: Features) -> Features:
+    if isinstance(features, np.ndarray) and np.isnan(features).any():
+        return np.nan_to_num(features)
+    return features
+
+
+def _as_values(
+    features: Features,
+) -> tuple[scipy.sparse.csr_array, scipy.sparse.csr_array]:
+    """Return which features are not 0, and a column per feature and value other than 0."""
+    import scipy.sparse
+
+    table = scipy.sparse.csr_array(features)
+    table.eliminate_zeros()
+    ones = np.ones(table.nnz)
+    has = scipy.sparse.csr_array((ones, table.indices, table.indptr), shape=table.shape)
+    order = np.lexsort((table.data, table.indices))
+    column, value = table.indices[order], table.data[order]
+    new = np.ones(len(order), np.int64)
+    new[1:] = (column[1:] != column[:-1]) | (value[1:] != value[:-1])
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(new) - 1
+    shape = (table.shape[0], int(new.sum()))
+    return has, scipy.sparse.csr_array((ones, number, table.indptr), shape=shape)

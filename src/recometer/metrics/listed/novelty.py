@@ -1,0 +1,352 @@
+"""How well known the recommended items are: novelty and popularity, from train."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.sums import (
+    lengths,
+    log2,
+    of_listed,
+    places_discount,
+    pooled,
+    relevant_places,
+    sums_within,
+)
+from recometer.metrics.parameters import Parameter, Value
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import ratio
+
+EPSILON = 1e-10
+DIVISOR = Parameter(
+    "What the sum over the listed items is divided by.",
+    choices={
+        "list": "the number of items that it is taken over",
+        "cutoff": "k, also where the list is shorter",
+        "rows": "the same number over all users together: one value for all",
+    },
+)
+POOLED: dict[Value, dict[str, bool]] = {"rows": {"over_users": True}}
+
+
+@metric(
+    title="Novelty (mean inverse user frequency)",
+    formula="mean over the first k items of -log2(users who have the item in train / users)",
+    source="Zhou et al. 2010; Castells, Vargas & Wang 2011",
+    record="lists",
+    side=("train",),
+    monotone=False,
+    order_free=True,
+    upper=np.inf,
+    parameters={
+        "probability": Parameter(
+            "How likely an item is to be known.",
+            choices={
+                "users": "users who have it / users",
+                "interactions": "interactions with it / interactions",
+            },
+        ),
+        "unseen": Parameter(
+            "What an item that is not in train adds.",
+            choices={
+                "one": "as much as if one user had it",
+                "dropped": "it is left out, and not counted",
+                "zero": "0",
+                "epsilon": f"as much as if {EPSILON:g} users had it, who are added to every item",
+                "largest": "as much as the rarest item of train",
+            },
+        ),
+        "divisor": DIVISOR,
+        "normalised": Parameter("Divided by log2(users), the largest value."),
+    },
+    when={"unseen": {"dropped": {"without": ("seen",)}}, "divisor": POOLED},
+)
+def novelty(
+    data: ListData,
+    cutoffs: Int64,
+    weights: Int64 | None = None,
+    *,
+    probability: str = "users",
+    unseen: str = "one",
+    divisor: str = "list",
+    normalised: bool = False,
+) -> Float64:
+    """How surprising the listed items are to a random user, in bits; from 0 up.
+
+    ``mean of -log2 p(i)`` over the first k items, ``p(i)`` the share of the users of train who
+    have item i ("mean self-information", "mean inverse user frequency").
+
+    References
+    ----------
+    Zhou, Kuscsik, Liu, Medo, Wakeling & Zhang 2010, Solving the apparent diversity-accuracy
+    dilemma of recommender systems. Castells, Vargas & Wang 2011, Novelty and diversity metrics
+    for recommender systems.
+    """
+
+    def of_items() -> Float64:
+        count = needed(data.item_users).astype(np.float64)
+        total = needed(data.n_train_users)
+        if probability == "interactions":
+            total = needed(data.n_train_interactions)
+        seen = count > 0
+        known = np.maximum(count, 1) if unseen != "epsilon" else count + EPSILON
+        bits: Float64 = math.log2(max(total, 1)) - log2(known)
+        if unseen in ("dropped", "zero"):
+            bits[~seen] = 0
+        elif unseen == "largest":
+            bits[~seen] = bits[seen].max(initial=0)
+        users = needed(data.n_train_users)
+        if normalised and users > 1:
+            bits /= math.log2(users)
+        return bits
+
+    key = ("novelty", probability, unseen, normalised)
+    sums = sums_within(of_listed(data.keep(key, of_items), data.lists.items), cutoffs)
+    return _divided(data, sums, cutoffs, weights, divisor, seen_only=unseen == "dropped")
+
+
+@metric(
+    title="Expected popularity complement",
+    formula="sum over j <= k of d(j) rel(j) (1 - users who have the item in train / users) / "
+    "sum over j <= k of d(j)",
+    source="Vargas & Castells 2011",
+    record="lists",
+    side=("train",),
+    monotone=False,
+    upper=np.inf,
+    parameters={
+        "discount": Parameter(
+            "d(j), what place j counts.",
+            choices={
+                "log": "1 / log2(j + 1)",
+                "geometric": "patience^(j - 1)",
+                "none": "1",
+            },
+        ),
+        "patience": Parameter("Of the geometric discount.", above=0, below=1, examples=(0.5,)),
+        "novelty": Parameter(
+            "What a relevant item counts.",
+            choices={
+                "complement": "1 - users who have it in train / users",
+                "discovery": "-log2(interactions with it / interactions): expected free "
+                "discovery, EFD; items that train lacks count as the rarest that it has",
+            },
+        ),
+        "any": Parameter("Items count whether they are relevant or not."),
+    },
+    when={
+        "novelty": {"complement": {"upper": 1.0}},
+        "any": {False: {"side": ("test",), "without": ("relevant",)}},
+    },
+)
+def epc(
+    data: ListData,
+    cutoffs: Int64,
+    *,
+    discount: str = "log",
+    patience: float = 0.85,
+    novelty: str = "complement",
+    any: bool = False,
+) -> Float64:
+    """Novelty of the relevant items that a user sees on the way down the list; in [0, 1].
+
+    ``C * sum over j <= k of d(j) rel(j) (1 - p(i_j))`` with ``C = 1 / sum of d(j)`` over the
+    places of the list, p(i) being the share of the users of train who have item i.
+
+    References
+    ----------
+    Vargas & Castells 2011, Rank and relevance in novelty and diversity metrics for recommender
+    systems.
+    """
+
+    def of_items() -> Float64:
+        count = needed(data.item_users).astype(np.float64)
+        if novelty == "complement":
+            return 1 - count / max(needed(data.n_train_users), 1)
+        bits = math.log2(max(needed(data.n_train_interactions), 1)) - log2(np.maximum(count, 1))
+        bits[count == 0] = bits[count > 0].max(initial=0)
+        return bits
+
+    items = data.lists.items
+    worth = of_listed(data.keep(("epc", novelty), of_items), items)
+    weight = (items >= 0) * places_discount(items.shape[1], discount, patience)
+    counted = worth * weight if any else worth * weight * relevant_places(data)
+    return ratio(sums_within(counted, cutoffs), sums_within(weight, cutoffs))
+
+
+@metric(
+    title="Average recommendation popularity",
+    formula="mean over the first k items of the users who have the item in train",
+    source="Yin et al. 2012; Abdollahpouri, Burke & Mobasher 2017",
+    record="lists",
+    side=("train",),
+    higher_is_better=False,
+    monotone=False,
+    order_free=True,
+    upper=np.inf,
+    parameters={
+        "scale": Parameter(
+            "What an item's popularity is.",
+            choices={
+                "count": "users who have it in train",
+                "users": "the same / users",
+                "interactions": "the same / interactions",
+                "largest": "the same / that of the most popular item",
+                "percentile": "the share of the items of train that are not more popular, half "
+                "of those that are as popular among them: its mean rank / items",
+            },
+        ),
+        "unseen": Parameter(
+            "What an item that is not in train adds.",
+            choices={"zero": "0", "dropped": "it is left out, and not counted"},
+        ),
+        "divisor": DIVISOR,
+    },
+    when={
+        "scale": {
+            "users": {"upper": 1.0},
+            "interactions": {"upper": 1.0},
+            "largest": {"upper": 1.0},
+            "percentile": {"upper": 1.0},
+        },
+        "unseen": {"dropped": {"without": ("seen",)}},
+        "divisor": POOLED,
+    },
+)
+def popularity(
+    data: ListData,
+    cutoffs: Int64,
+    weights: Int64 | None = None,
+    *,
+    scale: str = "count",
+    unseen: str = "zero",
+    divisor: str = "list",
+) -> Float64:
+    """How popular the listed items are: their mean number of users in train; from 0 up.
+
+    References
+    ----------
+    Yin, Cui, Li, Yao & Chen 2012, Challenging the long tail recommendation. Abdollahpouri, Burke
+    & Mobasher 2017, Controlling popularity bias in learning-to-rank recommendation ("ARP").
+    """
+
+    def of_items() -> Float64:
+        count = needed(data.item_users)
+        if scale == "percentile":
+            return _percentiles(count)
+        total = 1
+        if scale == "users":
+            total = needed(data.n_train_users)
+        elif scale == "interactions":
+            total = needed(data.n_train_interactions)
+        elif scale == "largest":
+            total = int(count.max(initial=0))
+        return count / max(total, 1)
+
+    sums = sums_within(
+        of_listed(data.keep(("popularity", scale), of_items), data.lists.items), cutoffs
+    )
+    return _divided(data, sums, cutoffs, weights, divisor, seen_only=unseen == "dropped")
+
+
+@metric(
+    title="Share of the long tail",
+    formula="items of the tail in the first k places / items in the first k places",
+    source="Anderson 2006; Abdollahpouri, Burke & Mobasher 2019",
+    record="lists",
+    side=("train",),
+    monotone=False,
+    order_free=True,
+    parameters={
+        "head": Parameter(
+            "The head are the most popular items that make this share of the interactions of "
+            "train, and those that are as popular as the last of them; the tail is all others, "
+            "those that train lacks among them.",
+            above=0,
+            below=1,
+            examples=(0.5,),
+        ),
+        "tail": Parameter(
+            "Instead, the tail is this share of the items of train, at least one: the least "
+            "popular, lower ids first.",
+            above=0,
+            below=1,
+            examples=(0.1, 0.5),
+        ),
+        "divisor": Parameter(
+            "What the number of items of the tail is divided by.",
+            choices={"list": "the items within k", "cutoff": "k"},
+        ),
+    },
+)
+def tail_share(
+    data: ListData,
+    cutoffs: Int64,
+    *,
+    head: float = 0.8,
+    tail: float | None = None,
+    divisor: str = "list",
+) -> Float64:
+    """Share of the listed items that are not among the popular ones; in [0, 1].
+
+    The head are the fewest of the most popular items that together make 80% of the interactions
+    of train, and those that are as popular as the last of them.
+
+    References
+    ----------
+    Anderson 2006, The long tail. Abdollahpouri, Burke & Mobasher 2019, Managing popularity bias
+    in recommender systems with personalized re-ranking ("APLT").
+    """
+
+    def of_items() -> Float64:
+        count = needed(data.item_users)
+        if tail is None:
+            falling = -np.sort(-count)
+            in_head = np.cumsum(falling) - falling < head * count.sum()
+            least = falling[in_head].min(initial=np.iinfo(np.int64).max)
+            in_tail: Float64 = (count < least).astype(np.float64)
+            return in_tail
+        rising = np.argsort(count, kind="stable")
+        rising = rising[count[rising] > 0]
+        in_tail = np.zeros(len(count))
+        in_tail[rising[: max(int(len(rising) * tail), 1)]] = 1
+        return in_tail
+
+    items = data.lists.items
+    sums = sums_within(of_listed(data.keep(("tail", head, tail), of_items), items), cutoffs)
+    return _divided(data, sums, cutoffs, None, divisor, seen_only=False)
+
+
+def _percentiles(count: Int64) -> Float64:
+    """Return the mean rank, by rising popularity, of each item of train as a share.
+
+    It is 0 for an item that train lacks.
+    """
+    seen = np.sort(count[count > 0])
+    below = np.searchsorted(seen, count, side="left")
+    until = np.searchsorted(seen, count, side="right")
+    rank = (below + until + 1) / 2 / max(len(seen), 1)
+    return np.where(count > 0, rank, 0.0)
+
+
+def _divided(
+    data: ListData,
+    sums: Float64,
+    cutoffs: Int64,
+    weights: Int64 | None,
+    divisor: str,
+    seen_only: bool,
+) -> Float64:
+    """Divide sums over the listed items, [n_users, n_cutoffs], as the parameter `divisor` says."""
+    if divisor == "cutoff":
+        return sums / cutoffs
+    items = data.lists.items
+    if seen_only:
+        counts = sums_within(of_listed(needed(data.item_users) > 0, items), cutoffs)
+    else:
+        counts = lengths(data.lists, cutoffs).astype(np.float64)
+    return pooled(sums, counts, weights) if divisor == "rows" else ratio(sums, counts)

@@ -1,0 +1,298 @@
+"""Lists beside other lists, a baseline's: overlap, surprise and serendipity."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recometer.arrays import Bool, Float64, Int64
+from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.diversity import history_similarity
+from recometer.metrics.listed.sums import (
+    history_places,
+    lengths,
+    of_listed,
+    relevant_places,
+    sums_within,
+)
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import ratio
+
+DIVISOR = Parameter(
+    "What the sum over the listed items is divided by.",
+    choices={"list": "the number of items", "cutoff": "k, also where the list is shorter"},
+)
+
+
+@metric(
+    title="Overlap with other lists",
+    formula="items that the first k places of the list and of the baseline's have in common / k",
+    source="Fagin, Kumar & Sivakumar 2003",
+    record="lists",
+    side=("baseline",),
+    without=("baseline",),
+    monotone=False,
+    order_free=True,
+    parameters={
+        "denominator": Parameter(
+            "What the number of common items is divided by.",
+            choices={
+                "cutoff": "k",
+                "shorter": "the items of the shorter list",
+                "union": "the items of either list: Jaccard's index",
+            },
+        )
+    },
+)
+def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> Float64:
+    """Share of the items that the list and the baseline's have in common; in [0, 1].
+
+    References
+    ----------
+    Fagin, Kumar & Sivakumar 2003, Comparing top k lists.
+    """
+    common = sums_within(_new_in_common(data), cutoffs)
+    if denominator == "cutoff":
+        return common / cutoffs
+    one, other = lengths(data.lists, cutoffs), lengths(needed(data.baseline), cutoffs)
+    if denominator == "shorter":
+        return ratio(common, np.minimum(one, other))
+    return ratio(common, one + other - common)
+
+
+@metric(
+    title="Rank-biased overlap with other lists",
+    formula="(1 - p) * sum over d of p^(d - 1) X(d) / d, X(d): the items that the first d places "
+    "of the list and of the baseline's have in common; beyond k, X(d) / d stays",
+    source="Webber, Moffat & Zobel 2010",
+    record="lists",
+    side=("baseline",),
+    without=("baseline",),
+    monotone=False,
+    parameters={
+        "p": Parameter(
+            "The chance to go on from one depth to the next.",
+            above=0,
+            below=1,
+            examples=(0.5,),
+        ),
+        "rest": Parameter(
+            "What the depths beyond k, or the ends of the lists, add.",
+            choices={
+                "extrapolated": "the agreement that was reached (RBO_EXT)",
+                "nothing": "nothing, also where the longer list has ended",
+            },
+        ),
+    },
+)
+def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapolated") -> Float64:
+    """How alike two rankings are, the first places counting most; in [0, 1].
+
+    With s and l the lengths of the shorter and the longer list, X(d) the common items of the
+    first d of each: ``(1 - p)/p * (sum for d = 1 .. l of X(d)/d p^d + sum for d = s+1 .. l of
+    X(s) (d - s)/(s d) p^d) + ((X(l) - X(s))/l + X(s)/s) p^l``.
+
+    References
+    ----------
+    Webber, Moffat & Zobel 2010, A similarity measure for indefinite rankings, equation 32.
+    """
+    new = _new_in_common(data)
+    one, other = data.lists.lengths, needed(data.baseline).lengths
+    values = np.empty((data.n_users, len(cutoffs)))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        common = np.cumsum(new[:, :cutoff], axis=1)
+        depth = np.arange(1, common.shape[1] + 1)
+        power = np.cumprod(np.full(len(depth), p))
+        short = np.minimum(np.minimum(one, other), cutoff)[:, np.newaxis]
+        long = np.minimum(np.maximum(one, other), cutoff)[:, np.newaxis]
+        agreement = common / depth
+        if rest == "nothing":
+            terms = np.where(depth <= long, agreement * power, 0.0)
+            values[:, column] = (1 - p) / p * _total(terms)
+            continue
+        until_short = _column(common, short)
+        share = ratio(until_short, short)
+        agreement += np.where(depth > short, share * (depth - short) / depth, 0.0)
+        reached = ratio(_column(common, long) - until_short, long) + share
+        terms = np.where(depth <= long, agreement * power, 0.0)
+        last = np.concatenate([[1.0], power])[long]
+        values[:, column] = (1 - p) / p * _total(terms) + (reached * last)[:, 0]
+    return values
+
+
+@metric(
+    title="Unexpectedness",
+    formula="items in the first k places that are not in those of the baseline's list / items in "
+    "the first k places",
+    source="Murakami, Mori & Orihara 2008; Ge, Delgado-Battenfeld & Jannach 2010",
+    record="lists",
+    monotone=False,
+    order_free=True,
+    parameters={
+        "expected": Parameter(
+            "Which items are expected.",
+            choices={
+                "baseline": "the first k items of the baseline's list",
+                "train": "what the user has in train",
+            },
+        ),
+        "divisor": DIVISOR,
+    },
+    when={
+        "expected": {
+            "baseline": {"side": ("baseline",), "without": ("baseline",)},
+            "train": {"side": ("train",)},
+        }
+    },
+)
+def unexpectedness(
+    data: ListData, cutoffs: Int64, *, expected: str = "baseline", divisor: str = "list"
+) -> Float64:
+    """Share of the listed items that a primitive recommender would not list; in [0, 1].
+
+    Divided by k, the places that a short list lacks count as unexpected.
+
+    References
+    ----------
+    Murakami, Mori & Orihara 2008, Metrics for evaluating the serendipity of recommendation
+    lists. Ge, Delgado-Battenfeld & Jannach 2010, Beyond accuracy.
+    """
+    known = history_places(data) if expected == "train" else _new_in_common(data)
+    found = sums_within(known, cutoffs)
+    if divisor == "cutoff":
+        return 1 - found / cutoffs
+    n = lengths(data.lists, cutoffs)
+    return np.where(n > 0, 1 - ratio(found, n), 0.0)
+
+
+@metric(
+    title="Serendipity",
+    formula="mean over the first k items of rel(j) (1 - e(j)), e: how expected the item is; 1 if "
+    "the baseline's first k items have it, else 0",
+    source="Murakami, Mori & Orihara 2008; Ge, Delgado-Battenfeld & Jannach 2010",
+    record="lists",
+    monotone=False,
+    parameters={
+        "expected": Parameter(
+            "How expected an item is.",
+            choices={
+                "baseline": "1 if it is among the first k items of the baseline's list, else 0",
+                "popularity": "the share of the users of train who have it",
+                "rank": "r(j) = (n + 1 - j) / n of its rank by popularity, equal ones having the "
+                "same and 0 for one that train lacks; and 1 - e(j) is r of its place less that, "
+                "at least 0",
+                "similarity": "the mean cosine of its features and those of each item that the "
+                "user has in train",
+            },
+        ),
+        "any": Parameter("Items count whether they are relevant or not."),
+        "combine": Parameter(
+            "How the items are put together.",
+            choices={
+                "mean": "the mean over the items of rel(j) (1 - e(j))",
+                "cutoff": "their sum divided by k",
+                "complement": "1 - sum of rel(j) e(j), which may be below 0",
+            },
+        ),
+    },
+    when={
+        "expected": {
+            "baseline": {"side": ("baseline",), "without": ("baseline",)},
+            "popularity": {"side": ("train",)},
+            "rank": {"side": ("train", "catalogue")},
+            "similarity": {
+                "side": ("train", "features"),
+                "without": ("history", "features"),
+                "upper": 2.0,
+            },
+        },
+        "any": {False: {"side": ("test",), "without": ("relevant",)}},
+        "combine": {"complement": {"without": ("hits",), "lower": -np.inf, "upper": np.inf}},
+    },
+)
+def serendipity(
+    data: ListData,
+    cutoffs: Int64,
+    *,
+    expected: str = "baseline",
+    any: bool = False,
+    combine: str = "mean",
+) -> Float64:
+    """Share of the listed items that are relevant and were not to be expected; in [0, 1].
+
+    ``mean over j <= k of rel(j) (1 - e(j))``, by default with e(j) = 1 for an item that a
+    primitive recommender lists, too.
+
+    References
+    ----------
+    Murakami, Mori & Orihara 2008, Metrics for evaluating the serendipity of recommendation
+    lists. Ge, Delgado-Battenfeld & Jannach 2010, Beyond accuracy.
+    """
+    items = data.lists.items
+    counted = items >= 0 if any else relevant_places(data)
+    hits = sums_within(counted, cutoffs)
+    if expected == "baseline":
+        # An item within k that is expected within k: at the larger of its two places.
+        found = sums_within(_new_in_common(data, counted), cutoffs)
+    else:
+        found = sums_within(np.where(counted, _expectedness(data, expected), 0.0), cutoffs)
+    if combine == "complement":
+        return 1 - found
+    divisor = cutoffs if combine == "cutoff" else lengths(data.lists, cutoffs)
+    return ratio(hits - found, np.broadcast_to(divisor, hits.shape))
+
+
+def _expectedness(data: ListData, expected: str) -> Float64:
+    """Return how expected each listed item is: float64 [n_users, width]."""
+    items = data.lists.items
+    if expected == "similarity":
+        return history_similarity(data)
+    count = needed(data.item_users)
+    if expected == "popularity":
+        found: Float64 = of_listed(count / max(needed(data.n_train_users), 1), items)
+        return found
+    n = max(needed(data.n_catalogue), 1)
+    distinct = np.unique(count[count > 0])
+    rank = len(distinct) - np.searchsorted(distinct, count)
+    of_item = np.where(count > 0, (n + 1 - rank) / n, 0.0)
+    of_place = (n - np.arange(items.shape[1])) / n
+    return 1 - np.maximum(of_place - of_listed(of_item, items), 0.0)
+
+
+def _new_in_common(data: ListData, counted: Bool | None = None) -> Int64:
+    """Count the items that are common to the first d of both lists, and not to the first d - 1.
+
+    Returns int64 [n_users, width of the wider]; those that are `counted`, of the lists' places.
+    """
+    items, others = data.lists.items, needed(data.baseline).items
+    width = max(items.shape[1], others.shape[1])
+    numbers = np.int64(max(data.lists.n_items, needed(data.baseline).n_items) + 1)
+    key, place = _numbered(items, numbers, counted)
+    other_key, other_place = _numbered(others, numbers, None)
+    order = np.argsort(other_key)
+    other_key, other_place = other_key[order], other_place[order]
+    at = np.minimum(np.searchsorted(other_key, key), max(len(other_key) - 1, 0))
+    both = other_key[at] == key if len(other_key) else np.zeros(len(key), bool)
+    depth = np.maximum(place[both], other_place[at[both]])
+    cell = key[both] // numbers * width + depth
+    return np.bincount(cell, minlength=len(items) * width).reshape(len(items), width)
+
+
+def _numbered(items: Int64, numbers: np.int64, counted: Bool | None) -> tuple[Int64, Int64]:
+    """Return a number for each user and listed item, and its place."""
+    user, place = np.nonzero(items >= 0 if counted is None else counted)
+    return user * numbers + items[user, place], place
+
+
+def _column(table: Int64, number: Int64) -> Float64:
+    """Return a column of each row, from 1 on; 0 for column 0."""
+    padded = np.concatenate([np.zeros((len(table), 1), table.dtype), table], axis=1)
+    return np.take_along_axis(padded, number, axis=1).astype(np.float64)
+
+
+def _total(values: Float64) -> Float64:
+    """Add rows up, place by place."""
+    if not values.shape[1]:
+        return np.zeros(len(values))
+    total: Float64 = np.cumsum(values, axis=1)[:, -1]
+    return total

@@ -1,0 +1,332 @@
+"""How far recommendations spread over the catalogue: one value for all users."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.arrays import Bool, Float64, Int64
+from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.sums import exposures, lengths, log2, places_discount
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import ratio
+from recometer.ties import sum_by_user
+
+PATIENCE = Parameter(
+    "The chance to go on from one place to the next: place j counts patience^(j - 1). Without it "
+    "all places count the same.",
+    above=0,
+    below=1,
+    examples=(0.85,),
+)
+
+
+@metric(
+    title="Catalogue coverage",
+    formula="distinct items in the first k places of all lists / items of the catalogue",
+    source="Ge, Delgado-Battenfeld & Jannach 2010; Herlocker et al. 2004",
+    record="lists",
+    over_users=True,
+    monotone=False,
+    order_free=True,
+    upper=np.inf,
+    parameters={
+        "numerator": Parameter(
+            "Which items are counted.",
+            choices={"distinct": "every listed item", "trained": "listed items that train has"},
+        ),
+        "denominator": Parameter(
+            "What their number is divided by.",
+            choices={
+                "catalogue": "the items that could have been recommended",
+                "train": "the items that train has",
+                "padded": "the catalogue and one more, which stands for no item",
+                "one": "nothing: it is a count",
+            },
+        ),
+        "users": Parameter(
+            "Whose lists are read.",
+            choices={"all": "every user's", "relevant": "of users with a relevant item"},
+        ),
+    },
+    when={
+        "numerator": {"trained": {"side": ("train",)}},
+        "denominator": {
+            "catalogue": {"side": ("catalogue",), "upper": 1.0},
+            "padded": {"side": ("catalogue",), "upper": 1.0},
+            "train": {"side": ("train",)},
+        },
+        "users": {"relevant": {"side": ("test",)}},
+    },
+)
+def coverage(
+    data: ListData,
+    cutoffs: Int64,
+    weights: Int64 | None = None,
+    *,
+    numerator: str = "distinct",
+    denominator: str = "catalogue",
+    users: str = "all",
+) -> Float64:
+    """Share of the catalogue that is recommended to anybody; in [0, 1].
+
+    ``|union of the first k items of all lists| / |catalogue|``. Divided by the items of train
+    it exceeds 1 where other items are listed, too.
+
+    References
+    ----------
+    Herlocker, Konstan, Terveen & Riedl 2004, Evaluating collaborative filtering recommender
+    systems. Ge, Delgado-Battenfeld & Jannach 2010, Beyond accuracy: evaluating recommender
+    systems by coverage and serendipity.
+    """
+    if users == "relevant":
+        counted = _with_relevant(data).astype(np.int64)
+        weights = counted if weights is None else weights * counted
+    values = np.empty(len(cutoffs))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        listed = exposures(data, cutoff, weights) > 0
+        if numerator == "trained":
+            listed &= needed(data.item_users) > 0
+        values[column] = np.count_nonzero(listed)
+    if denominator == "one":
+        return values
+    if denominator == "train":
+        n_items = int(np.count_nonzero(needed(data.item_users)))
+    else:
+        n_items = needed(data.n_catalogue) + (denominator == "padded")
+    return values / n_items if n_items else np.full(len(cutoffs), np.nan)
+
+
+@metric(
+    title="User coverage",
+    formula="users with k items in their list / users",
+    source="Ge, Delgado-Battenfeld & Jannach 2010",
+    record="lists",
+    over_users=True,
+    monotone=False,
+    order_free=True,
+    parameters={
+        "least": Parameter(
+            "How many items a list must have.",
+            choices={"full": "k", "any": "one"},
+        )
+    },
+)
+def user_coverage(
+    data: ListData, cutoffs: Int64, weights: Int64 | None = None, *, least: str = "full"
+) -> Float64:
+    """Share of the users who get a full list, k items; in [0, 1].
+
+    References
+    ----------
+    Ge, Delgado-Battenfeld & Jannach 2010.
+    """
+    weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
+    wanted = cutoffs if least == "full" else np.ones_like(cutoffs)
+    served = lengths(data.lists, cutoffs) >= wanted
+    return _or_nan((served * weight[:, np.newaxis]).sum(axis=0), weight.sum())
+
+
+@metric(
+    title="Gini index of the exposure",
+    formula="sum over i of (2 i - n - 1) x(i) / (n * sum of x), x: how often each of the n items "
+    "of the catalogue is listed, ascending",
+    source="Fleder & Hosanagar 2009",
+    record="lists",
+    over_users=True,
+    higher_is_better=False,
+    monotone=False,
+    parameters={
+        "support": Parameter(
+            "Which items are counted.",
+            choices={
+                "catalogue": "all that could have been recommended",
+                "padded": "these and one more, which stands for no item",
+                "listed": "only those that are in a list",
+            },
+        ),
+        "divisor": Parameter(
+            "What stands for n in the denominator.",
+            choices={"items": "n", "others": "n - 1, so that 1 is reached"},
+        ),
+        "complement": Parameter("1 less the index: higher values are more even."),
+        "patience": PATIENCE,
+    },
+    when={
+        "support": {
+            "catalogue": {"side": ("catalogue",)},
+            "padded": {"side": ("catalogue",)},
+        },
+        "complement": {True: {"higher_is_better": True}},
+        "patience": {None: {"order_free": True}},
+    },
+)
+def gini(
+    data: ListData,
+    cutoffs: Int64,
+    weights: Int64 | None = None,
+    *,
+    support: str = "catalogue",
+    divisor: str = "items",
+    complement: bool = False,
+    patience: float | None = None,
+) -> Float64:
+    """How unevenly recommendations fall on the items: 0 all the same, 1 one item alone.
+
+    ``sum over i of (2 i - n - 1) x(i) / (n * sum of x)`` where ``x(1) <= ... <= x(n)`` is how
+    often the items of the catalogue are in the first k places of a list; in [0, 1].
+
+    References
+    ----------
+    Fleder & Hosanagar 2009, Blockbuster culture's next rise or fall. Weighted by place: Raj &
+    Ekstrand 2022, Measuring fairness in ranked results.
+    """
+    values = np.empty(len(cutoffs))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        listed = np.sort(_listed_exposures(data, cutoff, weights, patience))
+        n = len(listed)
+        if support != "listed":
+            n = max(needed(data.n_catalogue) + (support == "padded"), n)
+        # The items that nobody was shown come first, and add nothing.
+        place = np.arange(n - len(listed) + 1, n + 1)
+        below = n - (divisor == "others")
+        index = _or_nan(((2 * place - n - 1) * listed).sum(), max(below, 1) * listed.sum())
+        values[column] = 1 - index if complement else index
+    return values
+
+
+@metric(
+    title="Shannon entropy of the exposure",
+    formula="- sum over items of p log2 p, p: an item's share of all listed places",
+    source="Shannon 1948; Adomavicius & Kwon 2012",
+    record="lists",
+    over_users=True,
+    monotone=False,
+    order_free=True,
+    upper=np.inf,
+    parameters={
+        "unit": Parameter("The base of the logarithm.", choices={"bits": "2", "nats": "e"}),
+        "divisor": Parameter(
+            "What it is divided by.",
+            choices={
+                "none": "nothing",
+                "largest": "the logarithm of the size of the catalogue: in [0, 1]",
+                "listed": "the number of items that are listed",
+            },
+        ),
+    },
+    when={"divisor": {"largest": {"side": ("catalogue",), "upper": 1.0}}},
+)
+def entropy(
+    data: ListData,
+    cutoffs: Int64,
+    weights: Int64 | None = None,
+    *,
+    unit: str = "bits",
+    divisor: str = "none",
+) -> Float64:
+    """How evenly recommendations spread over the items, as Shannon entropy in bits.
+
+    ``- sum of p log2 p``, p being an item's share of the first k places of all lists; 0 if all
+    hold one item, at most the logarithm of the number of items.
+
+    References
+    ----------
+    Shannon 1948, A mathematical theory of communication. Adomavicius & Kwon 2012, Improving
+    aggregate recommendation diversity using ranking-based techniques.
+    """
+    values = np.empty(len(cutoffs))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        listed = _listed_exposures(data, cutoff, weights, None)
+        share = listed / listed.sum()
+        bits = 0.0 - float((share * log2(share)).sum()) if len(listed) else np.nan
+        if divisor == "largest":
+            largest = math.log2(max(needed(data.n_catalogue), len(listed), 1))
+            values[column] = bits / largest if largest else bits
+            continue
+        if unit == "nats":
+            bits *= math.log(2)
+        values[column] = bits / max(len(listed), 1) if divisor == "listed" else bits
+    return values
+
+
+@metric(
+    title="Personalisation",
+    formula="1 - mean over pairs of users of the items that the first k places of both lists have "
+    "/ k",
+    source="Zhou et al. 2010",
+    record="lists",
+    over_users=True,
+    monotone=False,
+    order_free=True,
+    upper=2.0,
+    parameters={
+        "overlap": Parameter(
+            "How alike two lists are.",
+            choices={
+                "cutoff": "the items that both have / k",
+                "cosine": "the same / the root of the product of the two lengths, which knows "
+                "short lists",
+                "matrix": "the items that both have / k as a matrix, whose diagonal is taken for "
+                "1 although it is less for short lists",
+            },
+        )
+    },
+    when={"overlap": {"cutoff": {"upper": 1.0}, "cosine": {"upper": 1.0}}},
+)
+def personalization(
+    data: ListData, cutoffs: Int64, weights: Int64 | None = None, *, overlap: str = "cutoff"
+) -> Float64:
+    """How much the lists of two users differ, on average over all pairs; in [0, 1].
+
+    ``1 - mean of |A and B| / k``: 0 where everybody gets the same items, 1 where no item is
+    recommended twice. Users without a list are left out. Users who are drawn several times
+    (`weights`) make no pair with themselves.
+
+    References
+    ----------
+    Zhou, Kuscsik, Liu, Medo, Wakeling & Zhang 2010, Solving the apparent diversity-accuracy
+    dilemma of recommender systems ("Hamming distance").
+    """
+    every = lengths(data.lists, cutoffs)
+    weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
+    values = np.empty(len(cutoffs))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        n = every[:, column]
+        counts = weight * (n > 0)
+        # Lists as vectors over the items: the sum over pairs follows from that of the vectors.
+        size = np.sqrt(n) if overlap == "cosine" else np.full(data.n_users, np.sqrt(cutoff))
+        total = exposures(data, cutoff, ratio(counts, size))
+        own = (
+            (n > 0).astype(np.float64)
+            if overlap == "matrix"
+            else ratio(n.astype(np.float64), size**2)
+        )
+        alike = (total**2).sum() - (counts**2 * own).sum()
+        values[column] = 1 - _or_nan(alike, counts.sum() ** 2 - (counts**2).sum())
+    return values
+
+
+def _listed_exposures(
+    data: ListData, cutoff: int, weights: Int64 | None, patience: float | None
+) -> Float64:
+    """Return how often each item that is listed at all is listed."""
+    discount = None
+    if patience is not None:
+        discount = places_discount(data.first(cutoff).shape[1], "geometric", patience)
+    counts = exposures(data, cutoff, weights, discount)
+    return counts[counts > 0]
+
+
+def _with_relevant(data: ListData) -> Bool:
+    test = needed(data.test)
+    relevant = needed(data.relevant).astype(np.float64)
+    return sum_by_user(test.user, relevant, data.n_users) > 0
+
+
+def _or_nan(numerator: npt.ArrayLike, denominator: float) -> Float64:
+    found = np.asarray(numerator, np.float64)
+    return found / denominator if denominator > 0 else np.full_like(found, np.nan)

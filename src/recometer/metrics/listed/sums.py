@@ -1,0 +1,158 @@
+"""Sums over the places of lists, and how often items are listed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.sums import ratio
+from recometer.ragged import among, pairs
+from recometer.ranks import TopLists
+
+if TYPE_CHECKING:
+    import scipy.sparse
+
+
+def sums_within(values: Array, cutoffs: Int64) -> Float64:
+    """Add values of places up until each cut-off.
+
+    Parameters
+    ----------
+    values : [n_users, width]
+        Of each place, 0 where a list has ended.
+    cutoffs : int64 [n_cutoffs]
+
+    Returns
+    -------
+    float64 [n_users, n_cutoffs]
+    """
+    n_users, width = values.shape
+    if not width:
+        return np.zeros((n_users, len(cutoffs)))
+    # One after the other, so that the bits of a sum do not depend on the other cut-offs.
+    running = np.cumsum(values, axis=1, dtype=np.float64)
+    found: Float64 = running[:, np.minimum(cutoffs, width) - 1]
+    return found
+
+
+def lengths(lists: TopLists, cutoffs: Int64) -> Int64:
+    """Count the items within each cut-off: int64 [n_users, n_cutoffs]."""
+    found: Int64 = np.minimum(lists.lengths[:, np.newaxis], cutoffs)
+    return found
+
+
+def of_listed(values: Array, items: Int64) -> Array:
+    """Look the values of items up; it is 0 for -1, which ends a list."""
+    return np.append(values, np.zeros(1, values.dtype))[items]
+
+
+def pooled(sums: Float64, counts: Array, weights: Int64 | None) -> Float64:
+    """Divide the sum of all users by their count: float64 [n_cutoffs], NaN without any."""
+    if weights is not None:
+        sums, counts = sums * weights[:, np.newaxis], counts * weights[:, np.newaxis]
+    total = counts.sum(axis=0)
+    return np.where(total > 0, ratio(sums.sum(axis=0), total), np.nan)
+
+
+def exposures(
+    data: ListData,
+    cutoff: int,
+    weights: Int64 | Float64 | None = None,
+    discount: Float64 | None = None,
+) -> Float64:
+    """Add up how often each item is listed in the first places: float64 [n_items].
+
+    Parameters
+    ----------
+    data, cutoff
+        Whose lists, and how much of them.
+    weights : int64 or float64 [n_users], optional
+        How often, or how much, each user counts.
+    discount : float64 [cutoff or more], optional
+        What each place counts.
+    """
+    if weights is not None:
+        sums: Float64 = _placed(data, cutoff, discount).T @ weights.astype(np.float64)
+        return sums
+    items = data.first(cutoff)
+    listed = items >= 0
+    worth = None
+    if discount is not None:
+        worth = np.broadcast_to(discount[: items.shape[1]], items.shape)[listed]
+    found = np.bincount(items[listed], weights=worth, minlength=data.lists.n_items)
+    return found.astype(np.float64, copy=False)
+
+
+def _placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
+    """Return what the places of each user count for each item: sparse [n_users, n_items].
+
+    It is kept: users are resampled many times.
+    """
+
+    def build() -> Any:
+        import scipy.sparse
+
+        items = data.first(cutoff)
+        listed = items >= 0
+        worth = np.ones(items.shape[1]) if discount is None else discount[: items.shape[1]]
+        indptr = np.concatenate([[0], np.cumsum(np.count_nonzero(listed, axis=1))])
+        table = (np.broadcast_to(worth, items.shape)[listed], items[listed], indptr)
+        return scipy.sparse.csr_array(table, shape=(data.n_users, data.lists.n_items))
+
+    kind = None if discount is None else discount.tobytes()
+    return data.keep_of_users(("places", cutoff, kind), build)
+
+
+def places_discount(width: int, kind: str, patience: float) -> Float64:
+    """Return what the places count: ``"none"`` 1, ``"log"`` 1 / log2(j + 1), else p^(j - 1)."""
+    if kind == "none":
+        return np.ones(width)
+    if kind == "log":
+        return 1 / log2(np.arange(2, width + 2))
+    return np.cumprod(np.concatenate([[1.0], np.full(max(width - 1, 0), patience)]))[:width]
+
+
+def log2(values: Array) -> Float64:
+    """Return the logarithm of positive numbers to the base 2."""
+    # math.log2, because the last bit of np.log2 differs between instruction sets; and few
+    # numbers differ, mostly.
+    distinct, at = np.unique(values, return_inverse=True)
+    logs = np.fromiter(map(math.log2, distinct.tolist()), np.float64, len(distinct))
+    return logs[at].reshape(values.shape)
+
+
+def relevant_places(data: ListData) -> Bool:
+    """Tell which places of the lists hold a relevant item: bool [n_users, width]."""
+    test, relevant = needed(data.test), needed(data.relevant)
+    return _held(data, test.user[relevant], test.items[relevant])
+
+
+def history_places(data: ListData) -> Bool:
+    """Tell which places of the lists hold an item that the user has in train."""
+    train = needed(data.train)
+    return _held(data, train.user, train.items)
+
+
+def _held(data: ListData, user: Int64, item: Int64) -> Bool:
+    items = data.lists.items
+    rows = np.arange(data.n_users)[:, np.newaxis]
+    width = data.lists.n_items + 1  # -1 becomes a number that no item has
+    numbers = pairs(user, item, width)
+    return among(pairs(rows, np.where(items < 0, width - 1, items), width), np.sort(numbers))
+
+
+def listing(data: ListData, cutoff: int, worth: Float64) -> scipy.sparse.csr_array:
+    """Return a sparse matrix [n_users, n_items] with what each listed item is worth."""
+    import scipy.sparse
+
+    items = data.first(cutoff)
+    listed = items >= 0
+    indptr = np.zeros(data.n_users + 1, np.int64)
+    np.cumsum(np.count_nonzero(listed, axis=1), out=indptr[1:])
+    which = items[listed]
+    shape = (data.n_users, data.lists.n_items)
+    return scipy.sparse.csr_array((worth[which], which, indptr), shape=shape)

@@ -1,0 +1,1 @@
+"""Metrics of rankings: formulas over tie groups."""

@@ -1,0 +1,562 @@
+"""Metrics of relevance: an item is relevant or it is not.
+
+For one user, `rel(j)` is 1 if the item at rank j is relevant and 0 otherwise,
+`h(k) = rel(1) + ... + rel(k)` counts the hits in the first k places, and `R` is the number
+of relevant items. Tied items: every function returns the mean over their orders.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.ranked import first_hit as _first_hit
+from recometer.metrics.ranked.facts import all_gains, ideal_members, listed_relevant
+from recometer.metrics.ranked.hits import expand
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import (
+    columns,
+    gains_within,
+    harmonic,
+    hits_within,
+    ratio,
+    shared,
+    totals,
+)
+from recometer.ties import WHOLE, Groups, sum_by_user
+
+
+@metric(
+    title="Precision",
+    formula="hits(k) / k",
+    source="Cleverdon & Keen 1966",
+    cutoff="optional",
+    pooled="cutoff",
+    order_free=True,
+    parameters={
+        "denominator": Parameter(
+            "What the hits are divided by.",
+            choices={
+                "k": "k",
+                "list": "min(k, length of the list)",
+                "min": "min(k, R)",
+                "least": "min(k, R, length of the list)",
+            },
+        )
+    },
+    when={
+        "denominator": {
+            "list": {"pooled": None},
+            "min": {"pooled": "possible"},
+            "least": {"pooled": None},
+        }
+    },
+)
+def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Float64:
+    """Share of the first k places that hold a relevant item: ``h(k) / k``, in [0, 1].
+
+    Without a cut-off, k is the number of places that are known, and min(k, R) is R. Linear in hits,
+    so tied items count with their mean.
+
+    References
+    ----------
+    Cleverdon & Keen 1966, Factors Determining the Performance of Indexing Systems.
+    """
+    if denominator == "min":
+        places = _possible(groups, cutoffs)
+    elif denominator == "list":
+        places = np.minimum(cutoffs[:, np.newaxis], groups.depth).T
+    elif denominator == "least":
+        places = np.minimum(_possible(groups, cutoffs).T, groups.depth).T
+    else:
+        places = _places(groups, cutoffs)
+    return ratio(hits_within(groups, cutoffs), places)
+
+
+@metric(
+    title="Truncated precision",
+    formula="hits(k) / min(k, R)",
+    source="Cortes 2021, recometrics",
+    cutoff="required",
+    pooled="possible",
+    order_free=True,
+)
+def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
+    """Hits among those that were possible: ``h(k) / min(k, R)``, in [0, 1].
+
+    Linear in hits, so tied items count with their mean.
+
+    References
+    ----------
+    Cortes 2021, recometrics ("truncated precision").
+    """
+    return ratio(hits_within(groups, cutoffs), _possible(groups, cutoffs))
+
+
+@metric(
+    title="Recall",
+    formula="hits(k) / R",
+    source="Cleverdon & Keen 1966",
+    cutoff="optional",
+    pooled="relevant",
+    order_free=True,
+    parameters={
+        "denominator": Parameter(
+            "What the hits are divided by.",
+            choices={
+                "relevant": "R",
+                "min": "min(k, R)",
+                "list": "the relevant items in the whole list",
+                "gains": "the sum of the relevant items' gains",
+                "min_gains": "min(k, the sum of the relevant items' gains)",
+            },
+        ),
+        "weighted": Parameter(
+            "Every relevant item counts with its gain, in the denominator, too (which is then "
+            "the sum of the min(k, R) largest gains, or of those in the list); gains that are "
+            "not positive are left out."
+        ),
+    },
+    when={
+        "denominator": {
+            "min": {"pooled": "possible"},
+            "list": {"beyond_cutoff": True, "pooled": None},
+            "gains": {"reads": "relevant_gain", "upper": np.inf, "pooled": None},
+            "min_gains": {"reads": "relevant_gain", "upper": np.inf, "pooled": None},
+        },
+        "weighted": {True: {"reads": "relevant_gain", "pooled": None}},
+    },
+)
+def recall(
+    groups: Groups, cutoffs: Int64, *, denominator: str = "relevant", weighted: bool = False
+) -> Float64:
+    """Share of the relevant items that are in the first k places: ``h(k) / R``, in [0, 1].
+
+    Linear in hits, so tied items count with their mean.
+
+    References
+    ----------
+    Cleverdon & Keen 1966, Factors Determining the Performance of Indexing Systems.
+    """
+    found = (gains_within if weighted else hits_within)(groups, cutoffs)
+    if denominator == "gains" or (weighted and denominator == "relevant"):
+        return ratio(found, all_gains(groups)[:, np.newaxis])
+    if denominator == "min_gains":
+        return ratio(found, np.minimum(all_gains(groups)[:, np.newaxis], _places(groups, cutoffs)))
+    if denominator == "min":
+        return ratio(
+            found, columns(_best_gains, groups, cutoffs) if weighted else _possible(groups, cutoffs)
+        )
+    if denominator == "list":
+        if weighted:
+            return ratio(found, gains_within(groups, np.array([WHOLE])))
+        return ratio(found, listed_relevant(groups)[:, np.newaxis])
+    return ratio(found, groups.n_relevant[:, np.newaxis])
+
+
+@metric(
+    title="F measure",
+    formula="(1 + beta²) P R / (beta² P + R) of precision(k) and recall(k)",
+    source="van Rijsbergen 1979",
+    other_names=("f1",),
+    cutoff="optional",
+    order_free=True,
+    parameters={
+        "beta": Parameter("How much more recall weighs.", above=0, examples=(0.5, 2)),
+        "denominator": Parameter(
+            "What the hits are divided by in the precision.",
+            choices={"k": "k", "list": "min(k, length of the list)"},
+        ),
+        "empty": Parameter(
+            "Where precision and recall are 0.",
+            choices={"zero": "0", "undefined": "undefined"},
+        ),
+    },
+    when={"empty": {"undefined": {"monotone": False, "may_be_nan": True}}},
+)
+def f(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    beta: float = 1.0,
+    denominator: str = "k",
+    empty: str = "zero",
+) -> Float64:
+    """Weighted harmonic mean of precision and recall: ``(1+b²) h(k) / (b² R + k)``.
+
+    In [0, 1]; the same as ``(1+b²) P R / (b² P + R)`` with ``P = h(k)/k`` and
+    ``R = h(k)/R``, and 0 where both are. Linear in hits, so tied items count with their mean.
+
+    References
+    ----------
+    van Rijsbergen 1979, Information Retrieval (E = 1 - F).
+    """
+    square = beta * beta
+    relevant = square * groups.n_relevant[:, np.newaxis].astype(np.float64)
+    places = _places(groups, cutoffs)
+    if denominator == "list":
+        places = np.minimum(places, groups.depth[:, np.newaxis])
+    values = ratio((1 + square) * hits_within(groups, cutoffs), np.add(relevant, places))
+    if empty == "undefined":
+        # One order without a hit is enough.
+        values[_chance_of_hit(groups, cutoffs) < 1] = np.nan
+    return values
+
+
+@metric(
+    title="Hit (its mean is the hit rate)",
+    formula="1 if hits(k) > 0, else 0",
+    source="Deshpande & Karypis 2004",
+    other_names=("hit_rate", "hitrate", "hr", "success"),
+    cutoff="optional",
+    order_free=True,
+)
+def hit(groups: Groups, cutoffs: Int64) -> Float64:
+    """Whether a relevant item is in the first k places: 1 if ``h(k) > 0``, else 0.
+
+    With tied items it is the chance of that, in [0, 1]: ``1 - C(n-r, s) / C(n, s)`` for the
+    first group with relevant items, n items of which r are relevant, and s of its places
+    within k.
+
+    References
+    ----------
+    Deshpande & Karypis 2004, Item-based top-N recommendation algorithms.
+    """
+    return _chance_of_hit(groups, cutoffs)
+
+
+@metric(
+    title="Hits",
+    formula="hits(k)",
+    source="Manning, Raghavan & Schütze 2008, section 8.3 (true positives)",
+    cutoff="optional",
+    upper=np.inf,
+    order_free=True,
+)
+def hits(groups: Groups, cutoffs: Int64) -> Float64:
+    """Count the relevant items in the first k places; tied items count with their mean."""
+    return hits_within(groups, cutoffs)
+
+
+@metric(
+    title="Reciprocal rank (its mean is the MRR)",
+    formula="1 / rank of the first relevant item, 0 if that is beyond k",
+    source="Voorhees 1999, TREC-8 Question Answering",
+    other_names=("mrr",),
+    cutoff="optional",
+    parameters={
+        "all": Parameter("The mean of 1 / rank over all relevant items."),
+        "graded": Parameter("The largest of 1 / (rank * gain) over the relevant items."),
+    },
+    when={
+        "all": {True: {"pooled": "relevant"}},
+        "graded": {
+            True: {
+                "reads": "relevant_gain",
+                "upper": np.inf,
+                "monotone": False,
+                "averages_ties": False,
+                "pooled": None,
+            }
+        },
+    },
+)
+def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = False) -> Float64:
+    """Reciprocal of the first relevant item's rank; 0 if it is beyond k. In [0, 1].
+
+    With tied items it is the mean over the place of the first relevant one within the first
+    group that has any: the sum over i of ``C(n-i, r-1) / C(n, r) / (t+i)``, with n items, r
+    of them relevant, after t others.
+
+    References
+    ----------
+    Voorhees 1999, The TREC-8 Question Answering Track Report. McSherry & Najork 2008,
+    Computing information retrieval performance measures efficiently in the presence of
+    tied scores.
+    """
+    if graded:
+        return columns(_graded_reciprocal, groups, cutoffs)
+    if all:
+        return ratio(reciprocal_sum(groups, cutoffs), groups.n_relevant[:, np.newaxis])
+    return _reciprocal_rank(groups, cutoffs)
+
+
+@metric(
+    title="Average precision (its mean is MAP)",
+    formula="(1 / R) * sum over j <= k of (hits(j) / j) * rel(j)",
+    source="Buckley & Voorhees 2000; ties: McSherry & Najork 2008",
+    other_names=("average_precision", "map"),
+    cutoff="optional",
+    pooled="relevant",
+    parameters={
+        "denominator": Parameter(
+            "What the sum is divided by.",
+            choices={
+                "relevant": "R",
+                "min": "min(k, R)",
+                "k": "k",
+                "hits": "hits(k)",
+                "list": "min(R, k, length of the list)",
+                "listed": "the relevant items in the whole list",
+            },
+        ),
+        "repeat_last": Parameter(
+            "The last place of a list that is shorter than k counts again for every missing one."
+        ),
+    },
+    when={
+        "denominator": {
+            "min": {"pooled": "possible"},
+            "k": {"pooled": "cutoff"},
+            "hits": {"monotone": False, "pooled": None},
+            "list": {"pooled": None},
+            "listed": {"beyond_cutoff": True, "pooled": None},
+        },
+        "repeat_last": {True: {"upper": np.inf, "monotone": False, "pooled": None}},
+    },
+)
+def ap(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    denominator: str = "relevant",
+    repeat_last: bool = False,
+) -> Float64:
+    """Mean over the R relevant items of the precision where each is found; in [0, 1].
+
+    ``(1/R) * sum over j <= k of P(j) rel(j)``, where ``P(j) = h(j) / j``. A tied group with
+    n items, r of them relevant, after t others with P relevant ones, adds
+    ``(r/n) [P + 1 + (j-t-1)(r-1)/(n-1)] / j`` at each of its places j. Divided by the hits, it
+    is the mean over the number of them in the group that the cut-off parts.
+
+    References
+    ----------
+    Buckley & Voorhees 2000, Evaluating evaluation measure stability. McSherry & Najork
+    2008.
+    """
+    if denominator == "hits" and not repeat_last:
+        return _mean_precision_of_hits(groups, cutoffs)
+    possible = groups.n_relevant[:, np.newaxis]
+    if denominator == "min":
+        possible = _possible(groups, cutoffs)
+    elif denominator == "k":
+        possible = _places(groups, cutoffs)
+    elif denominator == "list":
+        possible = np.minimum(_possible(groups, cutoffs), groups.depth[:, np.newaxis])
+    elif denominator == "listed":
+        possible = listed_relevant(groups)[:, np.newaxis]
+    found = _precision_sum(groups, cutoffs)
+    if repeat_last:
+        found = found + last_places(groups, cutoffs) * _last_precision(groups)[:, np.newaxis]
+    return ratio(found, possible)
+
+
+@metric(
+    title="Truncated average precision",
+    formula="(1 / min(k, R)) * sum over j <= k of (hits(j) / j) * rel(j)",
+    source="Cortes 2021, recometrics",
+    cutoff="required",
+    pooled="possible",
+)
+def tap(groups: Groups, cutoffs: Int64) -> Float64:
+    """Average precision over the hits that were possible; in [0, 1].
+
+    ``(1/min(k, R)) * sum over j <= k of P(j) rel(j)``; ties as in `ap`.
+
+    References
+    ----------
+    Cortes 2021, recometrics ("truncated average precision").
+    """
+    return ratio(_precision_sum(groups, cutoffs), _possible(groups, cutoffs))
+
+
+@metric(
+    title="R-precision",
+    formula="hits(R) / R; with k: hits(min(k, R)) / R",
+    source="Buckley & Voorhees 2000",
+    other_names=("r_precision",),
+    cutoff="optional",
+    pooled="possible",
+)
+def rprecision(groups: Groups, cutoffs: Int64) -> Float64:
+    """Precision at the number of relevant items: ``h(R) / R``, in [0, 1].
+
+    With a cut-off, ``h(min(k, R)) / R``. Linear in hits, so tied items count with their
+    mean.
+
+    References
+    ----------
+    Buckley & Voorhees 2000, Evaluating evaluation measure stability.
+    """
+    # Beyond the most relevant items of any user, all cut-offs are alike.
+    most = np.minimum(cutoffs, groups.n_relevant.max(initial=1))
+    distinct, which = np.unique(most, return_inverse=True)
+    found = columns(_hits_until_relevant, groups, distinct)
+    return ratio(found.T[which].T, groups.n_relevant[:, np.newaxis])
+
+
+def _hits_until_relevant(groups: Groups, cutoff: int) -> Float64:
+    """Return the (expected) hits within min(cutoff, R)."""
+    rows, places = groups.within(np.minimum(groups.n_relevant, cutoff))
+    return groups.total(rows, places * groups.relevant[rows] / groups.size[rows])
+
+
+def _possible(groups: Groups, cutoffs: Int64) -> Int64:
+    """Return the most hits that k places can hold, min(k, R), or R: int64 [n_users, n_cutoffs]."""
+    return np.minimum(groups.n_relevant[:, np.newaxis], cutoffs)
+
+
+def _places(groups: Groups, cutoffs: Int64) -> Int64:
+    """Return k, the length of the ranking where there is none: [n_users or 1, n_cutoffs]."""
+    whole = cutoffs == WHOLE
+    if not whole.any():
+        return cutoffs[np.newaxis]
+    return np.where(whole[:, np.newaxis], groups.depth, cutoffs[:, np.newaxis]).T
+
+
+def _best_gains(groups: Groups, cutoff: int) -> Float64:
+    """Return the sum of the `cutoff` largest gains."""
+    user, place = ideal_members(groups)
+    rows = place < cutoff
+    return sum_by_user(user[rows], groups.ideal_gain[rows], groups.n_users)
+
+
+@shared
+def reciprocal_sum(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the (expected) sums of rel(j) / j over j <= k: [n_users, n_cutoffs]."""
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size = groups.start[rows], groups.size[rows]
+        found = 1 / (start + 1)
+        tied = np.flatnonzero(size > 1)
+        rate = groups.relevant[rows][tied] / size[tied]
+        found[tied] = rate * harmonic(start[tied], places[tied])
+        return found
+
+    return totals(value, groups, cutoffs)
+
+
+@shared
+def _precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the sums over j <= k of P(j) rel(j): [n_users, n_cutoffs]."""
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
+        found = (before + 1) / (start + 1)
+        tied = np.flatnonzero(size > 1)
+        relevant = groups.relevant[rows][tied]
+        found[tied] = _precisions(start[tied], places[tied], before[tied], size[tied], relevant)
+        return found
+
+    return totals(value, groups, cutoffs)
+
+
+def _precisions(
+    start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64
+) -> Float64:
+    """Return what the first places of tie groups of two or more add to the sum of P(j) rel(j)."""
+    others = (relevant - 1) / (size - 1)  # relevant among the tied items before, per place
+    first = (before + 1 - others * (start + 1)) * harmonic(start, places)
+    return relevant / size * (first + others * places)
+
+
+def _mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the mean over the hits of the precision where each is found; 0 without a hit."""
+    values = ratio(_precision_sum(groups, cutoffs), hits_within(groups, cutoffs))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        parted = groups.parted(cutoff)
+        if len(parted):
+            # The group that is parted is in the sum with its mean.
+            values[groups.user[parted], column] = _given_the_hits(groups, cutoff, parted)
+    return values
+
+
+def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
+    """Return the same for users with a parted group, as the mean over the hits in that."""
+    user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
+    places = cutoff - start
+    # What the groups before add.
+    whole = np.flatnonzero(groups.start + groups.size <= cutoff)
+    terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
+    tied = np.flatnonzero(groups.size[whole] > 1)
+    at = whole[tied]
+    terms[tied] = _precisions(
+        groups.start[at],
+        groups.size[at],
+        groups.hits_before[at],
+        groups.size[at],
+        groups.relevant[at],
+    )
+    sure = groups.total(whole, terms)
+    which, found, chance = expand(groups.size[parted], groups.relevant[parted], places)
+    some = found > 0
+    inner = np.zeros(len(which))
+    row, x = which[some], found[some]
+    inner[some] = np.where(
+        places[row] > 1,
+        _precisions(start[row], places[row], before[row], np.maximum(places[row], 2), x),
+        (before[row] + 1) / (start[row] + 1),
+    )
+    hits = before[which] + found
+    each = chance * ratio(sure[user[which]] + inner, hits)
+    return sum_by_user(which, each, len(parted))
+
+
+def last_places(groups: Groups, cutoffs: Int64) -> Int64:
+    """Return how many places lists lack up to k: int64 [n_users, n_cutoffs]; 0 without k."""
+    return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
+
+
+def last_groups(groups: Groups) -> Int64:
+    """Find the groups that hold the last place of their user's list."""
+    depth = groups.depth[groups.user]
+    return np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
+
+
+def _last_precision(groups: Groups) -> Float64:
+    """Return the (expected) P(n) rel(n) of the last place n of each list: float64 [n_users]."""
+    rows = last_groups(groups)
+    n, r = groups.size[rows], groups.relevant[rows]
+    depth = groups.depth[groups.user[rows]]
+    others = (depth - groups.start[rows] - 1) * (r - 1) / np.maximum(n - 1, 1)
+    precision = (groups.hits_before[rows] + 1 + others) / depth
+    return groups.total(rows, r / n * precision)
+
+
+def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:
+    """Return the largest 1 / (rank * gain); a tied group is one step, at its last place."""
+    rows, places = groups.within(cutoff)
+    rank = groups.start[rows] + places
+    # The smallest gain of a group counts.
+    first = np.cumsum(groups.relevant) - groups.relevant
+    least = np.minimum.reduceat(groups.member_gain, first)[rows] if len(first) else np.zeros(0)
+    value = np.zeros(groups.n_users)
+    np.maximum.at(value, groups.user[rows], 1 / (rank * least))
+    return value
+
+
+def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        first = groups.hits_before[rows] == 0
+        found: Float64 = first.astype(np.float64)
+        size = groups.size[rows]
+        open_ = np.flatnonzero(first & (places < size))
+        found[open_] = _first_hit.chance(size[open_], groups.relevant[rows][open_], places[open_])
+        return found
+
+    return totals(value, groups, cutoffs)
+
+
+def _reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        first = groups.hits_before[rows] == 0
+        start, size = groups.start[rows], groups.size[rows]
+        found: Float64 = first / (start + 1)
+        tied = np.flatnonzero(first & (size > 1))
+        found[tied] = _first_hit.reciprocal(
+            start[tied], size[tied], groups.relevant[rows][tied], places[tied]
+        )
+        return found
+
+    return totals(value, groups, cutoffs)

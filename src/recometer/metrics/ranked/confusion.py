@@ -1,0 +1,94 @@
+"""Metrics of the confusion matrix "in the first k places" x "relevant", over the candidates.
+
+Relevant items that could not be ranked are no candidates, so they are not counted here.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.ranked.facts import relevant_candidates
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import hits_within, ratio
+from recometer.ties import Groups
+
+
+@metric(
+    title="Fallout",
+    formula="(k - hits(k)) / candidates that are not relevant",
+    source="van Rijsbergen 1979",
+    cutoff="optional",
+    higher_is_better=False,
+    order_free=True,
+    beyond_cutoff=True,
+    needs_candidates=True,
+)
+def fallout(groups: Groups, cutoffs: Int64) -> Float64:
+    """Share of the non-relevant candidates that are in the first k places; in [0, 1].
+
+    Linear in hits, so tied items count with their mean.
+
+    References
+    ----------
+    van Rijsbergen 1979, Information Retrieval.
+    """
+    listed, relevant = _table(groups, cutoffs)
+    wrong = listed - hits_within(groups, cutoffs)
+    return ratio(wrong, groups.n_candidates[:, np.newaxis] - relevant)
+
+
+@metric(
+    title="Accuracy",
+    formula="(hits(k) + candidates beyond k that are not relevant) / n",
+    source="Manning, Raghavan & Schütze 2008, section 8.3",
+    cutoff="required",
+    pooled="candidates",
+    order_free=True,
+    beyond_cutoff=True,
+    needs_candidates=True,
+)
+def accuracy(groups: Groups, cutoffs: Int64) -> Float64:
+    """Share of the candidates that are rightly in the first k places, or rightly beyond.
+
+    In [0, 1]. Linear in hits, so tied items count with their mean.
+    """
+    listed, relevant = _table(groups, cutoffs)
+    candidates = groups.n_candidates[:, np.newaxis]
+    right = 2 * hits_within(groups, cutoffs) + (candidates - listed - relevant)
+    return ratio(right, candidates)
+
+
+@metric(
+    title="Matthews correlation coefficient",
+    formula="(n hits(k) - k R) / sqrt(k R (n - k) (n - R)), R among the candidates",
+    source="Matthews 1975",
+    cutoff="required",
+    lower=-1.0,
+    order_free=True,
+    beyond_cutoff=True,
+    needs_candidates=True,
+)
+def mcc(groups: Groups, cutoffs: Int64) -> Float64:
+    """Correlation of "in the first k places" and "relevant" over the candidates; in [-1, 1].
+
+    0 where one of the two holds for all or for none. Linear in hits, so tied items count
+    with their mean.
+
+    References
+    ----------
+    Matthews 1975, Comparison of the predicted and observed secondary structure of T4 phage
+    lysozyme.
+    """
+    listed, relevant = _table(groups, cutoffs)
+    candidates = groups.n_candidates[:, np.newaxis]
+    # As floats: the product of four numbers may be beyond int64.
+    size = np.sqrt(listed * relevant * ((candidates - listed) * 1.0) * (candidates - relevant))
+    above = candidates * hits_within(groups, cutoffs) - listed * relevant
+    return ratio(above, size)
+
+
+def _table(groups: Groups, cutoffs: Int64) -> tuple[Int64, Int64]:
+    """Return the candidates in the first k places, and the relevant ones; 0 where unknown."""
+    listed = np.minimum(cutoffs[:, np.newaxis], np.maximum(groups.n_candidates, 0)).T
+    return listed, np.maximum(relevant_candidates(groups), 0)[:, np.newaxis]

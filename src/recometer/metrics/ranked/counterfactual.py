@@ -1,0 +1,211 @@
+"""Hits weighted by how unlikely it was that they are in test: inverse propensity scores."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.ranked.facts import all_gains
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import discounts, means_of_members, ratio, shared, totals
+from recometer.ranks import Ranks
+from recometer.ties import Groups
+
+SOURCE = "Yang et al. 2018; propensities: Saito et al. 2020"
+PARAMETERS = {
+    "propensity": Parameter(
+        "w(j) is 1 / the propensity of the item at rank j, the chance that it is observed.",
+        choices={
+            "popularity": "(users who have the item in train / those of the most popular "
+            "item)^power; an item that train lacks counts as if one user had it",
+            "given": "that of the catalogue^power",
+        },
+    ),
+    "power": Parameter(
+        "The exponent of the propensity; if it is not given, 0.5 of popularity and 1 of given.",
+        above=0,
+        examples=(0.5, 2),
+    ),
+}
+WHEN: dict[str, Any] = {
+    "propensity": {
+        "popularity": {"reads": "inverse_popularity", "side": ("train",)},
+        "given": {"reads": "inverse_propensity", "side": ("propensity",)},
+    }
+}
+
+
+@metric(
+    title="Recall by inverse propensity scores",
+    formula="sum over j <= k of rel(j) w(j) / R",
+    source=SOURCE,
+    upper=np.inf,
+    order_free=True,
+    reads="inverse_popularity",
+    parameters=PARAMETERS,
+    when=WHEN,
+)
+def ips_recall(
+    groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
+) -> Float64:
+    """Recall in which a hit counts the more, the less likely it was to be observed; from 0 up.
+
+    ``(1/R) * sum over j <= k of rel(j) / propensity(j)``. Linear in the places, so that each
+    place of a tied group counts with the group's mean.
+
+    References
+    ----------
+    Yang, Cui, Xuan, Wang, Belongie & Estrin 2018, Unbiased offline recommender evaluation for
+    missing-not-at-random implicit feedback. Saito, Yaginuma, Nishino, Sakata & Nakata 2020,
+    Unbiased recommender learning from missing-not-at-random implicit feedback (propensity
+    (n_i / max n)^0.5).
+    """
+    found = _weighted_hits(groups, cutoffs, _exponent(propensity, power))
+    return ratio(found, groups.n_relevant[:, np.newaxis])
+
+
+@metric(
+    title="DCG by inverse propensity scores",
+    formula="sum over j <= k of rel(j) w(j) / log2(j + 1)",
+    source=SOURCE,
+    upper=np.inf,
+    reads="inverse_popularity",
+    parameters=PARAMETERS,
+    when=WHEN,
+)
+def ips_dcg(
+    groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
+) -> Float64:
+    """Discounted gain in which a hit counts the more, the less likely it was to be observed.
+
+    ``sum over j <= k of rel(j) / (propensity(j) log2(j + 1))``, from 0 up. Yang et al. divide it
+    by R. Ties as in `ips_recall`.
+
+    References
+    ----------
+    Yang et al. 2018; Saito et al. 2020.
+    """
+    return _weighted_dcg(groups, cutoffs, _exponent(propensity, power))
+
+
+@metric(
+    title="Recall by self-normalised inverse propensity scores",
+    formula="sum over j <= k of rel(j) w(j) / sum of w over the user's relevant items",
+    source="Swaminathan & Joachims 2015; Yang et al. 2018",
+    order_free=True,
+    reads="inverse_popularity",
+    parameters=PARAMETERS,
+    when=WHEN,
+)
+def snips_recall(
+    groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
+) -> Float64:
+    """Recall in which the less likely a relevant item was observed, the more it counts; in [0, 1].
+
+    ``sum over j <= k of rel(j) w(j) / sum over T of w``, w being 1 / propensity. Ties as in
+    `ips_recall`.
+
+    References
+    ----------
+    Swaminathan & Joachims 2015, The self-normalized estimator for counterfactual learning. Yang
+    et al. 2018.
+    """
+    exponent = _exponent(propensity, power)
+    return ratio(_weighted_hits(groups, cutoffs, exponent), _all_weights(groups, exponent))
+
+
+@metric(
+    title="DCG by self-normalised inverse propensity scores",
+    formula="sum over j <= k of rel(j) w(j) / log2(j + 1) / sum of w over the user's relevant "
+    "items",
+    source="Swaminathan & Joachims 2015; Yang et al. 2018",
+    reads="inverse_popularity",
+    parameters=PARAMETERS,
+    when=WHEN,
+)
+def snips_dcg(
+    groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
+) -> Float64:
+    """Weighted mean of the relevant items' 1 / log2(rank + 1), 0 beyond k; in [0, 1].
+
+    The weights are ``w = 1 / propensity``. Ties as in `ips_recall`.
+
+    References
+    ----------
+    Swaminathan & Joachims 2015; Yang et al. 2018.
+    """
+    exponent = _exponent(propensity, power)
+    return ratio(_weighted_dcg(groups, cutoffs, exponent), _all_weights(groups, exponent))
+
+
+def with_propensities(
+    ranks: Ranks, item_users: Int64 | None = None, propensity: Float64 | None = None
+) -> Ranks:
+    """Return ranks in which each judged item has what these metrics read.
+
+    Parameters
+    ----------
+    ranks
+    item_users : int64 [n_items], optional
+        How many users have each item in train, by the position that `Ranks.item` has.
+    propensity : float64 [n_items], optional
+        The chance that an item is observed; NaN where it is unknown.
+    """
+    popularity = given = None
+    if item_users is not None:
+        count = np.maximum(item_users, 1)
+        popularity = count[ranks.item] / max(int(count.max(initial=1)), 1)
+    if propensity is not None:
+        given = propensity[ranks.item]
+    return dataclasses.replace(ranks, popularity=popularity, propensity=given)
+
+
+def _exponent(propensity: str, power: float | None) -> float:
+    if power is None:
+        return 0.5 if propensity == "popularity" else 1.0
+    return power
+
+
+@shared
+def _weights(groups: Groups, exponent: float) -> Float64:
+    """Return the mean weight of each group's places."""
+    return means_of_members(groups, _powers(groups.member_gain, exponent))
+
+
+@shared
+def _weighted_hits(groups: Groups, cutoffs: Int64, exponent: float) -> Float64:
+    weight = _weights(groups, exponent)
+    return totals(lambda rows, places: places * weight[rows], groups, cutoffs)
+
+
+@shared
+def _weighted_dcg(groups: Groups, cutoffs: Int64, exponent: float) -> Float64:
+    weight = _weights(groups, exponent)
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        return weight[rows] * discounts(groups.start[rows], places)
+
+    return totals(value, groups, cutoffs)
+
+
+@shared
+def _all_weights(groups: Groups, exponent: float) -> Float64:
+    ideal = dataclasses.replace(groups, ideal_gain=_powers(groups.ideal_gain, exponent), cache={})
+    return all_gains(ideal)[:, np.newaxis]
+
+
+def _powers(values: Float64, exponent: float) -> Float64:
+    if exponent == 1:
+        return values
+    if exponent == 0.5:
+        return np.sqrt(values)
+    # math.pow, because the last bit of np.power differs between instruction sets; and few
+    # values differ.
+    distinct, at = np.unique(values, return_inverse=True)
+    found = (math.pow(value, exponent) for value in distinct.tolist())
+    return np.fromiter(found, np.float64, len(distinct))[at]

@@ -1,0 +1,270 @@
+"""Areas under curves: metrics of the whole ranking."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.ranked import binary
+from recometer.metrics.ranked.facts import relevant_candidates, whole_sum
+from recometer.metrics.ranked.hits import expand, hits_squared
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import columns, hits_within, ratio
+from recometer.ties import Groups, sum_by_user
+
+
+@metric(
+    title="Area under the ROC curve",
+    formula="share of the pairs (relevant, not relevant) in the right order; tied pairs: half",
+    source="Hanley & McNeil 1982",
+    other_names=("auc", "gauc"),
+    cutoff="none",
+    needs_whole_ranking=True,
+    parameters={
+        "domain": Parameter(
+            "Which items are paired.",
+            choices={
+                "all": "all candidates",
+                "list": "those in the first k places (or the whole list): 1 if all of them are "
+                "relevant, 0 if none is",
+                "extended": "all, but of the order only the first k places are known",
+            },
+        ),
+        "negatives": Parameter(
+            "Which items are not relevant.",
+            choices={
+                "candidates": "the other candidates",
+                "all": "the other candidates and, behind all of them, the training items",
+            },
+        ),
+        "one_kind": Parameter(
+            "Where all of a list is relevant, or nothing is.",
+            choices={
+                "share": "1 if all is, 0 if nothing is",
+                "zero": "0",
+                "undefined": "undefined",
+            },
+        ),
+    },
+    when={
+        "domain": {
+            "list": {"cutoff": "optional", "monotone": False, "needs_whole_ranking": False},
+            "extended": {"cutoff": "required", "needs_whole_ranking": False},
+        },
+        "one_kind": {"undefined": {"may_be_nan": True}},
+    },
+)
+def roc_auc(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    domain: str = "all",
+    negatives: str = "candidates",
+    one_kind: str = "share",
+) -> Float64:
+    """Share of the (relevant, non-relevant) pairs of items in the right order; in [0, 1].
+
+    The non-relevant items are the candidates that are not relevant. Relevant items that
+    were not ranked lie below every candidate. A tied pair counts half. Computed in whole
+    numbers up to the one division. Within a list, it is the mean over the number of hits in
+    the group that the cut-off parts. Where only k places are known, half of the relevant items
+    beyond lie above each other item there, which gives ``(h(k) + R) / 2`` pairs each.
+
+    References
+    ----------
+    Hanley & McNeil 1982, The meaning and use of the area under a ROC curve.
+    """
+    if domain == "list":
+        return columns(functools.partial(_auc_of_list, one_kind=one_kind), groups, cutoffs)
+    every = groups.n_candidates
+    if negatives == "all":
+        every = every + groups.ranks.n_excluded
+    others = every - relevant_candidates(groups)
+    if domain == "extended":
+        known = functools.partial(_auc_of_known, every=every, others=others)
+        return columns(known, groups, cutoffs)
+    above = groups.start - groups.hits_before  # non-relevant items before the group
+    tied = groups.size - groups.relevant
+    right = whole_sum(groups, groups.relevant * (2 * (others[groups.user] - above) - tied))
+    value = ratio(right.astype(np.float64), 2 * groups.n_relevant * others)
+    return np.repeat(value[:, np.newaxis], len(cutoffs), axis=1)
+
+
+@metric(
+    title="Area under the precision-recall curve",
+    formula="(1 / R) * sum over all j of (hits(j) / j) * rel(j)",
+    source="Davis & Goadrich 2006 (step rule)",
+    cutoff="none",
+    needs_whole_ranking=True,
+    parameters={
+        "rule": Parameter(
+            "How the area is computed.",
+            choices={
+                "step": "a step per relevant item",
+                "distinct": "a step per distinct score",
+                "trapezoid": "straight lines between the points of distinct scores, from "
+                "precision 1 at recall 0 on",
+            },
+        )
+    },
+    when={
+        "rule": {
+            "distinct": {"averages_ties": False},
+            "trapezoid": {"averages_ties": False, "monotone": False},
+        }
+    },
+)
+def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
+    """Area under the precision-recall curve; in [0, 1].
+
+    By the step rule that is the average precision of the whole ranking, ties included: see
+    `recometer.metrics.ranked.binary.ap`. The other rules take a group of tied items as one step of
+    the curve, whose end has the precision of all places so far.
+
+    References
+    ----------
+    Davis & Goadrich 2006, The relationship between precision-recall and ROC curves.
+    """
+    if rule == "step":
+        return binary.ap(groups, cutoffs)
+    start, before = groups.start, groups.hits_before
+    precision: Float64 = (before + groups.relevant) / (start + groups.size)
+    if rule == "trapezoid":
+        precision = (precision + np.where(start > 0, before / np.maximum(start, 1), 1.0)) / 2
+    area = groups.total(slice(None), np.multiply(groups.relevant, precision))
+    return np.repeat(ratio(area, groups.n_relevant)[:, np.newaxis], len(cutoffs), axis=1)
+
+
+@metric(
+    title="Partial area under the ROC curve",
+    formula="roc_auc of the relevant items and the first k others",
+    source="McClish 1989",
+    cutoff="required",
+    beyond_cutoff=True,
+    parameters={
+        "denominator": Parameter(
+            "How many relevant items are paired.",
+            choices={"relevant": "R", "min": "min(k, R), the first ones"},
+        ),
+        "negatives": Parameter(
+            "How many others are paired.",
+            choices={"candidates": "k, or all where there are fewer", "k": "k"},
+        ),
+    },
+)
+def partial_auc(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    denominator: str = "relevant",
+    negatives: str = "candidates",
+) -> Float64:
+    """Area under the ROC curve up to k false positives, as a share of its greatest; in [0, 1].
+
+    Of the pairs of a relevant item and one of the first k non-relevant candidates (of all,
+    where there are fewer), the share in the right order. Of a tied group with n items, r of
+    them relevant, 0 .. n - r others come before a relevant one, each number equally likely.
+
+    References
+    ----------
+    McClish 1989, Analyzing a portion of the ROC curve.
+    """
+    others = groups.n_candidates - relevant_candidates(groups)
+    above = groups.start - groups.hits_before
+    tied = groups.size - groups.relevant
+    begun = np.flatnonzero(above < cutoffs.max(initial=0))
+    user, above, tied = groups.user[begun], above[begun], tied[begun]
+    relevant = groups.relevant[begun]
+    values = np.empty((len(cutoffs), groups.n_users))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        # Where their number is unknown, there are enough.
+        first = np.where(groups.n_candidates < 0, cutoff, np.minimum(others, cutoff))
+        if negatives == "k":
+            first = np.full(groups.n_users, cutoff)
+        rows = np.flatnonzero(above < cutoff)
+        behind = np.maximum(first[user[rows]] - above[rows], 0)
+        orders = tied[rows] + 1
+        steps = np.minimum(behind, orders)
+        right = (2 * behind - steps + 1) * steps * relevant[rows] / (2 * orders)
+        paired = groups.n_relevant
+        if denominator == "min":
+            room = np.maximum(cutoff - groups.hits_before[begun[rows]], 0)
+            over = relevant[rows] > room
+            right[over] = _of_first_hits(groups, begun[rows[over]], room[over], behind[over])
+            paired = np.minimum(paired, cutoff)
+        found = sum_by_user(user[rows], right, groups.n_users)
+        values[column] = ratio(found, paired * first)
+    return values.T
+
+
+def _of_first_hits(groups: Groups, rows: Int64, hits: Int64, behind: Int64) -> Float64:
+    """Count the pairs in order of the first `hits` relevant items of some tied groups.
+
+    Each of these is paired with `behind` others, less those of its group that come before it.
+    """
+    size, relevant = groups.size[rows], groups.relevant[rows]
+    # The first place of the group: its item is the first relevant one by the chance r / n.
+    total = np.where(hits > 0, relevant / size * behind, 0.0)
+    # From the place behind + hits on, either there are enough hits or nothing is behind.
+    last = np.where(hits > 0, np.minimum(size, behind + hits), 0)
+    row = np.repeat(np.arange(len(rows)), np.maximum(last - 1, 0))
+    place = np.arange(len(row)) - np.searchsorted(row, row) + 1  # places before
+    which, found, chance = expand(size[row], relevant[row], place)
+    at, before = row[which], place[which]
+    some = (found < hits[at]) & (found < relevant[at])
+    at, before, found = at[some], before[some], found[some]
+    here = chance[some] * (relevant[at] - found) / (size[at] - before)
+    pairs = np.maximum(behind[at] - (before - found), 0)
+    return total + sum_by_user(at, here * pairs, len(rows))
+
+
+def _auc_of_list(groups: Groups, cutoff: int, one_kind: str) -> Float64:
+    length = np.minimum(groups.depth, cutoff)
+    start, before = groups.start, groups.hits_before
+    # Pairs of a relevant item and an other one before it: of the groups that are within.
+    pairs = groups.relevant * (start - before + (groups.size - groups.relevant) / 2)
+    whole = np.flatnonzero(start + groups.size <= cutoff)
+    wrong = groups.total(whole, pairs[whole])
+    found = hits_within(groups, np.array([cutoff]))[:, 0]
+    value = _share_of_pairs(found, length - found, wrong, one_kind)
+    parted = groups.parted(cutoff)
+    if len(parted):
+        user, places = groups.user[parted], cutoff - start[parted]
+        which, x, chance = expand(groups.size[parted], groups.relevant[parted], places)
+        hits = before[parted][which] + x
+        more = x * (start[parted] - before[parted] + places / 2)[which] - x * x / 2
+        less = wrong[user[which]] + more
+        each = _share_of_pairs(hits, length[user[which]] - hits, less, one_kind)
+        value[user] = sum_by_user(which, chance * each, len(parted))
+    return value
+
+
+def _auc_of_known(groups: Groups, cutoff: int, every: Int64, others: Int64) -> Float64:
+    """Return the area where only the first places are known; what is left fills them up."""
+    n_relevant = groups.n_relevant
+    length = np.minimum(np.maximum(every, groups.depth), cutoff)
+    hits = hits_within(groups, np.array([cutoff]))[:, 0]
+    rows, within = groups.within(cutoff)
+    start, size, relevant = groups.start[rows], groups.size[rows], groups.relevant[rows]
+    # Others that come before a hit: those of earlier groups, and in its own group.
+    rest = (size - relevant) / np.maximum(size - 1, 1)
+    before = within * (start - groups.hits_before[rows]) + rest * (within * (within - 1) / 2)
+    wrong = groups.total(rows, relevant / size * before)
+    square = hits_squared(groups, cutoff)
+    known = hits * length - square - wrong
+    beyond = (hits + n_relevant) * (others - length) + square + n_relevant * hits
+    return ratio(known + beyond / 2, n_relevant * others)
+
+
+def _share_of_pairs(
+    relevant: Int64 | Float64, others: Int64 | Float64, wrong: Float64, one_kind: str
+) -> Float64:
+    if one_kind == "share":
+        without = np.where(others <= 0, (relevant > 0).astype(np.float64), 0.0)
+    else:
+        without = np.full(len(wrong), 0.0 if one_kind == "zero" else np.nan)
+    pairs = np.asarray(relevant * others, np.float64)
+    return np.divide(pairs - wrong, pairs, out=without, where=pairs > 0)

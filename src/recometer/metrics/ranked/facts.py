@@ -1,0 +1,66 @@
+"""What is known of each user beside the tie groups."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recometer.arrays import Bool, Float64, Int64
+from recometer.metrics.sums import shared
+from recometer.ties import Groups, sum_by_user
+
+
+def all_gains(groups: Groups) -> Float64:
+    """Add up the positive gains of a user's judged items, ranked or not: float64 [n_users]."""
+    user, _ = ideal_members(groups)
+    return sum_by_user(user, groups.ideal_gain, groups.n_users)
+
+
+@shared
+def ideal_members(groups: Groups) -> tuple[Int64, Int64]:
+    """Return the user and the place, from 0 on, of each item of the best order."""
+    return members(groups.ideal_indptr)
+
+
+def members(indptr: Int64) -> tuple[Int64, Int64]:
+    """Return the user and the number within the user of each row of a ragged table."""
+    user = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    return user, np.arange(len(user)) - indptr[user]
+
+
+@shared
+def listed_relevant(groups: Groups) -> Int64:
+    """Count the relevant items that were ranked, repeated ones once: int64 [n_users]."""
+    ranks = groups.ranks
+    found = ranks.relevant & (ranks.above >= 0)
+    return _count(groups, found if ranks.repeated is None else found & ~ranks.repeated)
+
+
+@shared
+def relevant_candidates(groups: Groups) -> Int64:
+    """Count the relevant candidates: int64 [n_users].
+
+    Where the ranking is known to its end, an item that was not ranked is no candidate;
+    otherwise it may lie beyond, and is taken to be one.
+    """
+    ranks = groups.ranks
+    whole = ranks.depth >= ranks.n_candidates
+    every = np.minimum(ranks.n_relevant, ranks.n_candidates)
+    return np.where(whole, listed_relevant(groups), every)
+
+
+def judged_others(groups: Groups) -> Int64:
+    """Count the items that were judged and are not relevant, ranked or not: int64 [n_users]."""
+    return _count(groups, ~groups.ranks.relevant)
+
+
+def whole_sum(groups: Groups, values: Int64) -> Int64:
+    """Add whole numbers of all groups up, user by user: int64 [n_users]."""
+    total = np.zeros(len(values) + 1, np.int64)
+    np.cumsum(values, out=total[1:])
+    return np.diff(total[groups.indptr])
+
+
+def _count(groups: Groups, rows: Bool) -> Int64:
+    total = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(rows, out=total[1:])
+    return np.diff(total[groups.ranks.indptr])

@@ -1,0 +1,247 @@
+"""Metrics of gain: how good an item is, its value in test."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.ranked.facts import ideal_members, members
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import columns, discounts, log1p_of, log2_of, ratio, shared, totals
+from recometer.ties import Groups, sum_by_user
+
+GAIN = Parameter(
+    "What an item adds.",
+    choices={
+        "linear": "its value in test",
+        "binary": "1 if it is relevant",
+        "positive": "its value in test, if that is above 0",
+        "exponential": "2^value - 1",
+        "shifted": "2^(value - relevant_from + 1) - 1 if it is relevant (relevant_from: 1 if "
+        "none is given)",
+    },
+)
+DISCOUNT = Parameter(
+    "What the gain at rank j is divided by.",
+    choices={
+        "standard": "log2(j + 1)",
+        "original": "log2(max(j, 2)), of Järvelin & Kekäläinen: the first two places count alike",
+        "graded": "log2(j * gain + 1), or log2(j + 1) where the gain is not positive",
+    },
+)
+WHEN: dict[str, Any] = {
+    "gain": {
+        "positive": {"reads": "positive_gain"},
+        "binary": {"reads": "relevance"},
+        "exponential": {"reads": "exponential"},
+        "shifted": {"reads": "shifted"},
+    }
+}
+
+
+@metric(
+    title="Discounted cumulative gain",
+    formula="sum over j <= k of gain(j) / log2(j + 1)",
+    source="Järvelin & Kekäläinen 2002; ties: McSherry & Najork 2008",
+    cutoff="optional",
+    lower=-np.inf,
+    lower_of_gains=0.0,
+    upper=np.inf,
+    reads="gain",
+    parameters={"gain": GAIN, "discount": DISCOUNT},
+    when=WHEN,
+)
+def dcg(
+    groups: Groups, cutoffs: Int64, *, gain: str = "linear", discount: str = "standard"
+) -> Float64:
+    """Sum of the gains in the first k places, each divided by a logarithm of its rank.
+
+    ``sum over j <= k of gain(j) / log2(j + 1)``, where gain(j) is the value in test of the
+    item at rank j and 0 for unjudged ones. Each place of a tied group has the mean gain of
+    the group. The registry settles which gains are read.
+
+    References
+    ----------
+    Järvelin & Kekäläinen 2002, Cumulated gain-based evaluation of IR techniques. McSherry
+    & Najork 2008.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
+        return _dcg(groups, cutoffs, discount)
+
+
+@metric(
+    title="Normalised discounted cumulative gain",
+    formula="dcg(k) / dcg(k) of the best order; dcg(k) = sum over j <= k of gain(j) / log2(j + 1)",
+    source="Järvelin & Kekäläinen 2002; ties: McSherry & Najork 2008",
+    cutoff="optional",
+    lower=-np.inf,
+    lower_of_gains=0.0,
+    reads="gain",
+    defined_when_all_relevant=True,
+    parameters={
+        "gain": GAIN,
+        "discount": DISCOUNT,
+        "ideal": Parameter(
+            "The best order.",
+            choices={
+                "all": "the largest gains of all judged items",
+                "k": "k times the user's largest gain",
+                "list": "the largest gains of the items in the whole list",
+                "signed": "the largest gains of all judged items, those below 0, too",
+                "sum": "as many gains of 1 as the gains have in sum",
+            },
+        ),
+    },
+    when={
+        **WHEN,
+        "ideal": {
+            "k": {"cutoff": "required"},
+            "list": {"beyond_cutoff": True},
+            "signed": {"upper": np.inf},
+            "sum": {"cutoff": "required", "upper": np.inf},
+        },
+    },
+)
+def ndcg(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    gain: str = "linear",
+    discount: str = "standard",
+    ideal: str = "all",
+) -> Float64:
+    """Discounted gain, relative to that of the best possible order; at most 1.
+
+    ``dcg(k) / ideal(k)`` with ``dcg(k) = sum over j <= k of gain(j) / log2(j + 1)``, where
+    gain(j) is the value in test of the item at rank j and 0 for unjudged ones; the ideal is
+    that of the positive gains, best first. Negative gains count in dcg as they are, so the
+    value can be negative. Each place of a tied group has the mean gain of the group.
+
+    References
+    ----------
+    Järvelin & Kekäläinen 2002, Cumulated gain-based evaluation of IR techniques. McSherry
+    & Najork 2008.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
+        best = _ideal_dcg(groups, cutoffs, discount, ideal)
+        return ratio(_dcg(groups, cutoffs, discount), best)
+
+
+@shared
+def _dcg(groups: Groups, cutoffs: Int64, discount: str) -> Float64:
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size, gain = groups.start[rows], groups.size[rows], groups.gain[rows]
+        if discount == "graded":
+            return _terms_of_members(groups, rows, places)
+        found = gain / _divisor(start, discount)
+        tied = np.flatnonzero(size > 1)
+        found[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
+        return found
+
+    return totals(value, groups, cutoffs)
+
+
+def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Float64:
+    if ideal == "k":
+        return columns(functools.partial(_largest_gain_throughout, discount), groups, cutoffs)
+    if ideal == "sum":
+        return columns(functools.partial(_ones, discount), groups, cutoffs)
+    gains = groups.ideal_gain
+    if ideal == "all" and len(gains) and gains.min() == gains.max():
+        # Added up one by one, as the terms of users are: the best order has exactly this value.
+        count = np.diff(groups.ideal_indptr)
+        place = np.arange(count.max())
+        sums = np.cumsum(_discounted(gains[: len(place)], place, discount))
+        return np.append(0.0, sums)[np.minimum(count, cutoffs[:, np.newaxis])].T
+    # Beyond the most gains of any user, all cut-offs are alike.
+    _, place, _ = _ideal_terms(groups, discount, ideal)
+    most = np.minimum(cutoffs, place.max(initial=0) + 1)
+    distinct, which = np.unique(most, return_inverse=True)
+    best = columns(functools.partial(_best_gains, discount, ideal), groups, distinct)
+    return best.T[which].T
+
+
+def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Float64:
+    indptr, gain = groups.ideal_indptr, groups.ideal_gain
+    some = np.flatnonzero(np.diff(indptr))
+    value = np.zeros(groups.n_users)
+    largest = gain[indptr[some]]
+    if discount == "graded":
+        distinct, which = np.unique(largest, return_inverse=True)
+        rank = np.arange(1, cutoff + 1)
+        sums = [_graded_terms(rank, np.full(cutoff, one)).sum() for one in distinct]
+        value[some] = np.array(sums)[which]
+        return value
+    none, all_places = np.zeros(1, np.int64), np.array([cutoff])
+    value[some] = largest * _sum_of_discounts(none, all_places, discount)
+    return value
+
+
+def _ones(discount: str, groups: Groups, cutoff: int) -> Float64:
+    user, _ = ideal_members(groups)
+    total = np.floor(sum_by_user(user, groups.ideal_gain, groups.n_users))
+    best = np.minimum(total, float(cutoff)).astype(np.int64)
+    return _sum_of_discounts(np.zeros(groups.n_users, np.int64), best, discount)
+
+
+def _best_gains(discount: str, ideal: str, groups: Groups, cutoff: int) -> Float64:
+    user, place, terms = _ideal_terms(groups, discount, ideal)
+    rows = np.flatnonzero(place < cutoff)
+    return sum_by_user(user[rows], terms[rows], groups.n_users)
+
+
+@shared
+def _ideal_terms(groups: Groups, discount: str, ideal: str) -> tuple[Int64, Int64, Float64]:
+    """Return the user, the place from 0 on, and the discounted gain of what is best."""
+    if ideal in ("list", "signed"):
+        indptr, gain = groups.listed_ideal() if ideal == "list" else groups.signed_ideal()
+        user, place = members(indptr)
+    else:
+        gain = groups.ideal_gain
+        user, place = ideal_members(groups)
+    return user, place, _discounted(gain, place, discount)
+
+
+def _discounted(gain: Float64, place: Int64, discount: str) -> Float64:
+    """Return what gains add at their places, counted from 0."""
+    if discount == "graded":
+        return _graded_terms(place + 1, gain)
+    return gain / _divisor(place, discount)
+
+
+def _terms_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Float64:
+    """Add up what the items of a group add at each of its first places, over all its places."""
+    first = np.cumsum(groups.relevant) - groups.relevant
+    count = groups.relevant[rows] * places
+    row = np.repeat(np.arange(len(places)), count)
+    number = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    member = first[rows][row] + number // places[row]
+    rank = groups.start[rows][row] + number % places[row] + 1
+    terms = _graded_terms(rank, groups.member_gain[member]) / groups.size[rows][row]
+    return sum_by_user(row, terms, len(places))
+
+
+def _graded_terms(rank: Int64, gain: Float64) -> Float64:
+    """Return gain / log2(rank * gain + 1)."""
+    product = np.where(gain > 0, rank * gain, rank)
+    return gain * math.log(2) / log1p_of(product)
+
+
+def _divisor(start: Int64, discount: str) -> Float64:
+    """Return what the gain is divided by at the place after `start` others."""
+    return log2_of(start + 2) if discount == "standard" else log2_of(np.maximum(start + 1, 2))
+
+
+def _sum_of_discounts(start: Int64, places: Int64, discount: str) -> Float64:
+    """Add the discounts of some places up."""
+    if discount != "original":  # gains of 1 where they are graded
+        return discounts(start, places)
+    # As standard one place further up, and 1 at the first place.
+    top = (start == 0).astype(np.int64)
+    rest: Float64 = top + discounts(np.maximum(start - 1, 0), places - top)
+    return rest

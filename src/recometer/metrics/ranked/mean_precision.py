@@ -1,0 +1,196 @@
+"""The mean of the precisions at 1, 2, ..., k: sometimes called average precision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.ranked.binary import last_groups, last_places
+from recometer.metrics.ranked.hits import hits_squared
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import columns, harmonic, hits_within, ratio
+from recometer.ties import Groups, sum_by_user
+
+
+@metric(
+    title="Mean precision",
+    formula="mean of hits(j) / j over j = 1 .. k",
+    source="Elliot (Anelli et al. 2021), there called MAP",
+    cutoff="required",
+    parameters={
+        "stop": Parameter(
+            "Where it stops.",
+            choices={
+                "none": "at k",
+                "last": "at the last relevant item within k (0 if there is none)",
+            },
+        )
+    },
+    when={"stop": {"last": {"monotone": False}}},
+)
+def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Float64:
+    """Mean of the precisions at 1, 2, ..., k; in [0, 1].
+
+    A relevant item at rank i adds ``1/i + ... + 1/k`` to the sum of the precisions. Linear in
+    hits, so tied items count with their mean; with ``stop="last"``, given the place of the
+    last relevant item.
+
+    References
+    ----------
+    Anelli et al. 2021, Elliot: a comprehensive and rigorous framework for reproducible
+    recommender systems evaluation.
+    """
+    if stop == "last":
+        return columns(_until_the_last, groups, cutoffs)
+    return _sums_until(groups, cutoffs) / cutoffs
+
+
+@metric(
+    title="Mean recall",
+    formula="mean of hits(j) / R over j = 1 .. k",
+    source="Elliot (Anelli et al. 2021), there called MAR",
+    cutoff="required",
+    parameters={
+        "over": Parameter(
+            "What the mean is taken over.",
+            choices={
+                "places": "the places 1 .. k",
+                "relevant": "the relevant items, at the place of each; 0 beyond k",
+            },
+        ),
+        "repeat_last": Parameter(
+            "Over relevant items: the last place of a list that is shorter than k counts again "
+            "for every missing one."
+        ),
+    },
+    when={"repeat_last": {True: {"upper": np.inf, "monotone": False}}},
+)
+def mean_recall(
+    groups: Groups, cutoffs: Int64, *, over: str = "places", repeat_last: bool = False
+) -> Float64:
+    """Mean of the recalls at 1, 2, ..., k; in [0, 1].
+
+    A relevant item at rank i adds ``(k - i + 1) / (k R)``. Over the relevant items, the recalls
+    where each is found: ``h(k) (h(k) + 1) / (2 R^2)``. Tied items count with their mean.
+
+    References
+    ----------
+    Anelli et al. 2021, Elliot.
+    """
+    relevant = groups.n_relevant[:, np.newaxis]
+    if over == "places":
+        return ratio(columns(_recalls_until, groups, cutoffs), relevant * cutoffs)
+    hits = hits_within(groups, cutoffs)
+    total = (columns(hits_squared, groups, cutoffs) + hits) / 2
+    if repeat_last:
+        total = total + last_places(groups, cutoffs) * _last_hits(groups)[:, np.newaxis]
+    return ratio(total, relevant * relevant)
+
+
+def _recalls_until(groups: Groups, cutoff: int) -> Float64:
+    """Return the sum of the (expected) hits within 1 .. cutoff."""
+    rows, places = groups.within(cutoff)
+    rate = groups.relevant[rows] / groups.size[rows]
+    behind = places * (cutoff - groups.start[rows]) - places * (places - 1) / 2
+    return groups.total(rows, rate * behind)
+
+
+def _last_hits(groups: Groups) -> Float64:
+    """Return the (expected) h(n) rel(n) of the last place n of each list."""
+    rows = last_groups(groups)
+    n, r = groups.size[rows], groups.relevant[rows]
+    inside = groups.depth[groups.user[rows]] - groups.start[rows] - 1
+    others = inside * (r - 1) / np.maximum(n - 1, 1)
+    return groups.total(rows, r / n * (groups.hits_before[rows] + 1 + others))
+
+
+def _sums_until(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the sums of the precisions at 1 .. k: [n_users, n_cutoffs]."""
+    reach = groups.reach(cutoffs)
+    all_starts, all_sizes = groups.start[reach.rows], groups.size[reach.rows]
+    rates = groups.relevant[reach.rows] / all_sizes
+    sums = np.empty((len(cutoffs), groups.n_users))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        inside, user, _, _ = reach.cutoffs[column]
+        start = all_starts[inside]
+        places = np.minimum(all_sizes[inside], cutoff - start)
+        terms = rates[inside] * _precisions(start, places, np.full(len(start), cutoff))
+        sums[column] = sum_by_user(user, terms, groups.n_users)
+    return sums.T
+
+
+def _precisions(start: Int64, places: Int64, end: Int64) -> Float64:
+    """Add 1/i + ... + 1/end up over some places i.
+
+    That is the sum over j of the number of these places up to j, divided by j.
+    """
+    inside = places - start * harmonic(start, places)
+    return np.asarray(inside + places * harmonic(start + places, end - start - places))
+
+
+def _until_the_last(groups: Groups, cutoff: int) -> Float64:
+    rows = np.flatnonzero(groups.start < cutoff)
+    places = np.minimum(groups.size[rows], cutoff - groups.start[rows])
+    value = np.zeros(groups.n_users)
+    if not len(rows):
+        return value
+    user = groups.user[rows]
+    is_last = np.append(user[1:] != user[:-1], True)
+    last, places = rows[is_last], places[is_last]
+    users = groups.user[last]
+    value[users], missed = _last_in_group(groups, last, places)
+    # Where none of the last group's relevant items is within, an earlier group has the last.
+    again = np.flatnonzero((missed > 0) & (last > groups.indptr[users]))
+    before = last[again] - 1
+    earlier, _ = _last_in_group(groups, before, groups.size[before])
+    value[users[again]] += missed[again] * earlier
+    return value
+
+
+def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, Float64]:
+    """Take the last relevant item to be in a group, within its first places.
+
+    Returns the expected mean precision, counted as 0 where there is none within; and the
+    chance of that.
+    """
+    order = np.argsort(-places, kind="stable")
+    missed = -places[order]
+    start, size, relevant = groups.start[row], groups.size[row], groups.relevant[row]
+    before = groups.hits_before[row]
+    offset = _sums_before(groups, row)
+    total = np.zeros(len(row))
+    # Downwards from the last place: the chance that no relevant item comes after it.
+    free = np.ones(len(row))
+    for step in range(int(places.max(initial=0))):
+        active = order[: int(np.searchsorted(missed, -step))]
+        n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
+        left = n - step  # places that are not yet known to hold none
+        here = r / left
+        # Of the r - 1 others, each of the left - 1 places has as many.
+        others = (r - 1) / np.maximum(left - 1, 1)
+        end = t + place
+        earlier = before[active] * harmonic(np.zeros(len(t), np.int64), t) - offset[active]
+        earlier = earlier + before[active] * harmonic(t, place)
+        inner = others * _precisions(t, place - 1, end) + 1 / end
+        total[active] += free[active] * here * (earlier + inner) / end
+        free[active] *= np.maximum(left - r, 0) / left
+    return total, free
+
+
+def _sums_before(groups: Groups, row: Int64) -> Float64:
+    """Add H(i - 1), the sum of 1/j for j < i, up over the (expected) relevant places i before."""
+    start, size = groups.start, groups.size
+    zero = np.zeros(len(start), np.int64)
+    # The mean of H over a group's places before each: sum of H(m) for m = t .. t + n - 1.
+    first, after = harmonic(zero, start), harmonic(start, size)
+    mean = first + ((start + size) * after - size) / size
+    terms = groups.relevant * mean
+    # Only what is before, user by user.
+    begin = groups.indptr[groups.user[row]]
+    count = row - begin
+    which = np.repeat(np.arange(len(row)), count)
+    shift = np.zeros(len(row) + 1, np.int64)
+    np.cumsum(count, out=shift[1:])
+    at = np.arange(len(which)) - shift[which] + begin[which]
+    return sum_by_user(which, terms[at], len(row))

@@ -1,0 +1,142 @@
+"""Metrics of the ranks of all relevant items."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.ranked.binary import reciprocal_sum
+from recometer.metrics.ranked.facts import all_gains, judged_others, whole_sum
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import harmonic, ratio
+from recometer.ties import Groups
+
+
+@metric(
+    title="Normalised cumulative reciprocal rank",
+    formula="sum over j <= k of rel(j) / j, divided by the same of the best order",
+    source="Cornac (Salah et al. 2020)",
+    cutoff="optional",
+)
+def ncrr(groups: Groups, cutoffs: Int64) -> Float64:
+    """Sum of the reciprocal ranks of the relevant items within k, as a share of the greatest.
+
+    ``sum over j <= k of rel(j)/j / (1 + 1/2 + ... + 1/min(k, R))``, in [0, 1]. Each place of a
+    tied group counts with the share of relevant items in the group.
+
+    References
+    ----------
+    Salah et al. 2020, Cornac: a comparative framework for multimodal recommender systems.
+    """
+    possible = np.minimum(cutoffs[:, np.newaxis], groups.n_relevant)
+    best = harmonic(np.zeros(possible.size, np.int64), possible.ravel()).reshape(possible.shape)
+    return ratio(reciprocal_sum(groups, cutoffs), best.T)
+
+
+@metric(
+    title="Mean rank",
+    formula="mean rank of the relevant items",
+    source="Bordes et al. 2013",
+    cutoff="none",
+    pooled="relevant",
+    lower=1.0,
+    upper=np.inf,
+    higher_is_better=False,
+    needs_candidates=True,
+    needs_whole_ranking=True,
+)
+def mean_rank(groups: Groups, cutoffs: Int64) -> Float64:
+    """Mean rank of the relevant items, from 1 on; tied items count with their mean.
+
+    Items that could not be ranked follow after the last candidate.
+
+    References
+    ----------
+    Bordes et al. 2013, Translating embeddings for modeling multi-relational data.
+    """
+    missing = groups.n_relevant - whole_sum(groups, groups.relevant)
+    # Twice the sum, in whole numbers.
+    ranks = whole_sum(groups, groups.relevant * (2 * groups.start + groups.size + 1))
+    ranks = ranks + missing * (2 * groups.n_candidates + missing + 1)
+    return _repeated(ratio(ranks.astype(np.float64), 2 * groups.n_relevant), cutoffs)
+
+
+@metric(
+    title="Percentile rank",
+    formula="mean of (rank - 1) / (n - 1) over the relevant items",
+    source="Hu, Koren & Volinsky 2008",
+    cutoff="none",
+    pooled="relevant",
+    higher_is_better=False,
+    needs_whole_ranking=True,
+    parameters={"weighted": Parameter("Every item counts with its gain, if that is positive.")},
+    when={"weighted": {True: {"reads": "relevant_gain", "pooled": None}}},
+)
+def percentile_rank(groups: Groups, cutoffs: Int64, *, weighted: bool = False) -> Float64:
+    """Mean place of the relevant items: 0 at the top of the ranking, 1 at its end.
+
+    ``(rank - 1) / (n - 1)``, averaged over the relevant items, and 1 for those that could not
+    be ranked; in [0, 1]. Tied items count with their mean. Hu et al. weigh by gain and pool all
+    users.
+
+    References
+    ----------
+    Hu, Koren & Volinsky 2008, Collaborative filtering for implicit feedback datasets.
+    """
+    last = (groups.n_candidates - 1).astype(np.float64)
+    twice = 2 * groups.start + groups.size - 1
+    if weighted:
+        weight = groups.gain * groups.size
+        every = all_gains(groups)
+        with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
+            behind = groups.total(slice(None), weight * (twice / 2))
+            missing = every - groups.total(slice(None), weight)
+            # Where all were ranked, what is left is rounding.
+            missing = np.where(missing > 1e-9 * every, missing, 0.0)
+            return _repeated(ratio(ratio(behind, last) + missing, every), cutoffs)
+    behind = whole_sum(groups, groups.relevant * twice) / 2
+    unranked = groups.n_relevant - whole_sum(groups, groups.relevant)
+    return _repeated(ratio(ratio(behind, last) + unranked, groups.n_relevant), cutoffs)
+
+
+@metric(
+    title="Preference of judged items",
+    formula="mean over the relevant items of 1 - (judged non-relevant items above, at most R) / "
+    "min(R, all of them)",
+    source="Buckley & Voorhees 2004",
+    cutoff="none",
+    reads="judgement",
+)
+def bpref(groups: Groups, cutoffs: Int64) -> Float64:
+    """Whether relevant items are above those that were judged and are not; in [0, 1].
+
+    ``(1/R) sum over relevant r of 1 - min(judged non-relevant above r, R) / min(R, N)`` with N
+    such items in all; 1 for a relevant item without one above it, 0 for one that was not
+    ranked. Unjudged items do not count. Of a tied group with m of them, 0 .. m come before a
+    relevant item, each number equally likely.
+
+    References
+    ----------
+    Buckley & Voorhees 2004, Retrieval evaluation with incomplete information; as trec_eval
+    computes it since version 8.
+    """
+    # A judged item is worth 1 if it is relevant and -1 if it is not.
+    balance = np.rint(groups.gain * groups.size).astype(np.int64)
+    relevant = (groups.relevant + balance) // 2
+    others = groups.relevant - relevant
+    seen = np.zeros(len(others) + 1, np.int64)
+    np.cumsum(others, out=seen[1:])
+    above = seen[:-1] - seen[groups.indptr[groups.user]]
+    most = groups.n_relevant[groups.user]
+    # The sum of min(above + x, R) over x = 0 .. others: so many of them are below R.
+    free = np.clip(most - above, 0, others + 1)
+    wrong = free * above + free * (free - 1) // 2 + (others + 1 - free) * most
+    divisor = np.minimum(most, judged_others(groups)[groups.user])
+    share = ratio(wrong.astype(np.float64), divisor * (others + 1))
+    value = groups.total(slice(None), relevant * (1 - share))
+    return _repeated(ratio(value, groups.n_relevant), cutoffs)
+
+
+def _repeated(values: Float64, cutoffs: Int64) -> Float64:
+    return np.repeat(values[:, np.newaxis], len(cutoffs), axis=1)

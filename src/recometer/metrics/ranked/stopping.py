@@ -1,0 +1,209 @@
+"""Metrics of a user who goes down the list and stops somewhere."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.errors import InputError
+from recometer.metrics.parameters import Parameter
+from recometer.metrics.registry import metric
+from recometer.metrics.sums import means_of_members, ratio, running_sums, sums_between, totals
+from recometer.ragged import take
+from recometer.ties import Groups, two_to
+
+
+@metric(
+    title="Rank-biased precision",
+    formula="(1 - p) * sum over j <= k of rel(j) p^(j - 1)",
+    source="Moffat & Zobel 2008",
+    cutoff="optional",
+    parameters={
+        "p": Parameter(
+            "The chance that a user goes on to the next item.",
+            above=0,
+            below=1,
+            examples=(0.5, 0.95),
+        ),
+        "graded": Parameter(
+            "rel(j) is replaced by gain / max_gain; gains below 0 count as 0, those above "
+            "max_gain as max_gain."
+        ),
+        "max_gain": Parameter(
+            "The largest gain, where graded; the user's own largest if it is not given.",
+            above=0,
+            examples=(2,),
+        ),
+    },
+    when={"graded": {True: {"reads": "gain"}}},
+)
+def rbp(
+    groups: Groups,
+    cutoffs: Int64,
+    *,
+    p: float = 0.8,
+    graded: bool = False,
+    max_gain: float | None = None,
+) -> Float64:
+    """Chance that a user who goes on with chance p stops at a relevant item; in [0, 1].
+
+    ``(1 - p) * sum over j <= k of rel(j) p^(j-1)``. Each place of a tied group counts with the
+    share of relevant items in the group, or with its mean gain.
+
+    References
+    ----------
+    Moffat & Zobel 2008, Rank-biased precision for measurement of retrieval effectiveness.
+    """
+    rate = _shares_of_largest(groups, max_gain) if graded else groups.relevant / groups.size
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        return rate[rows] * _chances(p, groups.start[rows], places)
+
+    return totals(value, groups, cutoffs)
+
+
+def _shares_of_largest(groups: Groups, max_gain: float | None) -> Float64:
+    """Return the mean of gain / max_gain of each group's places."""
+    largest: Float64 = np.full(groups.n_users, max_gain or 0.0)
+    if max_gain is None:
+        some = np.flatnonzero(np.diff(groups.ideal_indptr))
+        largest[some] = groups.ideal_gain[groups.ideal_indptr[some]]
+    of_member = np.repeat(largest[groups.user], groups.relevant)
+    gain = np.clip(groups.member_gain, 0, of_member)
+    with np.errstate(invalid="ignore"):  # such gains are undefined later
+        return means_of_members(groups, ratio(gain, of_member))
+
+
+def _chances(p: float, start: Int64, places: Int64) -> Float64:
+    """Return the chance of stopping at one of some places."""
+    # From `end` on, nothing is left that a float64 can hold.
+    end = min(int(740 / -math.log(p)) + 2, int((start + places).max(initial=0)))
+    table = _chance_table(p, 1 << max(end, 1).bit_length())
+    return sums_between(table, np.minimum(start, end), np.minimum(start + places, end))
+
+
+@functools.lru_cache(maxsize=8)
+def _chance_table(p: float, size: int) -> tuple[Float64, Float64]:
+    # math.pow, because the last bit of np.power differs between instruction sets.
+    terms = ((1 - p) * math.pow(p, j) for j in range(size))
+    return running_sums(np.fromiter(terms, np.float64, size))
+
+
+@metric(
+    title="Expected reciprocal rank",
+    formula="sum over j <= k of q(j) (1 - q(1)) ... (1 - q(j - 1)) / j, "
+    "q(j) = (2^gain(j) - 1) / 2^max_gain",
+    source="Chapelle et al. 2009",
+    cutoff="optional",
+    reads="gain",
+    parameters={
+        "max_gain": Parameter(
+            "The largest gain that there can be; that of test if it is not given. Gains below 0 "
+            "count as 0, those above as max_gain.",
+            above=0,
+            from_test=True,
+            examples=(2, 3.5),
+        )
+    },
+)
+def err(groups: Groups, cutoffs: Int64, *, max_gain: float | None = None) -> Float64:
+    """Reciprocal rank, as expected, at which a user is content; in [0, 1].
+
+    The item at rank j satisfies with the chance ``q(j) = (2^gain - 1) / 2^max_gain``, after all
+    before it did not. In a tied group, let e(m) be the mean of the product of ``1 - q`` over m
+    of its judged items; when m of them have come, the next one adds ``e(m) - e(m + 1)`` over its
+    rank, and its place is that of a random order.
+
+    References
+    ----------
+    Chapelle, Metzler, Zhang & Grinspan 2009, Expected reciprocal rank for graded relevance.
+    """
+    if max_gain is None:
+        raise InputError(
+            "err needs the largest gain that there can be. Hint: write err@10(max_gain=5); "
+            "evaluate takes that of test if none is given."
+        )
+    chosen = np.arange(len(groups.size))[groups.reach(cutoffs).rows]
+    user, relevant = groups.user[chosen], groups.relevant[chosen]
+    indptr, members = take(np.append(0, np.cumsum(groups.relevant)), chosen)
+    with np.errstate(invalid="ignore"):  # such gains are undefined later
+        gain = np.clip(groups.member_gain[members], 0, max_gain)
+        # (2^gain - 1) / 2^max_gain without an overflow on the way.
+        content = two_to(gain - max_gain) - math.pow(2.0, -max_gain)
+    # The chance that no item of a group satisfies, and that none before it did.
+    none, before = np.ones(len(chosen)), np.ones(len(chosen))
+    for number, some in enumerate(_with_more_than(relevant)):
+        none[some] *= 1 - content[indptr[some] + number]
+    begin = np.flatnonzero(np.diff(user, prepend=-1))
+    for number, some in enumerate(_with_more_than(np.diff(begin, append=len(user)))):
+        if number:
+            rows = begin[some] + number
+            before[rows] = before[rows - 1] * none[rows - 1]
+    where = np.empty(len(groups.size), np.int64)
+    where[chosen] = np.arange(len(chosen))
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        at, start, size = where[rows], groups.start[rows], groups.size[rows]
+        found = before[at] * content[indptr[at]] / (start + 1)
+        tied = np.flatnonzero(size > 1)
+        found[tied] = before[at[tied]] * _of_tied_groups(
+            start[tied], size[tied], relevant[at[tied]], places[tied], content, indptr[at[tied]]
+        )
+        return found
+
+    return totals(value, groups, cutoffs)
+
+
+def _of_tied_groups(
+    start: Int64, size: Int64, relevant: Int64, places: Int64, content: Float64, first: Int64
+) -> Float64:
+    """Return what the first places of groups add if nobody was content before: float64 [n].
+
+    `first` is where the members of each stand in `content`.
+    """
+    order = np.argsort(-places, kind="stable")  # those that are done first stand last
+    start, size, relevant, places = start[order], size[order], relevant[order], places[order]
+    # A row per group and number m of judged items that have come, from 0 to all.
+    offset = np.zeros(len(order) + 1, np.int64)
+    np.cumsum(relevant + 1, out=offset[1:])
+    row = np.repeat(np.arange(len(order)), relevant + 1)
+    come = np.arange(len(row)) - offset[row]
+    r, n = relevant[row], size[row]
+
+    # e(m): the i-th item is among m of the first i with the chance m / i.
+    product = (come == 0).astype(np.float64)
+    member = first[order][row] - 1
+    for i in range(1, int(relevant.max(initial=0)) + 1):
+        at = np.flatnonzero((r >= i) & (come <= i))
+        m = come[at]
+        previous = np.where(m > 0, product[at - (m > 0)], 0.0)
+        unsatisfied = 1 - content[member[at] + i]
+        product[at] = m / i * unsatisfied * previous + (i - m) / i * product[at]
+    drop = product - np.append(product[1:], 0.0)  # of no use where all have come
+
+    found = np.zeros(len(order))
+    chance = (come == 0).astype(np.float64)
+    done = -places
+    for place in range(int(places.max(initial=0))):
+        active = int(np.searchsorted(done, -place))
+        rows = slice(0, int(offset[active]))
+        coming = chance[rows] * ((r[rows] - come[rows]) / (n[rows] - place))
+        added = np.bincount(row[rows], weights=coming * drop[rows], minlength=active)
+        chance[rows] -= coming
+        chance[1 : rows.stop] += coming[:-1]
+        found[:active] += added / (start[:active] + place + 1)
+    result = np.empty_like(found)
+    result[order] = found
+    return result
+
+
+def _with_more_than(count: Int64) -> Iterator[Int64]:
+    """Yield which have more than 0, 1, 2, ... of something."""
+    order = np.argsort(-count, kind="stable")
+    missing = -count[order]
+    for number in range(int(count.max(initial=0))):
+        yield order[: int(np.searchsorted(missing, -number))]

@@ -1,0 +1,199 @@
+"""The sums over tied places that several metrics share.
+
+A group of tied items occupies the places ``start + 1 .. start + size``; `places` of them
+lie within the cut-off. The expected value of a metric is a sum over these, which has a
+closed form in harmonic numbers, or in sums of logarithmic discounts.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.ties import Groups, sum_by_user
+
+PerUser = Callable[[Groups, int], Float64]
+PerGroup = Callable[[Int64 | slice, Int64], Float64]
+Shared = TypeVar("Shared", bound=Callable[..., Any])
+
+# Up to here harmonic numbers come from a table; beyond, two terms of their expansion
+# leave a relative error below 1e-20.
+HARMONIC_TABLE = 2**16
+
+
+def shared(function: Shared) -> Shared:
+    """Compute ``function(groups, ...)`` once for all metrics that need it."""
+
+    @functools.wraps(function)
+    def remembered(groups: Groups, *options: Any) -> Any:
+        known = (each.tobytes() if isinstance(each, np.ndarray) else each for each in options)
+        key = (function, *known)
+        if key not in groups.cache:
+            groups.cache[key] = function(groups, *options)
+        return groups.cache[key]
+
+    return cast(Shared, remembered)
+
+
+def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
+    """Put ``function(groups, cutoff)`` side by side: float64 [n_users, n_cutoffs]."""
+    values = np.empty((len(cutoffs), groups.n_users)).T  # a column lies together
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        values[:, column] = function(groups, cutoff)
+    return values
+
+
+def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
+    """Add up, in rank order, what the groups within each cut-off add: [n_users, n_cutoffs].
+
+    ``value(rows, places)`` is what groups add with so many of their places. It is asked once
+    for whole groups, whatever the number of cut-offs, and for those that a cut-off parts.
+    """
+    reach = groups.reach(cutoffs)
+    whole = value(reach.rows, groups.size[reach.rows])
+    parts = value(reach.parted, reach.places)
+    result = np.empty((len(cutoffs), groups.n_users))
+    for column, (inside, user, parted, part) in enumerate(reach.cutoffs):
+        terms = whole[inside]
+        if len(parted):
+            terms = terms.copy()
+            terms[parted] = parts[part]
+        result[column] = sum_by_user(user, terms, groups.n_users)
+    return result.T
+
+
+def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
+    """Divide, with 0 where nothing is to be divided by."""
+    some = denominator > 0
+    if some.all():
+        return numerator / denominator
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=some)
+
+
+@shared
+def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
+    """Count (expected) hits: of a tied group, each place within has as many on average."""
+    return totals(
+        lambda rows, places: places * groups.relevant[rows] / groups.size[rows], groups, cutoffs
+    )
+
+
+@shared
+def gains_within(groups: Groups, cutoffs: Int64) -> Float64:
+    """Add up the (expected) gains of the first places."""
+    return totals(lambda rows, places: places * groups.gain[rows], groups, cutoffs)
+
+
+def harmonic(start: Int64, places: Int64) -> Float64:
+    """Sum 1/j over the places j = start + 1 .. start + places."""
+    stop = start + places
+    table = _harmonic_table()
+    if stop.max(initial=0) <= HARMONIC_TABLE:
+        return sums_between(table, start, stop)
+    near = sums_between(table, np.minimum(start, HARMONIC_TABLE), np.minimum(stop, HARMONIC_TABLE))
+    far = np.flatnonzero(stop > HARMONIC_TABLE)
+    if len(far):
+        low = np.maximum(start[far], HARMONIC_TABLE).astype(np.float64)
+        high = stop[far].astype(np.float64)
+        step = high - low
+        # H(n) = log n + gamma + 1/(2n) - 1/(12n²) + ...; differences of each term, written
+        # without cancellation.
+        square = step * (high + low) / (low * high) ** 2
+        near[far] += log1p_of(step / low) - step / (2 * low * high) + square / 12
+    return near
+
+
+def discounts(start: Int64, places: Int64) -> Float64:
+    """Sum 1/log2(j + 1) over the places j = start + 1 .. start + places."""
+    stop = start + places
+    return sums_between(_discount_table(_table_size(stop)), start, stop)
+
+
+def place_sums(groups: Groups, cutoffs: Int64, weight: Callable[[Float64], Float64]) -> Float64:
+    """Add the gains of the first k places up, each times a weight of its rank.
+
+    ``sum over j <= k of gain(j) weight(j)``, the exact mean over all orders where items are
+    tied: each place of a tied group has its mean gain. Where relevance is read, the gain of a
+    relevant item is 1.
+
+    Parameters
+    ----------
+    groups, cutoffs
+        As a metric's function gets them.
+    weight
+        Takes ranks, a float64 array from 1 on, and returns as many weights.
+
+    Returns
+    -------
+    float64 [n_users, n_cutoffs]
+    """
+    last = int((groups.start + groups.size).max(initial=0))
+    table = running_sums(np.asarray(weight(np.arange(1, last + 1, dtype=np.float64)), np.float64))
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start = groups.start[rows]
+        return groups.gain[rows] * sums_between(table, start, start + places)
+
+    return totals(value, groups, cutoffs)
+
+
+def means_of_members(groups: Groups, values: Float64) -> Float64:
+    """Average values of the members of each group over its places: float64 [n_groups]."""
+    if groups.single:
+        return values
+    group = np.repeat(np.arange(len(groups.size)), groups.relevant)
+    return sum_by_user(group, values, len(groups.size)) / groups.size
+
+
+def log2_of(numbers: Int64) -> Float64:
+    """Return log2 of whole numbers from 1 on."""
+    return _log2_table(_table_size(numbers))[numbers]
+
+
+def log1p_of(values: Float64) -> Float64:
+    """Return log(1 + values)."""
+    # math.log1p, because the last bit of np.log1p differs between instruction sets.
+    return np.fromiter(map(math.log1p, values.tolist()), np.float64, len(values))
+
+
+def _table_size(numbers: Int64) -> int:
+    """Round the largest number up to a power of two, so that few tables are ever made."""
+    largest = int(numbers.max(initial=0))
+    return 1 << max(largest.bit_length(), 12)
+
+
+@functools.cache
+def _log2_table(size: int) -> Float64:
+    # Entry 0 is never read. As above, math.log2 for the sake of equal bits everywhere.
+    values = map(math.log2, range(1, size + 1))
+    return np.concatenate([[0.0], np.fromiter(values, np.float64, size)])
+
+
+@functools.cache
+def _discount_table(size: int) -> tuple[Float64, Float64]:
+    return running_sums(1 / log2_of(np.arange(2, size + 2)))
+
+
+@functools.cache
+def _harmonic_table() -> tuple[Float64, Float64]:
+    return running_sums(1 / np.arange(1, HARMONIC_TABLE + 1))
+
+
+def running_sums(terms: Float64) -> tuple[Float64, Float64]:
+    """Return running sums from 0 on and, apart, what was lost by rounding them."""
+    high = np.concatenate([[0.0], np.cumsum(terms)])
+    before, after = high[:-1], high[1:]
+    added = after - before
+    lost = (before - (after - added)) + (terms - added)  # exact (Knuth's two-sum)
+    return high, np.concatenate([[0.0], np.cumsum(lost)])
+
+
+def sums_between(table: tuple[Float64, Float64], start: Int64, stop: Int64) -> Float64:
+    """Add the terms of a table of running sums up, those after `start` until `stop`."""
+    high, low = table
+    return (high[stop] - high[start]) + (low[stop] - low[start])

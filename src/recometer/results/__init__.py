@@ -1,0 +1,1 @@
+"""What comes out: evaluations, their means and intervals, groups, folds and summaries."""

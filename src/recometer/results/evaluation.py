@@ -1,0 +1,553 @@
+"""Evaluation: what `evaluate` returns, per user and summed up."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer import rendering
+from recometer.arrays import Array, Float64, Int64, UInt8, UInt32
+from recometer.data import ids, storage
+from recometer.errors import FileError, InputError, InternalError, UnknownNameError, did_you_mean
+from recometer.measuring.compute import Reason
+from recometer.measuring.listed import compute_over_users
+from recometer.metrics import ListData
+from recometer.metrics.conventions import parse_under
+from recometer.metrics.registry import Metric
+from recometer.protocol import Protocol
+from recometer.ranks import TopLists
+from recometer.results import summary
+from recometer.results.groups import LEFT_OUT, SegmentRow, Segments, read_groups
+from recometer.results.groups import quantiles as quantiles_of
+from recometer.results.means import Averaging, Interval, Weights, intervals_over_users
+from recometer.results.summary import SummaryRow
+
+if TYPE_CHECKING:
+    import polars
+
+
+KIND = "evaluation"  # what a saved file says that it holds
+PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
+PROFILE = ("activity", "popularity")  # per user, where there was train
+POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
+SAVED = (
+    *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
+    "negative_gains",
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Evaluation:
+    """How good recommendations were: every metric for every user.
+
+    ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a
+    column per cut-off; ``print(result)`` shows the means. Arrays are read-only.
+
+    Attributes
+    ----------
+    values : mapping of str to float64 [n_users]
+        Per metric that has a value for each user; NaN, or the number of the rule
+        ``undefined``, where it is undefined.
+    reasons : mapping of str to uint8 [n_users]
+        Per metric, why it is undefined (`Reason`); 0 where it is defined.
+    user_ids : [n_users] or None
+        In the order of all other arrays; None: users are positions.
+    n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
+        Relevant items; items that were ranked; items that were not, being in train; places that
+        are known (the length of a list). The last three are -1 where they are unknown, or no
+        metric reads them.
+    flags : uint32 [n_users]
+        `UserFlag` bits.
+    metrics
+        What was asked for, in that order.
+    protocol
+        The rules that the numbers depend on.
+    seed
+        Of all that is random.
+    counts
+        What the rules settled, over all users, for instance ``users_unknown``.
+    definitions
+        Per metric's name without cut-off (``"f(beta=0.5)"``): its formula and its source, and
+        what its parameters stand for, as texts.
+    timings
+        Seconds per step.
+    versions
+        Of recometer, Python, NumPy, and the platform.
+    inputs
+        Of source, test, train and candidates: a description, the SHA-256 of their arrays, and
+        perhaps a warning.
+    over_rows
+        Metrics of ratings over the rows of all users together: what most tables call the
+        RMSE is ``result.over_rows["rmse"]``. (For fcp: over the pairs of all users.)
+    negative_gains : bool
+        Whether a value of test is below 0; without any, so is no interval of ndcg. True where it
+        is not known, in files of older versions.
+    activity : int64 [n_users] or None
+        Training items of each user; None: there was no train.
+    popularity : float64 [n_users] or None
+        Mean number of training users of these items, NaN for users without any.
+    over_users : mapping of str to float
+        Metrics with one value for all users, such as ``"coverage@10"``; they are in `mean` and
+        `summary`, too.
+    lists : TopLists or None
+        The first places of each user's ranking, where a metric of lists was asked for. They are
+        not saved.
+    inputs_kept : mapping or None
+        What `evaluate` was given, so that `recometer.explain` can repeat it. Not saved; None
+        where it takes more than 256 MB, and of a function of scores.
+    """
+
+    values: Mapping[str, Float64]
+    reasons: Mapping[str, UInt8]
+    user_ids: Array | None
+    n_relevant: Int64
+    n_candidates: Int64
+    n_excluded: Int64
+    depth: Int64
+    flags: UInt32
+    metrics: tuple[Metric, ...]
+    protocol: Protocol
+    seed: int
+    counts: Mapping[str, int]
+    definitions: Mapping[str, Mapping[str, str]]
+    timings: Mapping[str, float]
+    versions: Mapping[str, str]
+    inputs: Mapping[str, Mapping[str, Any]]
+    over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    negative_gains: bool = True
+    activity: Int64 | None = None
+    popularity: Float64 | None = None
+    over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    lists: TopLists | None = dataclasses.field(default=None, repr=False)
+    # What the intervals of `over_users` are computed from; None: they are known already.
+    list_data: ListData | None = dataclasses.field(default=None, repr=False)
+    inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
+    _intervals: dict[str, Interval] = dataclasses.field(
+        default_factory=dict, init=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("values", "reasons"):
+            columns = {key: _read_only(column) for key, column in getattr(self, name).items()}
+            object.__setattr__(self, name, columns)
+        for name in (*PER_USER, *PROFILE):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, _read_only(getattr(self, name)))
+
+    @property
+    def n_users(self) -> int:
+        """Number of users of test, those without a defined value included."""
+        return len(self.n_relevant)
+
+    def __len__(self) -> int:
+        """Return the number of users."""
+        return self.n_users
+
+    def __contains__(self, metric: object) -> bool:
+        """Tell whether a metric was asked for, however it is written."""
+        try:
+            self._known(metric)  # type: ignore[arg-type]
+        except (UnknownNameError, InputError):
+            return False
+        return True
+
+    def __getitem__(self, metric: str | Metric) -> Float64:
+        """Return the values of a metric.
+
+        Parameters
+        ----------
+        metric
+            ``"ndcg@10"``, or several cut-offs: ``"ndcg@1..10"``, ``"recall@5,10"``.
+
+        Returns
+        -------
+        float64 [n_users], or [n_users, n_cutoffs] for several cut-offs
+
+        Raises
+        ------
+        UnknownNameError
+            What was not asked for; the message lists what was.
+        InputError
+            A metric with one value for all users.
+        """
+        if str(metric) in self.values:
+            return self.values[str(metric)]
+        try:
+            names = [str(one) for one in parse_under(metric, self.protocol)]
+        except UnknownNameError:
+            names = [str(metric)]
+        for name in names:
+            if self._known(name) in self.over_users:
+                raise InputError(
+                    f"{name!r} is one value for all users, {self.over_users[name]:.4f}. Hint: "
+                    f"result.mean()[{name!r}] has it."
+                )
+        columns = [self.values[name] for name in names]
+        # Written otherwise, such as rbp(p=0.8) for rbp, it is one metric; @1..1 is several.
+        head = str(metric).partition("(")[0]
+        one = len(columns) == 1 and ".." not in head and "," not in head
+        return columns[0] if one else np.column_stack(columns)
+
+    def mean(self, weights: Weights = None) -> dict[str, float]:
+        """Return the mean of each metric over the users for whom it is defined.
+
+        `summary` has the number of these users beside it, and the mean's interval.
+
+        Parameters
+        ----------
+        weights
+            None: as the rule `average` says, by default every user the same. ``"relevant"``: by the
+            user's number of relevant items (for roc_auc this is known as GAUC). ``"pooled"``: the
+            sum of the users' numerators divided by that of their denominators, for metrics that are
+            ratios, such as precision, recall and ap. Or an array of numbers [n_users], at
+            least 0.
+
+        Returns
+        -------
+        dict of str to float
+            NaN where no user has a value. Metrics with one value for all users have that; with
+            weights they are left out.
+
+        Raises
+        ------
+        InputError
+            Other weights, or a pooled mean of a metric that has none.
+        """
+        return {
+            name: self._averaging.mean(name, weights)
+            if name in self.values
+            else self.over_users[name]
+            for name in self._with_mean(weights)
+        }
+
+    def interval(self, metric: str | Metric, weights: Weights = None) -> Interval:
+        """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
+
+        Parameters
+        ----------
+        metric
+            Its name.
+        weights
+            As in `mean`.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper end; NaN for fewer than two users with a value. Of a metric
+            with one value for all users: see `stats.intervals.resampled`. An end beyond a bound of
+            the metric is put there, where no user's value is beyond it: the mean that is estimated
+            lies within the bounds, so the interval covers it as often as before.
+        """
+        name = self._known(metric)
+        if name not in self._with_mean(weights):
+            raise InputError(f"{name!r} is one value for all users, which have no weights.")
+        return self._all_intervals([name], weights)[0]
+
+    def skipped(self, metric: str | Metric) -> dict[str, int]:
+        """Return why a metric is undefined, with the number of users for each reason."""
+        codes = self.reasons[self._known(metric)]
+        users = np.bincount(codes, minlength=max(Reason) + 1)
+        undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
+        return {reason.sentence: int(users[reason]) for reason in undefined}
+
+    def summary(self, weights: Weights = None) -> list[SummaryRow]:
+        """Return a row per metric: its mean, the mean's interval, and who counts in it.
+
+        Parameters
+        ----------
+        weights
+            As in `mean`.
+        """
+        means = self.mean(weights)
+        rows = []
+        for name, (low, high) in zip(means, self._all_intervals(means, weights), strict=True):
+            no_value = self.reasons[name] != 0
+            if name in self.values:
+                no_value = np.isnan(self._averaging.entering(name))
+            skipped = int(np.count_nonzero(no_value))
+            counted = self.n_users - skipped
+            reasons = self.skipped(name)
+            rows.append(SummaryRow(name, means[name], low, high, counted, skipped, reasons))
+        return rows
+
+    def by(
+        self,
+        groups: object,
+        *,
+        column: str | None = None,
+        user: str | None = None,
+        quantiles: int = 4,
+        weights: Weights = None,
+    ) -> Segments:
+        """Return every metric for each group of users, and how far the groups are apart.
+
+        Parameters
+        ----------
+        groups
+            The group of each user: a sequence or array [n_users], in the order of `user_ids`;
+            a dict from user to group; or a data frame with a column of users and one of
+            groups. Users without a group, or whose group is missing, are left out and counted.
+            ``"activity"``: quantiles of the user's number of training items; ``"popularity"``:
+            quantiles of the mean number of training users that these items have.
+        column, user
+            The frame's columns of groups and of users. None: the only one that is not the
+            users', and the one with a common name.
+        quantiles
+            How many groups ``"activity"`` and ``"popularity"`` make, at least 2; fewer where
+            many users have the same value, since these stay together.
+        weights
+            As in `mean`.
+
+        Returns
+        -------
+        Segments
+
+        Raises
+        ------
+        InputError
+            Groups of another number of users, no user with a group, or no training data where
+            they are needed.
+        InputTypeError
+            Something that does not say who is in which group.
+
+        Examples
+        --------
+        >>> import numpy as np, recometer as rm
+        >>> scores = np.array([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0], [2.0, 3.0, 1.0], [3.0, 1.0, 2.0]])
+        >>> test = np.array([[1, 0, 0], [1, 0, 0], [0, 1, 0], [1, 0, 0]])
+        >>> result = rm.evaluate(rm.Scores(scores), test, metrics="rr")
+        >>> print(result.by(["old", "new", "old", "new"]))
+        metric  group  users    mean      95% interval  counted
+        rr      new        2  0.6667  0.0000 to 1.0000        2
+        rr      old        2  1.0000  1.0000 to 1.0000        2
+        <BLANKLINE>
+        rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
+        """
+        if isinstance(groups, str) and groups in PROFILE:
+            values = self.activity if groups == "activity" else self.popularity
+            codes, names = quantiles_of(groups, values, quantiles)
+        else:
+            codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
+        members = [np.flatnonzero(codes == code) for code in range(len(names))]
+        summaries = []
+        for chosen in members:
+            named = weights is None or isinstance(weights, str)
+            weight = weights if named else np.asarray(weights)[chosen]
+            summaries.append(self.of_users(chosen).summary(weight))
+        rows = [
+            SegmentRow(row.metric, name, len(chosen), row.mean, row.low, row.high, row.counted)
+            for of_metric in zip(*summaries, strict=True)
+            for row, name, chosen in zip(of_metric, names, members, strict=True)
+        ]
+        left_out = int(np.count_nonzero(codes == LEFT_OUT))
+        not_kept = () if weights is not None or self.list_data is not None else self.over_users
+        return Segments(
+            tuple(rows), tuple(names), left_out, self.protocol.confidence, tuple(not_kept)
+        )
+
+    def of_users(self, positions: npt.ArrayLike) -> Evaluation:
+        """Return the evaluation of some users alone.
+
+        Parameters
+        ----------
+        positions : array_like of int
+            Their places among all users. What was counted over all users stays as it is.
+            Metrics with one value for all users are computed anew; those of an evaluation that
+            was loaded from a file cannot be, and are left out.
+        """
+        chosen = np.asarray(positions, dtype=np.int64)
+        changes: dict[str, Any] = {
+            "values": {name: column[chosen] for name, column in self.values.items()},
+            "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
+        }
+        if self.lists is not None:
+            changes["lists"] = self.lists.users(chosen)
+        if self.list_data is not None:
+            changes["list_data"] = data = self.list_data.users(chosen)
+            changes["over_users"] = compute_over_users(data, self._over_users(), self.protocol)
+        elif self.over_users:
+            # Nothing is left to compute them from.
+            gone = self.over_users.keys()
+            changes["over_users"] = {}
+            changes["metrics"] = tuple(m for m in self.metrics if str(m) not in gone)
+            for name in gone:
+                del changes["reasons"][name]
+        for name in (*PER_USER, *PROFILE, "user_ids"):
+            array = getattr(self, name)
+            changes[name] = None if array is None else array[chosen]
+        return dataclasses.replace(self, **changes)
+
+    def per_user(self) -> polars.DataFrame:
+        """Return a Polars frame: the column ``user`` and a column per metric.
+
+        ``user`` holds the ids, or positions where test has none. Ids of a type that Polars
+        lacks, such as UUIDs, become texts.
+        """
+        import polars as pl
+
+        users = np.arange(self.n_users) if self.user_ids is None else self.user_ids
+        if users.dtype != object:
+            column = pl.Series("user", users)
+        elif ids.kind(users) in POLARS_KINDS:
+            column = pl.Series("user", users.tolist())
+        else:
+            column = pl.Series("user", list(map(str, users.tolist())))
+        return pl.DataFrame([column, *(pl.Series(*entry) for entry in self.values.items())])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to one Parquet file, which `recometer.load` reads.
+
+        Its columns are the users' values and the reasons; its metadata hold what is needed
+        to repeat the evaluation: protocol, seed, definitions, versions, counts and the
+        fingerprints of the inputs, as JSON under the key ``recometer``.
+
+        Raises
+        ------
+        FileError
+            The file cannot be written.
+        InputTypeError
+            User ids of a type that cannot be stored.
+        """
+        columns = {name: getattr(self, name) for name in PER_USER}
+        columns |= {n: getattr(self, n) for n in PROFILE if getattr(self, n) is not None}
+        columns |= self.values
+        columns |= {_reason_column(name): codes for name, codes in self.reasons.items()}
+        header = {"kind": KIND, **{name: getattr(self, name) for name in SAVED}}
+        header["protocol"] = self.protocol.to_dict()
+        ends = self._all_intervals(self.over_users)
+        header["over_users"] = {
+            name: [value, *interval]
+            for (name, value), interval in zip(self.over_users.items(), ends, strict=True)
+        }
+        header["metrics"] = [dataclasses.astuple(metric) for metric in self.metrics]
+        storage.write_table(path, columns, self.user_ids, header)
+
+    def __repr__(self) -> str:
+        return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
+
+    def __str__(self) -> str:
+        return rendering.to_text(self.table(), rendering.WIDTH)
+
+    def _repr_html_(self) -> str:
+        return rendering.to_html(self.table())
+
+    def _known(self, metric: str | Metric) -> str:
+        """Return the name of a metric, which may be written otherwise: ``rbp(p=0.8)`` for rbp."""
+        name = str(metric)
+        if name in self.reasons:
+            return name
+        with contextlib.suppress(UnknownNameError, InputError):
+            names = [str(one) for one in parse_under(name, self.protocol)]
+            if len(names) == 1 and names[0] in self.reasons:
+                return names[0]
+        raise UnknownNameError(
+            f"This evaluation has no metric {name!r}. {did_you_mean(name, self.reasons)}"
+        )
+
+    def _with_mean(self, weights: Weights) -> list[str]:
+        """Return the metrics that have a mean, in the order asked for."""
+        return [name for name in map(str, self.metrics) if weights is None or name in self.values]
+
+    def _over_users(self) -> list[Metric]:
+        return [metric for metric in self.metrics if str(metric) in self.over_users]
+
+    @functools.cached_property
+    def _averaging(self) -> Averaging:
+        return Averaging(
+            metrics={str(metric): metric for metric in self.metrics},
+            values=self.values,
+            reasons=self.reasons,
+            n_relevant=self.n_relevant,
+            n_candidates=self.n_candidates,
+            depth=self.depth,
+            protocol=self.protocol,
+            seed=self.seed,
+            negative_gains=self.negative_gains,
+        )
+
+    def known_metric(self, metric: str | Metric) -> Metric:
+        """Return one of the metrics that were asked for, by its name."""
+        return self._averaging.metrics[self._known(metric)]
+
+    def counted_values(self, metric: str | Metric) -> Float64:
+        """Return the values of the users who count in a metric's mean, NaN for the others."""
+        return self._averaging.entering(self._known(metric))
+
+    def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
+        if weights is not None:
+            return self._averaging.intervals(list(names), weights)
+        missing = [name for name in names if name not in self._intervals]
+        per_user = [name for name in missing if name in self.values]
+        found = self._averaging.intervals(per_user, None)
+        self._intervals.update(zip(per_user, found, strict=True))
+        if len(per_user) < len(missing):
+            if self.list_data is None:
+                raise InternalError("Nothing is left to resample: intervals are saved with values.")
+            resampled = intervals_over_users(
+                self.list_data, self._over_users(), self.over_users, self.protocol, self.seed
+            )
+            self._intervals.update(resampled)
+        return [self._intervals[name] for name in names]
+
+    def table(self) -> rendering.Table:
+        """Return what ``print`` shows, for other ways to show it."""
+        notes = summary.notes(self.inputs, self.over_rows, self.counts, self.protocol)
+        return summary.table(self.summary(), self.protocol, notes)
+
+
+def load(path: str | os.PathLike[str]) -> Evaluation:
+    """Read an evaluation that `Evaluation.save` wrote.
+
+    Parameters
+    ----------
+    path
+        A Parquet file.
+
+    Returns
+    -------
+    Evaluation
+        With the same values, to the last bit.
+
+    Raises
+    ------
+    FileError
+        The file does not exist, is something else, or was written by a newer recometer.
+    """
+    columns, user_ids, header = storage.read_table(path)
+    if header["kind"] != KIND:
+        raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
+    metrics = tuple(Metric(*entry) for entry in header["metrics"])
+    names = [str(metric) for metric in metrics]
+    saved: dict[str, Any] = {name: columns[name] for name in PER_USER if name in columns}
+    saved.setdefault("depth", saved["n_candidates"])  # files of older versions lack it
+    saved |= {name: columns[name] for name in PROFILE if name in columns}
+    saved |= {name: header[name] for name in SAVED if name in header}
+    over_users = header.get("over_users", {})
+    result = Evaluation(
+        values={name: columns[name] for name in names if name not in over_users},
+        reasons={name: columns[_reason_column(name)] for name in names},
+        user_ids=user_ids,
+        metrics=metrics,
+        protocol=Protocol(**header["protocol"]),
+        over_users={name: value for name, (value, _, _) in over_users.items()},
+        **saved,
+    )
+    result._intervals.update({name: (low, high) for name, (_, low, high) in over_users.items()})
+    return result
+
+
+def _reason_column(metric: str) -> str:
+    return f"{metric}: reason"
+
+
+def _read_only(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,319 @@
+"""Segments: the metrics of groups of users, and how far the groups are apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recometer import rendering
+from recometer.arrays import Array, Float64, Int64
+from recometer.data import ids
+from recometer.data.columns import choose_columns
+from recometer.data.frames import is_frame, open_frame
+from recometer.errors import ColumnError, InputError, InputTypeError
+
+if TYPE_CHECKING:
+    import polars
+
+
+LEFT_OUT = -1  # the code of a user without a group
+
+
+@dataclasses.dataclass(frozen=True)
+class SegmentRow:
+    """A metric over the users of a group.
+
+    Attributes
+    ----------
+    metric, group
+        Their names.
+    users
+        Users of the group.
+    mean
+        Over those for whom the metric is defined; NaN if there is none.
+    low, high
+        Ends of the mean's interval; NaN for fewer than two users.
+    counted
+        Users that are in the mean.
+    """
+
+    metric: str
+    group: str
+    users: int
+    mean: float
+    low: float
+    high: float
+    counted: int
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Segments:
+    """The metrics of groups of users; see `Evaluation.by`.
+
+    Attributes
+    ----------
+    rows : tuple of SegmentRow
+        By metric, then by group.
+    groups : tuple of str
+        In order: sorted, or from the lowest to the highest quantile.
+    left_out : int
+        Users without a group.
+    confidence : float
+        Coverage of the intervals.
+    not_kept : tuple of str
+        Metrics with one value for all users, where the result was loaded from a file: the lists
+        that they would be computed from anew are not saved.
+    """
+
+    rows: tuple[SegmentRow, ...]
+    groups: tuple[str, ...]
+    left_out: int
+    confidence: float
+    not_kept: tuple[str, ...] = ()
+
+    def gap(self) -> dict[str, float]:
+        """Return per metric the greatest difference between the means of two groups."""
+        return {
+            metric: ends[1].mean - ends[0].mean if ends else float("nan")
+            for metric, ends in self._ends.items()
+        }
+
+    def ratio(self) -> dict[str, float]:
+        """Return per metric the smallest mean divided by the greatest: 1 where all are the same.
+
+        NaN where a mean is negative, or all are 0.
+        """
+        found = {}
+        for metric, ends in self._ends.items():
+            low, high = (ends[0].mean, ends[1].mean) if ends else (float("nan"), float("nan"))
+            found[metric] = low / high if low >= 0 and high > 0 else float("nan")
+        return found
+
+    def frame(self) -> polars.DataFrame:
+        """Return a Polars frame: a row per metric and group."""
+        import polars as pl
+
+        names = [field.name for field in dataclasses.fields(SegmentRow)]
+        return pl.DataFrame({name: [getattr(row, name) for row in self.rows] for name in names})
+
+    def table(self) -> rendering.Table:
+        """Return what ``print`` shows, for other ways to show it."""
+        interval = f"{self.confidence:.0%} interval"
+        rows = [
+            (
+                row.metric,
+                row.group,
+                f"{row.users:,}",
+                f"{row.mean:.4f}",
+                "" if np.isnan(row.low) else f"{row.low:.4f} to {row.high:.4f}",
+                f"{row.counted:,}",
+            )
+            for row in self.rows
+        ]
+        headers = ["metric", "group", "users", "mean", interval, "counted"]
+        numbers = ("users", "mean", interval, "counted")
+        return rendering.Table(headers, rows, numbers, list(self._notes()))
+
+    def __str__(self) -> str:
+        return rendering.to_text(self.table(), rendering.WIDTH)
+
+    def __repr__(self) -> str:
+        return f"<Segments: {len(self.groups)} groups of users, {len(self._ends)} metrics>"
+
+    def _repr_html_(self) -> str:
+        return rendering.to_html(self.table())
+
+    @functools.cached_property
+    def _ends(self) -> dict[str, tuple[SegmentRow, SegmentRow] | None]:
+        """Per metric the groups with the smallest and the greatest mean."""
+        by_metric: dict[str, list[SegmentRow]] = {}
+        for row in self.rows:
+            by_metric.setdefault(row.metric, [])
+            if not np.isnan(row.mean):
+                by_metric[row.metric].append(row)
+
+        def mean(row: SegmentRow) -> float:
+            return row.mean
+
+        return {
+            metric: (min(found, key=mean), max(found, key=mean)) if found else None
+            for metric, found in by_metric.items()
+        }
+
+    def _notes(self) -> Iterator[str]:
+        ratios, gaps = self.ratio(), self.gap()
+        for metric, ends in self._ends.items():
+            if ends and ends[0].group != ends[1].group:
+                low, high = ends[0].group, ends[1].group
+                yield (
+                    f"{metric}: gap {gaps[metric]:.4f}, ratio {ratios[metric]:.4f} "
+                    f"(lowest: {low}, highest: {high})"
+                )
+        if self.not_kept:
+            yield (
+                f"left out, one value for all users each: {', '.join(self.not_kept)} (a saved "
+                "result does not keep the lists)"
+            )
+        if self.left_out:
+            yield f"users without a group (left out): {self.left_out:,}"
+
+
+def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int64, list[str]]:
+    """Cut the users into groups of about the same size; equal values stay together.
+
+    Parameters
+    ----------
+    name
+        What the values are, for the names of the groups.
+    values : [n_users] or None
+        NaN: the user has no group.
+    n
+        How many groups, at least 2.
+
+    Returns
+    -------
+    codes : int64 [n_users]
+        The number of the user's group, `LEFT_OUT` without one.
+    names : list of str
+        Of the groups, lowest first.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 2:
+        raise InputError(f"quantiles={n!r} must be a whole number, at least 2.")
+    if values is None:
+        raise InputError(
+            f"groups={name!r} reads the training items of the users, and there is no train. "
+            "Hint: rm.evaluate(..., train=...)."
+        )
+    known = ~np.isnan(values)
+    if not known.any():
+        raise InputError(
+            f"groups={name!r} reads the training items of the users, and none of the "
+            f"{len(values):,} users has any. Hint: are the user ids of train those of test?"
+        )
+    edges = np.unique(np.quantile(values[known], np.arange(1, n) / n, method="inverted_cdf"))
+    found = np.searchsorted(edges, values, side="left")
+    used, codes = np.unique(found[known], return_inverse=True)
+    result_codes = np.full(len(values), LEFT_OUT)
+    result_codes[known] = codes
+    names = []
+    for code in range(len(used)):
+        inside = values[result_codes == code]
+        low, high = f"{inside.min():,.6g}", f"{inside.max():,.6g}"
+        names.append(f"{name} {low}" if low == high else f"{name} {low} to {high}")
+    return result_codes, names
+
+
+def read_groups(
+    groups: Any,
+    user_ids: Array | None,
+    n_users: int,
+    column: str | None,
+    user: str | None,
+) -> tuple[Int64, list[str]]:
+    """Read the group of each user, and number the groups.
+
+    Parameters
+    ----------
+    groups, column, user
+        As in `Evaluation.by`.
+    user_ids : [n_users] or None
+        None: users are positions.
+
+    Returns
+    -------
+    codes : int64 [n_users]
+        The number of the user's group, `LEFT_OUT` without one.
+    names : list of str
+        Of the groups, sorted.
+    """
+    users: Any = None
+    if is_frame(groups):
+        users, groups = _columns(groups, column, user)
+    elif isinstance(groups, str):
+        raise InputError(
+            f"groups={groups!r} does not exist. Hint: 'activity', 'popularity', or the group of "
+            "each user as an array, a dict or a data frame."
+        )
+    elif column is not None or user is not None:
+        raise InputTypeError(
+            f"column= and user= name columns of a data frame, but groups is of type "
+            f"{type(groups).__name__}."
+        )
+    elif isinstance(groups, Mapping):
+        users, groups = list(groups), list(groups.values())
+    elif not hasattr(groups, "__len__"):
+        raise InputTypeError(
+            f"groups is of type {type(groups).__name__}. Hint: 'activity', 'popularity', or the "
+            "group of each user as an array, a dict or a data frame."
+        )
+    labels = _labels(groups)
+    if users is None:
+        if len(labels) != n_users:
+            raise InputError(
+                f"groups has {len(labels):,} entries, but there are {n_users:,} users. "
+                "Hint: one for each of result.user_ids; or a dict from user to group."
+            )
+        of_user = labels
+    else:
+        positions = _positions(users, user_ids, n_users)
+        of_user = [None if row < 0 else labels[row] for row in positions.tolist()]
+    present = {label for label in of_user if label is not None}
+    # Groups of several types are sorted as texts.
+    try:
+        ordered = sorted(present)
+    except TypeError:
+        ordered = sorted(present, key=str)
+    numbers = {label: code for code, label in enumerate(ordered)}
+    codes = [LEFT_OUT if label is None else numbers[label] for label in of_user]
+    if not ordered:
+        raise InputError(
+            f"None of the {n_users:,} users has a group. Hint: groups are given for the users of "
+            "test, by the same ids."
+        )
+    return np.array(codes, np.int64), [str(label) for label in ordered]
+
+
+def _columns(frame: Any, column: str | None, user: str | None) -> tuple[Any, Any]:
+    names, fetch = open_frame(frame)
+    found = choose_columns(names, {"user": user})["user"]
+    assert found is not None
+    others = [name for name in names if name != found]
+    if column is None:
+        if len(others) != 1:
+            raise ColumnError(
+                f"Which column holds the groups? Beside the users ({found!r}) there are: "
+                f"{', '.join(map(repr, others)) or 'none'}. Hint: column=..."
+            )
+        column = others[0]
+    elif column not in names:
+        raise ColumnError(
+            f"There is no column {column!r}. Hint: the columns are {', '.join(map(repr, names))}."
+        )
+    users, groups = fetch([found, column])
+    return users, groups
+
+
+def _labels(groups: Any) -> list[Any]:
+    """Return a label for each entry, None where it is missing."""
+    values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    return [None if _is_missing(value) else value for value in values]
+
+
+def _is_missing(value: Any) -> bool:
+    # NaN and NaT differ from themselves; what pandas calls NA has no truth value.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> Int64:
+    """Return the entry of each user of the result, -1 where there is none."""
+    given = ids.as_ids(users, "user ids of groups")
+    codes, distinct = ids.encode(given, "user ids of groups")
+    if len(distinct) < len(given):
+        twice = ids.show(distinct, int(np.argmax(np.bincount(codes))))
+        raise InputError(f"Every user has one group, but {twice} is there twice.")
+    wanted = np.arange(n_users) if user_ids is None else user_ids
+    return ids.match(wanted, given, "user ids of the result", "user ids of groups")

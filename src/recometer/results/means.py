@@ -1,0 +1,157 @@
+"""Means over users, weighted or not, and their intervals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.arrays import Float64, Int64, UInt8
+from recometer.data.frames import numbers
+from recometer.errors import InputError
+from recometer.measuring.compute import Reason, entering
+from recometer.measuring.listed import compute_over_users
+from recometer.metrics import ListData
+from recometer.metrics.registry import Metric, rules_of
+from recometer.protocol import Protocol
+from recometer.results.averages import mean_of_parts
+from recometer.results.pooling import denominators
+from recometer.stats import intervals
+
+Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
+Interval = tuple[float, float]
+
+# Of the users, for metrics with one value for all: fewer where many places are listed.
+RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Averaging:
+    """The users' values of some metrics, and what their means depend on.
+
+    Attributes
+    ----------
+    metrics
+        By the names that `values` and `reasons` have them by.
+    values, reasons, n_relevant, n_candidates, depth, protocol, seed, negative_gains
+        As `recometer.Evaluation` has them.
+    """
+
+    metrics: Mapping[str, Metric]
+    values: Mapping[str, Float64]
+    reasons: Mapping[str, UInt8]
+    n_relevant: Int64
+    n_candidates: Int64
+    depth: Int64
+    protocol: Protocol
+    seed: int
+    negative_gains: bool
+
+    def entering(self, name: str) -> Float64:
+        """Return the values of the users who count in the mean of a metric; NaN for the others."""
+        return entering(self.values[name], self.reasons[name], self._rules(name))
+
+    def mean(self, name: str, weights: Weights) -> float:
+        """Return the mean of a metric; NaN where no user has a value."""
+        weight, values = self._weights(name, weights), self.entering(name)
+        if weights is None and self._rules(name).average == "parts":
+            weight = weight * (self.reasons[name] != Reason.NOT_COUNTED)
+            metric = self.metrics[name]
+            return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
+        counted = ~np.isnan(values)
+        total = weight[counted].sum()
+        return float((values[counted] * weight[counted]).sum() / total) if total > 0 else np.nan
+
+    def intervals(self, names: Sequence[str], weights: Weights) -> list[Interval]:
+        """Return the interval of each mean, within the metric's bounds; NaN: it is not known."""
+        columns = [self.entering(name) for name in names]
+        averages = [self._rules(name).average for name in names]
+        weighted = weights is not None or set(averages) - {"users"}
+        weight = [self._weights(name, weights) for name in names] if weighted else None
+        found = intervals.of_means(
+            self.protocol.interval, columns, self.protocol.confidence, self.seed, weight
+        )
+        # That of a mean of parts is not known.
+        return [
+            intervals.UNKNOWN
+            if average == "parts"
+            else _within_bounds(one, self._bounds(name), column)
+            for one, name, column, average in zip(found, names, columns, averages, strict=True)
+        ]
+
+    def _bounds(self, name: str) -> Interval:
+        """Return what a metric's values lie between."""
+        definition = self.metrics[name].definition
+        if self.negative_gains or definition.lower_of_gains is None:
+            return definition.lower, definition.upper
+        return definition.lower_of_gains, definition.upper
+
+    def _rules(self, name: str) -> Protocol:
+        """Return the rules of a metric."""
+        return rules_of(self.metrics[name], self.protocol)
+
+    def _weights(self, name: str, weights: Weights) -> Float64:
+        """Return how much each user counts in the mean of a metric."""
+        n_users = len(self.n_relevant)
+        if weights is None:
+            average = self._rules(name).average
+            weights = average if average in ("relevant", "pooled") else None
+        if weights is None:
+            return np.ones(n_users)
+        if isinstance(weights, str):
+            if weights == "relevant":
+                return self.n_relevant.astype(np.float64)
+            if weights == "pooled":
+                return denominators(self.metrics[name], self.n_relevant, self.n_candidates)
+            raise InputError(
+                f"weights={weights!r} does not exist. Hint: 'relevant', 'pooled', None, or a "
+                "number for each user."
+            )
+        given = numbers(weights, "weights")
+        if given is None or given.shape != (n_users,) or not (given >= 0).all():
+            raise InputError(
+                f"weights must be {n_users:,} numbers that are at least 0, one for each user "
+                "in the order of user_ids."
+            )
+        return given
+
+
+def intervals_over_users(
+    data: ListData,
+    metrics: Sequence[Metric],
+    values: Mapping[str, float],
+    protocol: Protocol,
+    seed: int,
+) -> dict[str, Interval]:
+    """Return the intervals of metrics with one value for all users, from resampled users."""
+    found = intervals.resampled(
+        lambda weights: compute_over_users(data, metrics, protocol, weights),
+        values,
+        data.n_users,
+        protocol.confidence,
+        seed,
+        int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES)),
+    )
+    for metric in metrics:
+        name, unit = str(metric), 100.0 if rules_of(metric, protocol).percent else 1.0
+        value = np.array([values[name]])
+        bounds = unit * metric.definition.lower, unit * metric.definition.upper
+        found[name] = _within_bounds(found[name], bounds, value)
+    return found
+
+
+def _within_bounds(interval: Interval, bounds: Interval, values: Float64) -> Interval:
+    """Cut an interval off at the metric's bounds, but for one that a value is beyond.
+
+    What is estimated lies within the bounds, so that it is covered as often as before. (Rules may
+    lead beyond a bound: items that count more than once, a number instead of undefined values,
+    corrections of sampled candidates.)
+    """
+    lower, upper = bounds
+    least = -np.inf if (values < lower).any() else lower
+    most = np.inf if (values > upper).any() else upper
+    low, high = np.clip(interval, least, most).tolist()
+    return low, high

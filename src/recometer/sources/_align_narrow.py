@@ -1,0 +1,265 @@
+"""From the whole catalogue to the candidates: what `candidates` and `exclude` leave of `Aligned`.
+
+Items that are left out for everybody leave the numbering of items altogether, so that a source
+ranks a smaller catalogue and knows no better. Sets per user become a ragged table beside it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import Any
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Bool, Int32, Int64, UInt64
+from recometer.data.tensors import is_tensor, to_numpy
+from recometer.errors import InputError
+from recometer.ragged import among, indptr_of, numbered, offsets, pairs, users_of
+from recometer.sources._align_draw import draw_items
+from recometer.sources._align_result import Aligned
+from recometer.sources.candidates import SampledCandidates
+
+
+def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
+    """Take items out of the catalogue for everybody.
+
+    Parameters
+    ----------
+    aligned
+        Without a table of candidates.
+    kept : bool [n_items]
+
+    Raises
+    ------
+    InputError
+        No item is left.
+    """
+    if kept.all():
+        return aligned
+    if not kept.any():
+        raise InputError(
+            f"No candidate is left of the {aligned.n_items:,} items that the source has. "
+            "Hint: see candidates= and exclude=."
+        )
+    left = np.flatnonzero(kept)
+    numbers = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+    judged = _renumbered(numbers, aligned.judged)
+    stays = kept[aligned.excluded]
+    return dataclasses.replace(
+        _ranking(aligned, judged),
+        n_items=len(left),
+        item_rows=left if aligned.item_rows is None else aligned.item_rows[left],
+        numbers=numbers,
+        excluded_indptr=offsets(stays, aligned.excluded_indptr),
+        excluded=numbers[aligned.excluded[stays]],
+    )
+
+
+def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
+    """Give every user a set of candidates, less what is excluded.
+
+    Parameters
+    ----------
+    aligned
+    indptr : int64 [n_users + 1]
+    items : int32 [n_listed]
+        Positions in the order of the (sorted) item ids, ascending within a user.
+
+    Raises
+    ------
+    InputError
+        Nobody has a candidate.
+    """
+    if aligned.numbers is not None:
+        items = aligned.numbers[items]
+    listed = numbered(indptr, items, aligned.n_items)[items >= 0]
+    narrowed = _with_table(aligned, listed[~among(listed, _excluded(aligned))])
+    offered = np.zeros(aligned.n_items, bool)
+    offered[items[items >= 0]] = True
+    return dataclasses.replace(narrowed, n_offered=int(np.count_nonzero(offered)))
+
+
+def draw(
+    aligned: Aligned,
+    sample: SampledCandidates,
+    user_keys: UInt64,
+    popularity: Int64 | None,
+    threads: int,
+    progress: bool | None,
+) -> Aligned:
+    """Give every user its items of test and some others, drawn at random.
+
+    Parameters
+    ----------
+    aligned
+    sample
+    user_keys : uint64 [n_users]
+        What stands for each user in the draw.
+    popularity : int64 [n_items] or None
+        Interactions of each position in train, where items are drawn by them.
+    threads, progress
+        As in `Request`.
+
+    Raises
+    ------
+    InputError
+        There are not that many items, or none can be drawn.
+    """
+    if sample.n > aligned.n_items:
+        raise InputError(
+            f"{sample} draws more items than there are: {aligned.n_items:,}. "
+            "Hint: leave candidates= out to rank all of them."
+        )
+    pool, weights = np.arange(aligned.n_items, dtype=np.int32), None
+    if popularity is not None:
+        weights = popularity if aligned.numbers is None else popularity[aligned.numbers >= 0]
+        pool, weights = pool[weights > 0], weights[weights > 0]
+        if not len(pool):
+            raise InputError(
+                f"{sample} has nothing to draw from: train has no interaction with an item that "
+                "the source knows. Hint: by='uniform' needs no train."
+            )
+    judged = aligned.judged >= 0
+    own = numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[judged]
+    known = np.flatnonzero(aligned.rows >= 0)
+    forbidden = np.sort(np.concatenate([own, _excluded(aligned)]))
+    # A user is a row of the block that is drawn for, so the pairs are of positions in `known`.
+    row = np.full(aligned.n_users, -1)
+    row[known] = np.arange(len(known))
+    of_known = row[forbidden // aligned.n_items]
+    forbidden = pairs(of_known, forbidden % aligned.n_items, aligned.n_items)[of_known >= 0]
+    drawn = draw_items(
+        sample.n,
+        sample.seed,
+        user_keys[known],
+        forbidden,
+        pool,
+        weights,
+        aligned.n_items,
+        threads,
+        progress,
+    )
+    who = known[drawn // aligned.n_items]
+    short = int(np.count_nonzero(np.bincount(who, minlength=aligned.n_users)[known] < sample.n))
+    drawn = pairs(who, drawn % aligned.n_items, aligned.n_items)
+    narrowed = _with_table(aligned, np.sort(np.concatenate([drawn, own])))
+    return _counted(narrowed, candidates_short=short)
+
+
+def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
+    """Give what is no candidate of its user the score -inf: not a candidate.
+
+    Parameters
+    ----------
+    aligned
+    users : int64 [n_batch]
+        Users of test.
+    scores : float array or tensor [n_batch, n_columns]
+        A column per item row of the source.
+    """
+    if aligned.candidate_indptr is None or aligned.candidates is None:
+        return scores
+    indptr, at = ragged.take(aligned.candidate_indptr, users)
+    who, columns = users_of(indptr), _columns(aligned, aligned.candidates[at])
+    if aligned.pool is not None:
+        _drain(aligned, users, scores)
+    if is_tensor(scores):
+        torch = sys.modules["torch"]
+        cells = [
+            torch.as_tensor(index.astype(np.int64), device=scores.device)
+            for index in (who, columns)
+        ]
+        masked = torch.full_like(scores, -torch.inf)
+        masked[cells[0], cells[1]] = scores[cells[0], cells[1]]
+        return masked
+    masked = np.full_like(scores, -np.inf)
+    masked[who, columns] = scores[who, columns]
+    return masked
+
+
+def ranked_rows(rows: Int64, indptr: Int64, judged: Int32) -> tuple[Int64, Int64, Int32]:
+    """Return which judged items can be ranked (known user, candidate), and their own table."""
+    can = (judged >= 0) & np.repeat(rows >= 0, np.diff(indptr))
+    ranked = np.flatnonzero(can)
+    return ranked, offsets(can, indptr), judged[ranked]
+
+
+def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
+    """Make ascending pairs the table of candidates."""
+    n_users, n_items = aligned.n_users, aligned.n_items
+    if not len(listed):
+        raise InputError(
+            "No user of test has a candidate that the source knows and that is not in train. "
+            "Hint: are the ids of users and items in candidates= those of test?"
+        )
+    lengths = np.bincount(listed // n_items, minlength=n_users)
+    indptr = indptr_of(lengths)
+    judged = aligned.judged
+    known = judged >= 0
+    users = users_of(aligned.judged_indptr)
+    inside = known & among(pairs(users, judged, n_items), listed)
+    pool = n_items - np.diff(aligned.excluded_indptr)
+    pool -= np.bincount(users[known], minlength=n_users)
+    narrowed = dataclasses.replace(
+        _ranking(aligned, np.where(inside, judged, np.int32(-1)).astype(np.int32)),
+        candidate_indptr=indptr,
+        candidates=(listed % n_items).astype(np.int32),
+        pool=pool,
+    )
+    without = int(np.count_nonzero((lengths == 0) & (aligned.rows >= 0)))
+    return _counted(narrowed, users_without_candidates=without)
+
+
+def _ranking(aligned: Aligned, judged: Int32) -> Aligned:
+    """Replace the judged items, some of which are no candidates any more."""
+    lost = int(np.count_nonzero((judged < 0) & (aligned.judged >= 0) & aligned.relevant))
+    ranked, ranked_indptr, ranked_items = ranked_rows(aligned.rows, aligned.judged_indptr, judged)
+    before = aligned.counts.get("relevant_not_candidates", 0)
+    return _counted(
+        dataclasses.replace(
+            aligned,
+            judged=judged,
+            ranked=ranked,
+            ranked_indptr=ranked_indptr,
+            ranked_items=ranked_items,
+        ),
+        relevant_not_candidates=before + lost,
+    )
+
+
+def _counted(aligned: Aligned, **counts: int) -> Aligned:
+    found = {name: count for name, count in counts.items() if count}
+    return dataclasses.replace(aligned, counts=aligned.counts | found)
+
+
+def _drain(aligned: Aligned, users: Int64, scores: Any) -> None:
+    """Take items that the model itself does not rank (-inf) out of the pool."""
+    absent = scores == -np.inf
+    absent = to_numpy(absent) if is_tensor(absent) else absent
+    if aligned.pool is None or not absent.any():
+        return
+    item = aligned.item if aligned.numbers is None else _renumbered(aligned.numbers, aligned.item)
+    in_pool = np.zeros(absent.shape, bool)
+    in_pool[:, _columns(aligned, np.arange(aligned.n_items, dtype=np.int32))] = True
+    for indptr, items in (
+        (aligned.excluded_indptr, aligned.excluded),
+        (aligned.judged_indptr, item),
+    ):
+        indptr, at = ragged.take(indptr, users)
+        known = items[at] >= 0
+        in_pool[users_of(indptr)[known], _columns(aligned, items[at][known])] = False
+    aligned.pool[users] -= np.count_nonzero(in_pool & absent, axis=1)
+
+
+def _columns(aligned: Aligned, items: Int32) -> Array:
+    return items if aligned.item_rows is None else aligned.item_rows[items]
+
+
+def _excluded(aligned: Aligned) -> Int64:
+    return numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
+
+
+def _renumbered(numbers: Int32, items: Int32) -> Int32:
+    return np.where(items >= 0, numbers[items], np.int32(-1)).astype(np.int32)

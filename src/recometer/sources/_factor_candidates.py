@@ -1,0 +1,105 @@
+"""Factors where each user has candidates of its own: they alone are scored.
+
+The scores of a block of users lie in a table with a row per user and a column per candidate,
+padded with -inf ("not a candidate"), and are counted like those of `Scores`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recometer import _kernel, ragged
+from recometer._kernel import NanRule
+from recometer.arrays import Array, Int64
+from recometer.errors import InternalError
+from recometer.ranks import UserFlag
+from recometer.sources._align_result import Aligned
+from recometer.tasks import Ticker
+
+if TYPE_CHECKING:
+    from recometer.sources.factors import FactorsWork
+
+
+USERS_PER_BLOCK = 1024
+CELLS_PER_BLOCK = 2**18
+
+
+def blocks(aligned: Aligned) -> list[Int64]:
+    """Cut the users who have candidates into blocks of bounded memory."""
+    assert aligned.candidate_indptr is not None
+    lengths = np.diff(aligned.candidate_indptr)
+    users = np.flatnonzero((lengths > 0) & (aligned.rows >= 0))
+    # Users with as many candidates come together: little of a table is padding.
+    users = users[np.argsort(lengths[users], kind="stable")]
+    found, start = [], 0
+    while start < len(users):
+        some = users[start : start + USERS_PER_BLOCK]
+        cells = lengths[some] * np.arange(1, len(some) + 1)
+        size = max(1, int(np.searchsorted(cells, CELLS_PER_BLOCK, side="right")))
+        found.append(some[:size])
+        start += size
+    return found
+
+
+def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
+    """Rank the judged items of some users of test among the candidates of each."""
+    ticker.advance()
+    aligned = work.aligned
+    assert aligned.candidate_indptr is not None
+    assert aligned.candidates is not None
+    indptr, at = ragged.take(aligned.candidate_indptr, users)
+    items = aligned.candidates[at]
+    scores: Array = np.empty(len(items), work.scores.dtype)
+    _kernel.score_items(
+        **work.native(aligned.rows[users]), indptr=indptr, listed=items, scores=scores
+    )
+    who = ragged.users_of(indptr)
+    flags = aligned.flags[users]
+    if work.check:
+        work.flag_user_bias(aligned.rows[users], flags)
+        infinite = np.isinf(scores)
+        flags[who[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
+        # In the table -inf is no candidate; these users' counts are not read any more.
+        scores[infinite] = np.finfo(scores.dtype).min
+    column = np.arange(len(items)) - indptr[who]
+    table = np.full((len(users), int(np.diff(indptr).max())), -np.inf, scores.dtype)
+    table[who, column] = scores
+
+    judged_indptr, judged_at = ragged.take(aligned.ranked_indptr, users)
+    judged = ragged.pairs(
+        ragged.users_of(judged_indptr), aligned.ranked_items[judged_at], aligned.n_items
+    )
+    entry = np.searchsorted(ragged.pairs(who, items, aligned.n_items), judged)
+    judged_scores = scores[entry]
+    unranked = np.isnan(judged_scores)
+    if work.nan_rule != NanRule.UNDEFINED:
+        judged_scores[unranked] = np.inf if work.nan_rule == NanRule.FIRST else -np.inf
+        unranked[:] = False
+    above, tied, before = (np.zeros(len(judged), np.int64) for _ in range(3))
+    lost = _kernel.rank_scores(
+        instruction_set=work.instruction_set,
+        scores=table,
+        columns=None,
+        excluded_indptr=np.zeros(len(users) + 1, np.int64),
+        excluded=np.zeros(0, np.int32),
+        judged_indptr=judged_indptr,
+        judged=column[entry].astype(np.int32),
+        judged_scores=judged_scores,
+        above=above,
+        tied=tied,
+        before=before,
+        limit=None,
+        nan_rule=work.nan_rule,
+        flags=flags,
+        no_candidates=np.zeros(len(users), np.int64),
+    )
+    if lost >= 0:
+        raise InternalError(
+            f"The item at position {items[entry[lost]]} did not find its own score among the "
+            "candidates. Please report this, with the processor's name."
+        )
+    above[unranked] = -1
+    work.above[judged_at], work.tied[judged_at], work.before[judged_at] = above, tied, before
+    aligned.flags[users] = flags

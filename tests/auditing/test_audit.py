@@ -1,0 +1,618 @@
+"""`audit` against a slow audit in plain Python, and on splits whose faults are known."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import importlib
+import json
+import math
+import uuid
+import warnings
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer import split as splits
+from recometer.auditing.shift import expected_variation, head, total_variation
+
+Rows = dict[tuple[Any, Any], tuple[float, int]]  # (user, item) -> (value, time)
+
+ROW = st.tuples(
+    st.integers(0, 5),  # user
+    st.integers(0, 5),  # item
+    st.integers(-1, 3),  # value
+    st.integers(0, 6),  # time
+)
+
+
+@st.composite
+def sides(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
+    """Rows of train and of test; the ids are numbers or texts."""
+    name = draw(st.sampled_from([lambda n: n, lambda n: f"id {n}"]))
+    both = []
+    for _ in range(2):
+        rows = draw(st.lists(ROW, min_size=1, max_size=14))
+        both.append(
+            [(name(user), name(10 + item), value, time) for user, item, value, time in rows]
+        )
+    return both[0], both[1]
+
+
+def frame(rows: list[Any]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=["user_id", "item_id", "rating", "timestamp"], orient="row")
+
+
+def audit(train: Any, test: Any, **options: Any) -> rm.Audit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        return rm.audit(train, test, **options)
+
+
+def settled(rows: list[Any]) -> Rows:
+    found: Rows = {}
+    for user, item, value, time in rows:
+        before = found.get((user, item), (0, time))
+        found[user, item] = (before[0] + value, max(before[1], time))
+    return found
+
+
+def duplicates(rows: list[Any]) -> tuple[int, int, list[Any]]:
+    times = collections.Counter(row[:2] for row in rows)
+    return len(rows) - len(times), len(rows), sorted(p for p, n in times.items() if n > 1)[:5]
+
+
+def slow_audit(
+    train_rows: list[Any],
+    test_rows: list[Any],
+    relevant_from: float | None,
+    min_positives: int,
+    min_candidates: int,
+) -> dict[str, tuple[int, int, list[Any]]]:
+    """Return count, total and the first examples of every finding, by plain loops."""
+    train, test = settled(train_rows), settled(test_rows)
+    newest: dict[Any, int] = {}
+    owned = collections.Counter(user for user, _ in train)
+    bought = collections.Counter(item for _, item in train)
+    for (user, _), (_, time) in train.items():
+        newest[user] = max(newest.get(user, time), time)
+    pairs = sorted(test)
+    users = sorted({user for user, _ in pairs})
+    items = sorted({item for _, item in pairs})
+    catalogue = len(set(bought) | set(items))
+
+    def relevant(pair: Any) -> bool:
+        value = test[pair][0]
+        return value != 0 if relevant_from is None else value >= relevant_from
+
+    has, left = collections.Counter(), collections.Counter()
+    for pair in pairs:
+        has[pair[0]] += relevant(pair)
+        left[pair[0]] += relevant(pair) and pair not in train
+
+    def rows(chosen: Any) -> tuple[int, int, list[Any]]:
+        found = [pair for pair in pairs if chosen(pair)]
+        return len(found), len(pairs), found[:5]
+
+    def of_users(chosen: Any) -> tuple[int, int, list[Any]]:
+        found = [user for user in users if chosen(user)]
+        return len(found), len(users), found[:5]
+
+    def enough(user: Any) -> bool:
+        return catalogue - owned[user] >= min_candidates
+
+    wanted = [pair for pair in pairs if relevant(pair)]
+    missed = [pair for pair in wanted if pair[1] not in bought]
+    untested = [user for user in sorted(owned) if user not in users]
+    last = max(time for _, time in train.values())
+    return {
+        "overlap": rows(lambda pair: pair in train),
+        "older_than_own_training": rows(
+            lambda pair: pair[0] in newest and test[pair][1] < newest[pair[0]]
+        ),
+        "older_than_training": rows(lambda pair: test[pair][1] < last),
+        "same_time": rows(lambda pair: newest.get(pair[0]) == test[pair][1]),
+        "train_duplicates": duplicates(train_rows),
+        "test_duplicates": duplicates(test_rows),
+        "unseen_users": of_users(lambda user: user not in owned),
+        "unseen_items": (
+            sum(item not in bought for item in items),
+            len(items),
+            [item for item in items if item not in bought][:5],
+        ),
+        "unreachable": (len(missed), len(wanted), missed[:5]),
+        "users_without_relevant": of_users(lambda user: has[user] == 0),
+        "users_emptied": of_users(lambda user: has[user] > 0 and left[user] == 0),
+        "users_without_candidates": of_users(lambda user: left[user] > 0 and not enough(user)),
+        "users_few_relevant": of_users(
+            lambda user: 0 < left[user] < min_positives and enough(user)
+        ),
+        "untested_users": (len(untested), len(owned), untested[:5]),
+    }
+
+
+@given(
+    split=sides(),
+    relevant_from=st.sampled_from([None, 1, 2.5]),
+    min_positives=st.integers(1, 3),
+    min_candidates=st.integers(1, 4),
+)
+def test_it_finds_what_a_slow_audit_finds(split, relevant_from, min_positives, min_candidates):
+    rules = {
+        "relevant_from": relevant_from,
+        "min_positives": min_positives,
+        "min_candidates": min_candidates,
+    }
+    found = audit(*map(frame, split), **rules)
+    expected = slow_audit(*split, **rules)
+    for name, (count, total, examples) in expected.items():
+        finding = found[name]
+        assert (finding.name, finding.count, finding.total) == (name, count, total)
+        assert list(finding.examples) == examples, name
+    leaking = ("overlap", "older_than_own_training", "older_than_training")
+    assert found.leaks == any(expected[name][0] for name in leaking)
+    levels = {f.name: f.level for f in found.findings}
+    assert all((levels[name] == "leakage") == (expected[name][0] > 0) for name in leaking)
+    shifts = {"popularity_shift", "activity_shift"}
+    assert {f.name for f in found.findings} == set(expected) | shifts
+
+
+@given(split=sides(), order=st.randoms(use_true_random=False))
+def test_the_order_of_the_rows_means_nothing(split, order):
+    shuffled = [order.sample(side, len(side)) for side in split]
+    assert audit(*map(frame, split)).to_dict() == audit(*map(frame, shuffled)).to_dict()
+
+
+@given(split=sides())
+def test_positions_are_matched_as_ids_are(split):
+    numbers = [
+        [(*(int(str(x).split()[-1]) for x in row[:2]), *row[2:]) for row in s] for s in split
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        positions = [rm.Interactions.of(frame(side), n_users=6, n_items=16) for side in numbers]
+    by_id, by_position = audit(*map(frame, numbers)), rm.audit(*positions)
+    for one in by_id.findings:
+        if one.name not in ("users_without_candidates", "users_few_relevant"):  # larger catalogue
+            other = by_position[one.name]
+            assert (one.count, one.total, one.examples) == (
+                other.count,
+                other.total,
+                other.examples,
+            )
+            assert one.statistics == pytest.approx(dict(other.statistics))
+
+
+@given(
+    split=sides(), relevant_from=st.sampled_from([None, 1, 2.5]), min_positives=st.integers(1, 2)
+)
+def test_users_that_cannot_be_evaluated_are_those_that_evaluate_skips(
+    split, relevant_from, min_positives
+):
+    rules = {"relevant_from": relevant_from, "min_positives": min_positives}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        train, test = (rm.Interactions.of(frame(side)) for side in split)
+    items = sorted({*train.item_ids.tolist(), *test.item_ids.tolist()})
+    users = sorted({*train.user_ids.tolist(), *test.user_ids.tolist()})
+    scores = np.arange(len(users) * len(items), dtype=float).reshape(len(users), len(items))
+    source = rm.Scores(scores, user_ids=users, item_ids=items)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        result = rm.evaluate(source, test, train=train, metrics="precision@1", **rules)
+    found = rm.audit(train, test, **rules)
+    reasons = {
+        "users_without_relevant": "no relevant item to find",
+        "users_emptied": "no relevant item to find",
+        "users_without_candidates": "fewer items to rank than min_candidates",
+        "users_few_relevant": "fewer relevant items than min_positives",
+    }
+    expected: collections.Counter[str] = collections.Counter()
+    for name, reason in reasons.items():
+        expected[reason] += found[name].count
+    assert {r: n for r, n in result.skipped("precision@1").items() if n} == {
+        reason: n for reason, n in expected.items() if n
+    }
+
+
+# Seeded faults
+
+
+def clean_split() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """300 users with 8 items each by time, the last two of them in test, after all of train."""
+    generator = np.random.default_rng(3)
+    users = np.repeat(np.arange(300), 8)
+    items = np.concatenate([generator.choice(50, 8, replace=False) for _ in range(300)])
+    held_out = np.tile(np.arange(8) >= 6, 300)
+    times = generator.integers(1_000, 2_000, len(users)) + 1_000 * held_out
+    whole = pl.DataFrame({"user_id": users, "item_id": items, "timestamp": times})
+    return whole.filter(~held_out), whole.filter(held_out)
+
+
+def test_a_clean_split_has_no_leakage():
+    found = rm.audit(*clean_split())
+    assert not found.leaks
+    assert {finding.level for finding in found.findings} == {"fact"}
+    assert repr(found) == "<Audit: no leakage>"
+    assert str(found).endswith("\nNo leakage was found.")
+
+
+@pytest.mark.parametrize("n", [1, 7, 100])
+def test_seeded_overlaps_are_counted(n):
+    train, test = clean_split()
+    copies = test.sample(n, seed=n).with_columns(timestamp=pl.lit(1_500, pl.Int64))
+    found = rm.audit(pl.concat([train, copies]), test)
+    assert found.leaks
+    assert found["overlap"].count == n
+    assert found["overlap"].statistics == {"same_time": 0}
+    assert found["older_than_training"].count == 0
+    exact = test.sample(n, seed=n)
+    assert rm.audit(pl.concat([train, exact]), test)["overlap"].statistics == {"same_time": n}
+
+
+@pytest.mark.parametrize("n", [1, 7, 100])
+def test_seeded_old_interactions_are_counted(n):
+    train, test = clean_split()
+    test = test.with_row_index().with_columns(
+        timestamp=pl.when(pl.col("index") < n).then(10).otherwise("timestamp")
+    )
+    found = rm.audit(train, test)
+    assert found["older_than_own_training"].count == n
+    assert found["older_than_training"].count == n
+    assert found["older_than_training"].statistics == {"training_newer": len(train)}
+    assert [finding.name for finding in found.findings if finding.level == "leakage"] == [
+        "older_than_own_training",
+        "older_than_training",
+    ]
+
+
+def test_training_on_the_future_of_others_is_told_from_that_of_the_user():
+    train = frame([("ann", 1, 5, 10), ("bob", 1, 5, 90)])
+    test = frame([("ann", 2, 5, 20), ("bob", 3, 5, 95)])
+    found = rm.audit(train, test)
+    assert found["older_than_own_training"].count == 0
+    assert found["older_than_training"].examples == (("ann", 2),)
+
+
+def test_equal_times_are_no_leakage_but_a_fact():
+    found = rm.audit(frame([("ann", 1, 5, 10)]), frame([("ann", 2, 5, 10)]))
+    assert not found.leaks
+    assert found["same_time"].count == 1
+
+
+def test_a_random_split_with_times_leaks():
+    generator = np.random.default_rng(1)
+    whole = pl.concat(clean_split())
+    chosen = generator.random(len(whole)) < 0.2
+    found = rm.audit(whole.filter(~chosen), whole.filter(chosen))
+    assert found["older_than_own_training"].count > 0.8 * chosen.sum()
+    assert found["overlap"].count == 0
+
+
+def test_without_times_the_order_is_not_checked_and_that_is_said():
+    train, test = clean_split()
+    names = ["older_than_own_training", "older_than_training", "same_time"]
+    for options, data, missing in [
+        ({"time": False}, (train, test), "train and test have no times"),
+        ({}, (train.drop("timestamp"), test), "train has no times"),
+        ({}, (train, test.drop("timestamp")), "test has no times"),
+    ]:
+        found = rm.audit(*data, **options)
+        for name in names:
+            assert found[name].count is None
+            assert found[name].share is None
+            assert found[name].sentence == f"Not checked: {missing}."
+        assert str(found).count("not checked") == 3
+        assert str(found).endswith("\nNo leakage was found, as far as it was checked.")
+        assert not found.leaks
+
+
+# Splits that the library makes
+
+
+@st.composite
+def whole_data(draw: st.DrawFn) -> pl.DataFrame:
+    """Interactions at few times, every pair of user and item once."""
+    pairs = st.lists(
+        st.tuples(st.integers(0, 5), st.integers(0, 6)), min_size=6, max_size=30, unique=True
+    )
+    return frame([(*pair, 1, draw(st.integers(0, 9))) for pair in draw(pairs)])
+
+
+WHO = st.sampled_from(
+    [splits.AllUsers(), splits.UsersFraction(0.6), splits.UsersNumber(3), splits.ActiveAfter(5)]
+)
+SETTINGS = st.fixed_dictionaries(
+    {
+        "untested": st.sampled_from(["train", "apart"]),
+        "min_train": st.integers(0, 2),
+        "seed": st.integers(0, 9),
+        "filters": st.sampled_from([(), splits.MinCounts(user=2), splits.SeenInTrain()]),
+    }
+)
+TIME = st.integers(1, 8)
+
+
+def made(*arguments: Any, several: bool = False, **settings: Any) -> list[rm.Split]:
+    """Make splits, as far as there is anybody to test."""
+    found = []
+    make = splits.folds if several else splits.split
+    with warnings.catch_warnings(), contextlib.suppress(splits.NoTestUsersError):
+        warnings.simplefilter("ignore", rm.DataWarning)
+        result = make(*arguments, **settings)
+        for one in result if several else [result]:
+            found.append(one)
+    return [one for one in found if len(one.train) or one.protocol.counts["remainder"]]
+
+
+@given(data=whole_data(), who=WHO, time=TIME, until=st.sampled_from([None, 9]), settings=SETTINGS)
+def test_splits_at_one_time_do_not_leak(data, who, time, until, settings):
+    for split in made(data, splits.After(time, until), who=who, **settings):
+        assert not rm.audit(split).leaks
+    windows = splits.Windows(sorted({time, 4, 7}), until=until, length=5)
+    for split in made(data, windows, who=who, several=True, **settings):
+        assert not rm.audit(split).leaks
+
+
+BY_TIME = st.sampled_from(
+    [splits.Last(), splits.Last(2), splits.LastFraction(0.3), splits.LeaveOneOut()]
+)
+AT_RANDOM = st.sampled_from(
+    [splits.Fraction(0.4), splits.Fraction(0.3, per_user=False), splits.Number(2)]
+)
+
+
+@given(data=whole_data(), who=WHO, what=BY_TIME, settings=SETTINGS)
+def test_the_last_of_each_user_leak_through_others_alone(data, who, what, settings):
+    for split in made(data, what, who=who, **settings):
+        found = rm.audit(split)
+        assert {f.name for f in found.findings if f.level == "leakage"} <= {"older_than_training"}
+
+
+@given(data=whole_data(), who=WHO, what=st.one_of(BY_TIME, AT_RANDOM), settings=SETTINGS)
+def test_what_leaks_of_a_split_is_counted(data, who, what, settings):
+    for split in made(data, what, who=who, **settings):
+        found = rm.audit(split)
+        parts = [part for part in (split.train, split.remainder) if part is not None]
+        expected = slow_audit(pl.concat(parts).rows(), split.test.rows(), None, 1, 2)
+        for name, (count, total, examples) in expected.items():
+            assert (found[name].count, found[name].total) == (count, total), name
+            assert list(found[name].examples) == examples
+
+
+def test_a_split_is_audited_as_its_parts_are(tmp_path):
+    train, test = clean_split()
+    whole = pl.concat([train, test])
+    for data in (whole, rm.Interactions.of(whole), whole.to_pandas()):
+        split = splits.split(data, splits.Last(2))
+        assert rm.audit(split).to_dict()["findings"] == rm.audit(train, test).to_dict()["findings"]
+        split.save(tmp_path)
+        assert rm.audit(rm.Split.load(tmp_path)).to_dict() == rm.audit(split).to_dict()
+    with pytest.raises(rm.InputError, match="user= does not apply"):
+        rm.audit(split, user="user_id")
+    with pytest.raises(rm.InputTypeError, match="needs train and test, or a Split, found Data"):
+        rm.audit(whole)
+
+
+def test_the_remainder_of_a_split_counts_as_train():
+    train, test = clean_split()
+    whole = pl.concat([train, test])
+    dense = np.zeros((300, 50))
+    dense[whole["user_id"], whole["item_id"]] = 1
+    for data, what in ((whole, splits.Last(2)), (dense, splits.Number(2))):
+        split = splits.split(data, what, who=splits.UsersFraction(0.1), untested="apart")
+        found = rm.audit(split)
+        assert found["untested_users"].count == 300 - len(split.users)
+        assert found["untested_users"].total == 300
+        assert found["unseen_items"].count == 0
+        if data is whole:
+            joined = pl.concat([split.train, split.remainder])
+            assert found.to_dict()["findings"] == rm.audit(joined, split.test).to_dict()["findings"]
+
+
+def test_what_was_settled_before_a_split_is_no_fault_of_its_parts():
+    rows = [(user, item, 1, item) for user in range(3) for item in range(4)]
+    with pytest.warns(rm.DataWarning, match="3 of 15 interactions repeat"):
+        data = rm.Interactions.of(frame(rows + rows[:3]))
+    found = rm.audit(splits.split(data, splits.Last(1)))
+    assert (found["train_duplicates"].count, found["test_duplicates"].count) == (0, 0)
+    kept = splits.split(frame(rows + rows[:3]), splits.After(3))
+    with pytest.warns(rm.DataWarning):
+        assert rm.audit(kept)["train_duplicates"].examples == ((0, 0), (0, 1), (0, 2))
+
+
+# Times and ids that do not fit
+
+
+def microseconds(dates: list[str]) -> pl.Series:
+    return pl.Series(dates).str.to_datetime(time_unit="us")
+
+
+@pytest.mark.parametrize(
+    ("early", "late"),
+    [
+        ([1_500_000_000], [1_600_000_000_000]),  # seconds, milliseconds
+        ([1_600_000_000], microseconds(["2024-05-31"])),
+        ([2019], microseconds(["2024-05-31"])),
+        ([1, 2, 3], [1_600_000_000]),
+    ],
+)
+def test_times_of_different_kinds_are_refused(early, late):
+    def side(times: Any) -> pl.DataFrame:
+        return pl.DataFrame({"user_id": 1, "item_id": 1, "time": times})
+
+    for train, test in ((early, late), (late, early)):
+        with pytest.raises(rm.InputError, match="of different kinds"):
+            audit(side(train), side(test))
+
+
+@pytest.mark.parametrize(
+    ("early", "late"),
+    [([-(10**15)], [10**15]), ([0], [10]), ([1, 5], [600_000_000]), ([3e8], [9e8]), ([-5], [7])],
+)
+def test_times_that_may_count_the_same_are_compared(early, late):
+    def side(times: Any, item: int) -> pl.DataFrame:
+        items = [item + i for i in range(len(times))]
+        return pl.DataFrame({"user_id": [1] * len(times), "item_id": items, "time": times})
+
+    assert not rm.audit(side(early, 0), side(late, 10)).leaks
+    assert rm.audit(side(late, 10), side(early, 0))["older_than_training"].count == len(early)
+
+
+def test_whole_times_and_fractions_are_compared():
+    train = pl.DataFrame({"user": [1], "item": [1], "time": [3]})
+    test = pl.DataFrame({"user": [1, 1], "item": [2, 3], "time": [2.5, 3.5]})
+    assert rm.audit(train, test)["older_than_own_training"].examples == ((1, 2),)
+
+
+def test_ids_of_different_types_are_refused():
+    train, test = frame([(1, 1, 1, 1)]), frame([("1", 1, 1, 1)])
+    with pytest.raises(
+        rm.InputTypeError, match=r"user ids of test are of type str .* train are of"
+    ):
+        rm.audit(train, test)
+    with pytest.raises(rm.InputTypeError, match="item ids of test are of type str"):
+        rm.audit(train, frame([(1, "1", 1, 1)]))
+
+
+def test_ids_on_one_side_only_are_refused():
+    with pytest.raises(rm.InputError, match="train has user ids, but test has none"):
+        rm.audit({"ann": ["tea"]}, np.ones((2, 2)))
+    with pytest.raises(rm.InputError, match="train has 2 users, but test has 3"):
+        rm.audit(np.ones((2, 2)), np.ones((3, 2)))
+
+
+@pytest.mark.parametrize(
+    ("sides", "named"),
+    [(({}, {"ann": ["tea"]}), "train"), (({"ann": ["tea"]}, {"ann": []}), "test")],
+)
+def test_an_empty_side_is_refused(sides, named):
+    with pytest.raises(rm.InputError, match=f"{named} is empty"):
+        rm.audit(*sides)
+
+
+def test_nobody_in_common_is_hinted_at():
+    found = rm.audit({"U1": ["a"]}, {"u1": ["A"]})
+    assert "are ids written alike? Those of test are such as 'u1'" in found["unseen_users"].sentence
+    assert "such as 'A', those of train such as 'a'" in found["unseen_items"].sentence
+
+
+# Inputs
+
+
+def test_it_reads_what_interactions_reads(tmp_path):
+    train, test = clean_split()
+    renamed = {"user_id": "who", "item_id": "what", "timestamp": "when"}
+    columns = {"user": "who", "item": "what", "time": "when"}
+    for name, side in (("train", train), ("test", test)):
+        side.write_parquet(tmp_path / f"{name}.parquet")
+        side.rename(renamed).write_csv(tmp_path / f"{name}.csv")
+    expected = rm.audit(train, test).to_dict()
+    for found in (
+        rm.audit(tmp_path / "train.parquet", str(tmp_path / "test.parquet")),
+        rm.audit(tmp_path / "train.csv", tmp_path / "test.csv", **columns),
+        rm.audit(train.rename(renamed), rm.Interactions.of(test), **columns),
+        rm.audit(rm.Interactions.of(train), rm.Interactions.of(test)),
+        rm.audit(train.to_pandas(), test.lazy()),
+    ):
+        assert found.to_dict()["findings"] == expected["findings"]
+        assert found.train.startswith("Interactions(300 users (int ids of column ")
+    with pytest.raises(rm.InputError, match="user= does not apply"):
+        rm.audit(rm.Interactions.of(train), rm.Interactions.of(test), user="who")
+
+
+def test_train_is_looked_through_block_by_block(monkeypatch):
+    train, test = clean_split()
+    train = pl.concat([train, test.head(40)])
+    expected = rm.audit(train, test).to_dict()
+    monkeypatch.setattr(importlib.import_module("recometer.auditing._sides"), "BLOCK", 20)
+    assert rm.audit(train, test).to_dict() == expected
+    assert rm.audit(train, test)["overlap"].count == 40
+
+
+# What is shown
+
+
+def test_what_is_shown():
+    found = rm.audit(
+        {"ann": ["book", "film"], "bob": ["film"]}, {"ann": ["book"], "cleo": ["game"]}
+    )
+    lines = str(found).splitlines()
+    assert lines[0].split() == ["finding", "level", "count", "of", "share", "for", "instance"]
+    assert lines[1].split(None, 5) == ["overlap", "leakage", "1", "2", "50.0%", "('ann', 'book')"]
+    assert lines[-1] == "There is leakage."
+    assert "<td" in found._repr_html_()
+    assert repr(found) == "<Audit: overlap>"
+    table = found.frame()
+    assert table.columns[:4] == ["name", "what", "level", "count"]
+    assert table["examples"].to_list()[0] == ["('ann', 'book')"]
+    with pytest.raises(rm.UnknownNameError, match="'overlap'"):
+        found["overlaps"]
+    with pytest.raises(AttributeError):
+        found.findings = ()
+
+
+def test_ids_of_any_type_become_json():
+    ids = [uuid.UUID(int=n) for n in range(2)]
+    found = rm.audit({ids[0]: [ids[1]]}, {ids[0]: [ids[1], ids[0]]})
+    content = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert content["leaks"] is True
+    assert content["findings"][0]["examples"] == [[str(ids[0]), str(ids[1])]]
+    assert content["findings"][0]["share"] == 0.5
+
+
+# Shifts
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8).filter(
+        lambda pairs: all(map(sum, zip(*pairs, strict=True)))
+    )
+)
+def test_shifts_by_their_definitions(pairs):
+    first, second = (np.array(side) for side in zip(*pairs, strict=True))
+    n, m = first.sum(), second.sum()
+    assert total_variation(first, second) == pytest.approx(
+        sum(max(a / n - b / m, 0) for a, b in pairs), abs=1e-12
+    )
+    share = m / (n + m)
+    deviations = [
+        math.comb(a + b, t) * share**t * (1 - share) ** (a + b - t) * abs(t - (a + b) * share)
+        for a, b in pairs
+        for t in range(a + b + 1)
+    ]
+    assert expected_variation(first, second) == pytest.approx(
+        (1 / n + 1 / m) / 2 * sum(deviations), rel=1e-9
+    )
+    chosen = head(first)
+    assert first[chosen].sum() >= 0.8 * n
+    least = first[chosen].min()
+    assert first[first > least].sum() * 5 < 4 * n
+    assert (first[~chosen] < least).all()
+
+
+def test_a_split_by_chance_is_as_far_apart_as_expected():
+    generator = np.random.default_rng(0)
+    items = (1000 * generator.random(30_000) ** 3).astype(int)
+    to_test = generator.random(len(items)) < 0.1
+    first, second = (np.bincount(items[side], minlength=1000) for side in (~to_test, to_test))
+    assert total_variation(first, second) == pytest.approx(
+        expected_variation(first, second), rel=0.03
+    )
+
+
+def test_shifts_say_how_test_differs():
+    train = {"ann": ["hit", "a"], "bob": ["hit", "b"], "cleo": ["hit"], "dan": ["hit"]}
+    found = rm.audit(train, {"ann": ["b"], "bob": ["a"]})
+    popularity, activity = found["popularity_shift"], found["activity_shift"]
+    assert popularity.statistics["total_variation"] == pytest.approx(4 / 6)
+    assert popularity.statistics["head_items"] == 3  # a is in the head, b is as popular
+    assert popularity.count == 2
+    assert activity.statistics["training_per_tested_user"] == 2
+    assert activity.statistics["training_per_user"] == 1.5
+    assert activity.statistics["total_variation"] == pytest.approx(1 / 3)

@@ -1,0 +1,269 @@
+"""``recometer demo``: the shipped data, files of the user's, and files that are odd."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+import recometer as rm
+from recometer import baselines, datasets
+from recometer.cli._app import app
+from recometer.split import Fraction, split
+
+MODELS = ("random", "most popular", "item-kNN", "truncated SVD", "EASE")
+
+
+def demo(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["demo", *map(str, arguments)], env={"COLUMNS": "100"})
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Result:
+    return demo()
+
+
+def leaderboard(result: Result) -> dict[str, list[str]]:
+    """Return the cells of each model's row in the first table, in the table's order."""
+    table = result.stdout.partition("\nmodel ")[2].partition("\n\n")[0]
+    rows = [re.split(r"  +", line) for line in table.splitlines()[1:]]
+    return {row[0]: row[1:] for row in rows}
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture
+def file(tmp_path: pathlib.Path):
+    """Write a text into a file and return its path."""
+
+    def write(text: str, name: str = "data.csv") -> pathlib.Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def rows(header: str, seed: int = 0, n_users: int = 40, n_items: int = 30) -> str:
+    """Return a CSV of users, items, values 1 to 5 and times."""
+    generator = np.random.default_rng(seed)
+    lines = [
+        f"user-{user},item-{item},{generator.integers(1, 6)},{generator.integers(10**6)}"
+        for user in range(n_users)
+        for item in range(n_items)
+        if generator.random() < 0.3
+    ]
+    return "\n".join([header, *lines, ""])
+
+
+# The shipped data
+
+
+def test_the_shipped_data_are_complete() -> None:
+    interactions = datasets.msweb()
+    assert (len(interactions), interactions.n_users, interactions.n_items) == (98_653, 32_710, 285)
+    assert interactions.values is None
+    items = datasets.msweb_items()
+    assert items.columns == ["item_id", "title"]
+    assert set(items["item_id"]) == set(interactions.item_ids.tolist())
+
+
+def test_the_shipped_data_are_attributed(shipped: Result) -> None:
+    root = pathlib.Path(datasets.__file__).parent
+    attribution = (root / "msweb" / "ATTRIBUTION.md").read_text(encoding="utf-8")
+    for text in (attribution, one_line(shipped.stdout)):
+        for part in ("Anonymous Microsoft Web Data", "Breese", "Heckerman", "Kadie", "CC BY 4.0"):
+            assert part in text
+
+
+def test_the_demo_prints_a_leaderboard(shipped: Result) -> None:
+    assert shipped.exit_code == 0
+    assert shipped.stderr == ""
+    assert "98,653 interactions of 32,710 users with 285 items" in shipped.stdout
+    assert "a random 25% of each user's interactions (seed 0), 28,059" in shipped.stdout
+    table = leaderboard(shipped)
+    assert list(table) == ["EASE", "truncated SVD", "item-kNN", "most popular", "random"]
+    for cells in table.values():
+        assert all(re.fullmatch(r"0\.\d{4} ±\.\d{4}", cell) for cell in cells[:3])
+        counted, skipped, *seconds = cells[3:]
+        assert int(counted.replace(",", "")) + int(skipped.replace(",", "")) == 32_710
+        assert all(re.fullmatch(r"\d+\.\d\d s", cell) for cell in seconds)
+    assert "Skipped 9,994 of 32,710 users: no relevant item to find." in shipped.stdout
+    assert max(map(len, shipped.stdout.splitlines())) <= 100
+
+
+def test_the_demo_prints_what_evaluate_finds(shipped: Result) -> None:
+    made = split(datasets.msweb(), Fraction(0.25), min_test=0, seed=0)
+    train, test = made.train, made.test
+    source = baselines.most_popular(train)
+    for column, row in enumerate(
+        rm.evaluate(source, test, train=train, metrics="ndcg@10 recall@10 roc_auc").summary()
+    ):
+        half = f"{(row.high - row.low) / 2:.4f}".removeprefix("0")
+        assert leaderboard(shipped)["most popular"][column] == f"{row.mean:.4f} ±{half}"
+
+
+def test_the_demo_is_repeatable_and_the_seed_changes_it(file) -> None:
+    path = file(rows("user_id,item_id,rating,x"))
+    first, second, other = (
+        leaderboard(demo("--data", path, "--seed", seed, "--threads", threads))
+        for seed, threads in ((3, 1), (3, 2), (4, 2))
+    )
+    means = [{model: cells[:5] for model, cells in t.items()} for t in (first, second, other)]
+    assert means[0] == means[1] != means[2]
+
+
+# Files of the user's
+
+
+def test_columns_are_found_and_said(file) -> None:
+    result = demo("--data", file(rows("userId,movieId,rating,timestamp")))
+    assert result.exit_code == 0
+    text = one_line(result.stdout)
+    assert "columns: user 'userId', item 'movieId', value 'rating', time 'timestamp'" in text
+    assert "values 1 to 5" in text
+    assert "the last 25% of each user's interactions by time" in text
+    assert sorted(leaderboard(result)) == sorted(MODELS)
+
+
+def test_columns_are_given(file) -> None:
+    path = file(rows("who,what,much,rating"))
+    options = ("--user", "who", "--item", "what", "--value", "none", "--time", "none")
+    result = demo("--data", path, *options)
+    assert result.exit_code == 0
+    assert "(columns: user 'who', item 'what')" in one_line(result.stdout)
+    assert "a random 25%" in result.stdout
+    assert "values" not in result.stdout.partition("Split")[0]
+
+
+def test_a_parquet_file_and_other_metrics(tmp_path: pathlib.Path) -> None:
+    import polars as pl
+
+    path = tmp_path / "data.parquet"
+    frame = pl.DataFrame({"user": np.repeat(np.arange(30), 8), "item": np.arange(240) * 7 % 53})
+    frame.write_parquet(path)
+    result = demo("--data", path, "-m", "precision@1..6 rr", "--test-fraction", 0.5)
+    assert result.exit_code == 0
+    assert "a random 50%" in result.stdout
+    tables = [line.split() for line in result.stdout.splitlines() if line.startswith("model")]
+    found = [name for header in tables for name in header if "@" in name or name == "rr"]
+    assert found == [*(f"precision@{k}" for k in range(1, 7)), "rr"]
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_ease_is_left_out_of_a_large_catalogue_and_that_is_said(file) -> None:
+    lines = [f"{user},{(user * 400 + k) % 10_001}" for user in range(30) for k in range(400)]
+    result = demo("--data", file("\n".join(["user,item", *lines])), "-m", "ndcg@10 recall@10")
+    assert result.exit_code == 0
+    assert sorted(leaderboard(result)) == sorted(set(MODELS) - {"EASE"})
+    assert (
+        "Left out: EASE. EASE needs a matrix of items x items: 0.8 GB for 10,001 items; up to "
+        "10,000 (0.8 GB) are fitted." in one_line(result.stdout)
+    )
+
+
+def test_on_a_terminal_the_best_means_are_highlighted(file) -> None:
+    path = file(rows("user,item,rating,time"))
+    environment = {"FORCE_COLOR": "1", "COLUMNS": "100"}
+    result = CliRunner().invoke(app, ["demo", "--data", str(path)], env=environment)
+    assert result.exit_code == 0
+    assert result.stdout.count("\x1b[1;32m") == 3
+    assert "\x1b" not in demo("--data", path).stdout
+
+
+# Odd files
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"is empty. Hint: the first line must name the columns\."),
+        ("user,item\n", r"has no rows\. Hint: every row after the header is one interaction\."),
+        ("1,2\n3,4\n", r"seems to have no header: its first line is 1, 2\."),
+        ("who,what\n1,2\n", r"pass --user with its name\. Columns: who, what\."),
+        ("user,item,rating,count\n1,2,3,4\n", "pass --value .* or --value none for none"),
+        ("user,item,rating\n1,2,x\n", r"'rating' holds 'x'\. Hint: expected a number \(or "),
+        (
+            "user,item,rating\n1,1,0\n1,2,0\n",
+            r"All values in column 'rating' of .* are 0, so nothing is relevant\. Hint: --value",
+        ),
+        ("user,item\n1,1\n2,2\n3,1\n", r"no user has more than 1, and 25% .* --test-fraction"),
+        ("user,item,value\n1,1,inf\n1,2,1\n1,3,1\n1,4,1\n", "1 values of train are infinite"),
+    ],
+)
+def test_odd_files_get_a_clear_message(file, text: str, message: str) -> None:
+    result = demo("--data", file(text), "--seed", 2)
+    assert result.exit_code == 1
+    assert re.search(message, result.stderr)
+    # So few users may be without a value, which is warned of.
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("Warning: ")]
+    assert len(lines) == 1
+    assert lines[0].startswith("Error: ")
+
+
+def test_a_wrong_column_lists_the_columns(file) -> None:
+    result = demo("--data", file(rows("user,item,rating,time")), "--item", "itme")
+    assert result.exit_code == 1
+    assert "There is no column 'itme'" in result.stderr
+    assert "Known: user, item, rating, time" in result.stderr
+
+
+def test_nothing_is_left_to_train_on(file) -> None:
+    result = demo("--data", file("user,item\n1,1\n2,2\n"), "--test-fraction", 0.6)
+    assert result.exit_code == 1
+    assert "No interaction is left to train on: 60% of each user's" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        # One user, nothing to learn from others.
+        (
+            "user,item\n" + "".join(f"ann,{item}\n" for item in range(20)),
+            r"1 of 1 user: all candidates have the same score, .* \(most popular, item-kNN,",
+        ),
+        # Fewer items than the cut-off.
+        (
+            "user,item\n" + "".join(f"{u},{i}\n" for u in range(9) for i in range(6) if u % 5 != i),
+            r"no more candidates than the cut-off: every ranking has the same value \(.*recall@10",
+        ),
+        # Users with one interaction beside others.
+        (
+            rows("user,item,value,time", n_users=20) + "".join(f"u{u},item-1,1,5\n" for u in "abc"),
+            "Skipped 3 of 23 users: no relevant item to find",
+        ),
+    ],
+)
+def test_small_data_are_evaluated_as_far_as_possible(file, text: str, reason: str) -> None:
+    result = demo("--data", file(text))
+    assert result.exit_code == 0
+    assert re.search(reason, one_line(result.stdout))
+
+
+def test_duplicate_rows_get_a_warning(file) -> None:
+    text = rows("user,item,value,time")
+    result = demo("--data", file(text + text.splitlines()[1] + "\n"))
+    assert result.exit_code == 0
+    assert re.match(r"Warning: 1 of \d+ interactions repeat a pair", result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--user", "who"), 2, "only goes with --data"),
+        (("--test-fraction", "1"), 2, "must lie between 0 and 1"),
+        (("--threads", "0"), 2, "--threads"),
+        (("--metrics", "ndgc@10"), 1, "Did you mean 'ndcg'"),
+        (("--metrics", "recall@0"), 1, "cut-off .0. of the metric .recall."),
+    ],
+)
+def test_wrong_options(arguments: tuple[str, ...], code: int, message: str) -> None:
+    result = demo(*arguments)
+    assert result.exit_code == code
+    assert result.stdout == ""
+    assert re.search(message, one_line(result.stderr))

@@ -1,0 +1,796 @@
+"""``recometer evaluate``: files in, tables, JSON, CSV and Markdown out."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+import recometer as rm
+from recometer.cli._app import app
+
+METRICS = "ndcg@5 recall@5,10 roc_auc"
+NAMES = ["ndcg@5", "recall@5", "recall@10", "roc_auc"]
+
+
+def evaluate(*arguments: object, stdin: bytes | None = None, **environment: str) -> Result:
+    return CliRunner().invoke(
+        app, ["evaluate", *map(str, arguments)], input=stdin, env={"COLUMNS": "100"} | environment
+    )
+
+
+def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[bytes]:
+    """Run the command line as a process of its own."""
+    command = [sys.executable, "-m", "recometer", "evaluate", *map(str, arguments)]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8"}
+    return subprocess.run(command, capture_output=True, env=environment, check=False, **options)  # type: ignore[call-overload,no-any-return]
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture
+def folder(
+    files: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> pathlib.Path:
+    """Work in a folder with files of one's own."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Write the files: 20 users, 30 items, positions as ids."""
+    path = tmp_path_factory.mktemp("files")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        _write_files()
+    return path
+
+
+def _write_files() -> None:
+    generator = np.random.default_rng(5)
+    users = generator.normal(size=(20, 4)).astype(np.float32)
+    items = generator.normal(size=(30, 4)).astype(np.float32)
+    np.save("users.npy", users)
+    np.save("items.npy", items)
+    np.save("other.npy", generator.normal(size=(30, 4)).astype(np.float32))
+    kind = generator.random((20, 30)) + 0.05 * (users @ items.T)
+    for name, chosen in (("train", kind < 0.2), ("test", kind > 0.8)):
+        user, item = np.nonzero(chosen)
+        frame = pl.DataFrame(
+            {"user_id": user, "movieId": item, "rating": generator.integers(1, 6, len(user))}
+        )
+        frame.write_parquet(f"{name}.parquet")
+        frame.write_csv(f"{name}.csv")
+        frame.write_csv(f"{name}.tsv", separator="\t")
+    _write_lists(users @ items.T)
+    pathlib.Path("items.txt").write_text("".join(f"{i}\n" for i in range(30)), encoding="utf-8")
+    pathlib.Path("users.txt").write_text("".join(f"{u}\n" for u in range(20)), encoding="utf-8")
+
+
+def _write_lists(scores: np.ndarray) -> None:
+    """Write the top 8 without the items of train: with scores, with ranks, and of fewer users."""
+    train = pl.read_parquet("train.parquet")
+    scores = scores.astype(np.float64)
+    scores[train["user_id"], train["movieId"]] = -np.inf
+    top = np.argsort(-scores, axis=1)[:, :8]
+    lists = pl.DataFrame(
+        {
+            "user_id": np.repeat(np.arange(20), 8),
+            "movieId": top.ravel(),
+            "prediction": np.take_along_axis(scores, top, axis=1).ravel(),
+            "rank": np.tile(np.arange(1, 9), 20),
+        }
+    )
+    lists.drop("rank").write_parquet("als.parquet")
+    lists.drop("prediction").sample(fraction=1, shuffle=True, seed=1).write_csv("ranked.csv")
+    lists.drop("rank").filter(pl.col("user_id") != 3).write_csv("fewer.csv")
+    lists.rename({"prediction": "points", "rank": "better"}).write_csv("odd.csv")
+
+
+BASIC = ("--test", "test.parquet", "--train", "train.parquet", "-m", METRICS)
+MF = ("--factors", "mf=users.npy,items.npy")
+OTHER = ("--factors", "other=users.npy,other.npy")
+
+
+def expected(items: str = "items.npy", **rules: object) -> rm.Evaluation:
+    """Return what the library computes from the same files."""
+    ids = {"user_ids": np.arange(20), "item_ids": np.arange(30)}
+    return rm.evaluate(
+        rm.Factors(np.load("users.npy"), np.load(items), **ids),
+        rm.Interactions.of("test.parquet"),
+        train=rm.Interactions.of("train.parquet", value=False),
+        metrics=METRICS,
+        **rules,  # type: ignore[arg-type]
+    )
+
+
+def means(result: Result) -> dict[str, dict[str, float]]:
+    """Return the means in a JSON output, by model and metric."""
+    assert result.exit_code == 0, result.stderr
+    models = json.loads(result.stdout)["models"]
+    return {
+        model: {name: row["mean"] for name, row in content["metrics"].items()}
+        for model, content in models.items()
+    }
+
+
+# Formats of the output
+
+
+def test_one_model_as_a_table(folder) -> None:
+    result = evaluate(*BASIC, *MF)
+    assert result.exit_code == 0
+    assert one_line(result.stdout) == one_line(str(expected()))
+
+
+def test_several_models_as_a_table_best_first(folder) -> None:
+    result = evaluate(*BASIC, *OTHER, *MF)
+    assert result.exit_code == 0
+    header, first, second, *rest = result.stdout.splitlines()
+    assert header.split() == ["model", *NAMES, "counted", "skipped"]
+    assert (first.split()[0], second.split()[0]) == ("mf", "other")
+    assert f"{expected().mean()['ndcg@5']:.4f}" in first
+    assert "95% interval" in " ".join(rest)
+
+
+def test_on_a_terminal_the_best_means_are_highlighted(folder) -> None:
+    result = evaluate(*BASIC, *OTHER, *MF, FORCE_COLOR="1", TERM="xterm")
+    assert f"\x1b[1;32m{expected().mean()['ndcg@5']:.4f}" in result.stdout
+
+
+def test_json(folder) -> None:
+    result = evaluate(*BASIC, *MF, *OTHER, "--format", "json", "--seed", 7)
+    content = json.loads(result.stdout)
+    assert list(content["models"]) == ["mf", "other"]
+    assert content["seed"] == 7
+    assert content["recometer"] == rm.__version__
+    mf, library = content["models"]["mf"], expected()
+    assert rm.Protocol(**mf["protocol"]) == rm.Protocol()
+    assert mf["users"] == library.n_users
+    assert mf["counts"] == library.counts
+    assert list(mf["metrics"]) == NAMES
+    for row in library.summary():
+        found = mf["metrics"][row.metric]
+        assert (found["mean"], found["low"], found["high"]) == (row.mean, row.low, row.high)
+        assert (found["counted"], found["skipped"]) == (row.counted, row.skipped)
+
+
+def test_csv(folder) -> None:
+    result = evaluate(*BASIC, *MF, *OTHER, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert [(row["model"], row["metric"]) for row in rows] == [
+        (model, name) for model in ("mf", "other") for name in NAMES
+    ]
+    for row, summary in zip(rows, expected().summary(), strict=False):
+        assert [float(row[part]) for part in ("mean", "low", "high", "counted", "skipped")] == [
+            summary.mean,
+            summary.low,
+            summary.high,
+            summary.counted,
+            summary.skipped,
+        ]
+
+
+@pytest.mark.parametrize("models", [MF, (*MF, *OTHER)])
+def test_markdown(folder, models) -> None:
+    result = evaluate(*BASIC, *models, "--format", "markdown")
+    header, rule, *rows = result.stdout.splitlines()
+    assert set(rule) <= set("|-: ")
+    assert {line.count("|") for line in (header, rule, *rows)} == {header.count("|")}
+    assert f"{expected().mean()['ndcg@5']:.4f}" in result.stdout
+
+
+def test_values_per_user(folder) -> None:
+    library = expected()
+    (folder / "more.csv").write_text(
+        (folder / "test.csv").read_text("utf-8") + "99,3,1\n", encoding="utf-8"
+    )
+    arguments = ("--test", "more.csv", *BASIC[2:], "--per-user", "--rule", "users=known")
+    content = json.loads(evaluate(*arguments, *MF, "--format", "json").stdout)
+    columns = content["models"]["mf"]["per_user"]
+    assert columns["user"] == [*library.user_ids.tolist(), 99]
+    assert columns["recall@10"] == [*library["recall@10"].tolist(), None]
+
+    text = evaluate(*arguments, *MF, *OTHER, "--format", "csv").stdout
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert list(rows[0]) == ["model", "user", *NAMES]
+    mf = [row for row in rows if row["model"] == "mf"]
+    assert [int(row["user"]) for row in mf] == columns["user"]
+    assert [float(row["ndcg@5"]) for row in mf[:-1]] == library["ndcg@5"].tolist()
+    assert mf[-1]["ndcg@5"] == ""
+    assert len(rows) == 2 * len(mf)
+
+    table = evaluate(*arguments, *MF).stdout
+    first = next(line for line in table.splitlines() if line.startswith("mf"))
+    assert first.split() == [
+        "mf",
+        str(library.user_ids[0]),
+        *(f"{library[name][0]:.4f}" for name in NAMES),
+    ]
+    assert "undefined" in table
+    assert "95% interval" in table
+
+
+def test_undefined_means_are_null_or_empty(folder) -> None:
+    arguments = (*BASIC, *MF, "--relevant-from", 100)
+    row = json.loads(evaluate(*arguments, "--format", "json").stdout)["models"]["mf"]
+    found = row["metrics"]["recall@5"]
+    assert (found["mean"], found["low"], found["counted"]) == (None, None, 0)
+    assert found["reasons"] == {"no relevant item to find": found["skipped"]}
+    lines = evaluate(*arguments, "--format", "csv").stdout.splitlines()
+    assert lines[1].startswith("mf,ndcg@5,")
+    assert lines[2].startswith("mf,recall@5,,,,0,")
+
+
+def test_metrics_may_be_given_one_by_one(folder) -> None:
+    data = ("--test", "test.parquet", *MF, "--format", "csv")
+    one_by_one = evaluate(*data, "-m", "recall@10 rr", "--metrics", "ndcg@5")
+    assert one_by_one.exit_code == 0
+    assert one_by_one.stdout == evaluate(*data, "-m", "recall@10 rr ndcg@5").stdout
+
+
+def test_out_writes_evaluations_and_a_summary(folder) -> None:
+    result = evaluate(*BASIC, *MF, *OTHER, "--out", "new/results", "--format", "csv")
+    assert result.exit_code == 0
+    results = folder / "new" / "results"
+    assert sorted(os.listdir(results)) == ["mf.parquet", "other.parquet", "summary.csv"]
+    assert (results / "summary.csv").read_text("utf-8") == result.stdout
+    loaded = rm.load(results / "other.parquet")
+    assert loaded.mean() == expected("other.npy").mean()
+    assert "written: new/results: mf.parquet, other.parquet, summary.csv" in result.stderr
+
+
+def test_out_replaces_what_it_wrote_and_no_input_nor_anything_else(folder) -> None:
+    for _ in range(2):
+        assert evaluate(*BASIC, *MF, "--out", "again").exit_code == 0
+    (folder / "other.parquet").write_bytes((folder / "train.parquet").read_bytes())
+    lists = [path for path in folder.iterdir() if path.suffix == ".parquet"]
+    before = {path.name: path.read_bytes() for path in lists}
+    (folder / "linked").mkdir()
+    (folder / "linked" / "mf.parquet").hardlink_to(folder / "train.parquet")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "summary.csv").write_text("model,mine\n", encoding="utf-8")
+    test = ("--test", "test.parquet", "--train", "train.parquet")
+    named = MF[1].partition("=")[2]
+    for arguments, message in (
+        ((*test, "--factors", f"train={named}", "--out", "."), "train.parquet is an input"),
+        ((*test, *MF, "--out", "linked"), "linked/mf.parquet is an input"),
+        ((*test, *MF, "--out", "again", "--protocol", "again/mf.parquet"), "is an input"),
+        ((*test, "--factors", f"other={named}", "--out", "."), "other.parquet exists"),
+        ((*BASIC, *MF, "--out", "notes"), "notes/summary.csv exists"),
+    ):
+        result = evaluate(*arguments)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert message in result.stderr.replace(os.sep, "/")
+        assert "Hint: choose an empty folder." in result.stderr
+    assert {path.name: path.read_bytes() for path in lists} == before
+    assert (folder / "notes" / "summary.csv").read_text("utf-8") == "model,mine\n"
+
+
+def test_out_names_a_folder(folder) -> None:
+    result = evaluate(*BASIC, *MF, "--out", "")
+    assert result.exit_code == 2
+    assert "names no folder" in result.stderr
+    assert not (folder / "mf.parquet").exists()
+
+
+# Input
+
+
+@pytest.mark.parametrize(
+    ("extension", "by"),
+    [
+        *((extension, "name") for extension in ("parquet", "csv", "tsv")),
+        *((extension, "standard input") for extension in ("parquet", "csv", "tsv")),
+        *((extension, "gzip on standard input") for extension in ("csv", "tsv")),
+    ],
+)
+def test_all_formats_and_standard_input_give_the_same(folder, extension: str, by: str) -> None:
+    path, stdin = f"test.{extension}", None
+    if by != "name":
+        stdin, path = (folder / path).read_bytes(), "-"
+    if by.startswith("gzip"):
+        stdin = gzip.compress(stdin)
+    arguments = ("--test", path, *BASIC[2:], *MF, "--format", "json")
+    result = evaluate(*arguments, stdin=stdin)
+    assert means(result)["mf"] == expected().mean()
+    shown = path if by == "name" else "standard input"
+    assert f"test: {shown} (user 'user_id', item 'movieId', value 'rating')" in result.stderr
+
+
+def test_the_format_of_standard_input_can_be_given(folder) -> None:
+    # One column with a comma in its name: it looks like CSV.
+    text = (folder / "test.tsv").read_text("utf-8").replace("rating", "a,b,c,d,e")
+    arguments = ("--test", "-", *BASIC[2:], *MF, "--format", "json", "--value", "a,b,c,d,e")
+    assert evaluate(*arguments, stdin=text.encode()).exit_code == 1
+    result = evaluate(*arguments, "--format-in", "tsv", stdin=text.encode())
+    assert means(result)["mf"] == expected().mean()
+
+
+def test_factors_without_ids_are_said(folder) -> None:
+    result = evaluate(*BASIC, *MF)
+    assert "users.npy: no ids, so its rows are the users 0 to 19" in result.stderr
+
+
+def ids_files(folder: pathlib.Path) -> dict[str, str]:
+    """Return files of factors and ids by their kind; the items are in another order."""
+    order = np.random.default_rng(1).permutation(30)
+    items = np.load("items.npy")[order]
+    np.save("shuffled.npy", items)
+    np.save("order.npy", order)
+    lines = "".join(f"{i}\n" for i in order)
+    (folder / "order.txt").write_text(lines, encoding="utf-8")
+    (folder / "order.csv").write_text("item_id\n" + lines, encoding="utf-8")
+    pl.DataFrame({"name": ["x"] * 30, "movie": order}).write_parquet("order.parquet")
+    pl.DataFrame({"id": order, "features": items.tolist()}).with_columns(
+        pl.col("features").cast(pl.List(pl.Float32))
+    ).write_parquet("lists.parquet")
+    pl.DataFrame(items).with_columns(pl.Series("item", order)).write_parquet("columns.parquet")
+    pl.DataFrame({"item": order, "factors": items}).write_parquet("arrays.parquet")
+    return {
+        "npy": "users.npy,shuffled.npy,,order.npy",
+        "txt": "users.npy,shuffled.npy,users.txt,order.txt",
+        "csv": "users.npy,shuffled.npy,users.txt,order.csv",
+        "parquet": "users.npy,shuffled.npy,,order.parquet",
+        "lists": "users.npy,lists.parquet",
+        "columns": "users.npy,columns.parquet,users.txt,",
+        "arrays": "users.npy,arrays.parquet",
+    }
+
+
+@pytest.mark.parametrize("kind", ["npy", "txt", "csv", "parquet", "lists", "columns", "arrays"])
+def test_ids_of_factors(folder, kind: str) -> None:
+    files = ids_files(folder)[kind]
+    result = evaluate(*BASIC, "--factors", f"mf={files}", "--format", "json")
+    assert means(result)["mf"] == pytest.approx(expected().mean(), abs=1e-12)
+
+
+def test_ids_in_text_are_texts_where_those_of_test_are(folder) -> None:
+    for name in ("test", "train"):
+        pl.read_parquet(f"{name}.parquet").cast(
+            {"user_id": pl.String, "movieId": pl.String}
+        ).write_parquet(f"{name}.parquet")
+    files = "mf=users.npy,items.npy,users.txt,items.txt"
+    result = evaluate(*BASIC, "--factors", files, "--format", "json")
+    assert result.exit_code == 0, result.stderr
+    assert means(result)["mf"]["roc_auc"] > 0.5
+
+    result = evaluate(*BASIC, *MF)
+    assert result.exit_code == 1
+    assert "users.npy has no ids, so its rows are the users 0, 1, 2, ..." in result.stderr
+    assert "the users of test are of type str, such as '0'" in result.stderr
+    assert "--factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS" in result.stderr
+
+
+def test_columns_may_be_called_differently_in_each_file(folder) -> None:
+    library = expected()
+    pl.read_parquet("test.parquet").rename({"user_id": "who", "movieId": "what"}).write_parquet(
+        "test.parquet"
+    )
+    result = evaluate(*BASIC, *MF, "--user", "who", "--item", "what", "--format", "json")
+    assert means(result)["mf"] == library.mean()
+    assert "test: test.parquet (user 'who', item 'what', value 'rating')" in result.stderr
+    assert "train: train.parquet (user 'user_id', item 'movieId')" in result.stderr
+
+
+def test_value_none_counts_every_row(folder) -> None:
+    result = evaluate(*BASIC, *MF, "--value", "none", "--relevant-from", 1, "--format", "json")
+    assert result.exit_code == 0
+    assert "value" not in result.stderr.splitlines()[0]
+
+
+# Lists
+
+LISTS = ("--test", "test.parquet", "--train", "train.parquet", "-m", "ndcg@5 recall@8 ap@8 rr@8")
+
+
+@pytest.mark.parametrize("path", ["als.parquet", "ranked.csv"])
+def test_lists_give_what_their_model_gives(folder, path: str) -> None:
+    found = means(evaluate(*LISTS, "--run", path, *MF, "--format", "json"))
+    assert list(found) == [path.partition(".")[0], "mf"]
+    assert found[path.partition(".")[0]] == pytest.approx(found["mf"], abs=1e-12)
+
+
+def test_columns_of_lists_are_said(folder) -> None:
+    result = evaluate(*LISTS, "--run", "als.parquet", "--run", "b=ranked.csv")
+    assert "als: als.parquet (user 'user_id', item 'movieId', score 'prediction')" in result.stderr
+    assert "b: ranked.csv (user 'user_id', item 'movieId', rank 'rank')" in result.stderr
+
+
+def test_columns_of_lists_are_given(folder) -> None:
+    expected_means = means(evaluate(*LISTS, "--run", "als.parquet", "--format", "json"))["als"]
+    for option in (("--score", "points"), ("--rank", "better")):
+        result = evaluate(
+            *LISTS, "--run", "a=odd.csv", "--run", "ranked.csv", *option, "-q", "--format", "json"
+        )
+        for found in means(result).values():
+            assert found == expected_means
+    # The worst first, which nobody would guess.
+    result = evaluate(*LISTS, "--run", "a=odd.csv", "--score", "better", "--format", "json")
+    assert means(result)["a"]["ndcg@5"] != expected_means["ndcg@5"]
+    assert "a: odd.csv (user 'user_id', item 'movieId', score 'better')" in result.stderr
+
+
+def test_an_order_of_rows_is_said_and_warned_of(folder) -> None:
+    frame = pl.read_parquet(folder / "als.parquet").rename({"prediction": "utility"})
+    frame.write_csv(folder / "unnamed.csv")
+    run = (*LISTS, "--run", "a=unnamed.csv")
+    found = evaluate(*run)
+    assert "(user 'user_id', item 'movieId', in the order of the rows)" in found.stderr
+    told = " ".join(found.stderr.split())
+    assert (
+        "--score utility ranks by that column, the highest first; --rank none, --score none" in told
+    )
+    for options in (("--score", "utility"), ("--score", "none", "--rank", "none")):
+        assert "ranks by that column" not in evaluate(*run, *options).stderr
+
+
+@pytest.mark.parametrize("path", ["als.parquet", "ranked.csv"])
+def test_lists_on_standard_input(folder, path: str) -> None:
+    by_name = means(evaluate(*LISTS, "--run", f"a={path}", "--format", "json"))
+    stdin = (folder / path).read_bytes()
+    result = evaluate(*LISTS, "--run", "a=-", "--format", "json", stdin=stdin)
+    assert means(result) == by_name
+    assert "a: standard input (user 'user_id', " in result.stderr
+    result = evaluate(*LISTS, "--run", "-", "--format", "json", stdin=stdin)
+    assert list(means(result)) == ["stdin"]
+
+
+def test_users_without_a_list_are_misses_unless_left_out(folder) -> None:
+    arguments = (*LISTS, "--run", "fewer.csv", "--format", "json")
+    whole = json.loads(evaluate(*LISTS, "--run", "als.parquet", "--format", "json").stdout)
+    users = whole["models"]["als"]["users"]
+    for option, counted in (((), users), (("--complete",), users), (("--no-complete",), users - 1)):
+        content = json.loads(evaluate(*arguments, *option).stdout)["models"]["fewer"]
+        assert content["metrics"]["rr@8"]["counted"] == counted
+        assert content["counts"]["users_unknown"] == 1
+
+
+def test_lists_are_cut(folder) -> None:
+    frame = pl.read_parquet("als.parquet")
+    frame.group_by("user_id", maintain_order=True).head(2).write_parquet("short.parquet")
+    arguments = ("--test", "test.parquet", "-m", "precision recall ap ndcg rr")
+    result = evaluate(*arguments, "--run", "als.parquet", "--depth", 2, "--format", "json")
+    short = evaluate(*arguments, "--run", "short.parquet", "--format", "json")
+    assert means(result)["als"] == means(short)["short"]
+    assert json.loads(result.stdout)["models"]["als"]["source"].endswith(", cut at 2")
+
+
+@pytest.mark.parametrize("catalogue", ["30", "items.txt", "ids.parquet"])
+def test_a_catalogue_lets_rules_apply_that_count_the_items(folder, catalogue: str) -> None:
+    pl.DataFrame({"movieId": np.arange(30)}).write_parquet("ids.parquet")
+    arguments = ("--test", "test.parquet", "--run", "als.parquet", "-m", "recall@8 recall@40")
+    result = evaluate(*arguments, "--format", "json")
+    assert means(result)["als"]["recall@40"] == means(result)["als"]["recall@8"]
+    result = evaluate(*arguments, "--catalogue", catalogue, "--format", "json")
+    assert means(result)["als"]["recall@40"] is None
+
+
+def test_metrics_of_lists(folder) -> None:
+    genres = [f"g{i % 3}|g{i % 4}" for i in range(30)]
+    pl.DataFrame({"movieId": np.arange(30), "genres": genres}).write_csv("items.csv")
+    metrics = "coverage@5 category_entropy@5 overlap@5 ndcg@5"
+    arguments = ("--test", "test.parquet", "--train", "train.parquet", "-m", metrics, *MF)
+    side = ("--catalogue", "items.csv", "--baseline")
+    for baseline, form in (("mf", "json"), ("als.parquet", "json")):
+        result = evaluate(*arguments, "--run", "als.parquet", *side, baseline, "--format", form)
+        assert result.exit_code == 0, result.stderr
+        assert "catalogue: items.csv (30 items, 4 categories)" in result.stderr
+        found = means(result)
+        assert list(found["mf"]) == metrics.split()
+        assert found["mf" if baseline == "mf" else "als"]["overlap@5"] == 1
+    for form in ("table", "csv", "markdown"):
+        result = evaluate(*arguments, *side, "mf", "--format", form, "--per-user")
+        assert result.exit_code == 0, result.stderr
+    table = evaluate(*arguments, "--run", "als.parquet", *side, "mf").stdout
+    assert "coverage@5" in table
+    result = evaluate(*arguments, "--catalogue", "items.csv")
+    assert result.exit_code == 1
+    assert "'overlap@5' needs other lists to compare with" in result.stderr
+    assert "pass --baseline" in result.stderr
+
+
+def test_columns_of_the_catalogue(folder) -> None:
+    columns = {"movieId": np.arange(30), "kind": [f"g{i % 3}" for i in range(30)]}
+    columns |= {"x": np.arange(30) % 7.0, "y": np.arange(30) % 5.0, "seen": np.full(30, 0.5)}
+    pl.DataFrame(columns).write_csv("items.csv")
+    lists = [[float(i % 7), float(i % 5)] for i in range(30)]
+    pl.DataFrame({**columns, "embedding": lists}).write_parquet("items.parquet")
+    metrics = "ild@5 category_entropy@5 ips_recall@5(propensity=given)"
+    arguments = ("--test", "test.parquet", "-m", metrics, *MF, "--format", "json")
+    named = ("--categories", "kind", "--propensity", "seen", "--features")
+    first = evaluate(*arguments, "--catalogue", "items.csv", *named, "x,y")
+    assert first.exit_code == 0, first.stderr
+    assert all(means(first)["mf"].values())
+    second = evaluate(*arguments, "--catalogue", "items.parquet", *named, "embedding")
+    assert means(first) == means(second)
+
+
+@pytest.mark.parametrize(
+    ("metric", "arguments", "code", "message"),
+    [
+        ("ild@5", ("--catalogue", "items.txt"), 1, "pass --catalogue FILE --features COLUMN"),
+        ("category_entropy@5", (), 1, "pass --catalogue FILE --categories COLUMN"),
+        ("ips_recall@5(propensity=given)", (), 1, "pass --catalogue FILE --propensity COLUMN"),
+        ("overlap@5", (), 1, "pass --baseline (a model's name, or a file)"),
+        ("overlap@5", ("--baseline", "mff"), 1, "no such model. Hint: the models are 'mf'"),
+        (
+            "ild@5",
+            ("--catalogue", "30", "--features", "x"),
+            2,
+            "--catalogue FILE --features COLUMN",
+        ),
+        ("ild@5", ("--features", "x"), 2, "names a column of the items' table"),
+        ("ild@5", ("--catalogue", "items.txt", "--features", "x"), 1, "items.txt is no table"),
+    ],
+)
+def test_side_data_that_is_missing(folder, metric, arguments, code, message) -> None:
+    result = evaluate("--test", "test.parquet", *MF, "-m", metric, *arguments)
+    assert result.exit_code == code
+    assert message in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_several_models_say_what_was_settled_for_whom(folder) -> None:
+    result = evaluate(*LISTS, "--run", "fewer.csv", *MF, "--relevant-from", 2)
+    assert "users of test that the source does not know: 1 (fewer)" in result.stdout
+    assert "protocol: recometer relevant_from=2.0\n" in result.stdout
+
+
+def test_warnings_name_the_model(folder) -> None:
+    result = evaluate(*LISTS[:4], "-m", "recall@20", "--run", "als.parquet", *MF, "--quiet")
+    assert result.stderr.startswith("Warning: als: recall@20: the cut-off lies beyond every list")
+    assert len(result.stderr.splitlines()) == 1
+
+
+# Rules
+
+
+def test_rules(folder) -> None:
+    rules = ("--relevant-from", 3, "--ties", "item", "--rule", "undefined=0")
+    rules += ("--rule", "cold_start=false", "--rule", "min_positives=2")
+    result = evaluate(*BASIC, *MF, *rules, "--format", "json")
+    library = expected(
+        relevant_from=3.0, ties="item", undefined=0, cold_start=False, min_positives=2
+    )
+    assert means(result)["mf"] == library.mean()
+    protocol = json.loads(result.stdout)["models"]["mf"]["protocol"]
+    assert rm.Protocol(**protocol) == library.protocol
+
+
+def test_the_protocol_of_a_saved_evaluation_repeats_it(folder) -> None:
+    assert evaluate(*BASIC, *MF, "--relevant-from", 3, "--out", "saved").exit_code == 0
+    result = evaluate(*BASIC, *MF, "--protocol", "saved/mf.parquet", "--format", "json")
+    assert means(result)["mf"] == expected(relevant_from=3.0).mean()
+
+
+def test_the_number_of_threads_changes_nothing(folder) -> None:
+    outputs = {evaluate(*BASIC, *MF, "--threads", n, "--format", "json").stdout for n in (1, 2)}
+    assert len(outputs) == 1
+
+
+# Standard error, and exit codes
+
+
+def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
+    assert evaluate(*BASIC, *MF, "--quiet").stderr == ""
+    doubled = (folder / "test.csv").read_text("utf-8")
+    (folder / "test.csv").write_text(doubled + doubled.splitlines()[1] + "\n", encoding="utf-8")
+    result = evaluate("--test", "test.csv", *MF, "--quiet")
+    assert result.exit_code == 0
+    assert result.stderr.startswith("Warning: test: 1 of ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "there is nothing to test on. Hint: --test or --split"),
+        (("--test", "test.csv"), "there is no model to evaluate"),
+        (("--test", "test.csv", "--factors", "users.npy"), "is not [NAME=]USERS,ITEMS"),
+        (("--test", "test.csv", "--factors", "a=b,c,d"), "is not [NAME=]USERS,ITEMS"),
+        (("--test", "test.csv", "--factors", "=a,b"), "has no name before '='"),
+        ((*BASIC, *MF, *MF), "two models are called 'mf'"),
+        ((*BASIC, *MF, "--ties", "luck"), "The rule ties='luck' does not exist"),
+        ((*BASIC, *MF, "--protocol", "trec"), "there is no protocol 'trec'"),
+        ((*BASIC, *MF, "--rule", "undefined"), "'undefined' is not RULE=VALUE"),
+        ((*BASIC, *MF, "--rule", "tie=item"), "There is no rule 'tie'. Hint: Did you mean 'ties'"),
+        ((*BASIC, *MF, "--rule", "ties=item", "--ties", "item"), "'ties' is given twice"),
+        ((*BASIC, *MF, "--format", "yaml"), "Invalid value for '--format'"),
+        ((*BASIC, *MF, "--format-in", "csv"), "only goes with standard input"),
+        (("--test", "-", "--train", "-", *MF), "can be read only once"),
+        (("--test", "-", "--run", "-"), "can be read only once"),
+        ((*BASIC, "--run", "als="), "'als=' names no file"),
+        ((*BASIC, "--run", "=als.csv"), "has no name before '='"),
+        ((*BASIC, "--run", "als.csv", "--run", "x/als.csv"), "two models are called 'als'"),
+        ((*BASIC, *MF, "--rank", "a", "--score", "b"), "name the one to rank by"),
+        ((*BASIC, *MF, "--depth", "0"), "Invalid value for '--depth'"),
+        ((*BASIC, *MF, "--complete", "--rule", "users=known"), "'users' is given twice"),
+        ((*BASIC, *MF, "--threads", "0"), "Invalid value for '--threads'"),
+    ],
+)
+def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
+    result = evaluate(*arguments, NO_COLOR="1", TERM="dumb", COLUMNS="400")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in one_line(result.stderr)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--test", "tset.csv", *MF), "There is no file tset.csv. Hint: Did you mean 'test.csv'"),
+        (("--test", ".", *MF), ". is not a file. Hint: name one file"),
+        (("--test", "users.npy", *MF), "users.npy has an extension that is not read"),
+        (("--test", "test.csv", "--train", "no.csv", *MF), "There is no file no.csv"),
+        ((*BASIC, *MF, "-m", "ndgc@10"), "There is no metric 'ndgc'. Hint: Did you mean 'ndcg'"),
+        ((*BASIC, *MF, "-m", "recall@0"), "The cut-off '0' of the metric 'recall'"),
+        ((*BASIC, "--factors", "mf=user.npy,items.npy"), "mf: There is no file user.npy. Hint:"),
+        ((*BASIC, "--factors", "mf=users.npy,test.csv"), "test.csv has an extension that is not"),
+        ((*BASIC, "--factors", "mf=users.npy,text.npy"), "text.npy cannot be read as a NumPy"),
+        ((*BASIC, "--factors", "mf=users.npy,flat.npy"), "flat.npy holds an array of shape (3,)"),
+        (
+            (*BASIC, "--factors", "mf=users.npy,narrow.npy"),
+            "mf: users have 4 factors, but items have 3",
+        ),
+        ((*BASIC, "--factors", "mf=users.npy,items.npy,,users.txt"), "mf: Factors has 30 items"),
+        ((*BASIC, "--factors", "mf=users.npy,ids.parquet"), "expected factors beside the ids"),
+        ((*BASIC, "--factors", "mf=users.npy,ragged.parquet"), "row 1 (counted from 0) of column"),
+        ((*BASIC, "--factors", "mf=users.npy,empty.parquet"), "but items have 0"),
+        ((*BASIC, "--factors", "mf=users.npy,two.parquet"), "several columns hold lists: a, b"),
+        ((*BASIC, "--factors", "mf=users.npy,items.npy,,odd.parquet"), "no column could hold the"),
+        ((*BASIC, "--factors", "mf=users.npy,lists.parquet,,items.txt"), "has ids of its own"),
+        ((*BASIC, *MF, "--user", "usr"), "--user usr: no file has such a column. Hint: Did you"),
+        ((*BASIC, *MF, "--value", "score"), "There is no column 'score'"),
+        (("--test", "two.csv", *MF), "Hint: pass --value with the name of one, or --value none"),
+        (("--test", "plain.csv", *MF), "plain.csv seems to have no header"),
+        (("--test", "none.csv", *MF), "none.csv has no rows"),
+        (("--test", "far.csv", *MF), "mf: The source (Factors: 20 users x 30 items"),
+        ((*BASIC, "--run", "no.csv"), "no: There is no file no.csv"),
+        ((*BASIC, "--run", "users.npy"), "users.npy: users.npy has an extension that is not read"),
+        ((*BASIC, "--run", "als.parquet"), "als: roc_auc needs the whole ranking"),
+        ((*BASIC, "--run", "als.parquet"), "pass --catalogue (the number of items"),
+        ((*LISTS, "--run", "odd.csv", "--score", "pionts"), "--score pionts: no file has such"),
+        ((*LISTS, "--run", "texts.csv"), "texts: The user ids of test are of type int"),
+        ((*LISTS, "--run", "far.csv"), "does --user name the users' column"),
+        ((*LISTS[:4], *MF, "-m", "rmse"), "Hint: rm.Pairs(frame, score=..., rating=...)"),
+        ((*LISTS, *MF, "--ties", "input"), "mf: --ties input keeps the order"),
+        ((*LISTS, "--run", "als.parquet", "--catalogue", "no.txt"), "There is no file no.txt"),
+        ((*BASIC, *MF, "--out", "test.csv"), "--out test.csv: the folder cannot be made"),
+        ((*BASIC, *MF, "--protocol", "test.parquet"), "no saved evaluation"),
+    ],
+)
+def test_stated_failures(folder, arguments: tuple[str, ...], message: str) -> None:
+    np.save("flat.npy", np.ones(3))
+    lists = {"lists": [[1.0], [2.0]], "ragged": [[1.0], [1.0, 2.0]], "empty": []}
+    for name, column in lists.items():
+        frame = pl.DataFrame(
+            {"id": range(len(column)), "factors": column},
+            {"id": pl.Int64, "factors": pl.List(pl.Float64)},
+        )
+        frame.write_parquet(f"{name}.parquet")
+    pl.DataFrame({"id": [1], "a": [[1.0]], "b": [[1.0]]}).write_parquet("two.parquet")
+    pl.DataFrame({"x": [1], "y": [2]}).write_parquet("odd.parquet")
+    pl.DataFrame({"item_id": [1, 2]}).write_parquet("ids.parquet")
+    np.save("narrow.npy", np.ones((30, 3), np.float32))
+    for name, text in {
+        "text.npy": "1,2,3",
+        "two.csv": "user,item,rating,count\n1,2,3,4\n",
+        "plain.csv": "1,2,3\n4,5,6\n",
+        "none.csv": "user,item\n",
+        "far.csv": "user,item\n100,1\n",
+        "texts.csv": "user,item\nann,1\n",
+    }.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    result = evaluate(*arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    error = result.stderr.splitlines()[-1]
+    assert error.startswith("Error: ")
+    assert message in error
+    assert "=False" not in error
+
+
+def test_empty_standard_input(folder) -> None:
+    result = evaluate("--test", "-", *MF, stdin=b"")
+    assert result.exit_code == 1
+    assert "Error: Standard input is empty." in result.stderr
+
+
+def test_errors_speak_of_standard_input(folder) -> None:
+    result = evaluate("--test", "-", *MF, stdin=b"who,what\n1,2\n")
+    assert result.exit_code == 1
+    assert "Error: standard input: No column has a common name for users." in result.stderr
+
+
+# A process of its own
+
+
+def test_as_a_module_with_a_pipe(folder) -> None:
+    result = run(
+        *("--test", "-", *BASIC[2:], *MF, "--format", "json"),
+        input=(folder / "test.csv").read_bytes(),
+    )
+    assert result.returncode == 0
+    assert b"Traceback" not in result.stderr
+    content = json.loads(result.stdout)
+    assert content["models"]["mf"]["metrics"]["ndcg@5"]["mean"] == expected().mean()["ndcg@5"]
+
+
+def test_a_stated_failure_of_a_process(folder) -> None:
+    result = run("--test", "missing.csv", *MF)
+    assert (result.returncode, result.stdout) == (1, b"")
+    assert result.stderr.startswith(b"Error: There is no file missing.csv.")
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")
+def test_a_reader_that_leaves_early_gets_no_traceback(folder) -> None:
+    command = [sys.executable, "-m", "recometer", "evaluate", *BASIC, *MF]
+    command += ["-m", "ndcg@1..2000", "--per-user", "--format", "csv", "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_leaves_no_copy_of_standard_input(folder) -> None:
+    # A parent that ignores Ctrl-C (a background job of a shell) hands that down.
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from recometer.cli import main; main()"
+    )
+    copies = folder / "copies"
+    copies.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", script, "evaluate", "--test", "-", *MF],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(copies)},
+    ) as process:
+        deadline = time.monotonic() + 20
+        while not list(copies.glob("*/stdin")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert process.stderr.read() == b"Interrupted.\n"
+        assert process.wait(timeout=20) == 130
+    assert list(copies.iterdir()) == []
+
+
+def test_completion_of_options(folder) -> None:
+    environment = {
+        **os.environ,
+        "_RECOMETER_COMPLETE": "complete_zsh",
+        "_TYPER_COMPLETE_ARGS": "recometer evaluate --ties it",
+    }
+    script = "from recometer.cli import main; main()"
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, env=environment, check=False
+    )
+    assert b"item_desc" in found.stdout
+
+
+def test_errors_in_the_rows_of_a_file_name_it(folder) -> None:
+    (folder / "gap.csv").write_text("user_id,movieId\n1,2\n,3\n")
+    result = evaluate(*LISTS, "--run", "als.parquet", "--train", "gap.csv")
+    assert result.exit_code == 1
+    assert "gap.csv: " in result.stderr
+    assert "row 1" in one_line(result.stderr)

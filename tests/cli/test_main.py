@@ -1,0 +1,159 @@
+"""The command line itself: exit codes, and where messages go."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import warnings
+
+import pytest
+from typer.testing import CliRunner
+
+import recometer
+from recometer.cli import _app, main
+from recometer.errors import DataWarning, InputError
+
+# A parent that ignores Ctrl-C (a background job of a shell) hands that down.
+INTERRUPTIBLE = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from recometer.cli import main; main()"
+)
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "recometer", *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        check=False,
+    )
+
+
+def test_version() -> None:
+    result = CliRunner().invoke(_app.app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"recometer {recometer.__version__}\n")
+
+
+def test_help_lists_the_commands() -> None:
+    result = CliRunner().invoke(_app.app, ["--help"])
+    assert result.exit_code == 0
+    assert "demo" in result.stdout
+    assert "--data" in CliRunner().invoke(_app.app, ["demo", "--help"]).stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["nope"], ["--nope"], ["demo", "--nope"], ["demo", "--seed", "x"]]
+)
+def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
+    assert CliRunner().invoke(_app.app, arguments).exit_code == 2
+
+
+def test_as_a_module_and_a_stated_failure() -> None:
+    """A process of its own: nothing on standard output, one line on standard error."""
+    result = run("demo", "--data", "missing.csv")
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("Error: There is no file missing.csv. Hint: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_the_entry_point_is_main(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["recometer", "--version"])
+    with pytest.raises(SystemExit, match="0"):
+        main()
+    assert capsys.readouterr().out == f"recometer {recometer.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "stderr"),
+    [
+        (InputError("Wrong. Hint: right."), 1, "Error: Wrong. Hint: right.\n"),
+        (KeyboardInterrupt(), 130, "Interrupted.\n"),
+    ],
+)
+def test_what_a_command_raises(
+    monkeypatch: pytest.MonkeyPatch, raised: BaseException, code: int, stderr: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr("recometer.cli.demo._shipped", fails)
+    result = CliRunner().invoke(_app.app, ["demo"])
+    assert (result.exit_code, result.stdout, result.stderr) == (code, "", stderr)
+
+
+def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("recometer.cli.demo._shipped", fails)
+    assert isinstance(CliRunner().invoke(_app.app, ["demo"]).exception, ZeroDivisionError)
+
+
+def test_warnings_are_lines_on_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def warns() -> None:
+        warnings.warn("Three rows repeat.", DataWarning, stacklevel=1)
+        raise InputError("Wrong.")
+
+    monkeypatch.setattr("recometer.cli.demo._shipped", warns)
+    result = CliRunner().invoke(_app.app, ["demo"])
+    assert result.stderr == "Warning: Three rows repeat.\nError: Wrong.\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_ends_the_demo_without_a_traceback() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTIBLE, "demo", "--metrics", "ndcg@1..50"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("Ranking"):
+            process.send_signal(signal.SIGINT)
+            break
+    _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert stderr.endswith("Interrupted.\n")
+    assert "Traceback" not in stderr
+
+
+def test_importing_the_entry_point_does_not_load_the_application() -> None:
+    script = "import sys, recometer.cli; print(sorted({'typer', 'rich'} & set(sys.modules)))"
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout == "[]\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
+@pytest.mark.parametrize(
+    ("arguments", "unbuffered"),
+    [(("metrics",), ""), (("metrics",), "1"), (("--help",), "1"), (("--version",), "")],
+)
+def test_standard_output_that_is_full_is_a_stated_failure(
+    arguments: tuple[str, ...], unbuffered: str
+) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "recometer", *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            check=False,
+        )
+    assert result.returncode == 1
+    assert result.stderr == ("Error: standard output cannot be written: No space left on device.\n")

@@ -1,0 +1,446 @@
+"""``recometer split``: a file in, a folder with train and test out."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+from typer.testing import CliRunner, Result
+
+import recometer as rm
+from recometer import split as splits
+from recometer.cli._app import app
+from recometer.cli._compositions import WHAT, WHO
+from recometer.split.what import Folding
+
+
+def command(*arguments: object, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(
+        app, list(map(str, arguments)), input=stdin, env={"COLUMNS": "100", "TERM": "dumb"}
+    )
+
+
+def split(*arguments: object, stdin: bytes | None = None) -> Result:
+    return command("split", *arguments, stdin=stdin)
+
+
+def one_line(text: str) -> str:
+    """Return the text of a message in a box."""
+    return " ".join(text.replace("│", " ").split())
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with 30 users, 40 items and a repeated pair."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(7)
+    user, item = np.nonzero(generator.random((30, 40)) < np.linspace(0.05, 0.5, 30)[:, None])
+    user, item = np.append(user, user[0]), np.append(item, item[0])
+    data = pl.DataFrame(
+        {
+            "user_id": user,
+            "movieId": item,
+            "rating": generator.integers(1, 6, len(user)),
+            "timestamp": generator.permutation(len(user)),
+            "device": generator.choice(["phone", "desk"], len(user)),
+        }
+    ).sample(fraction=1, shuffle=True, seed=1)
+    data.write_parquet("ratings.parquet")
+    data.write_csv("ratings.csv")
+    first = datetime.datetime(2024, 1, 1)
+    dates = [first + datetime.timedelta(days=time) for time in data["timestamp"].to_list()]
+    data.with_columns(timestamp=pl.Series(dates)).write_parquet("dated.parquet")
+    pathlib.Path("some.txt").write_text("3\n7\n11\n", encoding="utf-8")
+
+
+def data() -> pl.DataFrame:
+    return pl.read_parquet("ratings.parquet")
+
+
+def assert_same(made: rm.Split, expected: rm.Split) -> None:
+    """Compare the parts, and how they were made but for the names of files."""
+    for part in ("train", "test", "remainder"):
+        frames = [getattr(one, part) for one in (made, expected)]
+        if frames[1] is None:
+            assert frames[0] is None
+        else:
+            assert_frame_equal(*(frame.lazy().collect() for frame in frames))
+    assert made.users.tolist() == expected.users.tolist()
+    assert made.protocol == expected.protocol
+
+
+PARTS_OF_WHAT: dict[str, Any] = {
+    "last": splits.Last(),
+    "last=2": splits.Last(2),
+    "last_fraction=0.3": splits.LastFraction(0.3),
+    "leave_one_out": splits.LeaveOneOut(),
+    "leave_one_out=random": splits.LeaveOneOut("random"),
+    "fraction=0.25": splits.Fraction(0.25),
+    "fraction=0.25,per_user=no": splits.Fraction(0.25, per_user=False),
+    "number=2": splits.Number(2),
+    "after=200": splits.After(200),
+    "after=200,until=240,since=20.5": splits.After(200, 240, 20.5),
+    "windows=100,150": splits.Windows((100, 150)),
+    "windows=100,150,until=200,length=50": splits.Windows((100, 150), until=200, length=50),
+    "folds=3": splits.KFold(3),
+    "cold_items=0.2": splits.ColdItems(0.2),
+    "cold_items=some.txt": splits.ColdItems(items=[3, 7, 11]),
+}
+PARTS_OF_WHO: dict[str, Any] = {
+    "all": splits.AllUsers(),
+    "fraction=0.4": splits.UsersFraction(0.4),
+    "number=5": splits.UsersNumber(5),
+    "users=some.txt": splits.GivenUsers([3, 7, 11]),
+    "after=150": splits.ActiveAfter(150),
+    "folds=4": splits.UserFolds(4),
+}
+
+
+@pytest.mark.parametrize("text", PARTS_OF_WHAT)
+def test_everything_that_can_be_held_out(text: str) -> None:
+    what = PARTS_OF_WHAT[text]
+    result = split("ratings.parquet", "--what", text, "--out", "made", "--seed", 3)
+    assert result.exit_code == 0, result.stderr
+    if isinstance(what, Folding):
+        for number, fold in enumerate(splits.folds("ratings.parquet", what, seed=3)):
+            assert_same(rm.Split.load(f"made/fold_{number}"), fold)
+        assert len(list(pathlib.Path("made").iterdir())) == number + 1
+    else:
+        assert_same(rm.Split.load("made"), splits.split("ratings.parquet", what, seed=3))
+
+
+@pytest.mark.parametrize("text", PARTS_OF_WHO)
+def test_everyone_who_can_be_tested(text: str) -> None:
+    who = PARTS_OF_WHO[text]
+    arguments = ("--what", "last=1", "--untested", "apart", "--min-train", 2, "--min-test", 1)
+    result = split("ratings.parquet", "--who", text, *arguments, "--out", "made")
+    assert result.exit_code == 0, result.stderr
+    settings: dict[str, Any] = {"untested": "apart", "min_train": 2, "who": who}
+    if isinstance(who, splits.UserFolds):
+        for number, fold in enumerate(splits.folds("ratings.parquet", splits.Last(1), **settings)):
+            assert_same(rm.Split.load(f"made/fold_{number}"), fold)
+    else:
+        made = rm.Split.load("made")
+        assert_same(made, splits.split("ratings.parquet", splits.Last(1), **settings))
+
+
+def test_no_part_is_forgotten() -> None:
+    def classes(module: str) -> set[type]:
+        return {
+            one
+            for one in vars(splits).values()
+            if isinstance(one, type) and one.__module__.endswith(f"split.{module}")
+        }
+
+    assert {type(what) for what in PARTS_OF_WHAT.values()} == classes("what")
+    assert {type(who) for who in PARTS_OF_WHO.values()} == classes("who")
+    assert {text.partition("=")[0] for text in PARTS_OF_WHAT} == set(WHAT)
+    assert {text.partition("=")[0] for text in PARTS_OF_WHO} == set(WHO)
+
+
+def test_filters_apply_in_their_order() -> None:
+    result = split(
+        *("ratings.parquet", "--what", "last=1", "--out", "made"),
+        *("--from-value", 2, "--duplicates", "last", "--min-user", 3, "--min-item", 2),
+        *("--core", "user=4,item=3", "--seen", "both"),
+    )
+    assert result.exit_code == 0, result.stderr
+    filters = [
+        splits.ValuesFrom(2.0),
+        splits.Duplicates("last"),
+        splits.MinCounts(user=3, item=2),
+        splits.KCore(user=4, item=3),
+        splits.SeenInTrain(),
+    ]
+    expected = splits.split("ratings.parquet", splits.Last(1), filters=filters)
+    assert_same(rm.Split.load("made"), expected)
+    for name, removed in expected.protocol.removed.items():
+        assert f"left out by {name}: {removed:,}" in result.stdout.splitlines()
+    split("ratings.parquet", "--what", "last=1", "--out", "core", "--core", 4, "--seen", "items")
+    assert rm.Split.load("core").protocol.filters == (
+        "KCore(user=4, item=4)",
+        "SeenInTrain(users=False, items=True)",
+    )
+
+
+def test_what_was_made_is_shown() -> None:
+    result = split("ratings.parquet", "--what", "last=1", "--min-user", 5, "--out", "made")
+    made = rm.Split.load("made")
+    train, test = made.train.collect(), made.test.collect()
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["part", "users", "items", "interactions", "share"]
+    for line, part in zip(lines[1:3], (train, test), strict=True):
+        share = f"{len(part) / (len(train) + len(test)):.1%}"
+        numbers = [part["user_id"].n_unique(), part["movieId"].n_unique(), len(part)]
+        assert line.split()[1:] == [*map(str, numbers), share]
+    assert "made by: Last(number=1), who=AllUsers(), filters=[MinCounts(user=5" in lines[4]
+    assert result.stderr.splitlines() == [
+        "data: ratings.parquet (user 'user_id', item 'movieId', value 'rating', time 'timestamp')",
+        "written: made",
+    ]
+    assert set(train.columns) == {"user_id", "movieId", "rating", "timestamp", "device"}
+    quiet = split("ratings.parquet", "--what", "last=1", "--out", "quiet", "--quiet")
+    assert quiet.stderr == ""
+
+
+def test_what_is_in_no_part_is_counted() -> None:
+    result = split(
+        *("ratings.parquet", "--what", "after=200,since=50", "--out", "made", "--from-value", 2)
+    )
+    counts = rm.Split.load("made").protocol.counts
+    by_filter = data().filter(pl.col("rating") < 2).height
+    assert f"in no part: {counts['left_out'] - by_filter}" in result.stdout.splitlines()
+
+
+def test_folds_are_shown_one_per_line() -> None:
+    arguments = ("--what", "folds=3", "--from-value", 2, "--out", "made")
+    lines = split("ratings.parquet", *arguments).stdout.splitlines()
+    assert lines[0].split() == ["fold", "users", "of", "test", "train", "test", "left", "out"]
+    for number, line in enumerate(lines[1:4]):
+        made = rm.Split.load(f"made/fold_{number}")
+        counts = made.protocol.counts
+        expected = [number, len(made.users), counts["train"], counts["test"], counts["left_out"]]
+        assert line.split() == list(map(str, expected))
+    assert "fold=" not in lines[5]
+    assert lines[6].startswith("left out by ValuesFrom(threshold=2.0): ")
+
+
+def test_dates() -> None:
+    what = "windows=2024-06-01,2024-07-01T12:00,length=30d"
+    assert split("dated.parquet", "--what", what, "--out", "made").exit_code == 0
+    times = [datetime.datetime(2024, 6, 1), datetime.datetime(2024, 7, 1, 12)]
+    expected = splits.folds(
+        "dated.parquet", splits.Windows(times, length=datetime.timedelta(days=30))
+    )
+    for number, fold in enumerate(expected):
+        made = rm.Split.load(f"made/fold_{number}")
+        assert_frame_equal(made.test.collect(), fold.test.collect())
+        assert_frame_equal(made.train.collect(), fold.train.collect())
+    wrong = split("ratings.parquet", "--what", "after=2024-06-01", "--out", "wrong")
+    assert wrong.exit_code == 1
+    assert "is a date, but the times of the data are numbers" in wrong.stderr
+    wrong = split("dated.parquet", "--what", "after=2024", "--out", "wrong")
+    assert wrong.exit_code == 1
+    assert "is a number, but the times of the data are dates" in wrong.stderr
+
+
+def test_text_and_standard_input() -> None:
+    expected = splits.split("ratings.csv", splits.Last(1))
+    split("ratings.csv", "--what", "last=1", "--out", "text")
+    content = pathlib.Path("ratings.csv").read_bytes()
+    piped = split("-", "--what", "last=1", "--out", "piped", stdin=content)
+    assert piped.exit_code == 0, piped.stderr
+    assert piped.stderr.startswith("data: standard input (user 'user_id', item 'movieId'")
+    for name in ("text", "piped"):
+        assert_same(rm.Split.load(name), expected)
+
+
+def test_qrels() -> None:
+    lines = [f"{topic} 0 d{n} {n % 2 + 1}" for topic in (301, 302) for n in range(4)]
+    pathlib.Path("qrels").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    result = split("qrels", "--what", "number=1", "--out", "made")
+    assert result.exit_code == 0, result.stderr
+    assert "data: qrels (TREC qrels)" in result.stderr
+    made = rm.Split.load("made")
+    assert (len(made.train), len(made.test)) == (6, 2)
+
+
+def test_ids_in_text_are_read_as_those_of_the_data_are() -> None:
+    test_qrels()
+    pathlib.Path("topics.txt").write_text("302\n", encoding="utf-8")
+    texts = data().with_columns(pl.col("user_id", "movieId").cast(pl.String))
+    texts.write_parquet("texts.parquet")
+    cases = [("qrels", "topics.txt", ["302"]), ("texts.parquet", "some.txt", ["11", "3", "7"])]
+    cases += [("ratings.csv", "some.txt", [3, 7, 11]), ("ratings.parquet", "some.txt", [3, 7, 11])]
+    for file, names, users in cases:
+        result = split(file, "--who", f"users={names}", "--what", "number=1", "--out", "given")
+        assert result.exit_code == 0, result.stderr
+        assert rm.Split.load("given").users.tolist() == users
+    result = split("texts.parquet", "--what", "cold_items=some.txt", "--out", "given")
+    assert result.exit_code == 0, result.stderr
+
+
+def test_columns_may_be_named() -> None:
+    named = {"user_id": "who", "movieId": "what", "rating": "much", "timestamp": "when"}
+    data().rename(named).write_parquet("named.parquet")
+    columns = ("--user", "who", "--item", "what", "--value", "much", "--time", "when")
+    result = split("named.parquet", "--what", "last=1", *columns, "--out", "made")
+    assert result.exit_code == 0, result.stderr
+    unnamed = {new: old for old, new in named.items()}
+    made = rm.Split.load("made").test.collect().rename(unnamed)
+    assert_frame_equal(made, splits.split(data(), splits.Last(1)).test)
+    without = split("named.parquet", "--what", "last=1", *columns[:-2], "--out", "no")
+    assert without.exit_code == 1
+    assert "the data have no times. Hint: name their column with --time" in without.stderr
+    wrong = split("named.parquet", "--what", "last=1", "--out", "no")
+    assert wrong.exit_code == 1
+    assert "named.parquet: No column has a common name for users. Hint: pass --user" in wrong.stderr
+
+
+def test_an_empty_train_is_warned_of() -> None:
+    result = split("ratings.parquet", "--what", "after=-1", "--out", "all")
+    assert result.exit_code == 0
+    assert "Warning: data: train is empty: none of " in result.stderr
+
+
+# What the other commands make of it
+
+
+def test_the_folder_is_audited() -> None:
+    split("ratings.parquet", "--what", "after=200", "--duplicates", "last", "--out", "time")
+    result = command("audit", "time", "--strict")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == f"{rm.audit(rm.Split.load('time'))}\n"
+    assert result.stderr.startswith("split: time (After(time=200")
+    split("ratings.parquet", "--what", "fraction=0.3", "--duplicates", "last", "--out", "random")
+    leaking = command("audit", "random", "--strict", "--quiet")
+    assert leaking.exit_code == 1
+    assert leaking.stderr.startswith("Leakage: older_than_own_training (")
+    assert command("audit", "time", "--train", "random/train.parquet").exit_code == 2
+    assert command("audit", "time", "--user", "user_id").exit_code == 2
+    assert "There is no split in 'nowhere'" in command("audit", "nowhere").stderr
+
+
+def test_folds_are_audited_one_by_one() -> None:
+    split("ratings.parquet", "--what", "folds=3", "--out", "made")
+    assert command("audit", "made/fold_1").exit_code == 0
+    both = command("audit", "made")
+    assert both.exit_code == 1
+    assert "made holds folds. Hint: name one of them: made" in both.stderr
+
+
+def test_the_folder_is_evaluated() -> None:
+    named = {"user_id": "who", "movieId": "what", "rating": "much"}
+    data().rename(named).unique(["who", "what"], keep="first").write_parquet("named.parquet")
+    columns = ("--user", "who", "--item", "what", "--value", "much")
+    split("named.parquet", "--what", "last=2", *columns, "--out", "made")
+    generator = np.random.default_rng(2)
+    np.save("users.npy", generator.normal(size=(30, 3)))
+    np.save("items.npy", generator.normal(size=(40, 3)))
+    model = ("--factors", "mf=users.npy,items.npy", "-m", "ndcg@5 recall@5", "--format", "json")
+    by_folder = command("evaluate", "--split", "made", *model)
+    assert by_folder.exit_code == 0, by_folder.stderr
+    by_file = command(
+        *("evaluate", "--test", "made/test.parquet", "--train", "made/train.parquet"),
+        *(*columns, *model),
+    )
+    assert by_folder.stdout == by_file.stdout
+    source = rm.Factors(
+        np.load("users.npy"), np.load("items.npy"), user_ids=range(30), item_ids=range(40)
+    )
+    expected = rm.evaluate(source, rm.Split.load("made"), metrics="ndcg@5 recall@5").mean()
+    metrics = json.loads(by_folder.stdout)["models"]["mf"]["metrics"]
+    assert {name: row["mean"] for name, row in metrics.items()} == pytest.approx(expected)
+    twice = command("evaluate", "--split", "made", "--test", "made/test.parquet", *model)
+    assert twice.exit_code == 2
+    assert "--split has test and train already" in one_line(twice.stderr)
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "it must be said: last=1 (the last so many of each user); last_fraction=0.2"),
+        (("--what", "lst=1"), "there is no 'lst'. Hint: Did you mean 'last'"),
+        (("--what", "lst=1"), "cold_items=0.1 or cold_items=FILE"),
+        (("--what", "last=1", "--who", "some"), "there is no 'some'"),
+        (("--what", "last=1", "--who", "some"), "number=1000 (so many users, at random)"),
+        (("--what", "last=one"), "'last=one': 'one' is not understood. Usage: last=1."),
+        (("--what", "last="), "there is nothing after '='"),
+        (("--what", "last=1,2"), "it takes fewer values"),
+        (("--what", "fraction"), "it takes a value. Usage: fraction=0.2[,per_user=no]"),
+        (("--what", "fraction=2"), "fraction=2.0 must lie between 0 and 1"),
+        (("--what", "fraction=0.2,users=no"), "'users' is no option of it (known: per_user)"),
+        (("--what", "fraction=0.2,per_user=maybe"), "'per_user=maybe' is not understood"),
+        (("--what", "after=1,until=2,until=3"), "'until' is given twice"),
+        (("--what", "windows=1,until=9,2"), "'2' must stand before the options"),
+        (("--what", "leave_one_out=first"), "by='first' must be 'time' or 'random'"),
+        (("--what", "last=1", "--core", "five"), "'five': 'five' is not understood"),
+        (("--what", "last=1", "--core", "users=5"), "(known: user, item)"),
+        (("--what", "last=1", "--core", "0"), "must be a whole number of at least 1"),
+        (("--what", "folds=3", "--who", "folds=3"), "both make folds"),
+        (("--what", "last=1", "--duplicates", "any"), "Invalid value for '--duplicates'"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
+    result = split("ratings.parquet", "--out", "made", *arguments)
+    assert result.exit_code == 2
+    assert message in one_line(result.stderr)
+    assert not pathlib.Path("made").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--what", "last=1", "--who", "users=none.txt"), "There is no file none.txt"),
+        (("--what", "last=1", "--min-train", "1000"), "nobody is tested"),
+        (("--what", "last=1", "--time", "when"), "ratings.parquet: There is no column 'when'"),
+        (("--what", "last=1", "--time", "none"), "the data have no times"),
+        # What was asked for is shown as it is in Python, not half of it as options.
+        (("--what", "after=5000"), "what=After(time=5000, until=None, since=None), min_train=0"),
+        (("--what", "last=1", "--core", "99"), "KCore(user=99, item=99) left out"),
+    ],
+)
+def test_what_cannot_be_done_is_said(arguments: tuple[str, ...], message: str) -> None:
+    result = split("ratings.parquet", "--out", "made", *arguments)
+    assert result.exit_code == 1
+    assert message in result.stderr
+
+
+def test_other_splits_are_not_mixed_in() -> None:
+    for what in ("last=1", "last=2"):  # one is replaced by the next
+        assert split("ratings.parquet", "--what", what, "--out", "one").exit_code == 0
+    assert rm.Split.load("one").protocol.what == "Last(number=2)"
+    refused = split("ratings.parquet", "--what", "folds=3", "--out", "one")
+    assert refused.exit_code == 1
+    assert "one holds another split already (split.json)" in refused.stderr
+    for what in ("folds=3", "folds=4"):
+        assert split("ratings.parquet", "--what", what, "--out", "folds").exit_code == 0
+    refused = split("ratings.parquet", "--what", "folds=2", "--out", "folds")
+    assert "folds holds another split already (fold_2)" in refused.stderr
+    assert split("ratings.parquet", "--what", "last=1", "--out", "folds").exit_code == 1
+
+
+@pytest.mark.parametrize("what", ["last=1", "folds=2"])
+def test_inputs_and_files_of_others_are_not_replaced(what: str) -> None:
+    place = pathlib.Path("fold_1" if what == "folds=2" else ".")
+    place.mkdir(exist_ok=True)
+    content = pathlib.Path("ratings.parquet").read_bytes()
+    (place / "train.parquet").write_bytes(content)
+    for file, message in (
+        (place / "train.parquet", "is an input"),
+        (pathlib.Path("ratings.parquet"), "was not written by recometer"),
+    ):
+        refused = split(file, "--what", what, "--out", ".")
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert f"{place / 'train.parquet'} " in refused.stderr
+        assert message in refused.stderr
+    assert (place / "train.parquet").read_bytes() == content
+    assert not pathlib.Path("split.json").exists()
+
+
+def test_a_split_is_not_replaced_by_a_split_of_its_own_files() -> None:
+    assert split("ratings.parquet", "--what", "last=1", "--out", "made").exit_code == 0
+    given = ("--who", "users=made/users.parquet")
+    for arguments in (
+        ("made/train.parquet", "--what", "last=1"),
+        ("ratings.parquet", "--what", "last=1", *given),
+    ):
+        refused = split(*arguments, "--out", "made")
+        assert refused.exit_code == 1
+        assert "is an input" in refused.stderr
+    assert rm.Split.load("made").protocol.what == "Last(number=1)"
+
+
+def test_out_names_a_folder() -> None:
+    refused = split("ratings.parquet", "--what", "last=1", "--out", "")
+    assert refused.exit_code == 2
+    assert "names no folder" in refused.stderr

@@ -1,0 +1,250 @@
+"""``recometer evaluate`` on files of TREC, against what trec_eval prints for them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pathlib
+import re
+
+import polars as pl
+import pytest
+from shared import SHARED
+from typer.testing import CliRunner, Result
+
+import recometer as rm
+from recometer.cli._app import app
+from recometer.metrics.registry import METRICS
+
+TREC = SHARED / "data" / "trec_eval"
+
+# Ours by trec_eval's name, with {} for the cut-off. Those that the registry lacks are left out.
+NAMES = {
+    "map": "ap",
+    "map_cut_{}": "ap@{}",
+    "Rprec": "rprecision",
+    "Rprec_mult_1.00": "rprecision",
+    "recip_rank": "rr",
+    "P_{}": "precision@{}",
+    "recall_{}": "recall@{}",
+    "relative_P_{}": "tprecision@{}",
+    "success_{}": "hit@{}",
+    "ndcg": "ndcg",
+    "ndcg_cut_{}": "ndcg@{}",
+    "set_P": "precision",
+    "set_recall": "recall",
+    "set_relative_P": "precision(denominator=least)",
+    "set_F": "f",
+    "bpref": "bpref",
+    "rbp": "rbp(p=0.9,graded)",
+}
+
+QRELS = """\
+301 0 A 1
+301 0 B 0
+301 0 C 2
+301 0 D -1
+302 0 A 1
+303 0 B 0
+"""
+RUN = """\
+301 Q0 A 9 1.5 mine
+301 Q0 D 8 1.5 mine and more
+301 Q0 B 1 0.5 mine
+301 Q0 C 2 0.25 mine
+304 Q0 A 1 1 mine
+"""
+
+
+def evaluate(*arguments: object, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(app, ["evaluate", *map(str, arguments)], input=stdin)
+
+
+def evaluated(*arguments: object, stdin: bytes | None = None) -> dict[str, dict[str, float]]:
+    """Return the values of each topic and the means, as trec_eval's -q prints them."""
+    result = evaluate(*arguments, "--per-user", "--format", "json", stdin=stdin)
+    assert result.exit_code == 0, result.stderr
+    (content,) = json.loads(result.stdout)["models"].values()
+    columns = content["per_user"]
+    values = {
+        topic: {name: columns[name][row] for name in columns if name != "user"}
+        for row, topic in enumerate(columns["user"])
+    }
+    values["all"] = {name: row["mean"] for name, row in content["metrics"].items()}
+    return values
+
+
+@pytest.fixture
+def files(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "qrels.test").write_text(QRELS, encoding="utf-8")
+    (tmp_path / "run.txt").write_text(RUN.replace(" ", "\t"), encoding="utf-8")
+
+
+def ours(name: str) -> str | None:
+    """Return our name of a metric of trec_eval; None where there is none."""
+    for theirs, own in NAMES.items():
+        found = re.fullmatch(re.escape(theirs).replace(r"\{\}", r"(\d+)"), name)
+        if found and re.split(r"[@(]", own)[0] in METRICS:
+            return own.format(*found.groups())
+    return None
+
+
+def test_files_are_recognised_by_what_is_in_them(files) -> None:
+    result = evaluate("--test", "qrels.test", "--run", "mine=run.txt", "-m", "rr")
+    assert result.exit_code == 0
+    assert "test: qrels.test (TREC qrels)\nmine: run.txt (TREC run)\n" in result.stderr
+
+
+def test_files_of_trec_go_with_tables(files) -> None:
+    """Whether ids are texts or numbers is what test says, if nothing is lost."""
+    qrels = pl.DataFrame({"user": [301, 301, 302], "item": [1, 3, 1], "rating": [1, 2, 1]})
+    run = pl.DataFrame({"user": [301] * 3, "item": [1, 2, 3], "score": [3.0, 2.0, 1.0]})
+    seen = pl.DataFrame({"user": [301], "item": [2]})
+    for name, frame in {"qrels": qrels, "run": run, "seen": seen}.items():
+        frame.write_csv(f"{name}.csv")
+        frame.write_parquet(f"{name}.parquet")
+    lines = [f"{user} 0 {item} {value}\n" for user, item, value in qrels.iter_rows()]
+    pathlib.Path("numbers.qrels").write_text("".join(lines), encoding="utf-8")
+    lines = [f"{user} Q0 {item} 1 {score} mine\n" for user, item, score in run.iter_rows()]
+    pathlib.Path("numbers.run").write_text("".join(lines), encoding="utf-8")
+    pathlib.Path("seen.qrels").write_text("301 0 2 1\n", encoding="utf-8")
+    tests = ("numbers.qrels", "qrels.csv", "qrels.parquet")
+    for test in tests:
+        for listed in ("numbers.run", "run.csv", "run.parquet"):
+            for train in ("seen.qrels", "seen.csv", "seen.parquet"):
+                values = evaluated(
+                    *("--test", test, "--run", listed, "--train", train, "-m", "rr ap"),
+                    *("--complete", "--value", "rating"),
+                )
+                found = {str(user): row for user, row in values.items()}
+                assert found["301"] == {"rr": 1.0, "ap": 1.0}, (test, listed, train)
+    result = evaluate("--test", "qrels.csv", "--run", "run.txt")
+    assert result.exit_code == 1
+    assert "item ids of test are of type int" in result.stderr
+
+
+def test_topics_without_a_list_are_left_out_unless_complete(files) -> None:
+    arguments = ("--test", "qrels.test", "--run", "run.txt", "-m", "rr ap recall@1")
+    values = evaluated(*arguments, "--ties", "item")
+    assert values["301"] == {"rr": 1.0, "ap": 0.75, "recall@1": 0.5}
+    assert values["302"] == {"rr": None, "ap": None, "recall@1": None}
+    assert values["all"] == values["301"]
+    assert evaluated(*arguments, "--ties", "item", "--no-complete") == values
+
+    complete = evaluated(*arguments, "--ties", "item", "--complete")
+    assert complete["302"] == {"rr": 0.0, "ap": 0.0, "recall@1": 0.0}
+    assert complete["303"] == {"rr": None, "ap": None, "recall@1": None}  # nothing relevant
+    assert complete["all"] == {"rr": 0.5, "ap": 0.375, "recall@1": 0.25}
+    as_rule = evaluated(*arguments, "--ties", "item", "--rule", "users=test")
+    assert as_rule == complete
+
+
+def test_beside_other_models_topics_without_a_list_count_in_trec_runs(files) -> None:
+    lists = pl.DataFrame({"user": ["301", "301"], "item": ["A", "C"], "rank": [1, 2]})
+    lists.write_csv("half.csv")
+    arguments = ("--test", "qrels.test", "--run", "trec=run.txt", "--run", "csv=half.csv")
+    arguments += ("-m", "rr recall@1", "--format", "json")
+    for chosen, users, said in (((), "test", True), (("--no-complete",), "known", False)):
+        result = evaluate(*arguments, *chosen)
+        assert result.exit_code == 0, result.stderr
+        found = json.loads(result.stdout)["models"]
+        assert {model["protocol"]["users"] for model in found.values()} == {users}
+        counted = {model["metrics"]["rr"]["counted"] for model in found.values()}
+        assert counted == {2 if users == "test" else 1}
+        assert (
+            "Warning: trec: beside models that are no TREC runs, topics" in result.stderr
+        ) == said
+    twice = evaluate("--test", "qrels.test", "--run", "a=run.txt", "--run", "b=run.txt", "-m", "rr")
+    assert "beside" not in twice.stderr
+    assert "known" in twice.stdout
+
+
+def test_equal_scores_follow_the_rule(files) -> None:
+    arguments = ("--test", "qrels.test", "--run", "run.txt", "-m", "rr")
+    assert evaluated(*arguments)["301"]["rr"] == 0.75
+    assert evaluated(*arguments, "--ties", "item_desc")["301"]["rr"] == 0.5
+    assert evaluated(*arguments, "--ties", "input")["301"]["rr"] == 1.0
+
+
+def test_a_saved_protocol_is_taken_as_it_is(files) -> None:
+    arguments = ("--test", "qrels.test", "--run", "mine=run.txt", "-m", "rr")
+    assert evaluate(*arguments, "--complete", "--out", "saved").exit_code == 0
+    values = evaluated(*arguments, "--protocol", "saved/mine.parquet")
+    assert values["302"]["rr"] == 0.0
+    assert rm.load("saved/mine.parquet").protocol.users == "test"
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+@pytest.mark.parametrize("form", [(), ("--format-in", "trec")])
+def test_standard_input(files, compressed: bool, form: tuple[str, ...]) -> None:
+    pack = gzip.compress if compressed else bytes
+    by_name = evaluated("--test", "qrels.test", "--run", "run.txt", "-m", "ap")
+    from_run = ("--test", "qrels.test", "--run", "-", "-m", "ap", *form)
+    assert evaluated(*from_run, stdin=pack(RUN.encode())) == by_name
+    from_test = ("--test", "-", "--run", "run.txt", "-m", "ap", *form)
+    assert evaluated(*from_test, stdin=pack(QRELS.encode())) == by_name
+    result = evaluate(*from_run, stdin=pack(RUN.encode()))
+    assert "stdin: standard input (TREC run)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--test", "run.txt", "--run", "run.txt"), "run.txt is a TREC run, which says what was"),
+        (("--test", "qrels.test", "--run", "qrels.test"), "qrels.test looks like TREC qrels"),
+        (("--test", "qrels.test", "--run", "broken"), "line 2 is '301 Q0 A'"),
+        (("--test", "prose", "--run", "run.txt"), "prose has an extension that is not read"),
+        (("--test", "qrels.test", "--run", "other"), "are users written alike in both files?"),
+    ],
+)
+def test_wrong_files(files, arguments: tuple[str, ...], message: str) -> None:
+    for name, text in {
+        "broken": RUN.splitlines()[0] + "\n301 Q0 A\n",
+        "prose": "Once upon a time\n",
+        "other": "t301 Q0 A 1 2 mine\n",
+    }.items():
+        pathlib.Path(name).write_text(text, encoding="utf-8")
+    result = evaluate(*arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert message in result.stderr
+    assert "rm." not in result.stderr.replace("trec_eval", "")
+
+
+def test_standard_input_that_is_not_of_trec(files) -> None:
+    arguments = ("--test", "-", "--run", "run.txt", "--format-in", "trec")
+    result = evaluate(*arguments, stdin=b"user,item\n1,2\n")
+    assert result.exit_code == 1
+    assert "Standard input is no file of TREC." in result.stderr
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("by_own_name", [False, True])
+@pytest.mark.parametrize(
+    ("expected", "qrels", "run", "options", "fewest"),
+    [
+        ("out.test.a", "qrels.test", "results.test", (), 59),
+        ("out.test.aq", "qrels.test", "results.test", (), 236),
+        ("out.test.aqc", "qrels.test", "results.trunc", ("--complete",), 236),
+        ("out.test.aqcM", "qrels.test", "results.trunc", ("--complete", "--depth", 100), 236),
+        ("out.test.aql", "qrels.rel_level", "results.test", ("--relevant-from", 2), 236),
+        ("out.test.meas_params", "qrels.test", "results.test", (), 44),
+    ],
+)
+def test_all_that_trec_eval_prints(expected, qrels, run, options, fewest, by_own_name) -> None:
+    lines = [line.split() for line in (TREC / expected).read_text(encoding="utf-8").splitlines()]
+    printed = {(topic, name): value for name, topic, value in lines}
+    names = {name: ours(name) for _, name in printed if ours(name)}
+    rules = ("--ties", "item_desc")
+    if by_own_name:
+        names, rules = {name: name for name in names}, ("--protocol", "trec_eval")
+    values = evaluated(
+        *("--test", TREC / qrels, "--run", TREC / run, *rules, *options),
+        *("-m", " ".join(names.values())),
+    )
+    compared = 0
+    for (topic, name), value in printed.items():
+        if name in names:
+            assert f"{values[topic][names[name]]:.4f}" == value, (topic, name)
+            compared += 1
+    assert compared >= fewest

@@ -1,0 +1,265 @@
+from __future__ import annotations
+
+import datetime
+import decimal
+import subprocess
+import sys
+import uuid
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer.data.ids import as_ids, encode, kind, match, user_keys
+from recometer.data.interactions import Interactions
+from recometer.errors import InputError, InputTypeError
+
+# Kinds of ids
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [3, -1, 2**62],
+        [2**64 - 1, 0, 5],
+        [2**70, -1, 5],
+        ["ä", "z", "Z"],
+        ["\uffff", "a", "\U0001f600"],
+        [2**63, -1, 5],
+        [b"b", b"a", b"c"],
+        [uuid.UUID(int=3), uuid.UUID(int=1), uuid.UUID(int=2)],
+        [datetime.date(2024, 1, 2), datetime.date(2024, 1, 1), datetime.date(1960, 1, 1)],
+        [datetime.datetime(2024, 1, 2), datetime.datetime(2024, 1, 1), datetime.datetime(1, 1, 1)],
+        [1.5, 0.5, -2.0],
+        [decimal.Decimal("1.5"), decimal.Decimal(1), decimal.Decimal(2)],
+        [("a", 2), ("a", 1), ("b", 0)],
+    ],
+    ids=lambda ids: type(ids[0]).__name__,
+)
+def test_ids_of_any_type_are_sorted(ids):
+    read = Interactions.of({user: ["x"] for user in ids})
+    assert read.user_ids.tolist() == sorted(ids)
+    assert Interactions.of({"x": ids}).item_ids.tolist() == sorted(ids)
+
+
+def test_strings_that_are_not_unicode():
+    with pytest.raises(InputError, match=r"user ids hold '\\ud800', which is not Unicode"):
+        Interactions.of({"\ud800": ["x"]})
+
+
+def test_types_of_integer_ids():
+    assert Interactions.of({2**63: [1]}).user_ids.dtype == np.uint64
+    assert Interactions.of({2**63: [1]}).item_ids.dtype == np.int64
+    frame = pl.DataFrame({"user": pl.Series([1, 2], dtype=pl.UInt64), "item": [1, 2]})
+    assert Interactions.of(frame).user_ids.dtype == np.int64
+    small = pl.DataFrame({"user": pl.Series([1, 2], dtype=pl.Int8), "item": [1, 2]})
+    assert Interactions.of(small).user_ids.dtype == np.int64
+    huge = pl.DataFrame({"user": pl.Series([2**100, 1], dtype=pl.Int128), "item": [1, 2]})
+    assert Interactions.of(huge).user_ids.tolist() == [1, 2**100]
+
+
+def test_whole_floats_are_integers():
+    read = Interactions.of(pd.DataFrame({"user": [1.0, 2.0], "item": ["x", "y"]}))
+    assert read.user_ids.dtype == np.int64
+
+
+def test_dates_and_truth_values_in_a_frame():
+    frame = pl.DataFrame(
+        {"user": [datetime.date(2024, 1, 2), datetime.date(2024, 1, 1)], "item": [True, False]}
+    )
+    read = Interactions.of(frame)
+    assert read.user_ids.tolist() == [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
+    assert read.item_ids.tolist() == [False, True]
+
+
+def test_ids_of_arrays():
+    for ids in (
+        np.array(["b", "a"]),
+        np.array(["b", "a"], dtype=object),
+        pd.Series(["b", "a"]),
+        pd.Index(["b", "a"]),
+        pl.Series(["b", "a"]),
+        pl.Series(["b", "a"], dtype=pl.Categorical),
+        pa.array(["b", "a"]),
+        ("b", "a"),
+    ):
+        read = Interactions.of(np.eye(2), user_ids=ids)
+        assert read.user_ids.tolist() == ["a", "b"]
+        assert type(read.user_ids[0]) is str
+    days = Interactions.of(np.eye(2), user_ids=np.array(["2024-01-02", "2024-01-01"], "M8[D]"))
+    assert days.user_ids.tolist() == [datetime.date(2024, 1, 1), datetime.date(2024, 1, 2)]
+
+
+def test_ids_that_are_no_sequence():
+    with pytest.raises(InputError, match=r"one dimension, found ndarray of shape \(1, 2\)"):
+        Interactions.of(np.eye(2), user_ids=np.array([[1, 2]]))
+    with pytest.raises(InputError, match="one dimension, found set"):
+        Interactions.of(np.eye(2), user_ids={1, 2})
+    with pytest.raises(InputError, match="user ids have no value in row 0"):
+        Interactions.of(np.eye(2), user_ids=np.array(["NaT", "2024-01-01"], "M8[D]"))
+
+
+# Matching
+
+
+def test_match():
+    assert match([30, 5, 10], [10, 20, 30], "user ids").tolist() == [2, -1, 0]
+    assert match(["c", "x", "a"], ["a", "b", "c"], "user ids").tolist() == [2, -1, 0]
+    assert match([3, 1], [1, 2, 3], "user ids").dtype == np.int64
+
+
+def test_match_onto_ids_in_any_order():
+    assert match([30, 5, 10], [30, 10, 20], "user ids").tolist() == [0, -1, 1]
+    assert match(["c", "x"], ["c", "a"], "user ids").tolist() == [0, -1]
+
+
+@pytest.mark.parametrize(("nobody", "someone"), [([], [1]), ([], ["a"]), ([], [])])
+def test_match_with_nobody(nobody, someone):
+    assert match(nobody, someone, "user ids").tolist() == []
+    assert match(someone, nobody, "user ids").tolist() == [-1] * len(someone)
+
+
+def test_integers_of_different_width_match():
+    signed, unsigned = [-1, 7], [7, 2**64 - 1]
+    assert as_ids(unsigned, "ids").dtype == np.uint64
+    assert match(signed, unsigned, "user ids").tolist() == [-1, 0]
+    assert match(unsigned, signed, "user ids").tolist() == [1, -1]
+    assert match([7, 2**70], [2**70, 7], "user ids").tolist() == [1, 0]
+    assert match(np.array([7], np.int8), [2**70, 7], "user ids").tolist() == [1]
+
+
+def test_different_kinds_do_not_match():
+    with pytest.raises(InputTypeError) as caught:
+        match([1, 2], ["1", "2"], "user ids of test", "user ids of the factors")
+    assert str(caught.value) == (
+        "The user ids of test are of type int (for instance 1), but the user ids of the factors "
+        "are of type str (for instance '1'). "
+        "Hint: convert one side, for instance cast its column to the other's type."
+    )
+    with pytest.raises(InputTypeError, match=r"of type UUID .* the ids they are matched with are"):
+        match([uuid.UUID(int=1)], [1], "item ids of train")
+
+
+@pytest.mark.parametrize("twice", [[1, 2, 1], ["a", "b", "a"]])
+def test_ids_to_match_onto_are_distinct(twice):
+    with pytest.raises(InputError, match=f"ids of x must be distinct, but {twice[0]!r} is there"):
+        match(twice[:1], twice, "user ids", "ids of x")
+
+
+def test_missing_ids_do_not_match():
+    with pytest.raises(InputError, match="user ids of test have no value in row 1"):
+        match(["a", None], ["a"], "user ids of test")
+
+
+ids_of_a_kind = st.one_of(
+    st.tuples(st.lists(st.integers(-3, 12)), st.lists(st.integers(-3, 12), unique=True)),
+    st.tuples(st.lists(st.integers()), st.lists(st.integers(), unique=True)),
+    st.tuples(st.lists(st.text(max_size=2)), st.lists(st.text(max_size=2), unique=True)),
+)
+
+
+@given(ids_of_a_kind)
+def test_match_finds_what_is_there(sides):
+    ids, onto = sides
+    expected = [onto.index(value) if value in onto else -1 for value in ids]
+    assert match(ids, onto, "ids").tolist() == expected
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
+
+
+@given(st.one_of(st.lists(st.integers()), st.lists(st.integers(0, 99)), st.lists(texts)))
+def test_encode_numbers_ids_in_their_order(ids):
+    codes, distinct = encode(ids, "ids")
+    assert distinct.tolist() == sorted(set(ids))
+    assert distinct[codes].tolist() == ids
+    assert codes.dtype == np.int64
+
+
+@pytest.mark.parametrize("make", [list, lambda ids: np.array(ids, object), pd.Series])
+@pytest.mark.parametrize(
+    ("odd", "error", "message"),
+    [
+        ("one more", None, None),
+        (5, InputTypeError, "mix int"),
+        (2**200, InputTypeError, "mix int"),
+        (b"bytes", InputTypeError, "mix bytes"),
+        (["a", "list"], InputTypeError, "mix list"),
+        (None, InputError, "no value in row 777"),
+        (np.nan, InputError, "no value in row 777"),
+        (pd.NA, InputError, "no value in row 777"),
+        ("\ud800", InputError, "not Unicode"),
+    ],
+)
+def test_many_strings(make, odd, error, message):
+    """So many that Polars reads them all at once; what it does not take is as with few."""
+    words = [f"{number % 997} ä" for number in range(20_000)]
+    words[777] = odd
+    if error is None:
+        codes, distinct = encode(make(words), "user ids")
+        assert distinct.tolist() == sorted(set(words))
+        assert distinct[codes].tolist() == words
+    elif not (isinstance(odd, str) and make is pd.Series):  # which pandas itself does not take
+        with pytest.raises(error, match=message):
+            encode(make(words), "user ids")
+
+
+@pytest.mark.parametrize("dtype", [object, "str", "category"])
+def test_many_strings_in_pandas(dtype):
+    users = pd.Series([f"{number % 997} ä" for number in range(20_000)], dtype=dtype)
+    items = pd.Series(np.arange(20_000).astype(str), dtype=dtype)
+    few = Interactions.of(pd.DataFrame({"user_id": users[:500], "item_id": items[:500]}))
+    many = Interactions.of(pd.DataFrame({"user_id": users, "item_id": items}))
+    assert many.user_ids.tolist() == sorted(set(users))
+    for user, name in enumerate(few.user_ids.tolist()):
+        number = many.user_ids.tolist().index(name)
+        own = many.item_ids[many.items[many.indptr[number] : many.indptr[number + 1]]]
+        assert set(own) == set(items[users == name])
+        own = few.item_ids[few.items[few.indptr[user] : few.indptr[user + 1]]]
+        assert set(own) == set(items[:500][users[:500] == name])
+
+
+def test_kind():
+    values = {"int": 2**70, "str": "a", "UUID": uuid.UUID(int=1), "bool": True, "float": 0.5}
+    for name, value in values.items():
+        assert kind(as_ids([value], "ids")) == name
+    assert kind(as_ids([datetime.datetime(2024, 1, 1)], "ids")) == "datetime"
+    assert kind(as_ids([pd.Timestamp(2024, 1, 1)], "ids")) == "datetime"
+
+
+# Keys of users
+
+
+def keys(ids):
+    return user_keys(as_ids(ids, "ids"), len(ids)).tolist()
+
+
+def test_user_keys_of_integers_are_their_values():
+    assert keys([3, -1, 2**62]) == [3, 2**64 - 1, 2**62]
+    assert keys([2**64 - 1]) == [2**64 - 1]
+    assert keys([2**64 + 5, -1]) == [5, 2**64 - 1]
+    assert user_keys(None, 3).tolist() == [0, 1, 2]
+    assert user_keys(None, 3).dtype == np.uint64
+
+
+def test_user_keys_depend_on_the_id_alone():
+    assert keys(["b", "a"]) == keys(["a", "b"])[::-1]
+    # Fixed: results with ties="random" must not change between releases or machines.
+    assert keys(["a", "é"]) == [3405396810240292928, 3394012004367669963]
+    assert keys([uuid.UUID(int=1)]) == keys([str(uuid.UUID(int=1))])
+    assert user_keys(as_ids([], "ids"), 0).tolist() == []
+
+
+def test_user_keys_are_the_same_in_every_process():
+    program = "from recometer.data.ids import *; print(user_keys(as_ids(['a'], 'ids'), 1)[0])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == str(keys(["a"])[0]), done.stderr
+
+
+def test_user_keys_need_an_id_per_user():
+    with pytest.raises(InputError, match="There are 3 users, but 2 user ids"):
+        user_keys(as_ids([1, 2], "ids"), 3)

@@ -1,0 +1,1004 @@
+from __future__ import annotations
+
+import datetime
+import subprocess
+import sys
+import types
+import uuid
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse
+from frames import FRAMES, ArrowStream
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.data import interactions as module
+from recometer.data.columns import find_columns
+from recometer.data.interactions import Interactions
+from recometer.errors import ColumnError, DataWarning, FileError, InputError, InputTypeError
+from recometer.ragged import take
+
+SPARSE_FORMATS = ("csr", "csc", "coo", "lil", "dok", "bsr", "dia")
+
+
+def facts(interactions: Interactions) -> dict[str, object]:
+    """Everything that an Interactions holds, as plain values."""
+    values, times = interactions.values, interactions.times
+    return {
+        "indptr": interactions.indptr.tolist(),
+        "items": interactions.items.tolist(),
+        "values": [1.0] * len(interactions) if values is None else values.tolist(),
+        "times": None if times is None else times.tolist(),
+        "n_items": interactions.n_items,
+        "user_ids": None if interactions.user_ids is None else interactions.user_ids.tolist(),
+        "item_ids": None if interactions.item_ids is None else interactions.item_ids.tolist(),
+    }
+
+
+# Sparse and dense matrices
+
+
+def test_an_interactions_is_returned_as_it_is():
+    once = Interactions.of({"a": ["x"]})
+    assert Interactions.of(once) is once
+    with pytest.raises(InputError, match="n_users= does not apply to Interactions"):
+        Interactions.of(once, n_users=1)
+
+
+@pytest.mark.parametrize("form", SPARSE_FORMATS)
+@pytest.mark.parametrize("kind", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
+def test_sparse_formats(form, kind):
+    matrix = kind(np.array([[0, 2.5, 0], [0, 0, 0], [1, 0, -3]])).asformat(form)
+    read = Interactions.of(matrix)
+    assert facts(read) == {
+        "indptr": [0, 1, 1, 3],
+        "items": [1, 0, 2],
+        "values": [2.5, 1.0, -3.0],
+        "times": None,
+        "n_items": 3,
+        "user_ids": None,
+        "item_ids": None,
+    }
+    assert read.indptr.dtype == np.int64
+    assert read.items.dtype == np.int32
+    assert read.values.dtype == np.float64
+    assert (read.n_users, read.n_items, len(read)) == (3, 3, 3)
+
+
+def unsorted_matrix():
+    return scipy.sparse.csr_array(
+        (np.array([1.0, 2.0, 3.0, 4.0]), np.array([2, 0, 2, 1]), np.array([0, 3, 4])), shape=(2, 3)
+    )
+
+
+@pytest.mark.parametrize("form", ["csr", "coo", "csc"])
+def test_duplicates_of_a_sparse_matrix_are_summed_with_a_warning(form):
+    matrix = unsorted_matrix()
+    if form == "coo":
+        matrix = matrix.tocoo()
+    if form == "csc":
+        matrix = scipy.sparse.csc_array(
+            (np.array([2.0, 4.0, 1.0, 3.0]), np.array([0, 1, 0, 0]), np.array([0, 1, 2, 4])),
+            shape=(2, 3),
+        )
+    with pytest.warns(DataWarning) as warned:
+        read = Interactions.of(matrix)
+    assert str(warned[0].message) == (
+        "1 of 4 interactions repeat a pair of user and item (the first: row 0 and column 2); "
+        "their values were summed."
+    )
+    assert warned[0].filename == __file__
+    assert facts(read)["items"] == [0, 2, 1]
+    assert facts(read)["values"] == [2.0, 4.0, 4.0]
+
+
+def test_the_data_are_not_changed():
+    matrix = unsorted_matrix()
+    with pytest.warns(DataWarning):
+        Interactions.of(matrix)
+    assert matrix.indices.tolist() == [2, 0, 2, 1]
+    assert matrix.data.tolist() == [1, 2, 3, 4]
+    assert matrix.nnz == 4
+
+
+def test_sums_do_not_depend_on_the_order_of_rows():
+    values = [0.1, 0.7, -0.3, 1e17, -1e17, 0.2]
+    sums = set()
+    for shift in range(6):
+        data = values[shift:] + values[:shift]
+        with pytest.warns(DataWarning):
+            read = Interactions.of(scipy.sparse.coo_array((data, ([0] * 6, [0] * 6))))
+        sums.add(float(read.values[0]))
+    assert len(sums) == 1
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_stored_zeros_are_kept(form):
+    matrix = scipy.sparse.csr_array((np.array([0.0, 5.0]), np.array([0, 1]), np.array([0, 2])))
+    assert facts(Interactions.of(matrix.asformat(form)))["values"] == [0.0, 5.0]
+
+
+def test_padding_of_blocks_and_diagonals_is_left_out():
+    matrix = scipy.sparse.csr_array(np.array([[1, 0, 0, 2], [0, 3, 0, 0]]))
+    expected = facts(Interactions.of(matrix))
+    assert facts(Interactions.of(matrix.tobsr(blocksize=(2, 2)))) == expected
+    assert facts(Interactions.of(matrix.todia())) == expected
+
+
+def test_boolean_values():
+    assert Interactions.of(scipy.sparse.csr_array(np.array([[True, False]]))).values is None
+    stored = scipy.sparse.csr_array((np.array([True, False]), np.array([0, 1]), np.array([0, 2])))
+    assert Interactions.of(stored).values.tolist() == [1.0, 0.0]
+    assert Interactions.of(np.array([[True, False]])).values is None
+
+
+def test_a_canonical_csr_matrix_is_not_copied():
+    matrix = scipy.sparse.random(50, 80, density=0.1, format="csr", random_state=0)
+    matrix.sort_indices()
+    read = Interactions.of(matrix)
+    assert np.shares_memory(read.items, matrix.indices)
+    assert np.shares_memory(read.values, matrix.data)
+
+
+def test_csr_arrays_longer_than_their_content():
+    matrix = scipy.sparse.csr_array((2, 3))
+    matrix.indices = np.array([2, 0, 1, 1], dtype=np.int32)
+    matrix.data = np.array([1.0, 2.0, 3.0, 4.0])
+    matrix.indptr = np.array([0, 1, 2], dtype=np.int32)
+    assert facts(Interactions.of(matrix))["values"] == [1.0, 2.0]
+
+
+def test_a_column_index_beyond_the_matrix():
+    matrix = scipy.sparse.csr_array((1, 3))
+    matrix.indices, matrix.data = np.array([3]), np.array([1.0])
+    matrix.indptr = np.array([0, 1])
+    with pytest.raises(InputError, match=r"item index 3 in entry 0 .* is too large.* 0 to 2"):
+        Interactions.of(matrix)
+
+
+def test_sparse_values_that_are_nan_or_infinite():
+    with pytest.raises(InputError, match=r"value of row 1 and column 2 is NaN\. Hint: drop"):
+        Interactions.of(scipy.sparse.csr_array(np.array([[1, 0, 0], [1, 0, np.nan]])))
+    assert Interactions.of(scipy.sparse.csr_array(np.array([[np.inf]]))).values[0] == np.inf
+
+
+def test_sparse_values_that_are_not_numbers():
+    with pytest.raises(InputTypeError, match=r"must be numbers, found complex \(for instance 1j\)"):
+        Interactions.of(scipy.sparse.csr_array(np.array([[1j]])))
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+def test_sparse_values_that_are_objects(form):
+    def matrix(*values):
+        made = scipy.sparse.csr_array(np.eye(2)).asformat(form)
+        made.data = np.array(values, dtype=object)
+        return made
+
+    assert Interactions.of(matrix(1, 2.5)).values.tolist() == [1.0, 2.5]
+    with pytest.raises(InputError, match="value of row 1 and column 1 is NaN"):
+        Interactions.of(matrix(1, None))
+    with pytest.raises(InputTypeError, match=r"must be numbers, found str \(for instance 'b'\)"):
+        Interactions.of(matrix(1, "b"))
+
+
+def test_one_dimensional_sparse_array():
+    with pytest.raises(InputError, match=r"shape \(3,\) does not fit"):
+        Interactions.of(scipy.sparse.coo_array(np.array([1, 0, 2])))
+
+
+def test_a_matrix_must_have_the_shape_that_is_asked_for():
+    matrix = np.eye(3)
+    assert len(Interactions.of(matrix, n_users=3, n_items=3)) == 3
+    with pytest.raises(InputError, match=r"\(3, 3\) does not fit: expected \(3, 4\) = "):
+        Interactions.of(matrix, n_users=3, n_items=4)
+    with pytest.raises(InputError, match="n_users= and n_items= go together"):
+        Interactions.of(scipy.sparse.eye(3), n_users=3)
+
+
+@pytest.mark.parametrize("option", ["user", "item", "value", "time"])
+def test_a_matrix_has_no_columns(option):
+    for matrix, what in ((np.eye(2), "a dense matrix"), (scipy.sparse.eye(2), "a sparse")):
+        with pytest.raises(InputError, match=f"{option}= does not apply to {what}"):
+            Interactions.of(matrix, **{option: "a"})
+
+
+def test_dense_matrix():
+    dense = np.array([[0, 2], [3, 0], [0, 0]])
+    read = Interactions.of(dense)
+    assert facts(read)["indptr"] == [0, 1, 2, 2]
+    assert facts(read)["values"] == [2.0, 3.0]
+    assert facts(Interactions.of(np.asfortranarray(dense))) == facts(read)
+    with pytest.warns(PendingDeprecationWarning):
+        matrix = np.matrix(dense)
+    assert facts(Interactions.of(matrix)) == facts(read)
+
+
+def test_dense_matrix_with_nan_names_row_and_column():
+    with pytest.raises(InputError, match="row 1 and column 0 is NaN"):
+        Interactions.of(np.array([[0, 2.0], [np.nan, 0]]))
+
+
+def test_masked_entries_are_left_out():
+    masked = np.ma.masked_invalid([[1.0, np.nan]])
+    assert facts(Interactions.of(masked))["items"] == [0]
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2, 2)])
+def test_dense_matrix_of_another_dimension(shape):
+    with pytest.raises(InputError, match="does not fit: expected"):
+        Interactions.of(np.ones(shape))
+
+
+def test_dense_matrix_of_strings():
+    with pytest.raises(InputTypeError, match=r"must be numbers, found str \(for instance 'a'\)"):
+        Interactions.of(np.array([["a"]]))
+
+
+def test_ids_for_a_matrix_put_its_rows_in_their_order():
+    matrix = scipy.sparse.csr_array(np.array([[1, 2], [0, 3]]))
+    read = Interactions.of(matrix, user_ids=["b", "a"], item_ids=np.array([20, 10]))
+    assert facts(read) == facts(Interactions.of({"b": {20: 1, 10: 2}, "a": {10: 3}}))
+    sorted_ids = Interactions.of(matrix, user_ids=["a", "b"])
+    assert np.shares_memory(sorted_ids.items, matrix.indices)
+    assert sorted_ids.user_ids.tolist() == ["a", "b"]
+    assert sorted_ids.item_ids is None
+
+
+def test_ids_that_do_not_fit_a_matrix():
+    with pytest.raises(InputError, match="There are 2 users, but 3 user_ids"):
+        Interactions.of(np.eye(2), user_ids=[1, 2, 3])
+    with pytest.raises(InputError, match="item_ids must be distinct, but 'x' is there twice"):
+        Interactions.of(np.eye(2), item_ids=["x", "x"])
+    with pytest.raises(InputError, match="user_ids must be distinct, but 7 is there twice"):
+        Interactions.of(np.eye(2), user_ids=[7, 7])
+    with pytest.raises(InputError, match="user_ids= does not apply to data with ids"):
+        Interactions.of({"a": ["x"]}, user_ids=["a"])
+
+
+# Dicts
+
+
+def test_dict_of_dicts():
+    read = Interactions.of({"b": {"y": 2, "x": 1.5}, "a": {}})
+    assert facts(read) == {
+        "indptr": [0, 0, 2],
+        "items": [0, 1],
+        "values": [1.5, 2.0],
+        "times": None,
+        "n_items": 2,
+        "user_ids": ["a", "b"],
+        "item_ids": ["x", "y"],
+    }
+
+
+@pytest.mark.parametrize("container", [list, tuple, set, frozenset, np.array, pd.Series])
+def test_dict_of_collections(container):
+    read = Interactions.of({3: container([9, 8]), 1: [], 2: container([8])})
+    assert read.values is None
+    assert read.user_ids.tolist() == [1, 2, 3]
+    assert read.indptr.tolist() == [0, 0, 1, 3]
+    assert read.item_ids.tolist() == [8, 9]
+    assert read.items.tolist() == [0, 0, 1]
+
+
+def test_duplicates_in_a_list_count_once_with_a_warning():
+    with pytest.warns(DataWarning, match=r"2 of 4 .*user 'a' and item 'x'\); they count once"):
+        read = Interactions.of({"a": ["x", "x", "y", "x"]})
+    assert facts(read)["values"] == [1.0, 1.0]
+
+
+def test_dict_of_positions():
+    read = Interactions.of({1: [4], 0: [3, 5]}, n_users=2, n_items=3, item_offset=3)
+    assert read.user_ids is None
+    assert read.items.tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"a": "xy"}, "items of user 'a' are of type str"),
+        ({"a": 3}, "items of user 'a' are of type int"),
+        ({"a": ["x"], "b": {"x": 1}}, "items of user 'b' are of type dict"),
+        ({"a": {"x": "good"}}, r"values must be numbers, found str \(for instance 'good'\)"),
+        ({"a": ["x"], 1: ["x"]}, r"user ids mix int \(for instance 1\) and str"),
+        ({"a": ["x", 1]}, r"item ids mix int \(for instance 1\) and str \(for instance 'x'\)"),
+        ({"a": [1j, 2j]}, r"item ids of type complex \(for instance 1j\) cannot be compared"),
+        ({"a": [["x"]]}, "item ids of type list .* cannot be compared"),
+    ],
+)
+def test_dicts_that_are_not_understood(data, message):
+    with pytest.raises(InputTypeError, match=message):
+        Interactions.of(data)
+
+
+def test_dict_with_missing_values():
+    with pytest.raises(InputError, match="value of user 'a' and item 'x' is NaN"):
+        Interactions.of({"a": {"x": None}})
+    with pytest.raises(InputError, match="item ids have no value in row 1"):
+        Interactions.of({"a": ["x", None]})
+
+
+def test_a_dict_has_no_columns():
+    with pytest.raises(InputError, match="user= does not apply to a dict of users"):
+        Interactions.of({"ann": [1], "bob": [2]}, user="user")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"user_id": ["a", "b"], "item_id": ["x", "y"]},
+        {"movieId": (1, 2), "userId": np.array([1, 2]), "rating": [3.0, 4.0]},
+        {"user": pd.Series([1]), "item": pl.Series([2])},
+    ],
+)
+def test_a_dict_of_columns_is_not_one_of_users(data):
+    with pytest.raises(InputTypeError, match=r"seems to hold the columns .* polars.DataFrame"):
+        Interactions.of(data)
+    with pytest.raises(InputTypeError, match="seems to hold the columns"):
+        Interactions.of(data, user="user_id")
+
+
+def test_users_may_have_names_of_columns():
+    for data in ({"user": ["x"], "item": ["x", "y"]}, {"u": ["x"], "i": ["y"]}, {"user": ["x"]}):
+        assert Interactions.of(data).user_ids.tolist() == sorted(data)
+    assert Interactions.of({"user": {"x": 1}, "item": {"y": 1}}).n_users == 2
+
+
+# Data frames
+
+
+def test_frames(frame):
+    data = {
+        "userId": ["b", "a", "b"],
+        "movieId": [30, 10, 20],
+        "rating": [1.5, 2.0, -3.0],
+        "timestamp": [7, 8, 9],
+        "comment": ["", "x", "y"],
+    }
+    assert facts(Interactions.of(frame(data))) == {
+        "indptr": [0, 1, 3],
+        "items": [0, 1, 2],
+        "values": [2.0, -3.0, 1.5],
+        "times": [8, 9, 7],
+        "n_items": 3,
+        "user_ids": ["a", "b"],
+        "item_ids": [10, 20, 30],
+    }
+
+
+def test_named_columns(frame):
+    data = {"who": [2, 1], "what": ["x", "y"], "n": [3, 4], "at": [0.5, 1.5]}
+    read = Interactions.of(frame(data), user="who", item="what", value="n", time="at")
+    assert facts(read)["values"] == [4.0, 3.0]
+    assert facts(read)["times"] == [1.5, 0.5]
+    with pytest.warns(DataWarning, match=r"'n', 'at' are not read\. Hint: value='n' reads"):
+        assert Interactions.of(frame(data), user="who", item="what").values is None
+
+
+def test_false_leaves_out_values_and_times(frame):
+    data = {"user": [1], "item": [2], "rating": [3.0], "date": ["yesterday"]}
+    read = Interactions.of(frame(data), value=False, time=False)
+    assert read.values is None
+    assert read.times is None
+
+
+def test_missing_ids_name_the_row(frame):
+    with pytest.raises(
+        InputError, match=r"user ids \(column 'user'\) have no value in row 1 .*Hint"
+    ):
+        Interactions.of(frame({"user": ["a", None], "item": [1, 2]}))
+    with pytest.raises(InputError, match=r"item ids \(column 'item'\) have no value in row 2"):
+        Interactions.of(frame({"user": ["a", "b", "c"], "item": [1, 2, None]}))
+
+
+def test_missing_values_name_user_and_item(frame):
+    data = {"user": ["a", "b"], "item": [1, 2], "value": [1.0, None]}
+    with pytest.raises(InputError, match="value of user 'b' and item 2 is NaN"):
+        Interactions.of(frame(data))
+
+
+def test_missing_truth_is_a_missing_value(frame):
+    data = {"user": ["a", "b"], "item": [1, 2], "value": [True, None]}
+    with pytest.raises(InputError, match="value of user 'b' and item 2 is NaN"):
+        Interactions.of(frame(data))
+    data["value"] = [True, True]
+    assert facts(Interactions.of(frame(data)))["values"] == [1.0, 1.0]
+
+
+def test_missing_times_name_the_row(frame):
+    data = {"user": ["a", "b"], "item": [1, 2], "time": [1, None]}
+    with pytest.raises(InputError, match=r"times \(column 'time'\) have no value in row 1 "):
+        Interactions.of(frame(data))
+
+
+def test_dates_become_microseconds(frame):
+    naive = [datetime.datetime(1970, 1, 2), datetime.datetime(1970, 1, 1, 0, 0, 1)]
+    data = {"user": [1, 2], "item": [1, 1], "time": naive}
+    assert Interactions.of(frame(data)).times.tolist() == [86_400_000_000, 1_000_000]
+    zone = datetime.timezone(datetime.timedelta(hours=1))
+    data["time"] = [moment.replace(tzinfo=zone) for moment in naive]
+    assert Interactions.of(frame(data)).times.tolist() == [82_800_000_000, -3_599_000_000]
+    data["time"] = [datetime.date(1970, 1, 2), datetime.date(1970, 1, 1)]
+    assert Interactions.of(frame(data)).times.tolist() == [86_400_000_000, 0]
+    data["time"] = [datetime.datetime(1970, 1, 2), None]
+    with pytest.raises(InputError, match=r"times \(column 'time'\) have no value in row 1 "):
+        Interactions.of(frame(data))
+
+
+def test_dates_in_seconds():
+    moments = np.array(["1970-01-01T00:00:01"], dtype="M8[s]")
+    frame = pd.DataFrame({"user": [1], "item": [2], "time": moments})
+    assert Interactions.of(frame).times.tolist() == [1_000_000]
+
+
+def test_columns_that_are_not_numbers_or_times(frame):
+    data = {"user": [1], "item": [2], "value": ["good"]}
+    with pytest.raises(InputTypeError, match=r"values \(column 'value'\) must be numbers, found"):
+        Interactions.of(frame(data))
+    data = {"user": [1], "item": [2], "time": ["today"]}
+    with pytest.raises(InputTypeError, match=r"times \(column 'time'\) must be numbers or dates"):
+        Interactions.of(frame(data))
+
+
+def test_duplicate_rows_keep_the_latest_time(frame):
+    data = {"user": [1, 1], "item": [2, 2], "time": [5, 3]}
+    with pytest.warns(DataWarning, match="they count once"):
+        read = Interactions.of(frame(data))
+    assert read.times.tolist() == [5]
+
+
+def test_columns_of_positions(frame):
+    data = {"user": [1, 0], "item": [4, 2]}
+    read = Interactions.of(frame(data), n_users=3, n_items=4, item_offset=1)
+    assert facts(read)["indptr"] == [0, 1, 2, 2]
+    assert facts(read)["items"] == [1, 3]
+    assert read.user_ids is None
+    attached = Interactions.of(
+        frame(data), n_users=2, n_items=5, user_ids=["b", "a"], item_ids=range(5)
+    )
+    assert attached.user_ids.tolist() == ["a", "b"]
+    assert attached.items.tolist() == [4, 2]
+
+
+def test_columns_of_positions_out_of_range(frame):
+    def read(users, items, **options):
+        return Interactions.of(
+            frame({"user": users, "item": items}), n_users=3, n_items=2, **options
+        )
+
+    with pytest.raises(InputError, match=r"user index 3 in row 1 .* too large: .* 0 to 2\."):
+        read([0, 3], [0, 1])
+    with pytest.raises(InputError, match=r"user index -1 in row 0 .* is negative"):
+        read([-1, 2], [0, 1])
+    with pytest.raises(InputError, match=r"item index 2 in row 1 .* below item_offset: .* 3 to 4"):
+        read([0, 0], [3, 2], item_offset=3)
+    with pytest.raises(InputError, match=r"item index 2 in row 0 .* too large"):
+        read([0, 0], [2, 1])
+    with pytest.raises(InputTypeError, match=r"Positions of users must be integers.*'a'.*Hint"):
+        read(["a"], [1])
+
+
+def test_options_of_positions():
+    frame = pl.DataFrame({"user": [0], "item": [0]})
+    with pytest.raises(InputError, match="n_users= and n_items= go together"):
+        Interactions.of(frame, n_items=3)
+    with pytest.raises(InputError, match=r"n_items=-1 must be a whole number, 0 or more"):
+        Interactions.of(frame, n_users=1, n_items=-1)
+    with pytest.raises(InputError, match=r"n_users=1\.5 must be a whole number"):
+        Interactions.of(frame, n_users=1.5, n_items=2)
+    with pytest.raises(InputError, match="item_offset= does not apply to data whose items are ids"):
+        Interactions.of(frame, item_offset=1)
+
+
+def test_wrong_column_lists_those_that_exist(frame):
+    data = {"user_id": [1], "item_id": [2]}
+    with pytest.raises(ColumnError) as caught:
+        Interactions.of(frame(data), user="user")
+    assert str(caught.value) == (
+        "There is no column 'user'. Hint: Did you mean 'user_id'? Known: user_id, item_id."
+    )
+
+
+def test_a_column_named_twice():
+    frame = pd.DataFrame([[1, 2, 3]], columns=["user", "item", "user"])
+    with pytest.raises(ColumnError, match="There are 2 columns 'user'"):
+        Interactions.of(frame, user="user")
+
+
+def test_columns_with_names_that_are_not_strings():
+    frame = pd.DataFrame([[1, 2], [3, 4]])
+    assert Interactions.of(frame, user="0", item="1").user_ids.tolist() == [1, 3]
+
+
+def test_a_column_is_no_frame():
+    columns = [pd.Series([1]), pl.Series([1]), pa.array([1]), pa.chunked_array([[1]])]
+    for column in columns:
+        with pytest.raises(InputTypeError, match=r"from one column .*Hint: pass a data frame"):
+            Interactions.of(column)
+    index = pd.MultiIndex.from_tuples([("a", "x")], names=["user", "item"])
+    as_hinted = pd.Series([2.0], index=index, name="rating").reset_index()
+    assert facts(Interactions.of(as_hinted))["values"] == [2.0]
+
+
+def test_an_arrow_stream_that_is_no_table():
+    with pytest.raises(InputTypeError, match="Arrow stream of ArrowStream cannot be read"):
+        Interactions.of(ArrowStream(pa.chunked_array([[1]])))
+
+
+def test_lazy_frames_that_fail(tmp_path):
+    frame = pl.LazyFrame({"user": ["a"], "item": ["x"]})
+    with pytest.raises(ColumnError, match=r"lazy frame cannot .*\"itm\".*Hint: .*\.collect\(\)"):
+        Interactions.of(frame.select("user", "itm"))
+    with pytest.raises(ColumnError, match=r"common name for items.* Columns: thing\.|item= with"):
+        Interactions.of(frame.rename({"item": "thing"}))
+    with pytest.raises(InputError, match="lazy frame cannot be executed: conversion from `str`"):
+        Interactions.of(frame.with_columns(pl.col("item").cast(pl.Int64)))
+    with pytest.raises(FileError, match="lazy frame cannot be executed: No such file"):
+        Interactions.of(pl.scan_parquet(tmp_path / "nowhere.parquet"))
+
+
+# DuckDB
+
+
+def test_of_a_relation_only_the_wanted_columns_are_read():
+    relation = duckdb.sql(
+        "select 'a' as user_id, 1 as item_id, cast(text as integer) as broken "
+        "from (values ('none')) as rows(text)"
+    )
+    assert facts(Interactions.of(relation, value=False))["user_ids"] == ["a"]
+    with pytest.raises(InputError, match=r"DuckDB relation cannot .*'none'.*Hint: .*fetchall"):
+        Interactions.of(relation, value="broken")
+
+
+def test_relations_with_names_that_sql_would_read_otherwise():
+    relation = duckdb.sql('select 1 as "the user", 2 as "a.b", 3 as "say ""n"""')
+    read = Interactions.of(relation, user="the user", item="a.b", value='say "n"')
+    assert (read.user_ids[0], read.item_ids[0], read.values[0]) == (1, 2, 3.0)
+
+
+def test_types_of_databases():
+    relation = duckdb.sql(
+        "select sum(n) as user_id, 7::decimal(9, 0) as item_id, 2.5::decimal(9, 2) as rating, "
+        "timestamp '1970-01-01 00:00:01' as time from (values (3), (4)) as rows(n)"
+    )
+    read = Interactions.of(relation)
+    assert read.user_ids.dtype == read.item_ids.dtype == np.int64
+    assert facts(read) == {
+        "indptr": [0, 1],
+        "items": [0],
+        "values": [2.5],
+        "times": [1_000_000],
+        "n_items": 1,
+        "user_ids": [7],
+        "item_ids": [7],
+    }
+    kinds = duckdb.sql("select 'x'::enum('w', 'x') as user_id, date '2024-01-02' as item_id")
+    read = Interactions.of(kinds)
+    assert (read.user_ids[0], read.item_ids[0]) == ("x", datetime.date(2024, 1, 2))
+
+
+def test_categories_that_do_not_occur_are_no_ids():
+    ids = pd.Categorical(["b", "a"], categories=["c", "b", "a"])
+    read = Interactions.of(pd.DataFrame({"user": ids, "item": [1, 2]}))
+    assert read.user_ids.tolist() == ["a", "b"]
+    categories = pl.Series(["b", "a"], dtype=pl.Enum(["c", "b", "a"]))
+    read = Interactions.of(pl.DataFrame({"user": categories, "item": [1, 2]}))
+    assert read.user_ids.tolist() == ["a", "b"]
+
+
+def test_arrow_dictionaries_and_uuids():
+    someone = uuid.UUID(int=5)
+    table = pa.table(
+        {
+            "user": pa.array([someone.bytes], type=pa.uuid()),
+            "item": pa.array(["x"]).dictionary_encode(),
+        }
+    )
+    read = Interactions.of(table)
+    assert read.user_ids.tolist() == [someone]
+    assert read.item_ids.tolist() == ["x"]
+
+
+@pytest.mark.parametrize("nothing", [pl.Series([], dtype=pl.Int64), pl.Series([], dtype=pl.String)])
+def test_empty_frame(nothing):
+    read = Interactions.of(pl.DataFrame({"user": nothing, "item": nothing}))
+    assert (len(read), read.n_users, read.n_items) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "empty", [{}, {"a": []}, {"a": {}}, np.zeros((0, 0)), np.zeros((2, 3)), pl.DataFrame(
+        {"user": [], "item": [], "value": [], "time": []})]
+)  # fmt: skip
+def test_empty_data_are_legal(empty):
+    read = Interactions.of(empty)
+    assert len(read) == 0
+    assert read.indptr.tolist() == [0] * (read.n_users + 1)
+
+
+def test_what_is_not_understood():
+    with pytest.raises(InputTypeError, match=r"cannot be read from list\. Hint: pass a SciPy"):
+        Interactions.of([[1, 2]])
+    with pytest.raises(InputTypeError, match="from NoneType"):
+        Interactions.of(None)
+
+
+# Names of columns
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["userId", "movieId", "rating", "timestamp"], "userId movieId rating timestamp"),
+        (["USER ID", "Item-ID"], "USER ID,Item-ID"),
+        (["visitorid", "itemid", "event"], "visitorid itemid"),
+        (["x", "u", "i", "t"], "u,i,,t"),
+        (["date", "product_id", "customer_id", "stars"], "customer_id product_id stars date"),
+        (["uid", "iid", "count", "weight_unit"], "uid iid count"),
+    ],
+)
+def test_common_names(names, expected):
+    columns = expected.split("," if "," in expected else None)
+    assert tuple(find_columns(names)) == tuple([c or None for c in [*columns, "", ""]][:4])
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "message"),
+    [
+        (["a", "item"], {}, r"No column has a common name for users\. Hint: pass user=.*: a, item"),
+        (["user", "b"], {}, "No column has a common name for items. Hint: pass item="),
+        ([], {}, "Columns: none"),
+        (["user", "user_id", "item"], {}, "hold the users: 'user', 'user_id'. Hint: pass user="),
+        (["u", "item_id", "movieId"], {}, "hold the items: 'item_id', 'movieId'. Hint: pass item="),
+        (["u", "i", "count", "rating"], {}, "the values: 'count', 'rating'.*or value=False for"),
+        (["u", "i", "date", "ts"], {}, "the times: 'date', 'ts'.*or time=False for none"),
+        (["u", "i"], {"item": "u"}, "column 'u' is named by user= and item= at once"),
+        (["u", "i"], {"value": "valu"}, "There is no column 'valu'"),
+    ],
+)  # fmt: skip
+def test_names_that_decide_nothing(names, options, message):
+    if "at once" in message:
+        options = {"user": "u", **options}
+    with pytest.raises(ColumnError, match=message):
+        find_columns(names, **options)
+
+
+def test_a_named_column_is_not_guessed_for_something_else():
+    columns = find_columns(["user", "item", "item_id"], user="item", item="item_id")
+    assert columns == ("item", "item_id", None, None)
+
+
+def test_an_option_that_is_no_name():
+    with pytest.raises(InputTypeError, match="value= must be the name of a column, found list"):
+        find_columns(["user", "item"], value=[1.0])
+    with pytest.raises(InputTypeError, match="user= must be the name of a column, found bool"):
+        find_columns(["user", "item"], user=False)
+
+
+# edge_index
+
+
+def test_edge_index():
+    index = np.array([[1, 0, 1], [5, 4, 3]], dtype=np.int32)
+    read = Interactions.of(
+        index, n_users=2, n_items=3, item_offset=3, value=[0.5, 1, 2], time=[1, 2, 3]
+    )
+    assert facts(read)["indptr"] == [0, 1, 3]
+    assert facts(read)["items"] == [1, 0, 2]
+    assert facts(read)["values"] == [1.0, 2.0, 0.5]
+    assert facts(read)["times"] == [2, 3, 1]
+    assert index.tolist() == [[1, 0, 1], [5, 4, 3]]
+
+
+def test_two_rows_of_integers_are_dense_without_the_numbers_of_users_and_items():
+    index = np.array([[1, 0, 1], [2, 1, 0]])
+    assert Interactions.of(index).n_users == 2
+    assert facts(Interactions.of(index))["values"] == [1, 1, 2, 1]
+    assert facts(Interactions.of(index, n_users=2, n_items=3))["indptr"] == [0, 1, 3]
+
+
+@pytest.mark.parametrize("index", [[[0, 1, 2], [13, 14, 15]], [[11], [0]]])
+def test_two_rows_that_look_like_an_edge_index_are_warned_of(index):
+    with pytest.warns(DataWarning, match=r"matrix of 2 users\. Hint: if it is an edge_index"):
+        assert Interactions.of(np.array(index)).n_users == 2
+    assert Interactions.of(np.array(index, float)).n_users == 2
+
+
+def test_edge_index_with_mistakes():
+    index = np.array([[1, 0], [5, 4]])
+    with pytest.raises(InputError, match=r"item index 5 in edge 0 .* too large"):
+        Interactions.of(index, n_users=2, n_items=5)
+    with pytest.raises(InputError, match=r"user index -1 in edge 1 .* negative"):
+        Interactions.of(np.array([[0, -1], [0, 0]]), n_users=2, n_items=5)
+    with pytest.raises(InputError, match="n_users= and n_items= go together"):
+        Interactions.of(index, n_users=2)
+    with pytest.raises(InputError, match=r"value= .* entry per edge, of shape \(2,\), .* \(3,\)"):
+        Interactions.of(index, n_users=2, n_items=6, value=[1, 2, 3])
+    with pytest.raises(InputError, match=r"edge_index has the shape \[2, n_edges\]"):
+        Interactions.of(np.zeros((3, 2), int), n_users=2, n_items=6)
+    with pytest.raises(InputError, match=r"holds integers"):
+        Interactions.of(index.astype(float), n_users=2, n_items=6)
+    with pytest.raises(InputError, match="user= does not apply to an edge_index"):
+        Interactions.of(index, n_users=2, n_items=6, user="u")
+
+
+class FakeTensor:
+    """What recometer asks of torch.Tensor: a copy on the CPU as a NumPy array."""
+
+    def __init__(self, array, steps=()):
+        self.array = np.array(array)
+        self.steps = steps
+
+    def detach(self):
+        return FakeTensor(self.array, (*self.steps, "detach"))
+
+    def cpu(self):
+        return FakeTensor(self.array, (*self.steps, "cpu"))
+
+    def numpy(self):
+        assert self.steps == ("detach", "cpu")
+        return self.array
+
+
+def test_torch_tensors(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(Tensor=FakeTensor))
+    index = FakeTensor([[1, 0], [2, 3]])
+    read = Interactions.of(index, n_users=2, n_items=2, item_offset=2, value=FakeTensor([3.0, 4.0]))
+    assert facts(read)["items"] == [1, 0]
+    assert facts(read)["values"] == [4.0, 3.0]
+    assert facts(Interactions.of(FakeTensor([[0.0, 2.0]])))["values"] == [2.0]
+
+
+# The result
+
+
+def test_repr_and_length():
+    read = Interactions.of({"a": {1: 2.5, 2: 4}, "b": {}})
+    assert repr(read) == (
+        "Interactions(2 users (str ids), 2 items (int ids), 2 interactions, values 2.5 to 4)"
+    )
+    assert repr(Interactions.of(np.zeros((3, 2000)))) == (
+        "Interactions(3 users (positions), 2,000 items (positions), 0 interactions)"
+    )
+    frame = pl.DataFrame({"user": [1], "item": [2], "time": [7]})
+    assert "times 7 to 7" in repr(Interactions.of(frame))
+
+
+def test_to_csr():
+    dense = np.array([[0, 2.0, 0], [0, 0, 0], [4, 0, 5]])
+    read = Interactions.of(dense)
+    matrix = read.to_csr()
+    assert matrix.format == "csr"
+    assert (matrix.toarray() == dense).all()
+    matrix.data[:] = 0
+    assert read.values.tolist() == [2, 4, 5]
+    assert Interactions.of({0: [1]}).to_csr().toarray().tolist() == [[1.0]]
+
+
+def test_select_users():
+    read = Interactions.of(np.array([[0, 2.0, 0], [0, 0, 0], [4, 0, 5]]))
+    chosen = read.select_users([2, 1, 0])
+    assert chosen.to_csr().toarray().tolist() == [[4, 0, 5], [0, 0, 0], [0, 2, 0]]
+    assert read.select_users([]).n_users == 0
+    assert read.select_users([False, False, True]).values.tolist() == [4, 5]
+    with pytest.raises(InputError, match="user index 3 in row 0"):
+        read.select_users([3])
+    with pytest.raises(InputError, match="mask of users must have the shape"):
+        read.select_users([True])
+
+
+def test_select_users_with_ids_and_times():
+    frame = pl.DataFrame({"user": ["c", "a", "b"], "item": ["x", "y", "x"], "time": [1, 2, 3]})
+    chosen = Interactions.of(frame).select_users(np.array([0, 2]))
+    assert chosen.user_ids.tolist() == ["a", "c"]
+    assert chosen.item_ids.tolist() == ["x", "y"]
+    assert chosen.times.tolist() == [2, 1]
+    with pytest.raises(InputError, match=r"must ascend. Hint: pass numpy.unique"):
+        Interactions.of(frame).select_users([2, 0])
+
+
+def good() -> dict[str, object]:
+    return {
+        "indptr": np.array([0, 2, 3]),
+        "items": np.array([0, 2, 1], dtype=np.int32),
+        "n_items": 3,
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"indptr": np.array([0, 2, 3], dtype=np.int32)}, "indptr must be int64"),
+        ({"indptr": np.array([0, 2, 4])}, "begin with 0 and end with 3"),
+        ({"indptr": np.array([0, 4, 3])}, "indptr must not decrease"),
+        ({"items": np.array([0, 2, 1])}, "items must be int32"),
+        ({"items": np.array([2, 0, 1], dtype=np.int32)}, "items of a user must ascend"),
+        ({"items": np.array([2, 2, 1], dtype=np.int32)}, "items of a user must ascend"),
+        ({"items": np.array([0, 3, 1], dtype=np.int32)}, "between 0 and n_items - 1 = 2"),
+        ({"items": np.array([-1, 2, 1], dtype=np.int32)}, "between 0 and n_items - 1 = 2"),
+        ({"n_items": 2**31}, "2,147,483,648 items, but at most 2,147,483,647"),
+        ({"values": np.ones(2)}, r"values must be float64 \[3\], found float64 \[2\]"),
+        ({"values": np.array([1, np.nan, 1])}, "value of row 0 and column 2 is NaN"),
+        ({"times": np.ones(3, dtype=np.float32)}, "times must be int64 or float64"),
+        ({"times": np.array([1, np.nan, 1])}, "times must not be NaN"),
+        ({"user_ids": np.array([1, 2, 3])}, r"user_ids must be .* \[2\]"),
+        ({"user_ids": np.array([2, 1])}, "user_ids must be sorted and distinct"),
+        ({"item_ids": np.array(["a", "b", "b"], dtype=object)}, "item_ids must be sorted"),
+    ],
+)  # fmt: skip
+def test_the_constructor_checks(change, message):
+    assert len(Interactions(**good())) == 3
+    with pytest.raises(InputError, match=message):
+        Interactions(**{**good(), **change})
+
+
+def test_the_result_is_frozen():
+    with pytest.raises(AttributeError):
+        Interactions(**good()).n_items = 4
+
+
+# Size
+
+
+def test_too_many_items_are_an_error():
+    matrix = scipy.sparse.csr_array((1, 2**31))
+    with pytest.raises(InputError, match="2,147,483,648 items, but at most 2,147,483,647"):
+        Interactions.of(matrix)
+
+
+def test_pairs_whose_key_would_overflow_are_sorted():
+    users = np.array([2**40, 3, 2**40, 3], dtype=np.int64)
+    items = np.array([1, 2**31 - 2, 0, 5], dtype=np.int64)
+    order = module._order(users, items, n_users=2**40 + 1, n_items=2**31 - 1)
+    assert order.tolist() == [3, 1, 2, 0]
+    assert module._order(users[order], items[order], 2**40 + 1, 2**31 - 1) is None
+    # The largest key that fits.
+    users = np.array([2**31 + 1, 0])
+    assert module._order(users, items[:2], 2**31 + 2, 2**31 - 1).tolist() == [1, 0]
+
+
+def test_rows_beyond_two_billion_are_found():
+    indptr = np.array([0, 3_000_000_000, 3_000_000_002, 6_000_000_000, 6_000_000_001])
+    pointers, rows = take(indptr, np.array([1, 3]))
+    assert pointers.tolist() == [0, 2, 3]
+    assert rows.tolist() == [3_000_000_000, 3_000_000_001, 6_000_000_000]
+
+
+# Round trips
+
+
+def sparse_of(users, items, values, shape, form):
+    return scipy.sparse.coo_array((values, (users, items)), shape=shape).asformat(form)
+
+
+@st.composite
+def triples(draw, user=None, item=None):
+    """Distinct pairs of positions with a value that is not 0, and the shape around them."""
+    n_users, n_items = draw(st.integers(1, 6)), draw(st.integers(1, 6))
+    cells = st.tuples(st.integers(0, n_users - 1), st.integers(0, n_items - 1))
+    pairs = draw(st.lists(cells, unique=True, max_size=20))
+    numbers = st.floats(allow_nan=False).filter(bool)
+    values = draw(st.lists(numbers, min_size=len(pairs), max_size=len(pairs)))
+    users = np.array([pair[0] for pair in pairs], dtype=np.int64)
+    items = np.array([pair[1] for pair in pairs], dtype=np.int64)
+    return users, items, np.array(values, dtype=np.float64), (n_users, n_items)
+
+
+@given(triples(), st.sampled_from(SPARSE_FORMATS), st.sampled_from(sorted(FRAMES)))
+def test_every_format_of_positions_gives_the_same(data, form, library):
+    users, items, values, shape = data
+    size = {"n_users": shape[0], "n_items": shape[1]}
+    expected = facts(Interactions.of(sparse_of(users, items, values, shape, "csr")))
+    dense = np.zeros(shape)
+    dense[users, items] = values
+    frame = FRAMES[library]({"user": users, "item": items, "value": values})
+    rows = {
+        user: dict(zip(items[users == user].tolist(), values[users == user].tolist(), strict=True))
+        for user in range(shape[0])
+    }
+    edges = np.stack([users, items + shape[0]])
+    offset = {"item_offset": shape[0], "value": values}
+    for read in (
+        Interactions.of(sparse_of(users, items, values, shape, form)),
+        Interactions.of(dense),
+        Interactions.of(frame, **size),
+        Interactions.of(rows, **size),
+        Interactions.of(edges, **size, **offset),
+    ):
+        assert facts(read) == expected
+
+
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+kinds_of_ids = st.one_of(
+    st.lists(names, min_size=6, max_size=6, unique=True),
+    st.lists(st.integers(-(2**63), 2**63 - 1), min_size=6, max_size=6, unique=True),
+    st.lists(st.integers(-5, 5), min_size=6, max_size=6, unique=True),
+)
+
+
+@given(triples(), kinds_of_ids, kinds_of_ids, st.sampled_from(sorted(FRAMES)), st.randoms())
+def test_every_format_of_ids_gives_the_same(data, user_names, item_names, library, random):
+    users, items, values, _ = data
+    rows = list(zip(users.tolist(), items.tolist(), values.tolist(), strict=True))
+    nested: dict[object, dict[object, float]] = {}
+    for user, item, value in rows:
+        nested.setdefault(user_names[user], {})[item_names[item]] = value
+    expected = facts(Interactions.of(nested))
+    random.shuffle(rows)
+    columns = {
+        "user": [user_names[row[0]] for row in rows],
+        "item": [item_names[row[1]] for row in rows],
+        "value": [row[2] for row in rows],
+    }
+    assert facts(Interactions.of(FRAMES[library](columns))) == expected
+    # A matrix with these ids, less the users and items that nothing is known of.
+    user_ids, item_ids = sorted(set(columns["user"])), sorted(set(columns["item"]))
+    random.shuffle(user_ids)
+    random.shuffle(item_ids)
+    matrix = sparse_of(
+        [user_ids.index(user) for user in columns["user"]],
+        [item_ids.index(item) for item in columns["item"]],
+        columns["value"],
+        (len(user_ids), len(item_ids)),
+        "csc",
+    )
+    if rows:
+        read = Interactions.of(matrix, user_ids=user_ids, item_ids=item_ids)
+        assert facts(read) == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.floats(-1e3, 1e3))), st.randoms()
+)
+def test_the_order_of_rows_does_not_matter_even_with_duplicates(rows, random):
+    def read(rows):
+        frame = pl.DataFrame(rows, schema=["user", "item", "value"], orient="row")
+        if len({row[:2] for row in rows}) == len(rows):
+            return facts(Interactions.of(frame))
+        with pytest.warns(DataWarning):
+            return facts(Interactions.of(frame))
+
+    shuffled = list(rows)
+    random.shuffle(shuffled)
+    assert read(rows) == read(shuffled)
+
+
+def test_importing_loads_numpy_only():
+    program = (
+        "import sys, recometer.data.interactions; "
+        "print([m for m in ('scipy', 'polars', 'pandas', 'pyarrow', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_warning_points_at_the_line_of_the_user():
+    with pytest.warns(DataWarning, match="repeat a pair") as caught:
+        Interactions.of({"ann": ["song", "song"]})
+    assert caught[0].filename == __file__
+
+
+def test_duplicates_are_counted():
+    with pytest.warns(DataWarning):
+        data = Interactions.of({"ann": ["song", "song", "song"], "bob": ["song"]})
+    assert data.duplicates == 2
+    assert Interactions.of({"ann": ["song"]}).duplicates == 0
+
+
+@pytest.mark.parametrize("argument", ["test", "train", "candidates"])
+def test_errors_say_which_argument_is_meant(argument):
+    good = pl.DataFrame({"user": ["a"], "item": ["x"]})
+    arguments = {"test": good, "train": good, "candidates": good}
+    lists = rm.Lists({"a": ["x", "y"]})
+    arguments[argument] = pl.DataFrame({"user": ["a"], "produkt": ["x"], "number": [1]})
+    told = rf"^{argument}: No column .*rm\.Interactions\.of\({argument}, \.\.\.\)"
+    with pytest.raises(ColumnError, match=told):
+        rm.evaluate(lists, **arguments)
+    arguments[argument] = pl.DataFrame({"user": ["a", None], "item": ["x", "y"]})
+    with pytest.raises(InputError, match=f"^{argument}: .*row 1"):
+        rm.evaluate(lists, **arguments)

@@ -1,0 +1,132 @@
+"""Laws over all metrics through `evaluate`: relabelling, change of scores, sources, shards."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.metrics import parse, reading
+
+METRICS = reading("ranks")
+
+RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
+WITHOUT_ITEM_ORDER = ("expected", "optimistic", "pessimistic")
+METRICS_ASKED = (
+    [
+        name if definition.cutoff == "none" else f"{name}@1..4,7"
+        for name, definition in METRICS.items()
+        if name != "err"  # its largest gain is that of all users
+    ]
+    + [
+        name
+        for name, definition in METRICS.items()
+        if definition.cutoff == "optional" and not definition.order_free and name != "err"
+    ]
+    + ["err@1..4,7(max_gain=3)", "err(max_gain=3)"]
+)
+ASKED = parse(METRICS_ASKED)
+
+
+@st.composite
+def problems(draw):
+    """Whole-number scores with many ties, graded and negative gains, training items."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_users, n_items = draw(st.integers(1, 5)), draw(st.integers(2, 12))
+    scores = rng.integers(-3, draw(st.sampled_from([-1, 2, 40])), (n_users, n_items))
+    kind = rng.random((n_users, n_items))
+    test = np.where(kind < 0.3, rng.integers(0, 4, kind.shape), np.nan)
+    test[0, 0] = 1  # an empty test is an error
+    train = (kind > draw(st.sampled_from([0.7, 1.0]))).astype(np.float64)
+    return scores.astype(np.float64), stored(test), sp.csr_array(train)
+
+
+def stored(values):
+    """A sparse array with what is not NaN, zeros included."""
+    users, items = np.nonzero(~np.isnan(values))
+    return sp.coo_array((values[users, items], (users, items)), shape=values.shape).tocsr()
+
+
+def values(source, test, train, ties):
+    result = rm.evaluate(source, test, train=train, metrics=ASKED, ties=ties, threads=1)
+    return np.column_stack(list(result.values.values()))
+
+
+def as_factors(scores):
+    """The same scores from factors: one factor per item."""
+    return rm.Factors(scores, np.eye(scores.shape[1]))
+
+
+@given(ties=st.sampled_from(RULES), problem=problems())
+@examples(1.5)
+def test_factors_and_scores_agree(ties, problem):
+    scores, test, train = problem
+    np.testing.assert_array_equal(
+        values(as_factors(scores), test, train, ties),
+        values(rm.Scores(scores), test, train, ties),
+    )
+
+
+@given(ties=st.sampled_from(WITHOUT_ITEM_ORDER), problem=problems(), data=st.data())
+def test_relabelling_items_changes_nothing(ties, problem, data):
+    scores, test, train = problem
+    order = np.array(data.draw(st.permutations(range(scores.shape[1]))))
+    np.testing.assert_allclose(
+        values(as_factors(scores[:, order]), test[:, order], train[:, order], ties),
+        values(as_factors(scores), test, train, ties),
+        rtol=1e-14,
+    )
+
+
+@given(
+    ties=st.sampled_from(RULES),
+    problem=problems(),
+    slope=st.sampled_from([0.5, 4.0]),
+    shift=st.integers(-8, 8),
+)
+def test_a_strictly_increasing_change_of_scores_changes_nothing(ties, problem, slope, shift):
+    scores, test, train = problem
+    expected = values(rm.Scores(scores), test, train, ties)
+    for changed in (scores * slope + shift, scores**3, np.exp2(scores)):
+        np.testing.assert_array_equal(values(rm.Scores(changed), test, train, ties), expected)
+
+
+@given(ties=st.sampled_from(RULES), problem=problems(), data=st.data())
+def test_a_user_does_not_depend_on_the_others(ties, problem, data):
+    scores, test, train = problem
+    n_users = len(scores)
+    chosen = np.array(data.draw(st.permutations(range(n_users)))[: max(1, n_users - 1)])
+    if not test[chosen].nnz:
+        return
+    together = rm.evaluate(
+        rm.Factors(scores, np.eye(scores.shape[1]), user_ids=range(n_users)),
+        rm.Interactions.of(test, user_ids=range(n_users)),
+        train=rm.Interactions.of(train, user_ids=range(n_users)),
+        metrics=ASKED,
+        ties=ties,
+    )
+    alone = rm.evaluate(
+        rm.Factors(scores[chosen], np.eye(scores.shape[1]), user_ids=chosen),
+        rm.Interactions.of(test[chosen], user_ids=chosen),
+        train=rm.Interactions.of(train, user_ids=range(n_users)),
+        metrics=ASKED,
+        ties=ties,
+    )
+    for name in together.values:
+        np.testing.assert_array_equal(alone[name], together[name][alone.user_ids], err_msg=name)
+
+
+@given(problem=problems())
+def test_expected_lies_between_pessimistic_and_optimistic(problem):
+    scores, test, train = problem
+    sign = [1 if metric.definition.higher_is_better else -1 for metric in ASKED]
+    low, middle, high = (
+        sign * values(as_factors(scores), test, train, ties)
+        for ties in ("pessimistic", "expected", "optimistic")
+    )
+    defined = ~np.isnan(middle)
+    assert (low[defined] <= middle[defined] + 1e-14).all()
+    assert (middle[defined] <= high[defined] + 1e-14).all()

@@ -1,0 +1,487 @@
+"""Metrics of lists through evaluate: what is asked for, side data, one value for all users."""
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.metrics.names import parse
+from recometer.metrics.registry import METRICS
+from recometer.stats.intervals import resampled
+
+USERS = [f"u{u:02}" for u in range(40)]
+ITEMS = [f"i{i:02}" for i in range(25)]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    scores = rng.normal(size=(40, 25)) + rng.normal(size=25)
+    trained = rng.random((40, 25)) < 0.1
+    tested = (rng.random((40, 25)) < 0.15) & ~trained
+    named = {"user_ids": USERS, "item_ids": ITEMS}
+
+    def interactions(matrix):
+        users, items = np.nonzero(matrix)
+        return {u: [ITEMS[i] for i in items[users == at]] for at, u in enumerate(USERS)}
+
+    frame = pl.DataFrame(
+        {
+            "item": ITEMS[::-1],
+            "genres": [f"g{i % 3}|g{i % 4}" for i in range(25)],
+            "vector": rng.normal(size=(25, 3)).tolist(),
+        }
+    )
+    return {
+        "source": rm.Scores(scores, **named),
+        "other": rm.Scores(scores + rng.normal(size=scores.shape), **named),
+        "test": interactions(tested),
+        "train": interactions(trained),
+        "catalogue": rm.Catalogue(frame, features="vector", propensity=np.full(25, 0.5)),
+        "scores": scores,
+        "trained": trained,
+    }
+
+
+def evaluate(data, metrics, **options):
+    side = {name: data[name] for name in ("train", "catalogue")} | {"baseline": data["other"]}
+    return rm.evaluate(data["source"], data["test"], metrics=metrics, **(side | options))
+
+
+def expected_lists(data, k, ties="item"):
+    scores = np.where(data["trained"], -np.inf, data["scores"])
+    return np.argsort(-scores, axis=1, kind="stable")[:, :k]
+
+
+def test_values_by_their_definitions(data):
+    metrics = "coverage@5 popularity@5 unexpectedness@5 overlap@5 ndcg@5"
+    result = evaluate(data, metrics)
+    lists = expected_lists(data, 5)
+    np.testing.assert_array_equal(result.lists.items, lists)
+    mean = result.mean()
+    assert list(mean) == metrics.split()
+    assert mean["coverage@5"] == pytest.approx(len(np.unique(lists)) / 25)
+    popularity = data["trained"].sum(axis=0)
+    np.testing.assert_allclose(result["popularity@5"], popularity[lists].mean(axis=1))
+    baseline = evaluate(data, "coverage@5", baseline=None)
+    assert baseline.mean()["coverage@5"] == mean["coverage@5"]
+    assert result.over_users.keys() == {"coverage@5"}
+
+
+LISTS = [name for name, definition in METRICS.items() if definition.record == "lists"]
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_side_data_are_needed(data, name):
+    """With all side data a metric works; without what it reads, the message names it."""
+    result = evaluate(data, f"{name}@5")
+    assert np.isfinite(result.mean()[f"{name}@5"])
+    definition = parse(f"{name}@5")[0].definition
+    arguments = {
+        "train": "train",
+        "baseline": "baseline",
+        "categories": "catalogue",
+        "features": "catalogue",
+        "propensity": "catalogue",
+    }
+    for side in definition.side:
+        if side in arguments:
+            with pytest.raises(rm.InputError, match=rf"'{name}@5' needs .*{arguments[side]}="):
+                evaluate(data, f"{name}@5", **{arguments[side]: None})
+
+
+def test_a_number_of_items_is_no_categories(data):
+    with pytest.raises(rm.InputError, match=r"category_entropy.* a column of categories"):
+        evaluate(data, "category_entropy@5", catalogue=ITEMS)
+
+
+def test_lists_do_not_know_the_catalogue():
+    lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"]})
+    test = {"ann": ["a"], "bob": ["d"]}
+    with pytest.raises(rm.InputError, match=r"'coverage@2' needs .* catalogue="):
+        rm.evaluate(lists, test, metrics="coverage@2")
+    result = rm.evaluate(lists, test, metrics="coverage@2", catalogue=10)
+    assert result.mean() == {"coverage@2": 0.3}
+    result = rm.evaluate(lists, test, metrics="coverage@2", catalogue=list("abcde"))
+    assert result.mean() == {"coverage@2": 0.6}
+
+
+class Spy(rm.Scores):
+    """Counts what is asked of it."""
+
+    asked: list
+
+    def rank(self, request):
+        self.asked.append("rank")
+        return super().rank(request)
+
+    def top(self, request, k):
+        self.asked.append(f"top {k}")
+        return super().top(request, k)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "asked"),
+    [
+        ("ndcg@3", ["rank"]),
+        ("coverage@3 coverage@7", ["top 7"]),
+        ("epc@3", ["top 3"]),
+        ("ndcg@9 coverage@3", ["rank", "top 3"]),
+    ],
+)
+def test_a_source_is_asked_only_for_what_is_read(data, metrics, asked):
+    spy = Spy(data["scores"], user_ids=USERS, item_ids=ITEMS)
+    spy.asked = []
+    result = rm.evaluate(spy, data["test"], train=data["train"], metrics=metrics)
+    assert spy.asked == asked
+    whole = rm.evaluate(spy, data["test"], train=data["train"], metrics="ndcg@3")
+    np.testing.assert_array_equal(result.n_relevant, whole.n_relevant)
+    np.testing.assert_array_equal(result.flags, whole.flags)
+    if "rank" not in asked:
+        assert (result.n_candidates == -1).all()
+        assert (result.n_excluded == -1).all()
+
+
+def test_an_evaluation_as_the_baseline(data):
+    earlier = evaluate(data, "coverage@5", baseline=None)
+    result = rm.evaluate(
+        data["other"], data["test"], train=data["train"], metrics="overlap@5", baseline=earlier
+    )
+    again = rm.evaluate(
+        data["other"],
+        data["test"],
+        train=data["train"],
+        metrics="overlap@5",
+        baseline=data["source"],
+    )
+    np.testing.assert_array_equal(result["overlap@5"], again["overlap@5"])
+    assert result.inputs["baseline"]["description"].startswith("Scores")
+    # Of some users, in another order.
+    few = {user: data["test"][user] for user in USERS[5:20]}
+    part = rm.evaluate(
+        data["other"], few, train=data["train"], metrics="overlap@5", baseline=earlier
+    )
+    np.testing.assert_array_equal(part["overlap@5"], result["overlap@5"][5:20])
+
+
+def test_a_baseline_with_items_of_its_own(data):
+    strangers = rm.Lists({user: ["i03", "new", "i05"] for user in USERS[:-1]})
+    result = evaluate(data, "unexpectedness@5", baseline=strangers)
+    lists = expected_lists(data, 5)
+    expected = 1 - np.isin(lists, (3, 5)).mean(axis=1)
+    np.testing.assert_allclose(result["unexpectedness@5"][:-1], expected[:-1])
+    assert np.isnan(result["unexpectedness@5"][-1])
+
+
+@pytest.mark.parametrize(
+    ("baseline", "error", "message"),
+    [
+        ("popular", rm.InputTypeError, "baseline= is of type str"),
+        ("without", rm.InputError, "has no lists"),
+        ("short", rm.InputError, "lists of 3 places, but 5 are read"),
+        ("positions", rm.InputError, "test has user ids, but baseline has none"),
+        ("nobody", rm.InputError, "no list for any user"),
+    ],
+)
+def test_what_is_no_baseline(data, baseline, error, message):
+    plain = rm.Scores(data["scores"])
+    matrix = np.ones((40, 25), int)
+    given = {
+        "popular": "popular",
+        "without": evaluate(data, "ndcg@5"),
+        "short": evaluate(data, "coverage@3"),
+        "positions": rm.evaluate(plain, matrix, metrics="coverage@5"),
+        "nobody": rm.Lists({"nobody": ["i01"]}),
+    }[baseline]
+    with pytest.raises(error, match=message):
+        evaluate(data, "overlap@5", baseline=given)
+
+
+def test_one_value_for_all_users(data, tmp_path):
+    result = evaluate(data, "coverage@5 ndcg@5 gini@5")
+    assert "coverage@5" in result
+    with pytest.raises(rm.InputError, match=r"'coverage@5' is one value for all users, .*mean\(\)"):
+        result["coverage@5"]
+    assert result.per_user().columns == ["user", "ndcg@5"]
+    rows = {row.metric: row for row in result.summary()}
+    assert list(rows) == ["coverage@5", "ndcg@5", "gini@5"]
+    assert rows["coverage@5"].counted == 40
+    low, high = result.interval("coverage@5")
+    assert low < result.mean()["coverage@5"] < high
+    assert "coverage@5" in str(result)
+    assert list(result.mean("relevant")) == ["ndcg@5"]
+    with pytest.raises(rm.InputError, match="have no weights"):
+        result.interval("coverage@5", "relevant")
+
+    result.save(tmp_path / "saved.parquet")
+    loaded = rm.load(tmp_path / "saved.parquet")
+    assert loaded.mean() == result.mean()
+    assert loaded.summary() == result.summary()
+    assert str(loaded) == str(result)
+    assert loaded.lists is None
+    assert loaded.metrics == result.metrics
+    with pytest.raises(rm.InputError, match="has no lists"):
+        evaluate(data, "overlap@5", baseline=loaded)
+    assert list(loaded.of_users([1, 2]).mean()) == ["ndcg@5"]
+
+
+def test_groups_of_users_have_values_of_their_own(data):
+    result = evaluate(data, "coverage@5 ndcg@5")
+    lists = expected_lists(data, 5)
+    some = result.of_users([3, 8, 9])
+    assert some.mean()["coverage@5"] == pytest.approx(len(np.unique(lists[[3, 8, 9]])) / 25)
+    groups = result.by(["old" if u < 10 else "new" for u in range(40)])
+    values = {row.group: row.mean for row in groups.rows if row.metric == "coverage@5"}
+    assert values["old"] == pytest.approx(len(np.unique(lists[:10])) / 25)
+
+
+def test_the_interval_is_that_of_resampled_users(data):
+    """Its half width is the deviation over resamples: checked by resampling by hand."""
+    result = evaluate(data, "coverage@5")
+    lists, rng = expected_lists(data, 5), np.random.default_rng(9)
+    found = [len(np.unique(lists[rng.integers(40, size=40)])) / 25 for _ in range(2000)]
+    low, high = result.interval("coverage@5")
+    assert (high - low) / 2 == pytest.approx(1.96 * np.std(found), rel=0.15)
+    assert (high + low) / 2 == pytest.approx(result.mean()["coverage@5"])
+
+
+@pytest.mark.parametrize(("percent", "most"), [(False, 1), (True, 100)])
+def test_a_share_of_all_users_has_an_interval_up_to_all(percent, most):
+    """All 4 items are listed once or twice, so that a resample has fewer."""
+    lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "a"]})
+    test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
+    result = rm.evaluate(lists, test, metrics="coverage@2", catalogue=4, percent=percent)
+    assert result.mean()["coverage@2"] == most
+    low, high = result.interval("coverage@2")
+    assert 0.5 * most < low < 0.9 * most
+    assert high == most
+
+
+def test_resampled_means_are_those_of_students():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=300)
+    found = resampled(
+        lambda weights: {"mean": float((weights * values).sum() / weights.sum())},
+        {"mean": float(values.mean())},
+        300,
+    )
+    half = (found["mean"][1] - found["mean"][0]) / 2
+    assert half == pytest.approx(1.96 * values.std(ddof=1) / np.sqrt(300), rel=0.15)
+    assert np.isnan(resampled(lambda w: {"a": 1.0}, {"a": 1.0}, 1)["a"]).all()
+
+
+def test_ids_and_positions_do_not_mix(data):
+    with pytest.raises(
+        rm.InputError,
+        match=r"the source has item ids, but the catalogue has none: its items are positions",
+    ):
+        evaluate(data, "ild@5", catalogue=rm.Catalogue(25, features=np.ones((25, 2))))
+
+
+def test_items_that_the_source_does_not_know(data):
+    """What users have in train and test beyond the source's items is part of their history."""
+    few = rm.Scores(data["scores"][:, :20], user_ids=USERS, item_ids=ITEMS[:20])
+    side = {name: data[name] for name in ("train", "catalogue")}
+    result = rm.evaluate(
+        few, data["test"], metrics="miscalibration@5 subtopic_recall@5 novelty@5", **side
+    )
+    assert np.isfinite(list(result.mean().values())).all()
+    assert result.lists.n_items == 20
+
+
+def test_scores_that_are_not_finite(data):
+    scores = data["scores"].copy()
+    scores[0, 4] = np.nan
+    source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
+    result = rm.evaluate(source, data["test"], train=data["train"], metrics="novelty@5 coverage@5")
+    assert np.isnan(result["novelty@5"][0])
+    assert result.skipped("novelty@5") == {"a candidate's score is NaN": 1}
+    assert result.summary()[1].counted == 39
+    last = rm.evaluate(
+        source,
+        data["test"],
+        train=data["train"],
+        metrics="novelty@5",
+        nan_scores="last",
+    )
+    assert not np.isnan(last["novelty@5"][0])
+
+
+@pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
+def test_tie_rules_and_seeds(data, ties):
+    scores = np.round(data["scores"])
+    source = rm.Scores(scores, user_ids=USERS, item_ids=ITEMS)
+    options = {"metrics": "coverage@5 ndcg@5 epc@5", "train": data["train"], "ties": ties}
+    one, same, other = (
+        rm.evaluate(source, data["test"], **options, seed=seed, threads=threads)
+        for seed, threads in ((1, 1), (1, 2), (2, 1))
+    )
+    np.testing.assert_array_equal(one.lists.items, same.lists.items)
+    changed = (one.lists.items != other.lists.items).any()
+    assert changed == (ties == "random")
+    assert one.counts["cut_in_ties"] > 0
+    assert "cut among equal scores" in str(one)
+
+
+def test_a_cutoff_beyond_every_list(data):
+    with pytest.warns(rm.DataWarning, match="coverage@30: the cut-off lies beyond every list"):
+        evaluate(data, "coverage@30")
+
+
+def test_pairs_that_bring_the_truth():
+    frame = pl.DataFrame(
+        {
+            "user": ["a", "a", "a", "b", "b", "b"],
+            "item": [1, 2, 3, 1, 2, 3],
+            "rating": [5.0, 1.0, 4.0, 1.0, 5.0, 2.0],
+            "prediction": [3.0, 2.0, 1.0, 2.5, 2.0, 3.0],
+        }
+    )
+    pairs = rm.Pairs(frame, threshold=3.5)
+    train = {"b": [3], "c": [1, 2]}
+    result = rm.evaluate(pairs, metrics="epc@1 coverage@1 rmse", train=train)
+    assert result.over_users == {"coverage@1": pytest.approx(1 / 3)}
+    # The best item of a is relevant, that of b (less its item in train) is not.
+    assert result["epc@1"][0] > 0
+    assert result["epc@1"][1] == 0
+
+
+def test_fingerprints_of_catalogue_and_baseline(data):
+    result = evaluate(data, "overlap@5 ild@5")
+    assert {"items", "categories", "features", "propensity"} <= set(
+        result.inputs["catalogue"]["fingerprints"]
+    )
+    assert result.inputs["baseline"]["fingerprints"].keys() == {"matrix", "user_ids", "item_ids"}
+    assert "baseline: Scores" in str(result)
+
+
+def test_propensities_of_ranks(data):
+    """Metrics of ranks read side data, too, and say what they lack."""
+    names = "ips_recall@5 snips_recall@5 ips_recall@5(propensity=given)"
+    result = evaluate(data, "recall@5 " + names)
+    # All the same propensity: the weights are 2.
+    given = result["ips_recall@5(propensity=given)"]
+    np.testing.assert_allclose(given, 2 * result["recall@5"])
+    with pytest.raises(rm.InputError, match=r"'ips_recall@5' needs .* train="):
+        evaluate(data, "ips_recall@5", train=None)
+    with pytest.raises(
+        rm.InputError, match=r"'ips_recall@5\(propensity=given\)' needs .*catalogue="
+    ):
+        evaluate(data, "ips_recall@5(propensity=given)", catalogue=25)
+    # By popularity, written out.
+    lists = expected_lists(data, 5)
+    users = np.maximum(data["trained"].sum(axis=0), 1)
+    weight = (users / users.max()) ** -0.5
+    for u, user in enumerate(USERS):
+        wanted = {ITEMS.index(item) for item in data["test"][user]}
+        hits = sum(weight[i] for i in lists[u] if i in wanted)
+        if wanted:
+            assert result["ips_recall@5"][u] == pytest.approx(hits / len(wanted))
+            every = sum(weight[i] for i in wanted)
+            assert result["snips_recall@5"][u] == pytest.approx(hits / every)
+
+
+def test_nothing_is_warned_of(data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(data, " ".join(f"{name}@5" for name in LISTS))
+
+
+@pytest.mark.parametrize("kind", ["scores", "factors", "lists", "pairs"])
+def test_a_set_for_each_user_is_the_catalogue(kind):
+    """The same candidates for all, given once or for every user, are as many items."""
+    items, users = list("abcdef"), ["ann", "bob"]
+    scores, named = np.arange(12.0).reshape(2, 6), {"user_ids": users, "item_ids": items}
+    frame = pl.DataFrame({"user": np.repeat(users, 6), "item": items * 2, "score": scores.ravel()})
+    source = {
+        "scores": lambda: rm.Scores(scores, **named),
+        "factors": lambda: rm.Factors(np.eye(2), scores.T.copy(), **named),
+        "lists": lambda: rm.Lists(frame),
+        "pairs": lambda: rm.Pairs(frame, relevance=False, rating=False),
+    }[kind]()
+    data = {"metrics": "coverage@2 gini@2", "catalogue": items, "exclude": ["c"]}
+    test, train = {"ann": ["a"], "bob": ["b"]}, {"ann": ["b"]}
+    once = rm.evaluate(source, test, train=train, candidates=list("abcd"), **data)
+    sets = {user: list("abcd") for user in users}
+    each = rm.evaluate(source, test, train=train, candidates=sets, **data)
+    assert once.lists.n_catalogue == each.lists.n_catalogue == 3
+    assert once.mean() == each.mean()
+    sets = {"ann": ["a", "d"], "bob": ["d", "e"], "eve": ["f"]}
+    some = rm.evaluate(source, test, train=train, candidates=sets, **data)
+    assert some.lists.n_catalogue == 3
+    assert some.mean()["coverage@2"] == 1
+
+
+def test_propensities_of_items_that_the_source_does_not_know():
+    """They are in the sum over T like others: what test and train say does not depend on it."""
+    test = {"ann": {"a": 1.0, "b": 1.0}, "bob": {"b": 1.0, "c": 1.0, "z": 0.0}}
+    train = {"ann": ["z"], "joe": ["a", "b"], "eve": ["b"], "dan": ["b"], "tom": ["b", "c"]}
+    catalogue = rm.Catalogue({"item": list("abcz"), "p": [0.5, 0.25, 1.0, 1.0]}, propensity="p")
+    metrics = "snips_recall@1(power=1) snips_recall@1(propensity=given)"
+    data = {"train": train, "catalogue": catalogue, "metrics": metrics}
+    scores = np.array([[3.0, 2.0, 1.0, 0.0], [0.0, 1.0, 2.0, 3.0]])
+    named = {"user_ids": ["ann", "bob"], "item_ids": list("aczy")}
+    found = rm.evaluate(rm.Scores(scores, **named), test, **data)
+    # Users who have a, b, c: 1, 4, 1; w = 4, 1, 4. Ann has a of {a, b} first, Bob y.
+    np.testing.assert_allclose(found["snips_recall@1(power=1)"], [4 / 5, 0])
+    np.testing.assert_allclose(found["snips_recall@1(propensity=given)"], [2 / 6, 0])
+    lists = rm.evaluate(rm.Lists({"ann": ["a"], "bob": ["c", "a"]}), test, **data)
+    np.testing.assert_allclose(lists["snips_recall@1(power=1)"], [4 / 5, 4 / 5])
+    np.testing.assert_allclose(lists["snips_recall@1(propensity=given)"], [2 / 6, 1 / 5])
+
+
+def test_items_of_train_that_stay_in_lists_stay_in_test():
+    """Metrics of lists and of ranks mean the same relevant items, whatever the rule."""
+    lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "c"]})
+    test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
+    data = {"train": train, "metrics": "epc@2", "train_in_lists": "kept"}
+    result = rm.evaluate(lists, test, **data)
+    # Of two users one has a, nobody b or c.
+    second = 1 / np.log2(3)
+    expected = [(0.5 + second) / (1 + second), second / (1 + second)]
+    np.testing.assert_allclose(result["epc@2"], expected)
+    with_ranks = rm.evaluate(lists, test, **{**data, "metrics": "epc@2 hits@2"})
+    np.testing.assert_array_equal(result.n_relevant, with_ranks.n_relevant)
+    assert with_ranks["hits@2"].tolist() == [2, 1]
+    groups = {"a": "x", "b": "y", "c": "y"}
+    shares = rm.exposure(lists, groups, test, train=train, k=2, train_in_lists="kept")
+    np.testing.assert_allclose(shares["relevant"], [1 / 3, 2 / 3])
+
+
+def test_users_whose_relevant_items_are_all_in_train_have_none():
+    scores, named = np.eye(2, 4), {"user_ids": ["ann", "bob"], "item_ids": list("abcd")}
+    test, train = {"ann": ["a"], "bob": ["b", "c"]}, {"ann": ["a"], "bob": ["b"]}
+    result = rm.evaluate(
+        rm.Scores(scores, **named), test, train=train, metrics="popularity@2 recall@2",
+        users="relevant", constant_scores="ties",
+    )  # fmt: skip
+    counted = {row.metric: row.counted for row in result.summary()}
+    assert counted == {"popularity@2": 1, "recall@2": 1}
+
+
+def test_resamples_without_a_value_are_left_out():
+    """With few users, some resamples are of one user alone, who makes no pair."""
+    lists = rm.Lists({"ann": ["a", "b"], "bob": ["b", "c"], "eve": ["d", "e"]})
+    test = {"ann": ["a"], "bob": ["d"], "eve": ["d"]}
+    result = rm.evaluate(lists, test, metrics="personalization@2")
+    low, high = result.interval("personalization@2")
+    assert result.mean()["personalization@2"] == pytest.approx(5 / 6)
+    assert low < 5 / 6 < high
+
+
+def test_excluding_what_the_catalogue_lacks_changes_nothing():
+    lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["b"]}), {"ann": ["a", "z"], "bob": ["b"]}
+    data = {"metrics": "coverage@2 ndcg@1", "catalogue": list("abcd")}
+    whole = rm.evaluate(lists, test, **data)
+    less = rm.evaluate(lists, test, exclude=["z"], **data)
+    assert less.lists.n_catalogue == whole.lists.n_catalogue == 4
+    assert less.n_candidates.tolist() == whole.n_candidates.tolist() == [4, 4]
+    assert rm.evaluate(lists, test, exclude=["d"], **data).n_candidates.tolist() == [3, 3]
+
+
+def test_no_lists_at_all():
+    empty = pl.DataFrame(schema={"user_id": pl.String, "item_id": pl.String})
+    with pytest.raises(rm.InputError, match=r"There is no list"):
+        rm.Lists(empty)

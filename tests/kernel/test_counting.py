@@ -1,0 +1,340 @@
+"""The native kernel against its NumPy twin, on every instruction set of this processor.
+
+Small whole numbers make every score exact, so the two must agree to the last count.
+"""
+
+import functools
+import os
+import subprocess
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer import _kernel
+from recometer._kernel import NanRule, reference
+
+SETS = _kernel.instruction_sets()
+
+
+def ragged(rng, n_users, n_items, most, avoid=None):
+    """Random items per user, ascending; `avoid` is another such table to stay clear of."""
+    rows = []
+    for user in range(n_users):
+        pool = np.arange(n_items)
+        if avoid is not None:
+            pool = np.setdiff1d(pool, avoid[1][avoid[0][user] : avoid[0][user + 1]])
+        size = min(int(rng.integers(0, most + 1)), len(pool))
+        rows.append(np.sort(rng.choice(pool, size, replace=False)))
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return indptr, np.concatenate([*rows, []]).astype(np.int32)
+
+
+def zero_counts(n):
+    return {name: np.zeros(n, np.int64) for name in ("above", "tied", "before")}
+
+
+def tables(excluded, judged, judged_scores):
+    """What is left out and what is looked for, as the kernel takes them."""
+    return {
+        "excluded_indptr": excluded[0],
+        "excluded": excluded[1],
+        "judged_indptr": judged[0],
+        "judged": judged[1],
+        "judged_scores": judged_scores,
+    }
+
+
+class Problem:
+    """A generated call of rank_factors."""
+
+    def __init__(self, seed, n_users, n_items, n_factors, dtype, high, most, most_excluded, how):
+        rng = np.random.default_rng(seed)
+        self.users = rng.integers(-high, high + 1, (n_users, n_factors)).astype(dtype)
+        self.items = rng.integers(-high, high + 1, (n_items, n_factors)).astype(dtype)
+        self.bias = rng.integers(-high, high + 1, n_items).astype(dtype) if how % 2 else None
+        self.rows = rng.permutation(n_items) if how % 3 == 1 else None
+        if how % 3 == 2:
+            self.items = np.asfortranarray(self.items)
+        if how % 5 == 4 and n_factors:
+            self.items = np.repeat(self.items, 2, axis=0)[::2]
+        self.judged = ragged(rng, n_users, n_items, most)
+        self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
+
+    def run(self, score, rank, *, cuts=(), limit=None, check=False, nan_rule=NanRule.UNDEFINED):
+        factors = {"users": self.users, "items": self.items, "bias": self.bias, "rows": self.rows}
+        scores = np.empty(len(self.judged[1]), self.users.dtype)
+        score(**factors, indptr=self.judged[0], listed=self.judged[1], scores=scores)
+        if nan_rule != NanRule.UNDEFINED:
+            scores[np.isnan(scores)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
+        counts = zero_counts(len(scores))
+        flags = np.zeros(len(self.users), np.uint32)
+        for first, last in zip((0, *cuts), (*cuts, len(self.items)), strict=True):
+            lost = rank(
+                **factors,
+                first=first,
+                last=last,
+                **tables(self.excluded, self.judged, scores),
+                **counts,
+                limit=limit,
+                check=check,
+                nan_rule=nan_rule,
+                flags=flags,
+            )
+            assert lost == -1
+        return scores, *counts.values(), flags
+
+    def native(self, instruction_set, **options):
+        return self.run(
+            functools.partial(_kernel.score_items, instruction_set=instruction_set),
+            functools.partial(_kernel.rank_factors, instruction_set=instruction_set),
+            **options,
+        )
+
+    def twin(self, **options):
+        return self.run(reference.score_items, reference.rank_factors, **options)
+
+
+# Around the tile's edges (users in groups of 4, 6, 14; items in panels of 8, 16, 32 and chunks
+# of 64, 128, 256), and beyond.
+USERS = [1, 3, 4, 5, 6, 7, 11, 12, 13, 14, 15, 29]
+ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 257, 511, 513, 700]
+FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    n_users=st.sampled_from(USERS),
+    n_items=st.sampled_from(ITEMS),
+    n_factors=st.sampled_from(FACTORS),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    high=st.sampled_from([0, 1, 3, 100]),
+    most=st.sampled_from([0, 1, 2, 4, 10, 40]),
+    most_excluded=st.sampled_from([0, 3, 60]),
+    how=st.integers(0, 29),
+    check=st.booleans(),
+)
+@examples(3)
+def test_native_and_twin_agree(check, **problem):
+    problem = Problem(**problem)
+    expected = problem.twin(check=check)
+    cut = len(problem.items) // 3
+    for instruction_set, cuts in product(SETS, ((), (cut,), (cut, cut), (cut, 2 * cut))):
+        for name, mine, other in zip(
+            ("scores", "above", "tied", "before", "flags"),
+            problem.native(instruction_set, cuts=cuts, check=check),
+            expected,
+            strict=True,
+        ):
+            np.testing.assert_array_equal(mine, other, err_msg=f"{name} {instruction_set} {cuts}")
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize(("judged", "excluded"), [(3000, 0), (0, 3000), (1500, 1500)])
+def test_thousands_of_judged_and_excluded_items(instruction_set, judged, excluded):
+    for dtype, high in ((np.float32, 2), (np.float64, 50), (np.float32, 0)):
+        problem = Problem(7, 3, 4099, 5, dtype, high, judged, excluded, how=1)
+        for mine, other in zip(problem.native(instruction_set), problem.twin(), strict=True):
+            np.testing.assert_array_equal(mine, other)
+
+
+N_MANY = 150_000
+NOTHING = np.zeros(2, np.int64), np.zeros(0, np.int32)
+
+
+def many_scores(constant):
+    """Scores of a catalogue longer than what is counted between two flushes."""
+    scores = np.zeros(N_MANY) if constant else np.arange(N_MANY) % 7.0
+    judged = np.concatenate([[0, 6], np.arange(40, 110), [N_MANY - 1]]).astype(np.int32)
+    scores[judged[2:-1]] = -np.arange(1, 71)
+    return scores.astype(np.float32), judged
+
+
+def rank_biases(instruction_set, scores, judged, own, counts):
+    """Rank for one user with factors that have no columns: the biases are the scores."""
+    nothing = np.zeros((N_MANY, 0), np.float32)
+    return _kernel.rank_factors(
+        instruction_set=instruction_set,
+        users=nothing[:1],
+        items=nothing,
+        bias=scores,
+        rows=None,
+        first=0,
+        last=N_MANY,
+        **tables(NOTHING, (np.array([0, len(own)]), judged), own),
+        **counts,
+        limit=None,
+        check=False,
+        nan_rule=NanRule.UNDEFINED,
+        flags=np.zeros(1, np.uint32),
+    )
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("given_scores", [True, False])
+def test_counts_beyond_what_the_planes_hold(instruction_set, constant, given_scores):
+    scores, judged = many_scores(constant)
+    own = np.ascontiguousarray(scores[judged])
+    counts = zero_counts(len(own))
+    if given_scores:
+        lost = _kernel.rank_scores(
+            instruction_set=instruction_set,
+            scores=scores[None],
+            columns=None,
+            **tables(NOTHING, (np.array([0, len(own)]), judged), own),
+            **counts,
+            limit=None,
+            nan_rule=NanRule.UNDEFINED,
+            flags=np.zeros(1, np.uint32),
+            no_candidates=np.zeros(1, np.int64),
+        )
+    else:
+        lost = rank_biases(instruction_set, scores, judged, own, counts)
+    assert lost == -1
+    np.testing.assert_array_equal(counts["above"], [(scores > s).sum() for s in own])
+    np.testing.assert_array_equal(counts["tied"], [(scores == s).sum() - 1 for s in own])
+    expected = [(scores[:i] == s).sum() for i, s in zip(judged, own, strict=True)]
+    np.testing.assert_array_equal(counts["before"], expected)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+def test_an_item_that_misses_its_own_score_is_reported(instruction_set):
+    scores, judged = many_scores(constant=False)
+    own = np.ascontiguousarray(scores[judged])
+    own[1] += 0.5
+    assert rank_biases(instruction_set, scores, judged, own, zero_counts(len(own))) == 1
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    limit=st.integers(0, 30),
+    how=st.integers(0, 29),
+    # Many ties in one block of packed items; hardly any in several blocks.
+    shape=st.sampled_from([(2000, 3, 1), (2000, 3, 20), (1500, 200, 3)]),
+)
+@examples(1.5)
+def test_a_limit_keeps_what_lies_within_it(seed, limit, how, shape):
+    n_items, n_factors, high = shape
+    problem = Problem(seed, 31, n_items, n_factors, np.float32, high, 12, 30, how)
+    _, above, tied, before, _ = problem.twin()
+    within = above < limit
+    for instruction_set, cuts in product(SETS, ((), (700,))):
+        mine = problem.native(instruction_set, cuts=cuts, limit=limit)
+        for counts, expected in zip(mine[1:4], (above, tied, before), strict=True):
+            np.testing.assert_array_equal(counts[within], expected[within])
+        assert (mine[1][~within] >= limit).all()
+
+
+@given(
+    nan_rule=st.sampled_from(NanRule),
+    seed=st.integers(0, 2**31),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+@examples(2)
+def test_scores_that_are_not_finite(nan_rule, seed, dtype):
+    problem = Problem(seed, 9, 70, 3, dtype, 5, 8, 8, how=1)
+    rng = np.random.default_rng(seed)
+    for value in (np.nan, np.inf, -np.inf):
+        if rng.random() < 0.6:
+            problem.items[rng.integers(70), rng.integers(3)] = value
+    with np.errstate(invalid="ignore"):
+        expected = problem.twin(check=True, nan_rule=nan_rule)
+    for instruction_set in SETS:
+        mine = problem.native(instruction_set, check=True, nan_rule=nan_rule)
+        np.testing.assert_array_equal(mine[4], expected[4])
+        for counts, other in zip(mine[1:4], expected[1:4], strict=True):
+            np.testing.assert_array_equal(counts, other)
+
+
+@given(
+    nan_rule=st.sampled_from(NanRule),
+    seed=st.integers(0, 2**31),
+    n_items=st.sampled_from([1, 15, 16, 17, 256, 300]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    permuted=st.booleans(),
+)
+@examples(2)
+def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-3, 4, (6, n_items)).astype(dtype)
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    scores[rng.random(scores.shape) < 0.02] = np.nan
+    scores[rng.random(scores.shape) < 0.02] = np.inf
+    columns = rng.permutation(n_items) if permuted else None
+    judged = ragged(rng, 6, n_items, 20)
+    excluded = ragged(rng, 6, n_items, 10, avoid=judged)
+    users = np.repeat(np.arange(6), np.diff(judged[0]))
+    judged_scores = scores[users, judged[1] if columns is None else columns[judged[1]]]
+    judged_scores[np.isneginf(judged_scores)] = np.nan  # as the source does: no candidates
+    keep = ~np.isnan(judged_scores)
+    offsets = np.concatenate([[0], np.cumsum(keep)])
+    judged = offsets[judged[0]], judged[1][keep]
+    judged_scores = judged_scores[keep]
+
+    def run(rank):
+        counts = zero_counts(len(judged_scores))
+        flags, gone = np.zeros(6, np.uint32), np.zeros(6, np.int64)
+        lost = rank(
+            scores=scores,
+            columns=columns,
+            **tables(excluded, judged, judged_scores),
+            **counts,
+            limit=None,
+            nan_rule=nan_rule,
+            flags=flags,
+            no_candidates=gone,
+        )
+        assert lost == -1
+        return *counts.values(), flags, gone
+
+    expected = run(reference.rank_scores)
+    for instruction_set in SETS:
+        mine = run(functools.partial(_kernel.rank_scores, instruction_set=instruction_set))
+        for one, other in zip(mine, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@given(st.lists(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 2)), max_size=6), max_size=5))
+def test_best_first(users):
+    indptr = np.concatenate([[0], np.cumsum([len(user) for user in users])]).astype(np.int64)
+    table = np.array([row for user in users for row in user], np.int64).reshape(-1, 2)
+    above, before = np.ascontiguousarray(table[:, 0]), np.ascontiguousarray(table[:, 1])
+    mine, other = np.empty(len(table), np.int64), np.empty(len(table), np.int64)
+    for ties in (before, None):
+        _kernel.best_first(indptr, above, ties, mine)
+        reference.best_first(indptr, above, ties, other)
+        np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_all_sets_with_fused_arithmetic_give_the_same_bits(dtype):
+    """Random factors: every score is rounded, and ranks must not depend on the vectors' width."""
+    rng = np.random.default_rng(3)
+    problem = Problem(3, 40, 3000, 37, dtype, 3, 30, 30, how=0)
+    problem.users = rng.standard_normal(problem.users.shape).astype(dtype)
+    problem.items = rng.standard_normal(problem.items.shape).astype(dtype)
+    fused = [name for name in SETS if name != "plain"]
+    results = [problem.native(name) for name in fused]
+    for result in results[1:]:
+        for mine, other in zip(result, results[0], strict=True):
+            np.testing.assert_array_equal(mine, other)
+
+
+def test_the_instruction_set_can_be_chosen():
+    environment = {**os.environ, "RECOMETER_INSTRUCTION_SET": "plain"}
+    code = "from recometer import _kernel; print(_kernel.instruction_set())"
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "plain"
+
+
+def test_an_instruction_set_that_is_not_there(monkeypatch):
+    monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", "sse9")
+    with pytest.raises(ValueError, match=r"'sse9' is not one that this processor has: .*plain"):
+        _kernel.instruction_set()

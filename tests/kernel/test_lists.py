@@ -1,0 +1,136 @@
+"""The native functions for lists against their twins in NumPy."""
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer import _kernel
+from recometer._kernel import NanRule, TieOrder, reference
+
+SPECIAL = [np.nan, np.inf, -np.inf]
+
+
+def ragged(rng, n_users, n_items, most):
+    """Distinct ascending items per user."""
+    rows = [
+        np.sort(rng.choice(n_items, min(int(rng.integers(0, most + 1)), n_items), replace=False))
+        for _ in range(n_users)
+    ]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return indptr, np.concatenate([*rows, []]).astype(np.int32)
+
+
+def run(rank_lists, problem, k, ties):
+    n_users, n_judged = len(problem["begin"]), len(problem["judged"])
+    written = {"above": np.full(n_judged, -9, np.int64)}
+    for name in ("tied", "before"):
+        written[name] = np.full(n_judged, -9, np.int64) if ties else None
+    for name in ("given", "listed", "removed", "repeated"):
+        written[name] = np.full(n_users, -9, np.int64)
+    written["flags"] = np.zeros(n_users, np.uint32)
+    written["top"] = np.full((n_users, k), -1, np.int32)
+    written["left"] = np.zeros(n_users, np.int64)
+    rank_lists(**problem, **written, keys=np.arange(n_users, dtype=np.uint64) * np.uint64(977))
+    return written
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    scored=st.sampled_from(["no", "few", "many", "special"]),
+    input_order=st.booleans(),
+    nan_rule=st.sampled_from(NanRule),
+    k=st.sampled_from([0, 1, 2, 5, 20]),
+    order=st.sampled_from(TieOrder),
+    ties=st.booleans(),
+)
+@examples(5)
+def test_rank_lists(seed, scored, input_order, nan_rule, k, order, ties):
+    rng = np.random.default_rng(seed)
+    n_users, n_items = int(rng.integers(1, 5)), int(rng.integers(1, 12))
+    lengths = rng.integers(0, 14, n_users)
+    end = np.cumsum(lengths).astype(np.int64)
+    items = rng.integers(-1, n_items, end[-1]).astype(np.int32)
+    scores = None
+    if scored != "no":
+        scores = rng.integers(0, 3 if scored == "few" else 9, end[-1]).astype(np.float64)
+    if scored == "special":
+        odd = rng.random(end[-1]) < 0.3
+        scores[odd] = rng.choice(SPECIAL, int(odd.sum()))
+    judged = ragged(rng, n_users, n_items, 5)
+    judged[1][rng.random(len(judged[1])) < 0.1] = -1
+    excluded = ragged(rng, n_users, n_items, 3)
+    problem = {
+        "items": items,
+        "scores": scores,
+        "begin": end - lengths,
+        "end": end,
+        "n_items": n_items,
+        "excluded_indptr": excluded[0],
+        "excluded": excluded[1],
+        "judged_indptr": judged[0],
+        "judged": judged[1],
+        "input_order": input_order,
+        "nan_rule": nan_rule,
+        "order": order,
+    }
+    ties = ties or scores is not None
+    native, slow = (run(module.rank_lists, problem, k, ties) for module in (_kernel, reference))
+    for name, found in native.items():
+        np.testing.assert_array_equal(found, slow[name], err_msg=name)
+
+
+@given(seed=st.integers(0, 2**32), dtype=st.sampled_from([np.int32, np.float64]))
+def test_rows_are_counted_and_grouped(seed, dtype):
+    rng = np.random.default_rng(seed)
+    n_lists, n = int(rng.integers(1, 5)), int(rng.integers(0, 20))
+    rows = rng.integers(0, n_lists, n).astype(np.int32)
+    values = rng.integers(0, 99, n).astype(dtype)
+    results = []
+    for module in (_kernel, reference):
+        counts = np.full(n_lists, 3)
+        assert module.count_rows(rows, counts)
+        next, grouped = np.cumsum(counts - 3) - (counts - 3), np.empty_like(values)
+        module.group_rows(rows, values, next, grouped)
+        results.append((counts, next, grouped))
+    for found, expected in zip(*results, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(results[0][2], values[np.argsort(rows, kind="stable")])
+
+
+@given(seed=st.integers(0, 2**32), first=st.sampled_from([0, 1, 1 - 2**31]))
+def test_place_rows(seed, first):
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(0, 5, int(rng.integers(1, 5)))
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    order = rng.permutation(indptr[-1])
+    rows = np.repeat(np.arange(len(lengths)), lengths).astype(np.int32)
+    places = (np.arange(indptr[-1]) - indptr[rows] + first).astype(np.int32)
+    items = rng.permutation(indptr[-1]).astype(np.int32)
+    if rng.random() < 0.3 and len(places):
+        places[rng.integers(len(places))] += rng.choice([-1, 1])
+    results = []
+    for place_rows in (_kernel.place_rows, reference.place_rows):
+        out = np.full_like(items, -1)
+        fits = place_rows(
+            list=rows[order],
+            items=items[order],
+            places=places[order],
+            first=first,
+            indptr=indptr,
+            sorted_items=out,
+        )
+        results.append((fits, out if fits else None))
+    assert results[0][0] == results[1][0]
+    if results[0][0] and (results[0][1] >= 0).all():
+        np.testing.assert_array_equal(results[0][1], items)
+        np.testing.assert_array_equal(results[1][1], items)
+    else:
+        assert results[1][1] is None or (results[1][1] < 0).any()
+
+
+@pytest.mark.parametrize("count_rows", [_kernel.count_rows, reference.count_rows])
+@pytest.mark.parametrize("wrong", [-1, 2])
+def test_count_rows_without_such_a_list(count_rows, wrong):
+    assert not count_rows(np.array([0, wrong], np.int32), np.zeros(2, np.int64))

@@ -1,0 +1,187 @@
+"""The native functions for the best candidates against their twins in NumPy.
+
+Small whole numbers make every score exact, and most of them tied.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer import _kernel
+from recometer._kernel import NanRule, TieOrder, reference
+
+SETS = _kernel.instruction_sets()
+
+
+def ragged(rng, n_users, n_items, most):
+    """Distinct ascending items per user."""
+    sizes = np.minimum(rng.integers(0, most + 1, n_users), n_items)
+    rows = [np.sort(rng.choice(n_items, size, replace=False)) for size in sizes]
+    indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return indptr, np.concatenate([*rows, []]).astype(np.int32)
+
+
+class Lists:
+    """Empty lists that a call fills."""
+
+    def __init__(self, n_users, k, dtype):
+        self.scores = np.full((n_users, k), -9, dtype)
+        self.items = np.full((n_users, k), -1, np.int32)
+        self.n, self.left, self.gone = (np.zeros(n_users, np.int64) for _ in range(3))
+        self.flags = np.zeros(n_users, np.uint32)
+        self.keys = np.arange(n_users, dtype=np.uint64) * np.uint64(977)
+
+    def native(self):
+        """The lists as the kernel takes them."""
+        return {
+            "keys": self.keys,
+            "top_scores": self.scores,
+            "top_items": self.items,
+            "n": self.n,
+            "left": self.left,
+            "flags": self.flags,
+        }
+
+    def agrees_with(self, other):
+        for name in ("items", "scores", "n", "left", "flags", "gone"):
+            np.testing.assert_array_equal(getattr(self, name), getattr(other, name), err_msg=name)
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    # Around the edges of tiles (users) and chunks (items).
+    n_users=st.sampled_from([1, 4, 5, 6, 7, 13, 14, 15, 29]),
+    n_items=st.sampled_from([1, 7, 16, 17, 63, 64, 65, 127, 255, 257, 511, 700]),
+    n_factors=st.sampled_from([0, 1, 3, 17]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    high=st.sampled_from([0, 1, 3, 100]),
+    k=st.sampled_from([1, 2, 5, 10, 70, 300]),
+    order=st.sampled_from(TieOrder),
+    special=st.booleans(),
+    nan_rule=st.sampled_from(NanRule),
+    how=st.integers(0, 5),
+)
+@examples(2)
+def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules):
+    order, special, nan_rule, how = (rules[r] for r in ("order", "special", "nan_rule", "how"))
+    rng = np.random.default_rng(seed)
+    users = rng.integers(-high, high + 1, (n_users, n_factors)).astype(dtype)
+    items = rng.integers(-high, high + 1, (n_items, n_factors)).astype(dtype)
+    bias = rng.integers(-high, high + 1, n_items).astype(dtype) if how % 2 else None
+    rows = rng.permutation(n_items) if how % 3 == 1 else None
+    items = np.asfortranarray(items) if how % 3 == 2 else items
+    if special and n_factors:
+        for value in (np.nan, np.inf, -np.inf):
+            items[rng.integers(n_items), rng.integers(n_factors)] = value
+    excluded = ragged(rng, n_users, n_items, 60)
+    cut = n_items // 3
+    expected = Lists(n_users, k, dtype)
+
+    def run(function, lists, first, last):
+        with np.errstate(invalid="ignore"):
+            function(
+                users=users,
+                items=items,
+                bias=bias,
+                rows=rows,
+                first=first,
+                last=last,
+                excluded_indptr=excluded[0],
+                excluded=excluded[1],
+                order=order,
+                **lists.native(),
+                check=special,
+                nan_rule=nan_rule,
+            )
+
+    run(reference.top_factors, expected, 0, n_items)
+    for cuts in ((0, n_items), (0, cut, n_items), (0, cut, cut, 2 * cut, n_items)):
+        natives = (functools.partial(_kernel.top_factors, instruction_set=name) for name in SETS)
+        for function in (*natives, reference.top_factors):
+            lists = Lists(n_users, k, dtype)
+            for first, last in itertools.pairwise(cuts):
+                run(function, lists, first, last)
+            lists.agrees_with(expected)
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    n_items=st.sampled_from([1, 15, 16, 17, 256, 300, 1500]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    permuted=st.booleans(),
+    k=st.sampled_from([1, 3, 20, 400]),
+    order=st.sampled_from(TieOrder),
+    nan_rule=st.sampled_from(NanRule),
+)
+@examples(2)
+def test_top_scores(seed, n_items, dtype, permuted, k, order, nan_rule):
+    rng = np.random.default_rng(seed)
+    scores = rng.integers(-3, 4, (6, n_items)).astype(dtype)
+    scores[rng.random(scores.shape) < 0.1] = -np.inf
+    scores[rng.random(scores.shape) < 0.02] = np.nan
+    scores[rng.random(scores.shape) < 0.02] = np.inf
+    scores[scores == 2] = -0.0
+    columns = rng.permutation(n_items) if permuted else None
+    excluded = ragged(rng, 6, n_items, 10)
+
+    def run(function):
+        lists = Lists(6, k, dtype)
+        function(
+            scores=scores,
+            columns=columns,
+            excluded_indptr=excluded[0],
+            excluded=excluded[1],
+            order=order,
+            **lists.native(),
+            nan_rule=nan_rule,
+            no_candidates=lists.gone,
+        )
+        return lists
+
+    expected = run(reference.top_scores)
+    for instruction_set in SETS:
+        run(functools.partial(_kernel.top_scores, instruction_set=instruction_set)).agrees_with(
+            expected
+        )
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("order", TieOrder)
+@pytest.mark.parametrize("shape", ["rising", "falling", "constant", "few"])
+def test_long_catalogues(instruction_set, order, shape):
+    """Scores that come in the worst order, and more ties than any shelf holds."""
+    n, k = 50_000, 7
+    scores = {
+        "rising": np.arange(n),
+        "falling": -np.arange(n),
+        "constant": np.zeros(n),
+        "few": np.arange(n) % 3,
+    }[shape].astype(np.float32)
+    nothing = np.zeros((n, 0), np.float32)
+    results = []
+    native = functools.partial(_kernel.top_factors, instruction_set=instruction_set)
+    for function in (native, reference.top_factors):
+        lists = Lists(1, k, np.float32)
+        function(
+            users=nothing[:1],
+            items=nothing,
+            bias=scores,
+            rows=None,
+            first=0,
+            last=n,
+            excluded_indptr=np.array([0, 2]),
+            excluded=np.array([0, n - 1], np.int32),
+            order=order,
+            **lists.native(),
+            check=False,
+            nan_rule=NanRule.UNDEFINED,
+        )
+        results.append(lists)
+    results[0].agrees_with(results[1])
+    expected = {"rising": 0, "falling": 0, "constant": n - 2 - k, "few": (n - 2) // 3 - k}
+    assert abs(results[0].left[0] - expected[shape]) <= 1

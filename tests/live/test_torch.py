@@ -1,0 +1,345 @@
+"""Tensors of torch: on the CPU read where they lie, elsewhere counted where they lie.
+
+The road of a device is tested on the CPU, by saying that tensors there lie elsewhere.
+"""
+
+import os
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer._kernel import NanRule, reference
+from recometer.data import tensors
+from recometer.errors import DataWarning, InputError, InputTypeError
+from recometer.sources import _torch
+from recometer.sources.base import Request
+
+pytestmark = pytest.mark.live
+
+ALL = "precision@3 recall@3 ap@3 ndcg@3 rr roc_auc pr_auc rprecision"
+N_USERS, N_ITEMS = 40, 300
+
+
+@pytest.fixture
+def device(torch, monkeypatch):
+    """Return a device whose tensors take the road of a device."""
+    name = os.environ.get("RECOMETER_TORCH_DEVICE", "cpu")
+    if name == "cpu":
+        monkeypatch.setattr(tensors, "CPU", "none")
+    return torch.device(name)
+
+
+@pytest.fixture(scope="module")
+def case():
+    """Return factors whose products are exact and often equal, and test and train."""
+    rng = np.random.default_rng(4)
+    users = rng.integers(-2, 3, (N_USERS, 3)).astype(np.float32)
+    items = rng.integers(-2, 3, (N_ITEMS, 3)).astype(np.float32)
+    kind = rng.random((N_USERS, N_ITEMS))
+    return users, items, sp.csr_array(kind > 0.97), sp.csr_array(kind < 0.1)
+
+
+def same(left, right):
+    for name in left.values:
+        np.testing.assert_array_equal(left.values[name], right.values[name], err_msg=name)
+        np.testing.assert_array_equal(left.reasons[name], right.reasons[name], err_msg=name)
+    np.testing.assert_array_equal(left.n_candidates, right.n_candidates)
+
+
+def test_tensors_on_the_cpu_are_not_copied(torch):
+    users = torch.nn.Parameter(torch.ones(3, 2))
+    items = torch.ones(2, 4).T
+    arrays = rm.Factors(users, items).arrays()
+    assert arrays["users"].ctypes.data == users.data_ptr()
+    assert arrays["items"].ctypes.data == items.data_ptr()
+    scores = torch.ones(3, 4)
+    assert rm.Scores(scores).arrays()["matrix"].ctypes.data == scores.data_ptr()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])
+def test_factors_on_the_cpu(torch, case, dtype):
+    users, items, test, train = case
+    expected = rm.evaluate(rm.Factors(users, items), test, train=train, metrics=ALL)
+    tensors = [torch.tensor(matrix).to(getattr(torch, dtype)) for matrix in (users, items)]
+    if dtype in ("float32", "float64"):
+        source = rm.Factors(*tensors)
+    else:
+        with pytest.warns(DataWarning, match=f"converted from {dtype} to float"):
+            source = rm.Factors(*tensors)
+    same(rm.evaluate(source, test, train=train, metrics=ALL), expected)
+
+
+@pytest.mark.parametrize("ties", ["expected", "item", "item_desc", "random"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_factors_on_a_device(torch, device, case, monkeypatch, ties, dtype):
+    users, items, test, train = case
+    bias = np.random.default_rng(1).integers(0, 2, N_ITEMS)
+    options = {"train": train, "metrics": ALL, "ties": ties}
+    expected = rm.evaluate(rm.Factors(users, items, item_bias=bias), test, **options)
+    monkeypatch.setattr(_torch, "BLOCK_BYTES", 8 * N_ITEMS * 7)
+    left, right = (torch.tensor(matrix, dtype=getattr(torch, dtype)) for matrix in (users, items))
+    source = rm.Factors(left.to(device), right.to(device), item_bias=torch.tensor(bias))
+    same(rm.evaluate(source, test, **options), expected)
+    where = f"{dtype} on {left.to(device).device}"
+    assert source.describe() == f"Factors: {N_USERS} users x {N_ITEMS} items, 3 factors, {where}"
+    assert source._users.data_ptr() == left.data_ptr() or device.type != "cpu"
+
+
+def test_candidates_on_a_device(torch, device, case):
+    users, items, test, train = case
+    chosen = np.random.default_rng(2).random((N_USERS, N_ITEMS)) < 0.5
+    masked = np.where(np.arange(N_ITEMS) % 7, 0.0, -np.inf) + users @ items.T
+    left, right, scores = (torch.tensor(matrix).to(device) for matrix in (users, items, masked))
+    for options in (
+        {"candidates": torch.arange(0, N_ITEMS, 2), "exclude": [4]},
+        {"candidates": chosen},
+        {"candidates": rm.SampledCandidates(20)},
+        {"candidates": rm.SampledCandidates(20), "correction": "cv", "metrics": "rr ndcg@3"},
+    ):
+        options = {"train": train, "metrics": ALL} | options
+        for there, here in (
+            (rm.Factors(left, right), rm.Factors(users, items)),
+            (rm.Scores(scores), rm.Scores(masked)),
+        ):
+            same(rm.evaluate(there, test, **options), rm.evaluate(here, test, **options))
+
+
+def test_fingerprints_do_not_depend_on_the_device(torch, device, case, monkeypatch):
+    users, items, test, _ = case
+    monkeypatch.setattr(_torch, "PIECE", 100)
+    bias = np.arange(N_ITEMS, dtype=np.float32)
+    result = rm.evaluate(
+        rm.Factors(torch.tensor(users, device=device), items, item_bias=bias), test
+    )
+    expected = rm.evaluate(rm.Factors(users, items, item_bias=bias), test)
+    assert result.inputs["source"]["fingerprints"] == expected.inputs["source"]["fingerprints"]
+    scores = (users @ items.T).astype(int)
+    result = rm.evaluate(rm.Scores(torch.tensor(scores, device=device).T.contiguous().T), test)
+    expected = rm.evaluate(rm.Scores(scores), test)
+    assert result.inputs["source"]["fingerprints"] == expected.inputs["source"]["fingerprints"]
+
+
+def test_ids_in_any_order_on_a_device(torch, device, case):
+    users, items, test, train = case
+    rng = np.random.default_rng(1)
+    # Some users and items of test are strangers to the source, and the other way round.
+    row, column = rng.permutation(N_USERS + 5)[:N_USERS], rng.permutation(N_ITEMS + 9)[:N_ITEMS]
+    ids = {"user_ids": row, "item_ids": column}
+    test, train = (
+        rm.Interactions.of(data, user_ids=range(N_USERS), item_ids=range(N_ITEMS))
+        for data in (test, train)
+    )
+    options = {"train": train, "metrics": ALL}
+    expected = rm.evaluate(rm.Factors(users, items, **ids), test, **options)
+    tensors = torch.tensor(users, device=device), torch.tensor(items, device=device)
+    same(rm.evaluate(rm.Factors(*tensors, **ids), test, **options), expected)
+    scores = tensors[0] @ tensors[1].T
+    same(rm.evaluate(rm.Scores(scores, **ids), test, **options), expected)
+
+
+@pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
+def test_scores_that_are_not_finite_on_a_device(torch, device, case, nan_scores):
+    users, items, test, train = case
+    options = {"train": train, "metrics": ALL, "nan_scores": nan_scores}
+    scores = users @ items.T
+    kind = np.random.default_rng(2).random(scores.shape)
+    scores[kind < 0.1] = -np.inf
+    scores[0, kind[0] > 0.9] = np.inf
+    scores[1:20][kind[1:20] > 0.95] = np.nan
+    expected = rm.evaluate(rm.Scores(scores), test, **options)
+    tensor = torch.tensor(scores, device=device)
+    same(rm.evaluate(rm.Scores(tensor), test, **options), expected)
+    np.testing.assert_array_equal(tensor.cpu().numpy(), scores)  # it is not written to
+    function = rm.Scores(lambda rows: tensor[rows], n_users=N_USERS, n_items=N_ITEMS)
+    same(rm.evaluate(function, test, threads=3, **options), expected)
+
+
+@pytest.mark.filterwarnings("ignore:.*have a NaN or infinite score:recometer.DataWarning")
+@pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
+def test_factors_that_are_not_finite_on_a_device(torch, device, case, nan_scores):
+    users, items, test, train = case
+    users, items = users.copy(), items.copy()
+    users[0], users[1], users[2, 0] = np.nan, 3e38, -np.inf
+    items[5] = np.nan
+    user_bias = np.zeros(N_USERS)
+    user_bias[3], user_bias[4] = np.inf, np.nan
+    options = {"train": train, "metrics": ALL, "nan_scores": nan_scores}
+    expected = rm.evaluate(rm.Factors(users, items, user_bias=user_bias), test, **options)
+    tensors = torch.tensor(users, device=device), torch.tensor(items, device=device)
+    result = rm.evaluate(rm.Factors(*tensors, user_bias=user_bias), test, **options)
+    same(result, expected)
+
+
+@given(data=st.data())
+def test_the_counts_are_those_of_the_kernel(torch, data):
+    """Whatever the scores: few distinct ones, NaN, both infinities, exclusions, any columns."""
+    n_users, n_items = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 12))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    values = [0.0, -0.0, 1.0, 2.0, np.nan, np.inf, -np.inf]
+    scores = rng.choice(values, (n_users, n_items), p=[0.2, 0.1, 0.2, 0.2, 0.1, 0.1, 0.1])
+    nan_rule = data.draw(st.sampled_from(NanRule))
+    columns = rng.permutation(n_items) if data.draw(st.booleans()) else None
+    kind = rng.random((n_users, n_items))
+    excluded, judged = sp.csr_array(kind < 0.2), sp.csr_array(kind > 0.5)
+    who = np.repeat(np.arange(n_users), np.diff(judged.indptr))
+    counts = _torch.rank_scores(
+        torch.tensor(scores),
+        columns,
+        excluded.indptr.astype(np.int64),
+        excluded.indices,
+        who,
+        judged.indices,
+        nan_rule,
+    )
+
+    own = scores[who, judged.indices if columns is None else columns[judged.indices]].copy()
+    lost = np.isneginf(own)
+    if nan_rule == NanRule.UNDEFINED:
+        lost |= np.isnan(own)
+    else:
+        own[np.isnan(own)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
+    own[lost] = np.nan
+    above, tied, before = (np.zeros(len(who), np.int64) for _ in range(3))
+    flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
+    reference.rank_scores(
+        scores=scores,
+        columns=columns,
+        excluded_indptr=excluded.indptr,
+        excluded=excluded.indices,
+        judged_indptr=judged.indptr,
+        judged=judged.indices,
+        judged_scores=own,
+        above=above,
+        tied=tied,
+        before=before,
+        limit=None,
+        nan_rule=nan_rule,
+        flags=flags,
+        no_candidates=no_candidates,
+    )
+    above[lost] = -1
+    assert [part.tolist() for part in counts] == [
+        part.tolist() for part in (above, tied, before, flags, no_candidates)
+    ]
+
+
+def test_interactions_from_tensors(torch, geometric):
+    index = torch.tensor([[0, 1, 1], [3, 2, 3]])
+    read = rm.Interactions.of(index, n_users=2, n_items=2, item_offset=2)
+    assert read.to_csr().toarray().tolist() == [[0, 1], [1, 1]]
+    weighted = rm.Interactions.of(
+        index, n_users=2, n_items=2, item_offset=2, value=torch.tensor([1.0, 2.0, 3.0])
+    )
+    assert weighted.to_csr().toarray().tolist() == [[0, 1], [2, 3]]
+    dense = rm.Interactions.of(torch.tensor([[0.0, 2.0]], requires_grad=True))
+    assert dense.values.tolist() == [2.0]
+    same_index = geometric.EdgeIndex(index, sparse_size=(2, 4))
+    again = rm.Interactions.of(same_index, n_users=2, n_items=2, item_offset=2)
+    assert again.to_csr().toarray().tolist() == [[0, 1], [1, 1]]
+
+
+def test_mistakes(torch, device):
+    ones = torch.ones(3, 2, device=device)
+    with pytest.raises(InputTypeError, match=r"users of Factors is a tensor of torch.complex64"):
+        rm.Factors(ones.to(torch.complex64), ones)
+    with pytest.raises(InputTypeError, match=r"items of Factors .* layout torch.sparse_coo"):
+        rm.Factors(ones, ones.to_sparse())
+    with pytest.raises(InputError, match="items of Factors have shape \\(2,\\)"):
+        rm.Factors(ones, ones[0])
+    with pytest.raises(InputError, match=r"users have 2 factors, but items have 3 .* transposed"):
+        rm.Factors(ones, ones.T)
+    with pytest.raises(InputError, match="matrix of Scores has shape \\(2,\\)"):
+        rm.Scores(ones[0])
+    with pytest.raises(InputTypeError, match=r"matrix of numbers .* found dtype torch.complex64"):
+        rm.Scores(ones.to(torch.complex64))
+    source = rm.Scores(lambda rows: ones, n_users=2, n_items=2)
+    with pytest.raises(InputError, match=r"returned shape \(3, 2\) for the user rows 0 to 1"):
+        rm.evaluate(source, np.eye(2))
+
+
+def test_mistakes_on_the_cpu(torch):
+    ones = torch.ones(3, 2)
+    with pytest.raises(InputTypeError, match=r"cannot be read as an array: .*to_dense"):
+        rm.Factors(ones.to_sparse(), ones)
+    with pytest.raises(InputTypeError, match="users of Factors are of dtype complex64"):
+        rm.Factors(ones.to(torch.complex64), ones)
+
+
+@pytest.mark.parametrize("road", ["cpu", "device"])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_bipartite_graph_against_its_dense_adjacency_matrix(torch, request, road, seed):
+    device = request.getfixturevalue("device") if road == "device" else torch.device("cpu")
+    generator = torch.Generator().manual_seed(seed)
+    n_users, n_items = 30, 25
+    emb = torch.randn(n_users + n_items, 4, generator=generator)
+    index = torch.nonzero(torch.rand(n_users, n_items, generator=generator) < 0.25).T
+    index[1] += n_users
+    training = torch.rand(index.shape[1], generator=generator) < 0.5
+
+    user_emb, item_emb = emb.to(device).split([n_users, n_items])
+    edges = {"n_users": n_users, "n_items": n_items, "item_offset": n_users}
+    test = rm.Interactions.of(index[:, ~training].to(device), **edges)
+    train = rm.Interactions.of(index[:, training].to(device), **edges)
+    result = rm.evaluate(
+        rm.Factors(user_emb, item_emb), test, train=train, metrics="rprecision precision@5 recall@5"
+    )
+
+    adjacency = torch.zeros(2, n_users, n_items, dtype=torch.bool)
+    adjacency[training.long(), index[0], index[1] - n_users] = True
+    scores = (emb[:n_users].double() @ emb[n_users:].double().T).masked_fill(
+        adjacency[1], -torch.inf
+    )
+    hits = adjacency[0].gather(1, scores.argsort(dim=1, descending=True)).double()
+    n_relevant = adjacency[0].sum(1)
+    within = torch.arange(n_items) < n_relevant[:, None]
+    for name, expected in (
+        ("rprecision", (hits * within).sum(1) / n_relevant),
+        ("precision@5", (hits[:, :5].sum(1) / 5).where(n_relevant > 0, torch.nan)),
+        ("recall@5", hits[:, :5].sum(1) / n_relevant),
+    ):
+        np.testing.assert_allclose(result[name], expected.numpy(), rtol=1e-12, err_msg=name)
+
+
+def request_of(case, ties, **options):
+    _, _, test, train = case
+    matrices = (rm.Interactions.of(matrix) for matrix in (test, train))
+    nan_scores = options.pop("nan_scores", "undefined")
+    return Request(*matrices, rm.Protocol(ties=ties, nan_scores=nan_scores), seed=4, **options)
+
+
+@pytest.mark.parametrize("ties", ["expected", "item_desc", "random"])
+@pytest.mark.parametrize("k", [1, 10, 299, 400])
+def test_lists_on_a_device(torch, device, case, monkeypatch, ties, k):
+    users, items, *_ = case
+    there = [torch.as_tensor(array, device=device) for array in (users, items)]
+    monkeypatch.setattr(_torch, "BLOCK_BYTES", 7 * 4 * N_ITEMS)
+    scores = users @ items.T
+    request = request_of(case, ties)
+    expected = rm.Factors(users, items).top(request, k)
+    assert expected.cut_in_ties.any() == (k == 1 or k == 10)
+    for source in (rm.Factors(*there), rm.Scores(torch.as_tensor(scores, device=device))):
+        found = source.top(request, k)
+        np.testing.assert_array_equal(found.items, expected.items)
+        np.testing.assert_array_equal(found.cut_in_ties, expected.cut_in_ties)
+        np.testing.assert_array_equal(found.flags, expected.flags)
+
+
+@pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
+@pytest.mark.parametrize("ties", ["item", "item_desc", "random"])
+def test_lists_of_scores_that_are_not_finite_on_a_device(torch, device, case, nan_scores, ties):
+    rng = np.random.default_rng(8)
+    scores = rng.integers(0, 4, (N_USERS, N_ITEMS)).astype(np.float32)
+    scores[rng.random(scores.shape) < 0.3] = -np.inf
+    scores[:20][rng.random((20, N_ITEMS)) < 0.01] = np.nan
+    scores[30, 7] = np.inf
+    scores[35] = 2  # constant
+    request = request_of(case, ties, nan_scores=nan_scores)
+    expected = rm.Scores(scores).top(request, 250)
+    found = rm.Scores(torch.as_tensor(scores, device=device)).top(request, 250)
+    np.testing.assert_array_equal(found.items, expected.items)
+    np.testing.assert_array_equal(found.cut_in_ties, expected.cut_in_ties)
+    np.testing.assert_array_equal(found.flags, expected.flags)

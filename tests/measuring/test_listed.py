@@ -1,0 +1,262 @@
+"""Metrics of lists: values worked out by hand, and when there is none."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from recometer.measuring.compute import Reason
+from recometer.measuring.listed import compute_lists, compute_over_users
+from recometer.metrics import ListData, parse
+from recometer.protocol import Protocol
+from recometer.ranks import TopLists, UserFlag
+from recometer.testing import ListCase
+
+NOBODY = ListCase(
+    n_items=6,
+    lists=[[0, 1, 2, 3]],
+    baseline=[[0, 1, 2, 3]],
+    train=[{}],
+    test=[{0: 1.0}],
+    others=[],
+    categories=[frozenset({item % 3}) for item in range(6)],
+    n_categories=3,
+    features=[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [-1.0, 0.0], [math.nan, math.nan]],
+    n_catalogue=6,
+)
+
+
+def value(metric, protocol=None, **changes):
+    """The value of the first user, or that of all."""
+    return values(metric, protocol, **changes)[0]
+
+
+def values(metric, protocol=None, **changes):
+    data = dataclasses.replace(NOBODY, **changes).data()
+    (one,) = parse(metric)
+    if one.definition.over_users:
+        return [compute_over_users(data, [one], protocol or Protocol())[metric]]
+    return compute_lists(data, [one], protocol or Protocol())[0][metric].tolist()
+
+
+def why(metric, protocol=None, **changes):
+    data = dataclasses.replace(NOBODY, **changes).data()
+    return Reason(int(compute_lists(data, parse(metric), protocol or Protocol())[1][metric][0]))
+
+
+TWO = {"lists": [[0, 1], [0, 2]], "baseline": [[], []], "train": [{}, {}], "test": [{}, {}]}
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("coverage@2", 3 / 6),
+        ("coverage@1", 1 / 6),
+        ("coverage@2(denominator=one)", 3),
+        ("user_coverage@2", 1),
+        ("user_coverage@3", 0),
+        ("user_coverage@3(least=any)", 1),
+        # x = 0 0 0 1 1 2 of six items: (1 * 1 + 3 * 1 + 5 * 2) / (6 * 4)
+        ("gini@2", 14 / 24),
+        ("gini@2(complement)", 10 / 24),
+        # x = 1 1 2: (-2 + 0 + 4) / (3 * 4)
+        ("gini@2(support=listed)", 2 / 12),
+        # One item alone: 1 - 1/n, and 1 with n - 1.
+        ("gini@1", 5 / 6),
+        ("gini@1(divisor=others)", 1),
+        ("entropy@2", 1.5),  # shares 1/2, 1/4, 1/4
+        ("entropy@1", 0),
+        ("personalization@2", 1 / 2),
+        ("personalization@1", 0),
+    ],
+)
+def test_of_all_users(metric, expected):
+    assert value(metric, **TWO) == pytest.approx(expected)
+
+
+# Item 0 is known to all four users of train, item 1 to two, item 2 to one.
+KNOWN = {"others": [[0, 1, 2], [0, 1], [0], [0]]}
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("novelty@2", math.log2(5 / 4) / 2 + math.log2(5 / 2) / 2),
+        ("popularity@4", (4 + 2 + 1 + 0) / 4),
+        ("popularity@4(unseen=dropped)", 7 / 3),
+        ("popularity@1(scale=percentile)", 1),
+        ("popularity@3(scale=percentile)", (1 + 2 / 3 + 1 / 3) / 3),
+        ("tail_share@4", 2 / 4),  # 4 + 2 of 7 interactions reach 80%
+        ("tail_share@3(head=0.5)", 2 / 3),
+        ("epc@1", 1 - 4 / 5),
+        ("epc@2", (1 - 4 / 5) / (1 + 1 / math.log2(3))),
+    ],
+)
+def test_of_popularity(metric, expected):
+    assert value(metric, **KNOWN) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("ild@2", 1),  # a right angle
+        ("ild@3", (1 + 2 * (1 - math.sqrt(1 / 2))) / 3),
+        ("ild@3(similarity)", 1 - (1 + 2 * (1 - math.sqrt(1 / 2))) / 3),
+        ("ild@2(distance=euclidean)", math.sqrt(2)),
+        ("ild@3(distance=jaccard)", (1 + 1 / 2 + 1 / 2) / 3),
+        ("ild@3(distance=differing)", (2 + 1 + 1) / 3),
+        ("ild@3(distance=hamming)", (2 + 1 + 1) / 6),
+        ("ild@4(distance=categories)", 5 / 6),  # items 0 and 3 share theirs
+        ("ild@3(average=items)", (1 + 2 * (1 - math.sqrt(1 / 2))) / 3),
+    ],
+)
+def test_of_features(metric, expected):
+    assert value(metric) == pytest.approx(expected)
+
+
+def test_opposite_directions_are_two_apart():
+    assert value("ild@2", lists=[[0, 4]]) == pytest.approx(2)
+
+
+def test_categories():
+    # Clarke et al. 2008: one relevant item of each of two categories, then a second of the first.
+    changes = {"test": [{0: 1.0, 1: 1.0, 3: 1.0}], "lists": [[0, 3, 1]]}
+    best = 1 + 1 / math.log2(3) + 0.5 / 2
+    assert value("alpha_ndcg@3", **changes) == pytest.approx((1 + 0.5 / math.log2(3) + 0.5) / best)
+    assert value("alpha_ndcg@3", **{**changes, "lists": [[0, 1, 3]]}) == pytest.approx(1)
+    assert value("subtopic_recall@2", **changes) == 1 / 2
+    assert value("category_entropy@4") == pytest.approx(1.5)  # categories 0 1 2 0
+    assert value("category_entropy@3(normalised)") == pytest.approx(1)
+
+
+def test_miscalibration():
+    # Steck 2018: the same shares are calibrated; p = (1, 0) beside q = (0, 1) is log2(1 / a).
+    assert value("miscalibration@3", train=[{3: 1.0, 4: 1.0, 5: 1.0}]) == pytest.approx(0)
+    far = {"train": [{1: 1.0}], "lists": [[0, 3]]}
+    assert value("miscalibration@2", **far) == pytest.approx(math.log2(100))
+    assert value("miscalibration@2(divergence=js)", **far) == pytest.approx(1)
+
+
+def test_rank_biased_overlap():
+    # Webber, Moffat & Zobel 2010, equation 32, of a b c d and a c e d with p = 0.5.
+    lists, baseline = [[0, 1, 2, 3]], [[0, 2, 4, 3]]
+    seen = 1 * 0.5 + 1 / 2 * 0.25 + 2 / 3 * 0.125 + 3 / 4 * 0.0625
+    found = value("rbo@4(p=0.5)", lists=lists, baseline=baseline)
+    assert found == pytest.approx(seen + 3 / 4 * 0.0625)
+    assert value("rbo@4(p=0.5,rest=nothing)", lists=lists, baseline=baseline) == pytest.approx(seen)
+    assert value("rbo@9") == pytest.approx(1)
+    assert value("overlap@4", lists=lists, baseline=baseline) == 3 / 4
+    assert value("overlap@4(denominator=union)", lists=lists, baseline=baseline) == 3 / 5
+
+
+def test_surprise():
+    changes = {"baseline": [[1, 0, 7, 6]], "test": [{0: 1.0, 2: 1.0, 3: 1.0}]}
+    assert value("unexpectedness@1", **changes) == 1  # the baseline's first item is another
+    assert value("unexpectedness@4", **changes) == 1 / 2
+    assert value("serendipity@1", **changes) == 1
+    assert value("serendipity@4", **changes) == 2 / 4
+    assert value("unexpectedness@4(expected=train)", train=[{0: 1.0}]) == 3 / 4
+
+
+@pytest.mark.parametrize(
+    ("metric", "changes", "reason"),
+    [
+        ("novelty@2", {"lists": [[]]}, Reason.NO_LIST),
+        ("novelty@2(unseen=dropped)", {}, Reason.NOTHING_SEEN),
+        ("ild@1", {}, Reason.ONE_ITEM),
+        ("ild@2", {"lists": [[0, 5]]}, Reason.NO_FEATURES),
+        ("ild@1(single=zero)", {}, Reason.DEFINED),
+        ("epc@2", {"test": [{0: 0.0}]}, Reason.NO_RELEVANT),
+        ("epc@2(any)", {"test": [{0: 0.0}]}, Reason.DEFINED),
+        ("overlap@2", {"baseline": [[]]}, Reason.NO_BASELINE),
+        ("category_entropy@2", {"categories": [frozenset()] * 6}, Reason.NO_CATEGORY),
+        ("alpha_ndcg@2", {"categories": [frozenset()] * 6}, Reason.NO_RELEVANT_CATEGORY),
+        ("miscalibration@2", {}, Reason.NO_HISTORY),
+        (
+            "miscalibration@2",
+            {"train": [{5: 1.0}], "categories": [frozenset({0})] * 5 + [frozenset()]},
+            Reason.NO_HISTORY_CATEGORY,
+        ),
+        (
+            "serendipity@1(expected=similarity,combine=complement)",
+            {"train": [{1: 1.0}], "test": [{3: 1.0}]},
+            Reason.NO_HIT,
+        ),
+    ],
+)
+def test_without_a_value(metric, changes, reason):
+    assert why(metric, **changes) is reason
+    assert math.isnan(value(metric, **changes)) == (reason is not Reason.DEFINED)
+    if reason is not Reason.DEFINED:
+        assert value(metric, Protocol(undefined=0.25), **changes) == 0.25
+
+
+def test_few_relevant_items_matter_where_test_is_read():
+    protocol = Protocol(min_positives=2)
+    assert why("epc@2", protocol) is Reason.FEW_RELEVANT
+    assert why("popularity@2", protocol) is Reason.DEFINED
+
+
+def test_without_anybody():
+    for metric in ("gini@2", "entropy@2", "personalization@2", "novelty@2(divisor=rows)"):
+        assert math.isnan(value(metric, lists=[[]]))
+    assert value("coverage@2", lists=[[]]) == 0
+    assert value("user_coverage@2", lists=[[]]) == 0
+
+
+@pytest.mark.parametrize(
+    ("flag", "reason"),
+    [
+        (UserFlag.NAN_SCORE, Reason.NAN_SCORE),
+        (UserFlag.INFINITE_SCORE, Reason.INFINITE_SCORE),
+        (UserFlag.CONSTANT_SCORES, Reason.CONSTANT_SCORES),
+    ],
+)
+def test_users_whose_items_were_not_ranked(flag, reason):
+    flags = np.array([UserFlag.KNOWN | flag, UserFlag.KNOWN], np.uint32)
+    lists = TopLists(np.array([[0], [1]]), 2, np.ones(2, bool), np.zeros(2, bool), flags=flags)
+    data = ListData(lists, n_catalogue=2, n_train_users=2, item_users=np.array([1, 1]))
+    found, reasons = compute_lists(data, parse("novelty@1"), Protocol())
+    assert reasons["novelty@1"].tolist() == [reason, 0]
+    assert found["novelty@1"].tolist()[1] == 1
+    # They do not count in what all users have in common either.
+    assert compute_over_users(data, parse("coverage@1"), Protocol()) == {"coverage@1": 0.5}
+
+
+def test_users_that_the_source_does_not_know():
+    known = np.array([False, True])
+    lists = TopLists(np.array([[-1], [1]]), 2, known, np.zeros(2, bool))
+    data = ListData(lists)
+    every = compute_over_users(data, parse("user_coverage@1"), Protocol())
+    only_known = compute_over_users(data, parse("user_coverage@1"), Protocol(users="known"))
+    assert (every, only_known) == ({"user_coverage@1": 0.5}, {"user_coverage@1": 1.0})
+
+
+def test_many_users_are_taken_in_blocks(monkeypatch):
+    monkeypatch.setattr("recometer.measuring.listed.BLOCK_PLACES", 8)
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(6)[: rng.integers(0, 5)].tolist() for _ in range(20)]
+    many = {
+        "lists": rows, "baseline": rows[::-1], "train": [{0: 1.0}] * 20, "test": [{1: 1.0}] * 20
+    }  # fmt: skip
+    for metric in ("ild@3(single=zero)", "novelty@3", "overlap@3", "alpha_ndcg@3", "epc@3"):
+        alone = [
+            value(metric, lists=[row], baseline=[other], train=[{0: 1.0}], test=[{1: 1.0}],
+                  others=[[0]] * 19)
+            for row, other in zip(rows, rows[::-1], strict=True)
+        ]  # fmt: skip
+        np.testing.assert_array_equal(values(metric, **many), alone)
+
+
+def test_what_is_computed_once_belongs_to_its_users():
+    changes = TWO | {"lists": [[0], [1, 2]]}
+    data = dataclasses.replace(NOBODY, **changes).data()
+    metrics, weights = parse("coverage@2"), np.array([1])
+    found = [
+        compute_over_users(data.users(slice(user, user + 1)), metrics, Protocol(), weights)
+        for user in (0, 1)
+    ]
+    assert found == [{"coverage@2": 1 / 6}, {"coverage@2": 2 / 6}]

@@ -1,0 +1,225 @@
+"""When a metric is undefined, and which reason is given."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from recometer.measuring.compute import Reason, compute, reasons
+from recometer.metrics import Metric, parse, reading
+from recometer.protocol import Protocol
+from recometer.ranks import UserFlag
+from recometer.testing import cases, metrics, rank, variants
+
+METRICS = reading("ranks", side=False)
+
+NAN = math.nan
+EVERY = [
+    Metric(name, None if definition.cutoff == "none" else 2, tuple(variants(name)[0].items()))
+    for name, definition in METRICS.items()
+]
+GOOD = rank([3, 2, 1, 0], [NAN, 1, NAN, NAN])
+
+
+def why(ranks, name="ap@2", **rules) -> Reason:
+    return Reason(reasons(ranks, parse(name)[0], Protocol(**rules))[0])
+
+
+def flagged(flag, ranks=GOOD):
+    return dataclasses.replace(ranks, flags=ranks.flags | np.uint32(flag))
+
+
+def unknown_user():
+    """A user whom the source does not know: misses only, and nothing to rank."""
+    ranks = rank([0, 0, 0], [1, 1, NAN], unranked=[True, True, True])
+    return dataclasses.replace(ranks, flags=np.zeros(1, np.uint32))
+
+
+def test_nothing_wrong():
+    for metric in EVERY:
+        assert why(GOOD, str(metric)) is Reason.DEFINED
+
+
+@pytest.mark.parametrize(
+    ("ranks", "rules", "reason"),
+    [
+        (rank([3, 2, 1], [NAN, 0, NAN]), {}, Reason.NO_RELEVANT),
+        (rank([3, 2, 1], [NAN, 2, NAN], relevant_from=3), {}, Reason.NO_RELEVANT),
+        (rank([3, 2], [1, NAN], excluded=[False, True]), {}, Reason.FEW_CANDIDATES),
+        (GOOD, {"min_candidates": 5}, Reason.FEW_CANDIDATES),
+        (GOOD, {"min_positives": 2}, Reason.FEW_RELEVANT),
+        (GOOD, {"cold_start": False}, Reason.COLD_START),
+        (flagged(UserFlag.NAN_SCORE), {}, Reason.NAN_SCORE),
+        (flagged(UserFlag.INFINITE_SCORE), {}, Reason.INFINITE_SCORE),
+        (rank([1, 1, 1], [1, NAN, NAN]), {}, Reason.CONSTANT_SCORES),
+        (unknown_user(), {"users": "known"}, Reason.UNKNOWN_USER),
+    ],
+)
+def test_reasons_that_hold_for_all_metrics(ranks, rules, reason):
+    for metric in EVERY:
+        assert why(ranks, str(metric), **rules) is reason
+
+
+def test_training_items_make_no_cold_start():
+    ranks = rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, NAN], excluded=[True, *[False] * 4])
+    assert why(ranks, cold_start=False) is Reason.DEFINED
+
+
+def test_undefined_may_be_given_as_nan():
+    assert Protocol(undefined=math.nan) == Protocol(undefined="nan") == Protocol()
+
+
+def test_constant_scores_can_be_ties():
+    ranks = rank([1, 1, 1], [1, NAN, NAN])
+    assert why(ranks, constant_scores="ties") is Reason.DEFINED
+    values, _ = compute(ranks, parse("roc_auc"), Protocol(constant_scores="ties"))
+    assert values["roc_auc"].tolist() == [0.5]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_cutoff_that_takes_all_candidates(name):
+    takes_a_cutoff = METRICS[name].cutoff != "none"
+    expected = Reason.CUTOFF_TOO_DEEP if METRICS[name].order_free else Reason.DEFINED
+    if takes_a_cutoff:
+        assert why(GOOD, f"{name}@3") is Reason.DEFINED
+        assert why(GOOD, f"{name}@4") is expected
+        assert why(GOOD, f"{name}@5") is expected
+    if METRICS[name].cutoff != "required":
+        assert why(GOOD, name) is expected
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_candidate_is_relevant(name):
+    ranks = rank([3, 2, 1], [1, 1, 1])
+    metric = name if METRICS[name].cutoff == "none" else f"{name}@2"
+    assert why(ranks, metric) is (Reason.DEFINED if name == "ndcg" else Reason.ALL_RELEVANT)
+
+
+def test_unranked_relevant_items_do_not_count_as_candidates():
+    # Three relevant items and three candidates, but one of each is not the other.
+    ranks = rank([3, 2, 1, 0], [1, 1, NAN, 1], unranked=[False, False, False, True])
+    assert why(ranks) is Reason.DEFINED
+    ranks = rank([3, 2, 1, 0], [1, 1, 1, 1], unranked=[False, False, False, True])
+    assert why(ranks) is Reason.ALL_RELEVANT
+
+
+def test_every_candidate_is_relevant_beyond_a_limited_depth():
+    ranks = rank([3, 2, 1], [1, 1, 1])
+    ranks = dataclasses.replace(ranks, above=np.array([0, -1, -1]), depth=np.array([1]))
+    assert why(ranks, "ap@1") is Reason.ALL_RELEVANT
+
+
+@pytest.mark.parametrize(
+    ("gains", "reason"),
+    [
+        ([-1, NAN, NAN], Reason.NO_GAIN),
+        ([math.inf, 1, NAN], Reason.GAIN_NOT_FINITE),
+        ([-math.inf, 1, NAN], Reason.GAIN_NOT_FINITE),
+        ([1e308, 1.5e308, NAN], Reason.GAIN_NOT_FINITE),
+    ],
+)
+def test_gains(gains, reason):
+    ranks = rank([3, 2, 1], gains)
+    assert why(ranks, "ndcg@2") is reason
+    assert why(ranks, "ap@2") is Reason.DEFINED
+    values, _ = compute(ranks, parse("ndcg@2 ndcg"), Protocol())
+    assert np.isnan(list(values.values())).all()
+
+
+def test_a_gain_that_is_nan():
+    ranks = dataclasses.replace(GOOD, gain=np.array([NAN]))
+    assert why(ranks, "ndcg") is Reason.GAIN_NOT_FINITE
+    for ties in ("expected", "optimistic", "pessimistic"):
+        tied = rank([1, 1, 1, 0], [5, 7, 1, NAN])
+        tied = dataclasses.replace(tied, gain=np.array([NAN, 7, math.inf]))
+        values, _ = compute(tied, parse("ndcg@2"), Protocol(ties=ties))
+        assert np.isnan(values["ndcg@2"]).all()
+
+
+def test_unknown_users_have_misses_only():
+    ranks = unknown_user()
+    values, why = compute(ranks, EVERY, Protocol())
+    for metric in EVERY:
+        if metric.definition.needs_candidates:
+            assert why[str(metric)].tolist() == [Reason.NO_CANDIDATES]
+            continue
+        # The worst there is.
+        worst = 1.0 if metric.name == "percentile_rank" else 0.0
+        assert values[str(metric)].tolist() == [worst]
+        assert why[str(metric)].tolist() == [Reason.DEFINED]
+
+
+def test_an_unknown_number_of_candidates():
+    ranks = dataclasses.replace(GOOD, n_candidates=np.array([-1]))
+    values, _ = compute(ranks, EVERY, Protocol())  # without a warning
+    assert np.isnan(values["mcc@2"]).all()
+    ranks = dataclasses.replace(GOOD, n_candidates=np.array([0]))
+    assert why(ranks, "mcc@2", min_candidates=0) is Reason.NO_CANDIDATES
+
+
+def test_the_first_reason_is_given():
+    nothing = rank([1], [NAN])
+    assert why(nothing, cold_start=False, min_positives=3) is Reason.NO_RELEVANT
+    assert why(flagged(UserFlag.NAN_SCORE), min_candidates=9) is Reason.FEW_CANDIDATES
+    assert why(rank([3, 2], [1, 1]), "recall@2") is Reason.CUTOFF_TOO_DEEP
+
+
+@pytest.mark.parametrize("replacement", [0, 1.0, -1])
+def test_a_number_for_what_is_undefined(replacement):
+    ranks = rank([[3, 2, 1], [3, 2, 1]], [[NAN, NAN, NAN], [1, NAN, NAN]])
+    values, why = compute(ranks, parse("ap roc_auc"), Protocol(undefined=replacement))
+    for name in ("ap", "roc_auc"):
+        assert values[name].tolist() == [replacement, 1.0]
+        assert why[name].tolist() == [Reason.NO_RELEVANT, Reason.DEFINED]
+
+
+def test_every_reason_has_a_sentence():
+    sentences = [reason.sentence for reason in Reason]
+    assert all(sentences)
+    assert len(set(sentences)) == len(sentences)
+    assert Reason(0) is Reason.DEFINED
+
+
+@given(cases(), metrics())
+def test_a_value_is_nan_exactly_where_there_is_a_reason(case, metric):
+    values, why = compute(case.ranks(), [metric], Protocol())
+    np.testing.assert_array_equal(np.isnan(values[str(metric)]), why[str(metric)] != 0)
+    np.testing.assert_array_equal(why[str(metric)], reasons(case.ranks(), metric, Protocol()))
+
+
+def test_no_users():
+    ranks = rank(np.empty((0, 3)), np.empty((0, 3)))
+    values, why = compute(ranks, parse("ndcg@5 roc_auc"), Protocol())
+    assert list(values) == list(why) == ["ndcg@5", "roc_auc"]
+    assert values["ndcg@5"].shape == (0,)
+
+
+@pytest.mark.parametrize("ties", ["expected", "random"])
+def test_blocks_do_not_change_a_bit(ties):
+    generator = np.random.default_rng(1)
+    scores = generator.integers(0, 5, (23, 20))
+    gains = np.where(generator.random((23, 20)) < 0.3, generator.integers(1, 9, (23, 20)), NAN)
+    ranks = rank(scores, gains)
+    wanted = parse("ndcg@1..5 ap@3 ap rr hit@3 roc_auc rprecision")
+    keys = generator.integers(0, 2**60, 23).astype(np.uint64)
+    whole, _ = compute(ranks, wanted, Protocol(ties=ties), 3, keys)
+    for users, judged in itertools.product((1, 2, 5), (1, 4, 12)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("recometer.measuring.compute.BLOCK_USERS", users)
+            patch.setattr("recometer.measuring.compute.BLOCK_JUDGED", judged)
+            parts, _ = compute(ranks, wanted, Protocol(ties=ties), 3, keys)
+        for name, values in whole.items():
+            assert values.tobytes() == parts[name].tobytes()
+
+
+def test_users_who_do_not_count_are_no_number_either():
+    ranks = rank([[3.0, 2.0, 1.0]] * 2, [[1.0, np.nan, np.nan]] * 2)
+    ranks.flags[1] = 0
+    protocol = Protocol(users="known", undefined=0)
+    values, _ = compute(ranks, parse("rr"), protocol)
+    np.testing.assert_array_equal(values["rr"], [1, np.nan])

@@ -1,0 +1,369 @@
+"""What 11 libraries printed for metrics of lists, from our formulas with named parameters.
+
+The records are those of shared/conventions/results.json, executed on shared/conventions/cases.json.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from convention_cases import TOPK
+from shared import SHARED
+
+from recometer.measuring.listed import compute_lists, compute_over_users
+from recometer.metrics import ListData, Side, parse
+from recometer.protocol import Protocol
+from recometer.ranks import TopLists
+
+pytestmark = pytest.mark.shared
+
+ABOUT_LISTS = {
+    "arp", "coverage", "diversity", "entropy", "gini", "ild", "ils", "novelty", "personalization",
+    "serendipity", "tail", "unexpectedness",
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """How a library's metric is computed: our metric, and whom and what it reads.
+
+    Attributes
+    ----------
+    metric
+        Our name; ``{k}`` stands for the cut-off.
+    users
+        Whose lists are read.
+    absent
+        What a user without a value counts as; None: is left out.
+    features
+        Instead of those of the cases.
+    last
+        What is done with the value: rounding, percent.
+    within
+        Relative error, for libraries that compute in float32.
+    """
+
+    metric: str
+    users: Callable[[str, int], bool] = lambda user, k: True
+    absent: float | None = None
+    features: str = "items"
+    last: Callable[[float], float] = float
+    within: float = 1e-9
+
+
+@functools.cache
+def cases():
+    return json.loads((SHARED / "conventions" / "cases.json").read_text())
+
+
+@functools.cache
+def records():
+    every = json.loads((SHARED / "conventions" / "results.json").read_text())["records"]
+    return [each for each in every if each["metric"] in ABOUT_LISTS and each["executed"]]
+
+
+def relevant(user, k=0):
+    return any((cases()["users"][user]["test"] or {}).values())
+
+
+def listed(user, k):
+    return len(cases()["users"][user]["ranking"]) > 0
+
+
+def full(user, k):
+    return len(cases()["users"][user]["ranking"]) >= k
+
+
+def at_least_ten(user, k):
+    return len(cases()["users"][user]["ranking"]) >= 10
+
+
+def table(rows, width=None):
+    """A ragged list of lists as int64 [n, width], filled up with -1."""
+    width = max(map(len, rows), default=0) if width is None else width
+    items = np.full((len(rows), width), -1, np.int64)
+    for row, values in zip(items, rows, strict=True):
+        row[: len(values)] = values[:width]
+    return items
+
+
+def lists_of(rows, n_items):
+    items = table(rows)
+    return TopLists(items, n_items, (items >= 0).any(axis=1), np.zeros(len(rows), bool))
+
+
+def side(rows):
+    """The dicts of items and gains of the users as a ragged table."""
+    rows = [sorted(row.items()) for row in rows]
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    items = np.array([item for row in rows for item, _ in row], np.int64)
+    return Side(indptr, items, np.array([gain for row in rows for _, gain in row], np.float64))
+
+
+def data(record, users, features):
+    """The cases as a library got them, of some users."""
+    known, n, shift = cases()["users"], 20, 0
+    rankings = [known[user]["ranking"] for user in users]
+    train = {user: known[user]["train"] for user in known}
+    if record["source"].startswith("top10"):
+        rankings = [ranking[:10] for ranking in rankings]
+    elif record["source"] == "matrix":
+        n, shift = 21, 1
+        depth = max(json.loads(re.search(r"topk=(\[.*?\])", record["impl"])[1]))
+        odd = TOPK[depth]
+        rankings = [
+            odd.get(user, [item + 1 for item in ranking])[:depth]
+            for user, ranking in zip(users, rankings, strict=True)
+        ]
+    if record["library"] == "lenskit":
+        train["somebody"] = LENSKIT_EXTRA
+    item_users = np.bincount(
+        [item + shift for items in train.values() for item in items], minlength=n
+    )
+    judged = side(
+        [
+            {int(item) + shift: gain for item, gain in (known[user]["test"] or {}).items()}
+            for user in users
+        ]
+    )
+    columns = np.zeros((n, len(train)))
+    for column, items in enumerate(train.values()):
+        columns[items, column] = 1
+    vectors = np.zeros((n, 4))
+    kinds = np.zeros(n, np.int64)
+    for item in range(20):
+        vectors[item + shift] = cases()["item_features"][str(item)]
+        kinds[item + shift] = cases()["item_category"][str(item)]
+    return ListData(
+        lists=lists_of(rankings, n),
+        n_catalogue=20,
+        train=side([{item + shift: 1 for item in train[user]} for user in users]),
+        n_train_users=len(train),
+        n_train_interactions=int(item_users.sum()),
+        item_users=item_users,
+        test=judged,
+        relevant=judged.gain > 0,
+        baseline=lists_of([list(range(10))] * len(users), n),
+        categories=sp.csr_array((np.ones(n, bool), kinds, np.arange(n + 1)), shape=(n, 4)),
+        features=sp.csr_array(columns) if features == "train" else vectors,
+    )
+
+
+# In the run of LensKit train held one more interaction, with an item of u4's list.
+LENSKIT_EXTRA = [19]
+
+
+def recommenders(record):
+    # Item similarity is that of train's users in the first record of each k, of features in
+    # the second.
+    twins = [
+        each
+        for each in records()
+        if each["library"] == "recommenders"
+        and (each["metric"], each["k"]) == (record["metric"], record["k"])
+    ]
+    return Rule("ild@{k}", features="train" if twins[0] is record else "items")
+
+
+RULES: dict[tuple[str, str, str], Rule | Callable[[dict], Rule]] = {
+    ("rectools", "novelty", "MeanInvUserFreq"): Rule("novelty@{k}"),
+    ("rectools", "ild", "IntraListDiversity"): Rule("ild@{k}(distance=differing,single=zero)"),
+    ("rectools", "serendipity", "Serendipity"): Rule(
+        "serendipity@{k}(expected=rank)", users=listed, absent=0
+    ),
+    ("rectools", "arp", "AvgRecPopularity"): Rule("popularity@{k}"),
+    ("rectools", "arp", "AvgRecPopularity(normalize=True)"): Rule(
+        "popularity@{k}(scale=interactions)"
+    ),
+    ("rectools", "coverage", "CatalogCoverage(normalize=False)"): Rule(
+        "coverage@{k}(denominator=one)"
+    ),
+    ("rectools", "coverage", "CatalogCoverage(normalize=True)"): Rule("coverage@{k}"),
+    ("replay", "coverage", "Coverage"): Rule("coverage@{k}(numerator=trained,denominator=train)"),
+    ("replay", "novelty", "Novelty"): Rule("unexpectedness@{k}(expected=train)", absent=1),
+    ("replay", "novelty", "Surprisal"): Rule("novelty@{k}(divisor=cutoff,normalised)"),
+    ("replay", "unexpectedness", "Unexpectedness"): Rule("unexpectedness@{k}(divisor=cutoff)"),
+    ("replay", "diversity", "CategoricalDiversity"): Rule(
+        "subtopic_recall@{k}(denominator=cutoff)"
+    ),
+    ("lenskit", "arp", "MeanPopRank"): Rule("popularity@{k}(scale=percentile)"),
+    ("lenskit", "arp", "RunAnalysis MeanPopRank"): Rule("popularity@{k}(scale=percentile)"),
+    ("lenskit", "gini", "ListGini"): Rule("gini@{k}"),
+    ("lenskit", "gini", "ExposureGini"): Rule("gini@{k}(patience=0.85)", within=1e-7),
+    ("pyg", "coverage", "LinkPredCoverage"): Rule("coverage@{k}", users=at_least_ten, within=1e-6),
+    ("pyg", "diversity", "LinkPredDiversity"): Rule(
+        "ild@{k}(distance=categories,average=cutoff)", users=at_least_ten, within=1e-6
+    ),
+    ("pyg", "personalization", "LinkPredPersonalization"): Rule(
+        "personalization@{k}", users=at_least_ten, within=1e-6
+    ),
+    ("pyg", "arp", "LinkPredAveragePopularity"): Rule(
+        "popularity@{k}", users=at_least_ten, within=1e-6
+    ),
+    ("evidently", "ild", "DiversityMetric"): Rule("ild@{k}(average=items,single=zero)"),
+    ("evidently", "novelty", "NoveltyMetric"): Rule("novelty@{k}(unseen=dropped)"),
+    ("evidently", "serendipity", "SerendipityMetric"): Rule(
+        "serendipity@{k}(expected=similarity,combine=complement)"
+    ),
+    ("evidently", "personalization", "PersonalizationMetric"): Rule(
+        "personalization@{k}(overlap=matrix)"
+    ),
+    ("evidently", "arp", "PopularityBias"): Rule("popularity@{k}(unseen=dropped)"),
+    ("evidently", "coverage", "PopularityBias"): Rule(
+        "coverage@{k}(numerator=trained,denominator=train)"
+    ),
+    ("evidently", "gini", "PopularityBias"): Rule("gini@{k}(support=listed,divisor=others)"),
+    ("rexmex", "novelty", "novelty"): Rule(
+        "novelty@{k}(unseen=epsilon,divisor=cutoff)", users=full
+    ),
+    ("rexmex", "ils", "intra_list_similarity"): Rule("ild@{k}(similarity)"),
+    ("rexmex", "personalization", "personalization"): Rule("personalization@{k}(overlap=cosine)"),
+    ("rexmex", "coverage", "item_coverage"): Rule(
+        "coverage@{k}", last=lambda value: round(value, 3)
+    ),
+    ("recmetrics", "novelty", "novelty"): Rule("novelty@{k}(divisor=cutoff)"),
+    ("recmetrics", "coverage", "prediction_coverage"): Rule(
+        "coverage@{k}", last=lambda value: round(100 * value, 2)
+    ),
+    ("recmetrics", "personalization", "personalization (lists >= k)"): Rule(
+        "personalization@{k}", users=full
+    ),
+    ("recmetrics", "personalization", "personalization (ragged lists)"): Rule(
+        "personalization@{k}(overlap=cosine)"
+    ),
+    ("recmetrics", "ils", "intra_list_similarity"): Rule("ild@{k}(similarity)"),
+    ("recommenders", "novelty", "novelty"): Rule(
+        "novelty@{k}(probability=interactions,unseen=zero,divisor=rows)"
+    ),
+    ("recommenders", "coverage", "catalog_coverage"): Rule("coverage@{k}(denominator=train)"),
+    ("recommenders", "entropy", "distributional_coverage"): Rule("entropy@{k}"),
+    ("recommenders", "ild", "diversity"): recommenders,
+    ("recommenders", "serendipity", "serendipity"): Rule(
+        "serendipity@{k}(expected=similarity,any)", features="train"
+    ),
+    ("recpack", "coverage", "CoverageK"): Rule("coverage@{k}(users=relevant)"),
+    ("recpack", "ild", "IntraListDiversityK"): Rule(
+        "ild@{k}(distance=jaccard,single=zero)", users=relevant, absent=0
+    ),
+    ("recbole", "coverage", "itemcoverage"): Rule("coverage@{k}(denominator=padded)"),
+    ("recbole", "arp", "averagepopularity"): Rule("popularity@{k}"),
+    ("recbole", "entropy", "shannonentropy"): Rule("entropy@{k}(unit=nats,divisor=listed)"),
+    ("recbole", "gini", "giniindex"): Rule("gini@{k}(support=padded)"),
+    ("recbole", "tail", "tailpercentage"): Rule("tail_share@{k}(tail=0.1)"),
+}
+
+
+def rule_of(record):
+    """The rule whose name is the longest beginning of the record's."""
+    found = [
+        key
+        for key in RULES
+        if key[:2] == (record["library"], record["metric"]) and record["impl"].startswith(key[2])
+    ]
+    if not found:
+        return None
+    rule = RULES[max(found, key=lambda key: len(key[2]))]
+    return rule if isinstance(rule, Rule) else rule(record)
+
+
+def users_of(record, rule):
+    k = record["k"] or 25
+    users = [user for user in cases()["users"] if rule.users(user, k)]
+    if record["library"] == "recbole":  # its loader has no users without test
+        with_all = "incl. u3" in record["impl"]
+        users = [u for u in users if relevant(u) or (with_all and u == "u3")]
+    return users
+
+
+def computed(record, rule):
+    """Our value for all users, and for each."""
+    users = users_of(record, rule)
+    k = record["k"] or 25
+    (metric,) = parse(rule.metric.format(k=k))
+    given = data(record, users, rule.features)
+    protocol = Protocol()
+    if metric.definition.over_users:
+        value = compute_over_users(given, [metric], protocol)[str(metric)]
+        alone = {}
+        if record.get("per_user"):  # a library that was run on each user alone
+            for user in record["per_user"]:
+                one = data(record, [user], rule.features)
+                alone[user] = compute_over_users(one, [metric], protocol)[str(metric)]
+        return rule.last(value), alone
+    values = compute_lists(given, [metric], protocol)[0][str(metric)]
+    if rule.absent is not None:
+        values = np.where(np.isnan(values), rule.absent, values)
+    defined = ~np.isnan(values)
+    mean = float(values[defined].mean()) if defined.any() else math.nan
+    return rule.last(mean), dict(zip(users, values.tolist(), strict=True))
+
+
+# Errors of the libraries, and what is out of reach.
+def exception(record):
+    if record.get("error"):
+        return "the library raised"
+    if record["source"] == "mini:unseen":
+        return "a probe whose training data are not recorded"
+    return None
+
+
+def number(value):
+    return float(value) if value is not None else None
+
+
+def check(record, rule):
+    """Compare a record's mean and the users' values; returns how many numbers were compared."""
+    mean, per_user = computed(record, rule)
+    n = 0
+    expected = number(record["mean"])
+    if expected is not None:
+        assert mean == pytest.approx(expected, rel=rule.within, abs=rule.within, nan_ok=True)
+        n += 1
+    for user, value in (record.get("per_user") or {}).items():
+        found = per_user.get(user, math.nan)
+        assert found == pytest.approx(
+            number(value), rel=rule.within, abs=max(rule.within, 1e-11), nan_ok=True
+        ), user
+        n += 1
+    return n
+
+
+# Records that are reproduced, of those that are about lists.
+COVERED = {
+    "evidently": 56, "lenskit": 44, "pyg": 16, "recbole": 70, "recmetrics": 40,
+    "recommenders": 12, "recpack": 20, "rectools": 70, "replay": 50, "rexmex": 44,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("library", COVERED)
+def test_every_number_of_a_library(library):
+    of_library = [record for record in records() if record["library"] == library]
+    within_reach = [record for record in of_library if exception(record) is None]
+    wrong = []
+    for record in within_reach:
+        rule = rule_of(record)
+        assert rule is not None, record["impl"]
+        try:
+            assert check(record, rule) > 0, "nothing was compared"
+        except AssertionError as error:
+            wrong.append(f"{record['impl']} of {record['source']}, k={record['k']}: {error}")
+    assert not wrong, "\n".join(wrong)
+    assert len(within_reach) == COVERED[library]
+
+
+def test_what_is_left_out():
+    why = Counter(filter(None, map(exception, records())))
+    assert why == {
+        "the library raised": 17,
+        "a probe whose training data are not recorded": 1,
+    }
+    assert len(records()) == sum(COVERED.values()) + why.total()

@@ -1,0 +1,124 @@
+"""Every metric against its definition, order by order, on generated rankings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer.measuring.compute import compute
+from recometer.metrics import Metric, reading
+from recometer.protocol import Protocol
+from recometer.testing import Case, by_definition, cases, mean_over_orders, metrics, variants
+
+METRICS = reading("ranks")
+
+# With one tie group of all candidates the mean over its orders is asked for, too.
+AS_TIES = Protocol(constant_scores="ties")
+
+EVERY_METRIC = [
+    Metric(name, cutoff, tuple(parameters.items()))
+    for name in METRICS
+    for parameters in variants(name)
+    for cutoff in (None, 1, 2, 4, 7)
+    if METRICS[name].given(parameters.items()).cutoff
+    in (("none", "optional") if cutoff is None else ("required", "optional"))
+]
+AVERAGED = [metric for metric in EVERY_METRIC if metric.definition.averages_ties]
+
+
+def one_order(case: Case) -> Case:
+    """Break all ties by the order of the items."""
+    order = np.argsort(np.argsort(-case.scores, axis=1, kind="stable"), axis=1)
+    return Case(-order.astype(np.float64), case.gains, case.excluded, case.unranked)
+
+
+def enough(case: Case, user: int) -> bool:
+    """Whether there are two candidates, the least that are ranked."""
+    return len(next(iter(case.orders(user)))) >= 2
+
+
+def same(value: float, expected: float, rel: float, least: float) -> bool:
+    """Tell what pytest.approx would, which takes as long as all else together."""
+    if math.isnan(expected):
+        return math.isnan(value)
+    return abs(value - expected) <= max(rel * abs(expected), least) or value == expected
+
+
+@given(cases(max_items=8), st.sampled_from([None, 0.0, 1.0]))
+def test_without_ties(case, relevant_from):
+    case = one_order(case)
+    protocol = AS_TIES.replace(relevant_from=relevant_from)
+    values, _ = compute(case.ranks(relevant_from=relevant_from), EVERY_METRIC, protocol)
+    for user in range(case.n_users):
+        (order,) = case.orders(user)
+        ranked, judged = enough(case, user), case.judged(user)
+        n_excluded = int(case.excluded[user].sum())
+        for metric in EVERY_METRIC:
+            expected = math.nan
+            if ranked:
+                expected = by_definition(
+                    metric, order, judged, relevant_from=relevant_from, n_excluded=n_excluded
+                )
+            found = values[str(metric)][user]
+            assert same(found, expected, 1e-14, 1e-14), f"{metric}: {found}, not {expected}"
+
+
+@given(cases(max_users=2), st.sampled_from([None, 1.0]))
+def test_expected_is_the_mean_over_all_orders(case, relevant_from):
+    protocol = AS_TIES.replace(relevant_from=relevant_from)
+    values, _ = compute(case.ranks(relevant_from=relevant_from), AVERAGED, protocol)
+    for user in range(case.n_users):
+        ranked = enough(case, user)
+        for metric in AVERAGED:
+            expected = math.nan
+            if ranked:
+                expected = mean_over_orders(metric, case, user, relevant_from=relevant_from)
+            found = values[str(metric)][user]
+            assert same(found, expected, 1e-12, 1e-12), f"{metric}: {found}, not {expected}"
+
+
+@pytest.mark.parametrize("relevant", [1, 3, 6])
+def test_expected_in_one_group_of_six(relevant):
+    gains = np.full((1, 8), np.nan)
+    gains[0, 1 : 1 + relevant] = np.arange(relevant) // 2 + 1.0
+    gains[0, 7] = 2.0
+    nothing = np.zeros((1, 8), bool)
+    case = Case(np.array([[2.0, 1, 1, 1, 1, 1, 1, 0]]), gains, nothing, nothing)
+    some = [metric for metric in AVERAGED if metric.cutoff in (None, 2, 4)]
+    values, _ = compute(case.ranks(), some, Protocol())
+    for metric in some:
+        expected = mean_over_orders(metric, case, 0)
+        assert values[str(metric)][0] == pytest.approx(
+            expected, rel=1e-13, abs=1e-15, nan_ok=True
+        ), str(metric)
+
+
+@examples(2)
+@given(cases(max_users=2, max_items=4), metrics())
+def test_the_other_rules_are_orders_too(case, metric):
+    values = {
+        rule: compute(case.ranks(), [metric], AS_TIES.replace(ties=rule), seed=4)[0][str(metric)]
+        for rule in ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
+    }
+    for user in range(case.n_users):
+        all_values = [
+            by_definition(
+                metric, order, case.judged(user), n_excluded=int(case.excluded[user].sum())
+            )
+            for order in case.orders(user)
+        ]
+        if not enough(case, user) or math.isnan(all_values[0]):
+            assert all(math.isnan(column[user]) for column in values.values())
+            continue
+        if metric.definition.monotone:
+            ends = min(all_values), max(all_values)
+            worst, best = ends if metric.definition.higher_is_better else ends[::-1]
+            assert values["optimistic"][user] == pytest.approx(best, rel=1e-14, abs=1e-15)
+            assert values["pessimistic"][user] == pytest.approx(worst, rel=1e-14, abs=1e-15)
+        for rule in ("optimistic", "pessimistic", "random", "item", "item_desc"):
+            assert min(abs(values[rule][user] - value) for value in all_values) < 1e-14

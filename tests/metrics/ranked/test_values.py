@@ -1,0 +1,199 @@
+"""Values of every metric, worked out by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from recometer.measuring.compute import compute
+from recometer.metrics import METRICS, parse
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks
+from recometer.testing import rank
+
+NAN = math.nan
+
+
+def value(name: str, ranks: Ranks, **rules) -> float:
+    values, _ = compute(ranks, parse(name), Protocol(**rules))
+    return float(values[name][0])
+
+
+def log2(x: float) -> float:
+    return math.log2(x)
+
+
+# Relevant items at the ranks 2, 3 and 6 of 8.
+SIMPLE = rank([8, 7, 6, 5, 4, 3, 2, 1], [NAN, 1, 1, NAN, NAN, 1, NAN, NAN])
+# The same, and a relevant item that the source could not rank: nine items, eight candidates.
+UNRANKED = rank(
+    [8, 7, 6, 5, 4, 3, 2, 1, 0],
+    [NAN, 1, 1, NAN, NAN, 1, NAN, NAN, 1],
+    unranked=[False] * 8 + [True],
+)
+# Gains 1, 3, -2 at the ranks 1, 2, 3, and 2 at rank 5, of 6.
+GRADED = rank([6, 5, 4, 3, 2, 1], [1, 3, -2, NAN, 2, NAN])
+# An item alone in front, then two relevant items among four tied, then one behind.
+TIED = rank([9, 5, 5, 5, 5, 1, 0], [NAN, 1, NAN, 1, NAN, 1, NAN])
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("precision@1", 0),
+        ("precision@2", 1 / 2),
+        ("precision@5", 2 / 5),
+        ("precision@7", 3 / 7),
+        ("tprecision@2", 1 / 2),
+        ("tprecision@5", 2 / 3),
+        ("recall@2", 1 / 3),
+        ("recall@6", 1),
+        ("hit@1", 0),
+        ("hit@2", 1),
+        ("rr@1", 0),
+        ("rr@2", 1 / 2),
+        ("rr", 1 / 2),
+        ("ap@1", 0),
+        ("ap@3", (1 / 2 + 2 / 3) / 3),
+        ("ap", (1 / 2 + 2 / 3 + 3 / 6) / 3),
+        ("ap@100", (1 / 2 + 2 / 3 + 3 / 6) / 3),
+        ("tap@2", (1 / 2) / 2),
+        ("tap@3", (1 / 2 + 2 / 3) / 3),
+        ("pr_auc", (1 / 2 + 2 / 3 + 3 / 6) / 3),
+        ("rprecision", 2 / 3),
+        ("rprecision@2", 1 / 3),
+        ("rprecision@5", 2 / 3),
+        # Of five others, four, four and two are behind.
+        ("roc_auc", 10 / 15),
+        ("ndcg@2", (1 / log2(3)) / (1 + 1 / log2(3))),
+        ("ndcg", (1 / log2(3) + 1 / log2(4) + 1 / log2(7)) / (1 + 1 / log2(3) + 1 / log2(4))),
+    ],
+)
+def test_plain_ranking(name, expected):
+    # Not only near: without ties the formula itself is computed.
+    assert value(name, SIMPLE) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("precision@3", 2 / 3),
+        ("tprecision@5", 2 / 4),
+        ("recall@6", 3 / 4),
+        ("ap", (1 / 2 + 2 / 3 + 3 / 6) / 4),
+        ("tap@3", (1 / 2 + 2 / 3) / 3),
+        ("rprecision", 2 / 4),
+        # The fourth relevant item is behind all five others.
+        ("roc_auc", 10 / 20),
+        ("rr", 1 / 2),
+        ("ndcg@3", (1 / log2(3) + 1 / log2(4)) / (1 + 1 / log2(3) + 1 / log2(4))),
+        ("ndcg", (1 / log2(3) + 1 / 2 + 1 / log2(7)) / (1 + 1 / log2(3) + 1 / 2 + 1 / log2(5))),
+    ],
+)
+def test_a_relevant_item_that_was_not_ranked_comes_last(name, expected):
+    assert value(name, UNRANKED) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ndcg@1", 1 / 3),
+        ("ndcg@2", (1 + 3 / log2(3)) / (3 + 2 / log2(3))),
+        ("ndcg@3", (1 + 3 / log2(3) - 2 / log2(4)) / (3 + 2 / log2(3) + 1 / log2(4))),
+        ("ndcg", (1 + 3 / log2(3) - 2 / 2 + 2 / log2(6)) / (3 + 2 / log2(3) + 1 / 2)),
+    ],
+)
+def test_graded_gains(name, expected):
+    assert value(name, GRADED) == pytest.approx(expected, rel=1e-15)
+
+
+def test_ndcg_can_be_negative():
+    assert value("ndcg@1", rank([3, 2, 1], [-2, 1, NAN])) == -2
+
+
+def test_gains_do_not_change_with_relevant_from():
+    ranks = rank([6, 5, 4, 3, 2, 1], [1, 3, -2, NAN, 2, NAN], relevant_from=2)
+    assert value("ndcg@3", ranks) == value("ndcg@3", GRADED)
+    assert value("recall@3", ranks) == 1 / 2
+    assert value("recall@3", GRADED) == 3 / 4
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        # Two relevant items on the ranks 2 to 5, one on rank 6.
+        ("precision@3", (2 * 2 / 4) / 3),
+        ("recall@5", 2 / 3),
+        ("tprecision@2", (2 / 4) / 2),
+        ("hit@2", 1 / 2),
+        ("hit@3", 1 - 1 / 6),
+        ("hit@5", 1),
+        # The first of two among four: places 1, 2, 3 with chances 3/6, 2/6, 1/6.
+        ("rr@3", (3 / 2 + 2 / 3) / 6),
+        ("rr", (3 / 2 + 2 / 3 + 1 / 4) / 6),
+        # At each place: relevant (1/2), the other one before it (places before / 3).
+        ("ap@2", 1 / 2 * (1 / 2) / 3),
+        ("ap", (1 / 2 * (1 / 2 + (4 / 3) / 3 + (5 / 3) / 4 + 2 / 5) + 3 / 6) / 3),
+        ("tap@2", 1 / 2 * (1 / 2) / 2),
+        ("rprecision", (2 * 2 / 4) / 3),
+        # Each of the two: 1 behind, and 2 tied that count half; the third: 1 behind.
+        ("roc_auc", (2 + 2 + 1) / 12),
+        ("ndcg@2", (1 / 2 / log2(3)) / (1 + 1 / log2(3))),
+        (
+            "ndcg",
+            ((1 / log2(3) + 1 / 2 + 1 / log2(5) + 1 / log2(6)) / 2 + 1 / log2(7))
+            / (1 + 1 / log2(3) + 1 / 2),
+        ),
+    ],
+)
+def test_expected_value_with_ties(name, expected):
+    assert value(name, TIED) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("rule", "ranks"),
+    [
+        ("optimistic", (2, 3, 6)),
+        ("pessimistic", (4, 5, 6)),
+        ("item", (2, 4, 6)),
+        ("item_desc", (3, 5, 6)),
+    ],
+)
+def test_other_tie_rules(rule, ranks):
+    gains = [1 if place in ranks else NAN for place in range(1, 8)]
+    explicit = rank([7, 6, 5, 4, 3, 2, 1], gains)
+    names = "precision@3 recall@3 hit@3 rr ap tap@3 rprecision roc_auc pr_auc ndcg@3 ndcg"
+    for name in names.split():
+        assert value(name, TIED, ties=rule) == value(name, explicit)
+
+
+def test_precision_without_cutoff_counts_all_candidates():
+    # It is the same for every ranking, hence undefined; the formula stands nevertheless.
+    from recometer.ties import WHOLE, resolve
+
+    function = METRICS["precision"].function
+    assert function(resolve(SIMPLE), np.array([WHOLE, 4])).tolist() == [[3 / 8, 2 / 4]]
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ap", "rr", "roc_auc", "pr_auc", "rprecision"])
+def test_a_perfect_ranking_has_exactly_1(name):
+    gains = [5.0, 3.3, 3.3, 0.7, 0.1]
+    assert value(name, rank(range(50, 0, -1), gains + [NAN] * 45)) == 1
+
+
+def test_huge_catalogues_stay_exact():
+    # Ten million candidates, nine million of them relevant: products beyond float64's
+    # whole numbers were they not taken as integers.
+    n, r = 10_000_000, 9_000_000
+    ranks = dataclasses.replace(
+        rank([1, 0], [1, NAN]),
+        above=np.array([n - 2]),
+        n_relevant=np.array([r]),
+        n_candidates=np.array([n]),
+        depth=np.array([n]),
+    )
+    # One ranked relevant item, with one other behind it.
+    assert value("roc_auc", ranks) == 1 / (r * (n - 1))

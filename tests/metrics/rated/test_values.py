@@ -1,0 +1,268 @@
+"""Metrics of predicted ratings through evaluate: their formulas, and when there is no value."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.measuring.compute import Reason, compute
+from recometer.metrics import Metric, parse, reading
+from recometer.protocol import Protocol
+from recometer.testing import rank, rating_by_definition
+
+RATINGS = reading("ratings")
+EVERY = [
+    metric
+    for name, each in RATINGS.items()
+    for metric in parse(name if each.cutoff == "none" else f"{name}@1..4")
+]
+ERRORS = [name for name, each in RATINGS.items() if each.reads == "gain"]
+STARS = [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+@st.composite
+def frames(draw, max_users=4, ratings=STARS, predictions=(*STARS, 3.7, -0.3)):
+    """Rows of a few users, with ties; the last user has as many rows as the cut-offs need."""
+    n = draw(st.integers(0, 12))
+    user = draw(st.lists(st.integers(0, max_users - 2), min_size=n, max_size=n))
+    user += [max_users - 1] * draw(st.integers(4, 7))
+    rows = st.lists(
+        st.tuples(st.sampled_from(ratings), st.sampled_from(predictions)),
+        min_size=len(user),
+        max_size=len(user),
+    )
+    true, predicted = zip(*draw(rows), strict=True)
+    return pl.DataFrame(
+        {"user": user, "item": range(len(user)), "rating": true, "score": predicted}
+    )
+
+
+def evaluated(frame, metrics=EVERY, threshold=3.5, **rules):
+    """Evaluate a frame, or pairs that were made of one: making them takes as long as the rest."""
+    pairs = frame if isinstance(frame, rm.Pairs) else rm.Pairs(frame, threshold=threshold)
+    return rm.evaluate(pairs, metrics=metrics, threads=1, **rules)
+
+
+def table(result):
+    return np.column_stack(list(result.values.values()))
+
+
+def arrays(frame):
+    """The rows of each user, in the order of the result."""
+    for (user,), rows in frame.sort("user").group_by("user", maintain_order=True):
+        yield user, rows["rating"].to_numpy(), rows["score"].to_numpy()
+
+
+@given(frames())
+def test_errors_by_their_formulas(frame):
+    result = evaluated(frame, ERRORS)
+    for place, (_, true, predicted) in enumerate(arrays(frame)):
+        for name in ERRORS:
+            expected = rating_by_definition(Metric(name), predicted, true, 3.5)
+            assert result[name][place] == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
+
+
+@given(frames())
+def test_errors_over_the_rows_of_all_users(frame):
+    found = evaluated(frame, ERRORS).over_rows
+    true, predicted = frame["rating"].to_numpy(), frame["score"].to_numpy()
+    for name in ERRORS[:-1]:
+        expected = rating_by_definition(Metric(name), predicted, true, 3.5)
+        assert found[name] == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
+    pairs, right = 0, 0
+    for _, true, predicted in arrays(frame):
+        for i, j in itertools.permutations(range(len(true)), 2):
+            pairs += true[i] < true[j]
+            right += true[i] < true[j] and predicted[i] < predicted[j]
+    assert found["fcp"] == pytest.approx(right / pairs if pairs else math.nan, nan_ok=True)
+
+
+@given(frames(), st.sampled_from([0.0, 2.0, 3.7, 9.0]))
+def test_precision_and_recall_over_all_orders_of_tied_rows(frame, threshold):
+    result = evaluated(frame, "rated_precision@1..4 rated_recall@1..4", threshold)
+    for place, (_, true, predicted) in enumerate(arrays(frame)):
+        values = []
+        for order in orders(predicted):
+            both = np.cumsum((true >= threshold)[order] & (predicted >= threshold)[order])
+            recommended = np.cumsum((predicted >= threshold)[order])
+            ks = np.minimum(np.arange(1, 5), len(order)) - 1
+            relevant = (true >= threshold).sum()
+            with np.errstate(invalid="ignore"):
+                values.append(np.r_[both[ks] / recommended[ks], both[ks] / relevant])
+        np.testing.assert_allclose(
+            table(result)[place], np.mean(values, axis=0), rtol=1e-12, atol=1e-12
+        )
+
+
+def orders(predicted):
+    """Orders of the rows that agree with the predictions, as good as all of them."""
+    groups = [np.flatnonzero(predicted == value) for value in sorted(set(predicted))[::-1]]
+    # All rotations of a group put every row in every place equally often; both metrics are
+    # linear in the rows, so their mean is that over all orders.
+    parts = [[np.roll(group, shift) for shift in range(len(group))] for group in groups]
+    n = math.lcm(*(len(part) for part in parts))
+    return [np.concatenate([part[i % len(part)] for part in parts]) for i in range(n)]
+
+
+@given(frames(), st.randoms(use_true_random=False))
+def test_names_and_order_of_rows_change_nothing(frame, random):
+    order = list(range(len(frame)))
+    random.shuffle(order)
+    shuffled = frame[order]
+    expected = table(evaluated(frame))
+    assert table(evaluated(shuffled)).tobytes() == expected.tobytes()
+    renamed = shuffled.with_columns(item=pl.col("item").reverse())
+    np.testing.assert_allclose(table(evaluated(renamed)), expected, rtol=1e-14)
+
+
+@given(frames())
+def test_errors_of_perfect_predictions(frame):
+    result = evaluated(frame.with_columns(score="rating"), ERRORS)
+    for name in ERRORS:
+        perfect = 0 if RATINGS[name].upper == math.inf else 1
+        assert (np.isnan(result[name]) | (result[name] == perfect)).all()
+
+
+@given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
+def test_another_scale(frame, slope, shift):
+    """Of both ratings and the threshold: errors scale, everything else stays."""
+    scaled = frame.with_columns(pl.col("rating", "score") * slope + shift)
+    before = evaluated(frame)
+    after = evaluated(scaled, threshold=3.5 * slope + shift)
+    power = {"rmse": 1, "mae": 1, "mse": 2}
+    for metric in EVERY:
+        factor = slope ** power.get(metric.name, 0)
+        np.testing.assert_allclose(after[metric], before[metric] * factor, rtol=1e-10, atol=1e-10)
+
+
+@given(frames(predictions=STARS), st.sampled_from([np.exp, np.cbrt]))
+def test_concordance_reads_the_order_alone(frame, change):
+    changed = frame.with_columns(score=change(frame["score"].to_numpy()))
+    np.testing.assert_array_equal(evaluated(changed, "fcp")["fcp"], evaluated(frame, "fcp")["fcp"])
+
+
+def test_concordance_of_many_rows():
+    rng = np.random.default_rng(3)
+    n = 3_000
+    true, predicted = rng.integers(0, 700, n), rng.integers(0, 900, n)
+    frame = pl.DataFrame({"user": [1] * n, "item": range(n), "rating": true, "score": predicted})
+    lower = true[:, None] < true
+    expected = (lower & (predicted[:, None] < predicted)).sum() / lower.sum()
+    assert evaluated(frame, "fcp")["fcp"] == [expected]
+
+
+# Undefined values.
+
+
+def rows(*pairs):
+    """The rows of a user as (true, predicted), and another with nothing special."""
+    special, plain = list(pairs), [(5, 4), (3, 3), (1, 2), (2, 2)]
+    return pl.DataFrame(
+        {
+            "user": ["a"] * len(special) + ["b"] * len(plain),
+            "item": range(len(special) + len(plain)),
+            "rating": [float(true) for true, _ in special + plain],
+            "score": [float(predicted) for _, predicted in special + plain],
+        }
+    )
+
+
+CONSTANT = {
+    "r2": Reason.NO_VARIANCE,
+    "explained_variance": Reason.NO_VARIANCE,
+    "fcp": Reason.NO_PAIRS,
+}
+
+
+@pytest.mark.parametrize(
+    ("frame", "reasons"),
+    [
+        (rows((4, 4)), CONSTANT),
+        (rows((3.3, 4), (3.3, 3), (3.3, 2)), CONSTANT | {"rated_recall": Reason.NO_RELEVANT}),
+        (rows((4, 1), (2, 3)), {"rated_precision": Reason.NOTHING_RECOMMENDED}),
+        (rows((4, math.inf), (2, 3)), dict.fromkeys(RATINGS, Reason.INFINITE_SCORE)),
+        (rows((4, -math.inf), (2, 4)), dict.fromkeys(ERRORS, Reason.INFINITE_SCORE)),
+        (rows((4, math.nan), (2, 3)), dict.fromkeys(RATINGS, Reason.NAN_SCORE)),
+        (rows((math.inf, 4), (2, 3)), dict.fromkeys(ERRORS, Reason.GAIN_NOT_FINITE)),
+        (rows((1e200, 4), (2, 3)), dict.fromkeys(ERRORS, Reason.GAIN_NOT_FINITE)),
+    ],
+)
+def test_undefined(frame, reasons):
+    result = evaluated(frame)
+    for metric in EVERY:
+        why = reasons.get(metric.name, Reason.DEFINED)
+        assert result.reasons[str(metric)].tolist() == [why, 0], str(metric)
+        assert np.isnan(result[metric]).tolist() == [why != 0, False], str(metric)
+    assert all(math.isfinite(value) for value in result.over_rows.values())
+
+
+def test_rules_about_rankings_do_not_hold():
+    """One row is enough, and so are equal predictions."""
+    result = evaluated(rows((4, 4)), "mae rated_precision@1", min_candidates=9, min_positives=9)
+    assert not np.isnan(table(result)).any()
+    result = evaluated(rows((4, 4), (3, 4)), "mae rated_precision@1")
+    np.testing.assert_array_equal(table(result)[0], [0.5, 0.5])
+
+
+@pytest.mark.filterwarnings("ignore:Pairs knows none of the items")
+def test_users_without_training_items():
+    result = rm.evaluate(
+        rm.Pairs(rows((4, 4), (2, 4)), threshold=3.5),
+        train={"a": [99]},
+        metrics="mae rated_precision@1",
+        cold_start=False,
+    )
+    assert result.reasons["mae"].tolist() == [0, Reason.COLD_START]
+    assert result.reasons["rated_precision@1"].tolist() == [0, Reason.COLD_START]
+
+
+def test_no_row_is_left():
+    frame = pl.DataFrame({"user": [1], "item": [1], "rating": [5], "score": [math.nan]})
+    both = pl.concat(
+        [frame, pl.DataFrame({"user": [2], "item": [1], "rating": [5], "score": [4.0]})]
+    )
+    assert evaluated(both, "mae r2 fcp").over_rows == {
+        "mae": 1.0,
+        "r2": pytest.approx(math.nan, nan_ok=True),
+        "fcp": pytest.approx(math.nan, nan_ok=True),
+    }
+
+
+# The record.
+
+
+def test_saved_and_shown(tmp_path):
+    result = evaluated(rows((4, 3.5), (2, 3)), "rmse mae ndcg@2")
+    result.save(tmp_path / "ratings.parquet")
+    again = rm.load(tmp_path / "ratings.parquet")
+    assert again.over_rows == result.over_rows
+    assert set(result.over_rows) == {"rmse", "mae"}
+    assert f"over the rows of all users: rmse {result.over_rows['rmse']:.4f} mae" in str(result)
+
+
+def test_blocks_do_not_change_a_bit(monkeypatch):
+    rng = np.random.default_rng(4)
+    n = 200
+    frame = pl.DataFrame(
+        {
+            "user": rng.integers(0, 23, n),
+            "item": range(n),
+            "rating": rng.integers(1, 6, n),
+            "score": rng.integers(1, 6, n) / 1.1,
+        }
+    )
+    whole = table(evaluated(frame))
+    monkeypatch.setattr("recometer.measuring.compute.BLOCK_USERS", 3)
+    assert table(evaluated(frame)).tobytes() == whole.tobytes()
+
+
+def test_metrics_of_ratings_are_not_computed_without():
+    with pytest.raises(rm.InternalError, match="'mae' was asked for without ratings"):
+        compute(rank([2, 1], [1, math.nan]), [Metric("mae")], Protocol())

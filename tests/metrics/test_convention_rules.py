@@ -1,0 +1,361 @@
+"""Conventions: names, parameters and rules of other libraries; and what each rule does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.metrics import Metric, parse
+from recometer.metrics.conventions import find
+from recometer.protocol import Protocol
+
+LISTS = {"ann": [1, 2, 3], "bob": [1, 9], "eve": [4, 5]}
+TEST = {"ann": {2: 1.0, 7: 2.0}, "bob": {1: 0.0}, "dan": {3: 1.0}}
+
+
+def convention(name: str) -> rm.Convention:
+    found = find(name)
+    assert found is not None
+    return found
+
+
+def example(name: str) -> str:
+    """Write a name of the table as one would ask for it."""
+    return name.replace("[", "").replace("]", "").replace("{k}", "5").replace("{x}", "0.5")
+
+
+@pytest.mark.parametrize("convention", rm.conventions(), ids=lambda each: each.name)
+def test_every_name_stands_for_one_metric(convention: rm.Convention) -> None:
+    for entry in convention.entries:
+        text = example(entry.name)
+        for defects in (False, True):
+            protocol = convention.protocol.replace(defects=defects)
+            (metric,) = convention.parse(text, protocol)
+            assert str(metric) == text.replace(" ", "") or str(metric) == text
+            assert parse(metric.ours) == [Metric(metric.name, metric.cutoff, metric.parameters)]
+            # The entry found is this one, not one before it.
+            assert entry.pattern.fullmatch(text.replace("'", ""))
+    assert len({entry.name for entry in convention.entries}) == len(convention.entries)
+
+
+@pytest.mark.parametrize("convention", rm.conventions(), ids=lambda each: each.name)
+def test_every_convention_describes_itself(convention: rm.Convention) -> None:
+    text = convention.describe()
+    assert text.startswith(f"{convention.name}: {convention.library} {convention.version}\n")
+    for entry, name in zip(convention.entries, convention.names, strict=True):
+        assert f"\n  {name} = " in text
+        (metric,) = convention.parse(example(entry.name))
+        assert convention.differences(metric)
+
+
+def test_defects_are_those_of_a_library() -> None:
+    for asked in ({}, {"protocol": Protocol(name="mine")}):
+        with pytest.raises(rm.InputError, match=r"no library's\. Hint: .*protocol='evidently'"):
+            rm.evaluate(rm.Lists(LISTS), TEST, defects=True, **asked)
+    assert rm.evaluate(rm.Lists(LISTS), TEST, protocol="evidently", defects=True).protocol.defects
+
+
+def test_names_of_the_library_and_ours() -> None:
+    lenskit = convention("lenskit")
+    names = "NDCG@5,10 ndcg@3 Precision@1..2 RBP(patience = 0.5)@4"
+    metrics = lenskit.parse(names)
+    assert [str(metric) for metric in metrics] == [
+        "NDCG@5", "NDCG@10", "ndcg@3", "Precision@1", "Precision@2", "RBP(patience = 0.5)@4",
+    ]  # fmt: skip
+    assert metrics[0].ours == "ndcg@5(gain=binary,discount=original)"
+    assert metrics[2].ours == "ndcg@3(gain=binary,discount=original)"
+    assert metrics[5].ours == "rbp@4(p=0.5)"
+    # Brackets replace the library's parameters, also by our defaults.
+    (ours,) = lenskit.parse("ndcg@3(discount=standard)")
+    assert (str(ours), ours.ours) == ("ndcg@3", "ndcg@3(gain=binary)")
+    # What the library does not have is ours.
+    assert lenskit.parse("tprecision@5") == parse("tprecision@5")
+
+
+def test_a_cut_off_before_or_after_brackets() -> None:
+    rectools = convention("rectools")
+    for text in ("MAP(divide_by_k=True)@5", "MAP@5(divide_by_k=True)"):
+        (metric,) = rectools.parse(text)
+        assert (str(metric), metric.ours) == (text, "ap@5(denominator=k)")
+    (metric,) = convention("ir_measures").parse("nDCG(dcg='exp-log2')@5")
+    assert (metric.cutoff, metric.rules) == (5, (("decimals", 5),))
+
+
+def test_an_unknown_name_lists_what_there_is() -> None:
+    with pytest.raises(rm.UnknownNameError, match=r"LensKit has no metric 'NDGC@5'.*NDCG\[@k\]"):
+        convention("lenskit").parse("NDGC@5")
+    with pytest.raises(rm.UnknownNameError, match=r"no protocol 'lenskti'.*'lenskit'"):
+        rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr", protocol="lenskti")
+
+
+def test_a_result_keeps_its_convention(tmp_path) -> None:
+    names = "Precision@2 NDCG(gain=rating)@2 ndcg@1"
+    result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=names, protocol="lenskit")
+    result.save(tmp_path / "result.parquet")
+    loaded = rm.load(tmp_path / "result.parquet")
+    assert loaded.protocol == result.protocol == convention("lenskit").protocol
+    assert loaded.metrics == result.metrics
+    assert loaded.mean() == result.mean()
+    assert str(loaded) == str(result)
+    assert "protocol: lenskit 2025.8.1" in str(result)
+    again = rm.evaluate(
+        rm.Lists(LISTS), TEST, metrics="Precision@2 NDCG(gain=rating)@2", protocol=loaded.protocol
+    )
+    assert again.mean()["Precision@2"] == result.mean()["Precision@2"]
+    assert result["Precision@2"].shape == (4,)
+
+
+def test_single_rules_replace_those_of_names() -> None:
+    lenskit = {"protocol": "lenskit", "metrics": "Precision@2"}
+    result = rm.evaluate(rm.Lists(LISTS), {**TEST, "bob": {}}, **lenskit, no_relevant=0.25)
+    assert result["Precision@2"][1] == 0.25
+
+
+@pytest.mark.parametrize(("protocol", "says"), [("lenskit", "'20"), ("recometer", "recometer's")])
+def test_another_version_is_no_rule(protocol: str, says: str) -> None:
+    with pytest.raises(rm.InputError, match=rf"version='0\.1' cannot be chosen.*{says}"):
+        rm.evaluate(rm.Lists(LISTS), TEST, protocol=protocol, version="0.1")
+
+
+def test_a_defect_is_reproduced_only_where_it_is_asked_for() -> None:
+    source, test = rm.Lists({"a": [0, 1, 2], "b": [0, *range(3, 12)]}), {"a": [2], "b": [0]}
+    asked: dict[str, Any] = {"metrics": "MAPKMetric@10", "protocol": "evidently"}
+    documented = rm.evaluate(source, test, **asked)
+    computed = rm.evaluate(source, test, **asked, defects=True)
+    assert documented.mean()["MAPKMetric@10"] == pytest.approx((1 / 3 + 1) / 2)
+    assert computed.mean()["MAPKMetric@10"] == pytest.approx(1.8333, abs=1e-4)
+    # By our own name it is the metric as it is documented.
+    ours = rm.evaluate(source, test, metrics="ap@10", protocol="evidently", defects=True)
+    assert ours.mean()["ap@10"] == documented.mean()["MAPKMetric@10"]
+
+
+# The users are ann (one hit of two), bob (nothing relevant), dan (no list); eve is in no test.
+@pytest.mark.parametrize(
+    ("rules", "mean"),
+    [
+        ({}, (1 / 3 + 0) / 2),
+        ({"no_relevant": 0.0}, (1 / 3 + 0 + 0) / 3),
+        ({"users": "known", "no_relevant": 0.0}, (1 / 3 + 0) / 2),
+        ({"users": "relevant", "no_relevant": 0.0}, (1 / 3 + 0) / 2),
+        ({"users": "known_relevant"}, 1 / 3),
+        ({"users": "listed", "no_relevant": 0.0}, (1 / 3 + 0 + 0) / 3),
+        ({"users": "positive", "no_relevant": 0.0}, 1 / 3),
+        ({"missing": "zero"}, (1 / 3 + 0 + 0) / 3),
+        ({"missing": "nan"}, math.nan),
+        ({"no_list": "undefined"}, 1 / 3),
+        ({"decimals": 1}, (0.3 + 0) / 2),
+        ({"average": "relevant"}, 1 / 3 * 2 / 3),
+        ({"average": "pooled"}, 1 / 3 / 2),
+    ],
+    ids=str,
+)
+def test_who_counts_in_the_mean(rules: dict[str, Any], mean: float) -> None:
+    result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="precision@3", **rules)
+    assert result.mean()["precision@3"] == pytest.approx(mean, nan_ok=True)
+    (row,) = result.summary()
+    assert row.counted + row.skipped == len(result)
+    everybody = ["ann", "bob", "dan"] + ["eve"] * (rules.get("users") == "listed")
+    assert result.user_ids.tolist() == everybody
+
+
+def test_who_does_not_count_keeps_the_value() -> None:
+    rules = {"users": "known_relevant", "no_relevant": 0.5}
+    result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="precision@3", **rules)
+    assert result["precision@3"].tolist() == [1 / 3, 0.5, 0.0]
+    assert result.summary()[0].reasons == {"the rule users= leaves the user out of the mean": 2}
+
+
+def test_the_mean_of_parts() -> None:
+    lists, test = {"a": [1, 2], "b": [3, 4]}, {"a": [1, 2, 5, 6], "b": [4]}
+    names = "FBetaTopKMetric@2 PrecisionTopKMetric@2 RecallTopKMetric@2"
+    result = rm.evaluate(rm.Lists(lists), test, metrics=names, protocol="evidently")
+    mean = result.mean()
+    p, r = mean["PrecisionTopKMetric@2"], mean["RecallTopKMetric@2"]
+    assert mean["FBetaTopKMetric@2"] == pytest.approx(2 * p * r / (p + r))
+    assert all(map(math.isnan, result.interval("FBetaTopKMetric@2")))
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "precision", "recall"),
+    [("removed", 1 / 4, 1 / 2), ("first", 1 / 4, 1 / 2), ("counted", 3 / 4, 3 / 2),
+     ("joined", 3 / 4, 3 / 4)],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:.*repeat an item")
+@pytest.mark.filterwarnings("ignore:.*beyond every list")
+@pytest.mark.parametrize("ids", [int, str])
+def test_repeated_items(ids, duplicates: str, precision: float, recall: float) -> None:
+    lists = rm.Lists({"a": [ids(i) for i in (1, 1, 2, 1)], "b": [ids(3)]})
+    test = {"a": [ids(1), ids(9)], "b": [ids(3)]}
+    result = rm.evaluate(lists, test, metrics="precision@4 recall@4 rr", duplicates=duplicates)
+    assert result["precision@4"][0] == precision
+    assert result["recall@4"][0] == recall
+    assert result["rr"].tolist() == [1, 1]
+    assert result.n_relevant.tolist() == [2, 1]
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat an item")
+def test_a_repeated_item_holds_its_place() -> None:
+    lists, test = rm.Lists({"a": [1, 1, 2]}), {"a": [2]}
+    assert rm.evaluate(lists, test, metrics="rr")["rr"] == 1 / 2
+    assert rm.evaluate(lists, test, metrics="rr", duplicates="first")["rr"] == 1 / 3
+
+
+def test_relevant_items_that_are_not_listed() -> None:
+    lists, test = rm.Lists({"a": [1, 2]}), {"a": [2, 3, 4]}
+    assert rm.evaluate(lists, test, metrics="recall@2")["recall@2"] == 1 / 3
+    left_out = rm.evaluate(
+        lists,
+        test,
+        metrics="recall@2",
+        unranked="left_out",
+        all_relevant="computed",
+        deep_cutoffs="computed",
+    )
+    assert left_out["recall@2"] == 1
+    assert left_out.n_relevant.tolist() == [1]
+
+
+def test_relevant_items_that_the_model_does_not_know() -> None:
+    source = rm.Scores([[3.0, 2.0, 1.0]], item_ids=[1, 2, 3], user_ids=["a"])
+    result = rm.evaluate(source, {"a": [2, 9]}, metrics="recall@2", unknown_items="left_out")
+    assert result["recall@2"] == 1
+
+
+SCORES = [0.5, -0.5, -1.0]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: rm.Lists({"a": {1: 0.5, 2: -0.5, 3: -1.0}}),
+    lambda: rm.Scores([[0.5, -0.5, -1.0]], item_ids=[1, 2, 3], user_ids=["a"]),
+    lambda: rm.Pairs(pl.DataFrame({"user": ["a"] * 3, "item": [1, 2, 3], "score": SCORES}),
+                     user="user", item="item", relevance=False),
+])  # fmt: skip
+def test_a_score_that_is_too_low_is_no_hit(make) -> None:
+    test = {"a": [1, 2]}
+    assert rm.evaluate(make(), test, metrics="recall@2")["recall@2"] == 1
+    assert rm.evaluate(make(), test, metrics="recall@2", score_above=0)["recall@2"] == 1 / 2
+
+
+def test_a_score_that_is_not_known() -> None:
+    with pytest.raises(rm.InputError, match=r"score_above=0.0 needs the scores.*rm\.Scores"):
+        rm.evaluate(rm.Lists({"a": [1, 2]}), {"a": [1]}, metrics="rr", score_above=0.0)
+
+
+def test_items_of_train_in_lists() -> None:
+    lists, train, test = rm.Lists({"a": [1, 2]}), {"a": [1]}, {"a": [2]}
+    assert rm.evaluate(lists, test, train=train, metrics="rr")["rr"] == 1
+    kept = rm.evaluate(lists, test, train=train, metrics="rr", train_in_lists="kept")
+    assert kept["rr"] == 1 / 2
+
+
+@pytest.mark.parametrize(
+    ("ties", "places"),
+    [("shared", [2, 2, 2]), ("item_desc_within", [2, 1, 3]), ("item_desc", [3, 2, 1])],
+)
+def test_more_orders_of_ties(ties: str, places: list[int]) -> None:
+    scores = np.full((3, 3), 0.5)
+    result = rm.evaluate(
+        rm.Scores(scores), np.eye(3), metrics="ap@2" if "within" in ties else "rr", ties=ties,
+        constant_scores="ties", min_candidates=0,
+    )  # fmt: skip
+    (values,) = result.values.values()
+    assert values.tolist() == [1 / place if place < 3 or "within" not in ties else 0
+                               for place in places]  # fmt: skip
+
+
+def test_a_source_without_an_order_of_its_own() -> None:
+    source = rm.Scores([[1.0, 1.0, 0.0]], item_ids=[1, 2, 3], user_ids=["a"])
+    result = rm.evaluate(source, {"a": [2]}, metrics="mrr@2", protocol="ranx")
+    assert result["mrr@2"] == 1 / 2
+    with pytest.raises(rm.InputError, match=r"ties='input' keeps the order"):
+        rm.evaluate(source, {"a": [2]}, metrics="rr", ties="input")
+
+
+def test_a_catalogue_that_is_shorter_than_the_list() -> None:
+    source = rm.Scores([[0.9, 0.8, 0.7]], item_ids=[0, 1, 2], user_ids=["a"])
+    asked: dict[str, Any] = {"metrics": "precision@5", "protocol": "implicit"}
+    assert rm.evaluate(source, {"a": [0]}, **asked).mean() == {"precision@5": 1}
+    assert rm.evaluate(source, {"a": [0]}, **asked, defects=True).mean() == {"precision@5": 3}
+
+
+def test_ratings_under_a_convention() -> None:
+    frame = {"user": ["a", "a", "b"], "item": [1, 2, 1], "score": [4.0, 2.0, 1.0]}
+    frame["rating"] = [5.0, 4.0, 5.0]
+    pairs = rm.Pairs(pl.DataFrame(frame), user="user", item="item", rating="rating", threshold=3.5)
+    result = rm.evaluate(pairs, metrics="precision@2 recall@2", protocol="surprise")
+    assert result["precision@2"].tolist() == [1, 0]
+    assert result["recall@2"].tolist() == [1 / 2, 0]
+
+
+def test_all_relevant_items_are_given_by_minus_infinity(tmp_path) -> None:
+    result = rm.evaluate(rm.Lists({"a": [1]}), {"a": {1: -1.0}}, metrics="rr",
+                         relevant_from=-math.inf)  # fmt: skip
+    assert result["rr"] == 1
+    result.save(tmp_path / "a.parquet")
+    assert rm.load(tmp_path / "a.parquet").protocol == result.protocol
+    with pytest.raises(rm.InputError, match="relevant_from=inf must be a number"):
+        rm.evaluate(rm.Lists({"a": [1]}), {"a": [1]}, metrics="rr", relevant_from=math.inf)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("torchmetrics", "RetrievalNormalizedDCG@2"),
+        ("rexmex", "normalized_discounted_cumulative_gain"),
+    ],
+)
+def test_a_protocol_repeats_names_with_rules_of_their_own(name: str, metric: str) -> None:
+    """A source without an order replaces the ties "input", but no rule of a metric's name."""
+    source = rm.Scores(np.array([[1.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 0.0]]))
+    test = np.array([[0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
+    first = rm.evaluate(source, test, metrics=metric, protocol=name)
+    again = rm.evaluate(source, test, metrics=metric, protocol=first.protocol)
+    assert first.protocol == convention(name).protocol
+    assert again.metrics == first.metrics
+    np.testing.assert_array_equal(again[metric], first[metric])
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
+@pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
+def test_repeated_items_that_are_no_candidates(duplicates: str) -> None:
+    """Item 0, listed twice, cannot be recommended: item 1 alone is left, and found first."""
+    found = rm.evaluate(
+        rm.Lists({0: [0, 0, 1, 3]}),
+        {0: [0, 1, 2]},
+        metrics="ap",
+        candidates=[1, 2, 3],
+        unranked="left_out",
+        duplicates=duplicates,
+    )
+    assert found.n_relevant.tolist() == [1]
+    assert found.mean() == {"ap": 1.0}
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
+@pytest.mark.parametrize("metric", ["ips_recall", "ips_dcg", "snips_recall", "snips_dcg"])
+def test_weighted_metrics_of_lists_that_repeat_items(metric: str) -> None:
+    lists, test, train = rm.Lists({0: [0, 0, 1, 2]}), {0: [0, 1, 2]}, {0: [3], 1: [0, 1, 2, 3]}
+    test[1] = [0]
+    options = {"metrics": f"{metric}@4", "train": train}
+    once = rm.evaluate(rm.Lists({0: [0, 1, 2]}), test, **options)
+    assert rm.evaluate(lists, test, **options)[f"{metric}@4"][0] == once[f"{metric}@4"][0]
+    first = rm.evaluate(lists, test, duplicates="first", **options)
+    # The repetition takes a place and adds nothing.
+    assert 0 < first[f"{metric}@4"][0] <= once[f"{metric}@4"][0]
+    counted = rm.evaluate(lists, test, duplicates="counted", **options)
+    assert counted[f"{metric}@4"][0] > first[f"{metric}@4"][0]
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
+@pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
+@pytest.mark.parametrize("ties", ["random", "item"])
+def test_metrics_of_lists_that_repeat_items(ties: str, duplicates: str) -> None:
+    lists = rm.Lists({0: ["a", "a", "b"], 1: ["a"]})
+    options = {"ties": ties, "duplicates": duplicates, "catalogue": 4}
+    found = rm.evaluate(lists, {0: ["b"], 1: ["a"]}, metrics="coverage@2", **options)
+    assert found.mean() == {"coverage@2": 0.5}

@@ -1,0 +1,334 @@
+"""Every measured number of other libraries again, by their own names."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from convention_cases import Ask, Cases, Record, ask_for, load, mini, number, of_lists
+from convention_numbers import printed
+
+import recometer as rm
+from recometer.metrics.conventions import find
+
+pytestmark = pytest.mark.shared
+
+# Metrics of the lists themselves; tests/metrics/listed/test_conventions.py has the formulas alone.
+OF_LISTS = (
+    "coverage", "novelty", "ild", "serendipity", "arp", "gini", "entropy", "tail", "diversity",
+    "personalization", "unexpectedness", "ils",
+)  # fmt: skip
+NO_METRIC = ("all", "env")
+NAN_PROBES = ("mini:nan_score", "mini:nan_pos", "mini:inf_score")
+# Users of the cases whose scores are all the same, which these libraries put in an order of no
+# rule (torch.topk, and another one from call to call).
+ARBITRARY = {("recbole", "matrix"): "u6", ("torchmetrics", "matrix"): "u6"}
+
+UNSTABLE = "unstable: a sort puts equal scores in an order of no rule"
+NOISE = "unstable: equal scores are ordered by random noise"
+MEMORY = "defect: memory that was never written is printed"
+TRUTH = "rows that repeat a pair in test: recometer reads each pair of user and item once"
+NO_CASE = "the case is not described"
+# What is out of reach, and why: library, the beginning of the call, the beginning of the source.
+EXCEPTIONS = (
+    ("pytrec_eval", "map", "mini:empty", "a dict without a value was printed"),
+    ("ranx", "mrr", "mini:ties40", UNSTABLE),
+    ("recometrics", "RR noise=True", "mini:ties", NOISE),
+    ("recometrics", "P@K noise=True", "mini:tiesb", NOISE),
+    ("recometrics", "RR@K noise=True", "mini:tiesb", NOISE),
+    ("recometrics", "NDCG@K noise=True", "mini:tiesb", NOISE),
+    ("recometrics", "ROC_AUC noise=True", "mini:tiesb", NOISE),
+    ("recometrics", "PR_AUC noise=True", "mini:tiesb", NOISE),
+    ("recometrics", "RR noise=False", "mini:ties40", UNSTABLE),
+    ("recometrics", "Hit@K requested alone", "", MEMORY),
+    ("recometrics", "RR@K requested alone", "", MEMORY),
+    ("recometrics", "NDCG@K cumulative=True", "", "defect: the column of k depends on other k"),
+    ("recometrics", "P@K min_pos_test=4", "", "defect: min_pos_test is not obeyed"),
+    ("implicit", "map, K=", "mini:ties40", UNSTABLE),
+    ("implicit", "precision, stored zero", "", NO_CASE),
+    ("rectools", "", "mini:equal_ranks", NO_CASE),
+    ("rectools", "", "mini:dup_truth", TRUTH),
+    ("rectools", "Accuracy", "", "defect: k above the number of items, negative"),
+    ("rectools", "MCC", "", "defect: k above the number of items, NaN"),
+    ("replay", "", "mini:dup_truth", TRUTH),
+    ("pyg", "", "mini:dup_truth", TRUTH),
+    ("pyg", "LinkPredHitRatio, user1 list padded", "", "defect: -1 is another user's item"),
+    ("pyspark", "", "mini:dup_truth", TRUTH),
+    ("recommenders", "", "mini:dup_truth", TRUTH),
+    ("recommenders", "ndcg_at_k", "mini:dup_list", "defect: repeated rows are joined once more"),
+    ("recommenders", "r_precision_at_k", "full", "the mean over nobody, for a user alone"),
+    ("torchmetrics", "", "mini:ties", UNSTABLE),
+    ("torchmetrics", "retrieval_auroc", "mini:allties6", UNSTABLE),
+    ("rexmex", "classification.hit_rate", "", "no metric of rankings"),
+    ("recpack", "", "mini:ties", UNSTABLE),
+    ("recpack", "", "mini:allties6", UNSTABLE),
+    ("recpack", "", "mini:neg_rel", "defect: values below 0 are summed up with the others"),
+    ("recpack", "PercentileRanking", "", "a definition of its own"),
+    ("recbole", "MRR (torch.topk)", "", UNSTABLE),
+    ("recbole", "mrr@3", "mini:allties6", UNSTABLE),
+    ("recbole", "ndcg@3", "mini:allties6", UNSTABLE),
+    ("cornac", "ranking_eval MRR, u7 only", "", "the lowest score is not quite the lowest"),
+    ("recbole", "itemcoverage topk=[2", "", "defect: the padding of short lists is an item"),
+    ("recbole", "giniindex topk=[2", "", "defect: the padding of short lists is an item"),
+    ("rectools", "MeanInvUserFreq", "mini:unseen", NO_CASE),
+    ("rexmex", "novelty (lists >= k only)", "", "there is no list of that length"),
+    ("surprise", "", "", "defect: fcp: means over users with such pairs, divided by each other"),
+    ("elliot", "LAUC", "", "read from the source; a pair too many in the denominator"),
+    ("elliot", "AUC", "", "read from the source; a pair too many in the denominator"),
+    ("elliot", "GAUC", "", "read from the source; a pair too many in the denominator"),
+    ("lightfm", "", "", "read from the source; a tied item counts all of its group as above it"),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    found: list[Record] = load("results.json")["records"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def outcome(records: list[Record]) -> Outcome:
+    return Outcome.of(records)
+
+
+def has_value(record: Record) -> bool:
+    """Tell whether the library printed a number, for anybody."""
+    values = [record["mean"], *(record["per_user"] or {}).values()]
+    return any(number(value) is not None for value in values)
+
+
+def kind(record: Record) -> str:
+    """Say what sort of record it is."""
+    if record["metric"] in NO_METRIC or not has_value(record):
+        return "error"
+    if not record["executed"]:
+        return "read"  # from the source of the library, which was not run
+    if record["source"] in NAN_PROBES:
+        return "NaN probe"
+    if record["metric"] in OF_LISTS:
+        return "list"
+    return "probe" if record["source"].startswith("mini:") else "accuracy"
+
+
+def exception(record: Record) -> str | None:
+    """Return why a record is out of reach; None: it is not."""
+    for library, call, source, reason in EXCEPTIONS:
+        if (
+            record["library"] == library
+            and record["impl"].startswith(call)
+            and record["source"].startswith(source)
+        ):
+            return reason
+    return None
+
+
+@dataclasses.dataclass
+class Outcome:
+    """Which records were reproduced, by kind and library; and what is wrong with the others."""
+
+    covered: collections.Counter[tuple[str, str]]
+    known: collections.Counter[tuple[str, str]]
+    failures: list[str]
+    # The conventions' names that a number was printed for, by a library that was run.
+    compared: set[tuple[str, str]]
+
+    @classmethod
+    def of(cls, records: list[Record]) -> Outcome:
+        cases, outcome = Cases(), cls(collections.Counter(), collections.Counter(), [], set())
+        evaluations = evaluate_all(cases, records)
+        for record in records:
+            sort = kind(record)
+            if sort in ("error", "NaN probe"):
+                continue
+            key = (sort, record["library"])
+            wrong = outcome.check(cases, evaluations, record)
+            why = exception(record)
+            if wrong is None or why is None or not why.startswith(("defect", "unstable")):
+                outcome.known[key] += 1
+            if wrong is None:
+                outcome.covered[key] += 1
+            elif why is None:
+                call = f"{record['library']} {record['impl']} {record['source']} k={record['k']}"
+                outcome.failures.append(f"{call}: {wrong}")
+        return outcome
+
+    def check(
+        self, cases: Cases, evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
+    ) -> str | None:
+        """Compare one record; return what differs."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rm.errors.DataWarning)
+            try:
+                if kind(record) == "list":
+                    found = of_lists(cases, record)
+                elif record["source"].startswith("mini:"):
+                    found = mini(cases, record)
+                else:
+                    found = in_evaluations(evaluations, record)
+                if found is None:
+                    return "there is no call of a metric that is known"
+                wrong = differs(record, *found)
+                if wrong is None and record["executed"]:
+                    self.compared.add((found[0].protocol.name, found[1]))
+                return wrong
+            except rm.RecometerError as error:
+                return f"{type(error).__name__}: {error}"
+
+
+def in_evaluations(
+    evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
+) -> tuple[Any, ...] | None:
+    """Return the evaluation that gives a record, the metric, and that of one user alone."""
+    ask = ask_for(record)
+    if ask is None or not is_known(ask):
+        return None
+    return evaluations[ask.call], ask.metric, evaluations[for_one(ask).call]
+
+
+def is_known(ask: Ask) -> bool:
+    """Tell whether the convention has the metric."""
+    convention = find(ask.protocol)
+    assert convention is not None
+    try:
+        convention.parse(ask.metric)
+    except rm.RecometerError:
+        return False
+    return True
+
+
+def for_one(ask: Ask) -> Ask:
+    """Return the call for one user after the other."""
+    rules = tuple((dict(ask.rules) | dict(ask.alone)).items())
+    return dataclasses.replace(ask, rules=rules)
+
+
+def evaluate_all(cases: Cases, records: list[Record]) -> dict[tuple[Any, ...], rm.Evaluation]:
+    """Evaluate all metrics of the same call at once."""
+    wanted: dict[tuple[Any, ...], tuple[Ask, dict[str, None]]] = {}
+    for record in records:
+        if kind(record) in ("accuracy", "read"):
+            ask = ask_for(record)
+            if ask is not None and is_known(ask):
+                for one in (ask, for_one(ask)):
+                    wanted.setdefault(one.call, (one, {}))[1][one.metric] = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.errors.DataWarning)
+        return {call: cases.evaluate(ask, list(names)) for call, (ask, names) in wanted.items()}
+
+
+def differs(record: Record, result: Any, metric: str, alone: Any = None) -> str | None:
+    """Say what differs between a record and an evaluation; None: nothing does."""
+    convention = find({"pytrec_eval": "trec_eval"}.get(record["library"], record["library"]))
+    assert convention is not None
+    tolerance = 1e-6 if convention.float32 else 1e-9
+    alone = result if alone is None else alone
+    if record["impl"] == "ExposureGini":
+        tolerance = 1e-7  # recorded in fewer digits
+    users = alone.user_ids.tolist()
+    # A metric with one value for all users has none for each.
+    ours = dict(zip(users, alone.values.get(metric, np.full(len(users), np.nan)), strict=True))
+    arbitrary = ARBITRARY.get((record["library"], record["source"]))
+    for user, value in (record["per_user"] or {}).items():
+        theirs = number(value)
+        if theirs is None or user == arbitrary or metric not in alone.values:
+            continue
+        if user not in ours:
+            return f"{user}: nothing, not {theirs}"
+        if not np.isclose(ours[user], theirs, rtol=0, atol=tolerance, equal_nan=True):
+            return f"{user}: {ours[user]}, not {theirs}"
+    theirs = number(record["mean"])
+    if theirs is None:
+        return None
+    mean = result.mean()[metric]
+    if np.isclose(mean, theirs, rtol=0, atol=tolerance, equal_nan=True):
+        return None
+    if arbitrary is not None:
+        # What the other user must have had lies between what it can have.
+        n_users = next(row.counted for row in result.summary() if row.metric == metric)
+        own = dict(zip(result.user_ids.tolist(), result[metric].tolist(), strict=True))[arbitrary]
+        implied = (theirs - mean) * n_users + own
+        if -tolerance * n_users <= implied <= 1 + tolerance * n_users:
+            return None
+    return f"mean: {mean}, not {theirs}"
+
+
+def test_every_record_within_reach_is_reproduced(outcome: Outcome) -> None:
+    assert not outcome.failures, "\n".join(outcome.failures)
+
+
+def test_what_is_left_out_is_little(outcome: Outcome) -> None:
+    total, covered = collections.Counter[str](), collections.Counter[str]()
+    for counts, into in ((outcome.known, total), (outcome.covered, covered)):
+        for (sort, _), count in counts.items():
+            into[sort] += count
+    print_table(outcome)
+    read = total.pop("read"), covered.pop("read")
+    assert read[1] >= 0.85 * read[0]
+    assert covered["accuracy"] >= 0.99 * total["accuracy"]
+    assert sum(covered.values()) >= 0.97 * sum(total.values())
+
+
+def test_no_exception_is_left_over(records: list[Record]) -> None:
+    """An exception that nothing needs is out of date."""
+    unused = [
+        one
+        for one in EXCEPTIONS
+        if not any(
+            record["library"] == one[0]
+            and record["impl"].startswith(one[1])
+            and record["source"].startswith(one[2])
+            for record in records
+        )
+    ]
+    assert not unused
+
+
+def print_table(outcome: Outcome) -> None:
+    """Print the records reproduced of each library: ``pytest -s``."""
+    for sort, library in sorted(outcome.known):
+        counts = outcome.covered[sort, library], outcome.known[sort, library]
+        print(f"{sort:9} {library:14} {counts[0]:5} of {counts[1]:5}")
+
+
+def test_every_library_has_a_convention(records: list[Record]) -> None:
+    libraries = {record["library"] for record in records}
+    names = {convention.name for convention in rm.conventions()}
+    assert libraries <= names
+
+
+def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
+    """Whoever adds a name adds a number that the library printed, or says that there is none."""
+    compared = outcome.compared | {(convention, metric) for convention, _, metric, _ in printed()}
+    names: dict[str, set[str]] = collections.defaultdict(set)
+    for convention, metric in compared:
+        entry, _ = convention_of(convention).entry(metric)
+        if entry is not None:
+            names[convention].add(entry.name)
+    same = {one.name: convention_of(one.name) for one in rm.conventions()}
+    for convention in same.values():
+        # One that takes everything from another is compared with it.
+        for other in same.values():
+            if other.entries == convention.entries and not convention.protocol.differing(
+                other.protocol
+            ):
+                names[convention.name] |= names[other.name]
+    lacking = {
+        f"{convention.name}: {entry.name}"
+        for convention in same.values()
+        for entry in convention.entries
+        if (entry.name in names[convention.name]) == entry.read
+    }
+    assert not lacking, (
+        "Hint: add what the library prints to tests/metrics/convention_numbers.toml; or name it in "
+        "'read' of conventions.toml, where it cannot be run (and no longer where it was compared)."
+    )
+
+
+def convention_of(name: str) -> rm.Convention:
+    convention = find(name)
+    assert convention is not None
+    return convention

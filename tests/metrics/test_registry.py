@@ -1,0 +1,278 @@
+"""Names of metrics: what parse() reads, and what it says about what it cannot read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import typing
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer.errors import InputError, InputTypeError, UnknownNameError
+from recometer.metrics import METRICS, Metric, Parameter, parse
+from recometer.metrics import metric as register
+from recometer.metrics.names import MAX_CUTOFFS
+from recometer.metrics.registry import SIDE_DATA, SideData, with_largest_gain
+from recometer.testing import metrics, variants
+
+SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))
+
+
+def test_every_module_of_metrics_is_imported():
+    """A metric in a module that nobody imports would not be there."""
+    script = (
+        "import pkgutil, recometer.metrics as metrics; before = set(metrics.METRICS)\n"
+        "for each in pkgutil.walk_packages(metrics.__path__, 'recometer.metrics.'):\n"
+        "    __import__(each.name)\n"
+        "print(len(before), *(set(metrics.METRICS) - before))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    number, *forgotten = found.stdout.decode().split()
+    assert int(number) > 50
+    assert not forgotten, "Hint: import the module in recometer/metrics/__init__.py"
+
+
+def test_other_names_lead_to_one_metric():
+    others = [other for definition in METRICS.values() for other in definition.other_names]
+    assert {"map", "mrr", "hit_rate"} <= set(others)
+    assert len(set(others)) == len(others)
+    assert not METRICS.keys() & set(others)
+
+
+def test_what_metrics_need_is_said():
+    assert set(SIDE_DATA) == set(typing.get_args(SideData))
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_definitions_are_complete(name):
+    definition = METRICS[name]
+    assert definition.name == name
+    assert definition.title
+    assert definition.formula
+    assert definition.source
+    assert definition.lower < definition.upper
+    assert definition.function.__doc__
+    for parameter in definition.parameters.values():
+        assert parameter.sentence
+        assert parameter.choices or parameter.is_flag or parameter.examples
+    for parameters in variants(name):
+        given = definition.given(parameters.items())
+        assert given.lower < given.upper
+    # What the order within the cut-off does not change needs a cut-off to say something.
+    assert not (definition.order_free and definition.cutoff == "none")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("ndcg@10", ["ndcg@10"]),
+        ("ndcg", ["ndcg"]),
+        ("recall@5,10 roc_auc", ["recall@5", "recall@10", "roc_auc"]),
+        ("ndcg@1..3", ["ndcg@1", "ndcg@2", "ndcg@3"]),
+        ("recall@10,5,10 recall@5 ap recall@5", ["recall@10", "recall@5", "ap"]),
+        ("hit@1..2,10\n\trr@3..3", ["hit@1", "hit@2", "hit@10", "rr@3"]),
+        (["ndcg@10 ap@5", Metric("rr", 2), "ndcg@10"], ["ndcg@10", "ap@5", "rr@2"]),
+        (Metric("roc_auc"), ["roc_auc"]),
+        ("hit@007", ["hit@7"]),
+        ("f@10(beta=0.5)", ["f@10(beta=0.5)"]),
+        ("f@10(beta=1)", ["f@10"]),
+        ("f@10(beta=1e-1) f@10(beta=0.10)", ["f@10(beta=0.1)"]),
+        ("f@5,10(beta=2.0)", ["f@5(beta=2)", "f@10(beta=2)"]),
+        ("ndcg@1..2(gain=exponential)", ["ndcg@1(gain=exponential)", "ndcg@2(gain=exponential)"]),
+        (
+            "ndcg@3(ideal=list, gain=binary) rr",
+            ["ndcg@3(gain=binary,ideal=list)", "rr"],
+        ),
+        ("ndcg@3(gain=linear,discount=standard)", ["ndcg@3"]),
+        ("rr(all)", ["rr(all)"]),
+        ("rr(all=true) rr(all=false)", ["rr(all)", "rr"]),
+        ("rbp(graded,p=0.9)", ["rbp(p=0.9,graded)"]),
+        ("err@5(max_gain=4)", ["err@5(max_gain=4)"]),
+        ("roc_auc@10(domain=list)", ["roc_auc@10(domain=list)"]),
+    ],
+)
+def test_parse(text, names):
+    assert [str(metric) for metric in parse(text)] == names
+
+
+def test_a_metric_is_a_value():
+    assert parse("ndcg@10") == [Metric("ndcg", 10)]
+    assert {Metric("ndcg", np.int64(10))} == {Metric("ndcg", 10)}
+    assert type(Metric("ndcg", np.int64(10)).cutoff) is int
+    assert Metric("ndcg").definition is METRICS["ndcg"]
+
+
+def test_parameters_of_a_metric():
+    metric = Metric("ndcg", 10, {"ideal": "k", "gain": "binary", "discount": "standard"})
+    assert metric == parse("ndcg@10(gain=binary,ideal=k)")[0]
+    assert metric.parameters == (("gain", "binary"), ("ideal", "k"))
+    assert {metric, Metric("ndcg", 10, metric.parameters)} == {metric}
+    assert metric.variant == "ndcg(gain=binary,ideal=k)"
+    assert Metric("f", 5, {"beta": np.float64(2)}) == Metric("f", 5, {"beta": 2})
+    assert metric.definition.reads == "relevance"
+    assert metric.definition.cutoff == "required"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("f@10(bta=2)", r"'f' has no parameter 'bta'\. Hint: Did you mean 'beta'.*beta \(a number"),
+        ("ndcg@10(x=1)", r"no parameter 'x'.*gain \(linear or binary or .*default linear\)"),
+        ("hit@10(beta=2)", r"The metric 'hit' takes no parameters, but was given 'beta'"),
+        ("ndcg@10()", r"has no parameter ''"),
+        ("ndgc@10(gain=binary)", r"no metric 'ndgc'"),
+    ],
+)
+def test_unknown_parameters(text, says):
+    with pytest.raises(UnknownNameError, match=says):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "ndcg@10(gain=exponental)",
+            r"gain=exponental: it is linear or binary or.*Did you mean 'exponential'",
+        ),
+        ("f@10(beta=0)", r"does not take beta=0: it is a number above 0"),
+        ("f@10(beta=nan)", r"does not take beta=nan"),
+        ("f@10(beta=1_0)", r"does not take beta=1_0"),
+        ("f@10(beta)", r"does not take beta=true"),
+        ("rbp(p=1)", r"does not take p=1: it is a number between 0 and 1"),
+        ("rr(all=3)", r"does not take all=3.*Hint: write rr\(all\)"),
+        ("f@10(beta=2,beta=3)", r"'beta' of the metric 'f' is given twice"),
+        ("f(beta=2)@10", r"closing bracket.*as in f@10\(beta=2\)"),
+        ("f@10(beta=2", r"closing bracket"),
+        ("ndcg(ideal=k)", r"'ndcg' needs a cut-off"),
+        ("roc_auc@10(negatives=all)", r"'roc_auc' reads the whole ranking"),
+    ],
+)
+def test_unfit_parameters(text, says):
+    with pytest.raises(InputError, match=says):
+        parse(text)
+
+
+def test_what_is_no_mapping():
+    with pytest.raises(InputTypeError, match="must be a mapping"):
+        Metric("f", 10, 3)
+
+
+def test_a_largest_gain_that_is_not_given():
+    metrics = parse("err@10 err@5(max_gain=3) ndcg@2")
+    filled = [str(metric) for metric in with_largest_gain(metrics, 4.0)]
+    assert filled == ["err@10(max_gain=4)", "err@5(max_gain=3)", "ndcg@2"]
+
+
+def test_a_metric_of_ones_own():
+    @register(formula="hits(k) / (k + smoothing)", parameters={"smoothing": SMOOTHING})
+    def smooth(groups, cutoffs, *, smoothing=1):
+        return METRICS["hits"].function(groups, cutoffs) / (cutoffs + smoothing)
+
+    try:
+        assert [str(metric) for metric in parse("smooth@3(smoothing=2)")] == [
+            "smooth@3(smoothing=2)"
+        ]
+        assert METRICS["smooth"].title == "smooth"
+    finally:
+        del METRICS["smooth"]
+
+
+def test_a_name_that_is_taken():
+    with pytest.raises(InputError, match=r"There is a metric 'ndcg' already.*my_ndcg"):
+
+        @register(formula="1")
+        def ndcg(groups, cutoffs):
+            raise AssertionError
+
+
+def test_parameters_that_the_function_does_not_take():
+    with pytest.raises(InputError, match=r"declares the parameters \['smoothing'\], but its.*\[\]"):
+
+        @register(formula="1", parameters={"smoothing": SMOOTHING})
+        def smooth(groups, cutoffs):
+            raise AssertionError
+
+
+@given(st.lists(metrics(max_cutoff=2**62), min_size=1, unique=True))
+def test_parse_and_str_are_inverses(wanted):
+    assert parse(" ".join(map(str, wanted))) == wanted
+    assert parse([str(metric) for metric in wanted]) == wanted
+    assert parse(wanted) == wanted
+
+
+@given(st.integers(1, 1000), st.integers(0, 30))
+def test_a_range_holds_both_ends(first, length):
+    cutoffs = [metric.cutoff for metric in parse(f"ap@{first}..{first + length}")]
+    assert cutoffs == list(range(first, first + length + 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ndgc@10", r"There is no metric 'ndgc'\. Hint: Did you mean 'ndcg'"),
+        ("precison@5,10", r"Did you mean 'precision'"),
+        ("map@10", r"no metric 'map'\. Hint: it is called 'ap' here"),
+        ("NDCG@10", r"no metric 'NDCG'\. Hint: it is called 'ndcg' here\.$"),
+        ("ndgc@10", r"Did you mean 'ndcg' or 'dcg' or '\w+'\? The command .* lists all; "),
+        ("xyzzy", r"no metric 'xyzzy'\. Hint: The command .* in recometer\.metrics\.METRICS\.$"),
+        ("@10", r"no metric ''"),
+    ],
+)
+def test_unknown_metrics(text, says):
+    with pytest.raises(UnknownNameError, match=says):
+        parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ndcg@0", r"cut-off '0' of the metric 'ndcg' must be a whole number, at least 1.*Hint: "),
+        ("ndcg@-1", r"cut-off '-1'"),
+        ("ndcg@2.5", r"cut-off '2.5'"),
+        ("ndcg@", r"cut-off ''"),
+        ("ndcg@5,", r"cut-off ''"),
+        ("ndcg@five", r"cut-off 'five'"),
+        ("ndcg@5@6", r"cut-off '5@6'"),
+        ("ndcg@5,ap@5", r"cut-off 'ap@5'.*between metrics stand spaces"),
+        ("ndcg@1...3", r"cut-off '\.3'"),
+        ("ndcg@..3", r"cut-off ''"),
+        ("ndcg@+3", r"cut-off '\+3'"),
+        ("ndcg@٣", r"cut-off '٣'"),
+        ("ndcg@" + "9" * 5000, r"at least 1 .and less than 2.63."),
+        ("ndcg@9223372036854775807", r"at least 1 .and less than 2.63."),
+        ("ndcg@10..1", r"range ndcg@10\.\.1 runs backwards\. Hint: write ndcg@1\.\.10"),
+        ("ap@1..10000000", r"stands for 10,000,000 cut-offs, more than 10,000\. Hint: "),
+        ("mcc", r"'mcc' needs a cut-off\. Hint: write mcc@10"),
+        ("tap", r"'tap' needs a cut-off"),
+        ("tprecision", r"'tprecision' needs a cut-off"),
+        ("roc_auc@10", r"'roc_auc' reads the whole ranking.*Hint: write roc_auc alone"),
+        ("pr_auc@0", r"'pr_auc' reads the whole ranking"),
+        ("", r"No metric was asked for\. Hint: "),
+        ([], r"No metric was asked for"),
+    ],
+)
+def test_unfit_cutoffs(text, says):
+    with pytest.raises(InputError, match=says):
+        parse(text)
+
+
+def test_the_widest_range():
+    assert len(parse(f"ap@1..{MAX_CUTOFFS}")) == MAX_CUTOFFS
+    with pytest.raises(InputError, match="more than"):
+        parse(f"ap@1..{MAX_CUTOFFS + 1}")
+
+
+@pytest.mark.parametrize("cutoff", [0, -1, True, 2.5, "10", 2**63])
+def test_unfit_cutoffs_of_a_metric(cutoff):
+    with pytest.raises(InputError, match="must be a whole number, at least 1"):
+        Metric("ndcg", cutoff)
+
+
+@pytest.mark.parametrize("found", [None, 5, [5], [None, "ap"], [b"ap"]])
+def test_what_is_no_name(found):
+    with pytest.raises(InputTypeError, match=r"named by text, but .*Hint: write 'ndcg@10"):
+        parse(found)

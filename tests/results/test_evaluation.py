@@ -1,0 +1,576 @@
+"""evaluate and its result, on a source that sorts."""
+
+from __future__ import annotations
+
+import doctest
+import hashlib
+import math
+import signal
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse
+from hypothesis import given
+from hypothesis import strategies as st
+from results import evaluation
+from sorting import Sorting
+
+from recometer import _kernel
+from recometer._kernel import reference
+from recometer.data.fingerprints import Fingerprinting, fingerprint
+from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
+from recometer.evaluate import evaluate
+from recometer.metrics.registry import Metric
+from recometer.protocol import Protocol
+from recometer.results.evaluation import load
+from recometer.sources.base import Request
+from recometer.sources.lists import Lists
+from recometer.sources.scores import Scores
+from recometer.stats.intervals import student
+
+
+def random_case(seed: int = 0, n_users: int = 12, n_items: int = 9) -> tuple[Sorting, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return (
+        Sorting(generator.integers(0, 5, size=(n_users, n_items))),
+        (generator.random((n_users, n_items)) < 0.25).astype(float),
+    )
+
+
+# What the reading of a result gives.
+
+
+def test_values_per_user() -> None:
+    source = Sorting([[4, 3, 2, 1], [1, 2, 3, 4], [1, 2, 3, 4]])
+    test = np.array([[0, 1, 0, 0], [0, 0, 1, 1], [0, 0, 0, 0]])
+    result = evaluate(source, test, metrics="rr recall@1,2 precision@1..3")
+    np.testing.assert_array_equal(result["rr"], [0.5, 1.0, np.nan])
+    np.testing.assert_array_equal(result["recall@1,2"], [[0, 1], [0.5, 1], [np.nan, np.nan]])
+    assert result["precision@1..3"].shape == (3, 3)
+    np.testing.assert_array_equal(result["precision@1..1"], result["precision@1"][:, None])
+    np.testing.assert_array_equal(result[Metric("rr")], result["rr"])
+    assert result["rr"].dtype == np.float64
+    assert len(result) == result.n_users == 3
+    assert "rr" in result
+    assert "recall@3" not in result
+    assert list(result.values) == [str(metric) for metric in result.metrics]
+    assert list(result.n_relevant) == [1, 2, 0]
+
+
+def test_a_metric_may_be_written_with_its_defaults() -> None:
+    result = evaluate(Sorting([[2, 1]]), np.array([[0, 1]]), metrics="rbp f@1")
+    for name in ("rbp(p=0.8)", "rbp( p = 0.80 )", "f@1(beta=1)"):
+        np.testing.assert_array_equal(result[name], result[name.split("(")[0]])
+
+
+def test_train_is_left_out() -> None:
+    source = Sorting([[4, 3, 2, 1]])
+    test, train = np.array([[0, 0, 1, 0]]), scipy.sparse.csr_array([[1, 0, 0, 0]])
+    assert evaluate(source, test, metrics="rr")["rr"] == [1 / 3]
+    result = evaluate(source, test, train=train, metrics="rr")
+    assert result["rr"] == [1 / 2]
+    assert list(result.n_excluded) == [1]
+    assert list(result.n_candidates) == [3]
+
+
+@pytest.mark.parametrize("name", ["ndcg@11", "recall@1..3", "roc_auc", "foo", "ndgc@10"])
+def test_unknown_metric_lists_what_exists(name: str) -> None:
+    source, test = random_case()
+    result = evaluate(source, test, metrics="ndcg@2 recall@1,2")
+    for method in (result.__getitem__, result.interval, result.skipped):
+        with pytest.raises(UnknownNameError, match="Known: ndcg@2, recall@1, recall@2"):
+            method(name)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1) | st.just(math.nan), st.integers(0, 9)), min_size=1, max_size=20
+    )
+)
+def test_means(users: list[tuple[float, int]]) -> None:
+    result = evaluation(
+        {"rr": [value for value, _ in users]}, n_relevant=np.array([n for _, n in users])
+    )
+    defined = [(value, n) for value, n in users if not math.isnan(value)]
+    mean = sum(value for value, _ in defined) / len(defined) if defined else math.nan
+    assert result.mean() == {"rr": pytest.approx(mean, nan_ok=True)}
+    total = sum(n for _, n in defined)
+    weighted = sum(value * n for value, n in defined) / total if total else math.nan
+    assert result.mean(weights="relevant") == {"rr": pytest.approx(weighted, nan_ok=True)}
+    (row,) = result.summary()
+    assert (row.counted, row.skipped) == (len(defined), len(users) - len(defined))
+    assert sum(row.reasons.values()) == row.skipped
+    if len(defined) > 1:
+        assert row.low - 1e-12 <= row.mean <= row.high + 1e-12
+    assert (row.low, row.high) == pytest.approx(result.interval("rr"), nan_ok=True)
+    assert str(result)
+
+
+def test_unknown_weights() -> None:
+    with pytest.raises(InputError, match=r"weights='gain' does not exist\. Hint: 'relevant'"):
+        evaluation({"rr": [1.0]}).mean(weights="gain")  # type: ignore[arg-type]
+
+
+def test_nobody_is_defined() -> None:
+    result = evaluation({"rr": [math.nan, math.nan]})
+    assert math.isnan(result.mean()["rr"])
+    assert result.skipped("rr") == {"no relevant item to find": 2}
+    assert "nan" in str(result)
+
+
+def test_a_metric_that_is_undefined_for_all_is_warned_of_once_with_the_reasons() -> None:
+    scores = Scores([[1.0, 2.0], [2.0, 1.0], [3.0, 3.0]])
+    test = np.array([[1, 0], [0, 1], [1, 0]])
+    with pytest.warns(DataWarning) as caught:
+        evaluate(scores, test, metrics="precision@2 recall@2 rr")
+    assert [str(warning.message) for warning in caught] == [
+        "precision@2, recall@2: undefined for all 3 users: no more candidates than the cut-off: "
+        "every ranking has the same value; or all candidates have the same score, so nothing was "
+        "ranked."
+    ]
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        evaluate(scores, test, metrics="precision@2", undefined=0)
+
+
+def test_undefined_as_a_number_counts_and_is_still_reported() -> None:
+    source = Sorting([[4, 3, 2, 1], [4, 3, 2, 1]])
+    test = np.array([[1, 0, 0, 0], [0, 0, 0, 0]])
+    result = evaluate(source, test, metrics="rr", undefined=0.0)
+    assert list(result["rr"]) == [1, 0]
+    assert result.mean() == {"rr": 0.5}
+    (row,) = result.summary()
+    assert (row.counted, row.skipped) == (2, 0)
+    assert row.reasons == {"no relevant item to find": 1}
+    assert "1 (counted as 0): no relevant item to find" in str(result)
+
+
+def test_text() -> None:
+    result = evaluation(
+        {"ndcg@10": [0.5, 0.75, math.nan], "rr": [1.0, 0.5, 0.0]},
+        counts={"users_unknown": 1234, "items_unknown": 0, "a_new_count": 7},
+        protocol=Protocol(ties="random", confidence=0.9),
+    )
+    assert str(result).splitlines() == [
+        "metric     mean       90% interval  counted  skipped  why",
+        "ndcg@10  0.6250  -0.1642 to 1.0000        2        1  1: no relevant item to find",
+        "rr       0.5000   0.0000 to 1.0000        3        0",
+        "",
+        "source: a <'source'>",
+        "users of test that the source does not know: 1,234",
+        "a_new_count: 7",
+        "protocol: recometer ties='random' confidence=0.9",
+    ]
+    assert repr(result) == "<Evaluation of 3 users: ndcg@10, rr>"
+
+
+def test_html_is_the_same_table_escaped() -> None:
+    result = evaluation({"rr": [1.0, math.nan]})
+    html = result._repr_html_()
+    assert html.startswith("<table>")
+    assert '<td style="text-align: left">rr</td>' in html
+    assert "1: no relevant item to find" in html
+    assert "a &lt;&#x27;source&#x27;&gt;" in html
+    assert "<'" not in html
+
+
+def test_default_protocol_is_not_mentioned() -> None:
+    assert "protocol" not in str(evaluation({"rr": [1.0]}))
+    named = evaluation({"rr": [1.0]}, protocol=Protocol(name="mine"))
+    assert str(named).endswith("protocol: mine")
+
+
+def test_per_user() -> None:
+    result = evaluation({"rr": [1.0, math.nan]})
+    assert result.per_user().equals(pl.DataFrame({"user": [0, 1], "rr": [1.0, math.nan]}))
+    texts = evaluation({"rr": [1.0]}, user_ids=np.array(["ann"], dtype=object)).per_user()
+    assert texts.schema == {"user": pl.String, "rr": pl.Float64}
+    assert texts["user"].to_list() == ["ann"]
+
+
+def test_arrays_are_read_only_but_not_those_of_the_caller() -> None:
+    n_relevant = np.array([5])
+    result = evaluation({"rr": [0.5]}, n_relevant=n_relevant)
+    for array in (result["rr"], result.reasons["rr"], result.n_relevant, result.flags):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    n_relevant[0] = 1
+
+
+def test_bootstrap_interval_depends_on_the_seed_alone() -> None:
+    values = {"rr": np.random.default_rng(0).random(50).tolist(), "ap": [0.0, 1.0] * 25}
+    rules = Protocol(interval="bootstrap")
+    first = evaluation(values, protocol=rules, seed=1)
+    again = evaluation(values, protocol=rules, seed=1)
+    assert first.interval("ap") == (again.summary()[1].low, again.summary()[1].high)
+    other = evaluation(values, protocol=rules, seed=2)
+    assert first.interval("rr") != other.interval("rr")
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "cut"),
+    [
+        ("rr", [1.0, 0.5, 0.0, math.nan], (0, 1)),
+        ("rr", [1.0, 1.0, 0.5], (-math.inf, 1)),
+        ("hits@10", [0.0, 3.0, 0.0], (0, math.inf)),
+        ("mcc@10", [-1.0, 1.0, -1.0], (-1, 1)),
+        ("mean_rank", [1.0, 1.0, 30.0], (1, math.inf)),
+        ("rmse", [0.1, 5.0], (0, math.inf)),
+        # What lies beyond a bound shows that it is none here: a rule leads there.
+        ("rr", [-1.0, 1.0, 1.0], (-math.inf, 1)),
+        ("precision@2", [3.0, 0.0, 0.0], (0, math.inf)),
+    ],
+)
+@pytest.mark.parametrize("weights", [None, "relevant"])
+def test_intervals_stay_within_the_bounds(
+    metric: str, values: list[float], cut: tuple[float, float], weights: Any
+) -> None:
+    n_relevant = np.array([2, 3, 2, 2])[: len(values)]
+    result = evaluation({metric: values}, n_relevant=n_relevant)
+    weight = None if weights is None else n_relevant.astype(float)
+    low, high = student(np.array(values), weights=weight)
+    assert result.interval(metric, weights) == (max(low, cut[0]), min(high, cut[1]))
+    assert low < cut[0] or high > cut[1]
+
+
+# What evaluate asks of the source, and keeps.
+
+
+@pytest.mark.parametrize(
+    ("metrics", "depth"),
+    [
+        ("ndcg@10 recall@5,20", 20),
+        ("rprecision@3", 3),
+        ("ndcg@10 roc_auc", None),
+        ("ndcg@10 rr", None),
+        ("rprecision", None),
+        (["hit@7", Metric("ap", 2)], 7),
+    ],
+)
+def test_depth(metrics: object, depth: int | None) -> None:
+    source, test = random_case()
+    evaluate(source, test, metrics=metrics, threads=3, progress=False)  # type: ignore[arg-type]
+    (request,) = source.requests
+    assert request.depth == depth
+    assert request.threads == 3
+    assert request.progress is False
+
+
+def test_everything_that_is_needed_to_repeat_is_kept() -> None:
+    source, test = random_case()
+    result = evaluate(source, test, train=np.eye(12, 9), metrics="ndcg@2 rr", seed=5)
+    assert result.seed == 5
+    assert result.protocol == Protocol()
+    assert [str(metric) for metric in result.metrics] == ["ndcg@2", "rr"]
+    assert set(result.definitions) == {"ndcg", "rr"}
+    assert all(result.definitions["ndcg"][part] for part in ("title", "formula", "source"))
+    assert set(result.timings) == {"reading", "ranking", "metrics", "total"}
+    assert result.timings["total"] >= result.timings["ranking"] > 0
+    assert {"recometer", "python", "numpy", "platform", "instruction_set"} <= set(result.versions)
+    assert list(result.inputs) == ["source", "test", "train"]
+    assert result.inputs["source"]["description"] == "Sorting, 12 x 9"
+    assert result.inputs["source"]["fingerprints"] == {"scores": fingerprint(source.scores)}
+    assert set(result.inputs["test"]["fingerprints"]) >= {"indptr", "items"}
+    again = evaluate(source, test.copy(), train=np.eye(12, 9), metrics="ndcg@2 rr")
+    assert again.inputs == result.inputs
+    changed = evaluate(source, test, metrics="rr")
+    assert list(changed.inputs) == ["source", "test"]
+    assert changed.inputs["test"] == result.inputs["test"]
+
+
+def test_protocol_of_another_evaluation_repeats_it() -> None:
+    source, test = random_case()
+    rules = {"ties": "pessimistic", "min_positives": 2, "cold_start": True}
+    first = evaluate(source, test, metrics="ndcg@2", **rules)
+    again = evaluate(source, test, metrics="ndcg@2", protocol=first.protocol)
+    np.testing.assert_array_equal(first["ndcg@2"], again["ndcg@2"])
+    assert again.protocol == first.protocol
+    mixed = evaluate(source, test, metrics="ndcg@2", protocol=first.protocol, ties="optimistic")
+    assert mixed.protocol == first.protocol.replace(ties="optimistic")
+
+
+def test_random_ties_depend_on_seed_and_user_alone() -> None:
+    source = Sorting(np.zeros((40, 8)))
+    test = np.tile([1, 0, 0, 0, 0, 0, 0, 0], (40, 1))
+    options = {"metrics": "rr", "ties": "random", "constant_scores": "ties"}
+    whole = evaluate(source, test, seed=1, **options)["rr"]
+    np.testing.assert_array_equal(evaluate(source, test[:15], seed=1, **options)["rr"], whole[:15])
+    assert (evaluate(source, test, seed=2, **options)["rr"] != whole).any()
+    assert len(set(whole)) > 3
+
+
+@pytest.mark.parametrize("threads", [1, 2, None])
+def test_a_saved_result_equals_itself(tmp_path, threads: int | None) -> None:
+    source, test = random_case()
+    result = evaluate(source, test, train=np.eye(12, 9), threads=threads)
+    result.save(tmp_path / "result.parquet")
+    loaded = load(tmp_path / "result.parquet")
+    assert str(loaded) == str(result)
+    for name in result.values:
+        np.testing.assert_array_equal(loaded[name], result[name])
+        np.testing.assert_array_equal(loaded.reasons[name], result.reasons[name])
+        assert loaded.interval(name) == pytest.approx(result.interval(name), nan_ok=True)
+
+
+# Wrong input.
+
+
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ((np.eye(2), np.eye(2)), "Hint: rm.Factors(user_factors, item_factors)"),
+        (np.eye(2), "Hint: rm.Scores(matrix)"),
+        (scipy.sparse.eye_array(2), "Hint: rm.Scores(matrix)"),
+        (lambda users: None, "Hint: rm.Scores(function, n_users=..., n_items=...)"),
+        (Sorting, "Hint: call it with your model's output: rm.Sorting(...)"),
+        (None, "found NoneType"),
+    ],
+)
+def test_no_source(source: object, hint: str) -> None:
+    with pytest.raises(InputTypeError) as caught:
+        evaluate(source, np.eye(2))  # type: ignore[arg-type]
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize("test", [np.zeros((3, 4)), np.zeros((0, 4)), {}])
+def test_empty_test(test: object) -> None:
+    with pytest.raises(InputError, match=r"test is empty: \d users, 0 interactions. Hint:"):
+        evaluate(random_case()[0], test)
+
+
+def test_unknown_names() -> None:
+    source, test = random_case()
+    with pytest.raises(UnknownNameError, match=r"no metric 'ndgc'.*Did you mean 'ndcg'"):
+        evaluate(source, test, metrics="ndgc@10")
+    with pytest.raises(UnknownNameError, match=r"no protocol 'recmeter'.*Did you mean 'recometer'"):
+        evaluate(source, test, protocol="recmeter")
+    with pytest.raises(UnknownNameError, match=r"rule 'tie'.*Did you mean 'ties'.*min_positives"):
+        evaluate(source, test, tie="random")
+    with pytest.raises(UnknownNameError, match=r"parameter or rule 'trian'.*Did you mean 'train'"):
+        evaluate(source, test, trian=test)
+    with pytest.raises(UnknownNameError, match=r"rule 'k'.*cut-offs stand in the names of metrics"):
+        evaluate(source, test, k=test)
+    with pytest.raises(InputError, match=r"ties='best'"):
+        evaluate(source, test, ties="best")
+    with pytest.raises(InputTypeError, match=r"protocol=3 must be a name or a Protocol"):
+        evaluate(source, test, protocol=3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 0.5, "1", True, None])
+def test_wrong_seed(seed: object) -> None:
+    with pytest.raises(InputError, match="must be a whole number, at least 0"):
+        evaluate(*random_case(), seed=seed)  # type: ignore[arg-type]
+
+
+def test_wrong_threads_and_cutoffs() -> None:
+    with pytest.raises(InputError, match="threads=0"):
+        evaluate(*random_case(), threads=0)
+    with pytest.raises(InputError, match=r"cut-off '0'"):
+        evaluate(*random_case(), metrics="ndcg@0")
+
+
+def test_some_users_with_nan_scores() -> None:
+    source, test = random_case()
+    source.scores[2, 3] = np.nan
+    source.scores[5, 1] = np.inf
+    test[:, 2] = 1
+    result = evaluate(source, test, metrics="rr")
+    assert np.isnan(result["rr"][[2, 5]]).all()
+    assert result.skipped("rr") == {
+        "a candidate's score is NaN": 1,
+        "a candidate's score is infinite": 1,
+    }
+
+
+def test_all_users_with_nan_scores() -> None:
+    source, test = random_case()
+    source.scores[::2, 3] = np.nan
+    source.scores[1::2, 1] = np.inf
+    with pytest.raises(InputError, match=r"All \d+ users have a NaN or infinite.*Sorting.*Hint:"):
+        evaluate(source, test)
+
+
+def test_no_user_known() -> None:
+    source = Sorting(np.zeros((0, 4)))
+    with pytest.raises(InputError, match=r"knows none of the 5 users of test, such as 0, 1, 2"):
+        evaluate(source, np.ones((5, 4)))
+
+
+# Fingerprints of the inputs.
+
+
+def test_fingerprint_is_that_of_the_values() -> None:
+    array = np.random.default_rng(0).random((300, 200))
+    expected = fingerprint(array)
+    assert len(expected) == 64
+    same = [
+        np.asfortranarray(array),
+        array[::-1][::-1],
+        array.astype(">f8"),
+        np.repeat(array, 2, axis=1)[:, ::2],
+    ]
+    assert {fingerprint(other) for other in same} == {expected}
+    other = array.copy()
+    other[-1, -1] += 1e-12
+    different = [other, array.T, array.reshape(200, 300), array.astype(np.float32), array[:-1]]
+    assert expected not in {fingerprint(other) for other in different}
+
+
+def test_fingerprint_is_as_documented(monkeypatch) -> None:
+    array = np.arange(400_000)  # 3 pieces and a bit
+    hashes = np.zeros(4, np.uint64)
+    _kernel.hash_pieces(array.view(np.uint8), 2**20, hashes)
+    expected = hashlib.sha256(b"<i8 (400000,) " + hashes.astype("<u8").tobytes()).hexdigest()
+    monkeypatch.setattr("recometer.data.fingerprints.AT_ONCE", 2**20)
+
+    class Parts:
+        shape, dtype = array.shape, array.dtype
+
+        def pieces(self) -> Iterator[np.ndarray]:
+            yield from np.split(array, [7, 100_000, 300_001])
+
+    for same in (array, np.repeat(array, 2)[::2], Parts()):
+        assert {fingerprint(same, threads=threads) for threads in (1, 3)} == {expected}
+    text = hashlib.sha256(b"objects (2,) ")
+    text.update(reference_hash(b"['a', 1]"))
+    assert fingerprint(np.array(["a", 1], dtype=object)) == text.hexdigest()
+
+
+def reference_hash(data: bytes) -> bytes:
+    found = np.zeros(1, np.uint64)
+    reference.hash_pieces(np.frombuffer(data, np.uint8), 2**20, found)
+    return found.astype("<u8").tobytes()
+
+
+def test_fingerprint_of_anything(tmp_path) -> None:
+    arrays = [
+        np.zeros((0, 3)),
+        np.float32(3),
+        np.array([True, False]),
+        np.array(["2020", "2021"], dtype="datetime64[D]"),
+        np.array(["2020", "2022", "2021"], dtype="datetime64[D]")[::2],
+        np.array(["a", "b"], dtype=object),
+        np.array(["a", "b"]),
+        np.array(["a", "\ud800"], dtype=object),
+    ]
+    found = [fingerprint(array) for array in arrays]
+    assert found[3] == found[4]
+    assert found[5] == found[6]
+    assert len(set(found)) == len(arrays) - 2
+    mapped = np.memmap(tmp_path / "file", dtype=np.float32, mode="w+", shape=(7, 5))
+    mapped[:] = np.arange(35).reshape(7, 5)
+    assert fingerprint(mapped) == fingerprint(np.arange(35, dtype=np.float32).reshape(7, 5))
+
+
+def test_fingerprinting_ends_with_its_block() -> None:
+    large = np.zeros(2**25)
+    with pytest.raises(KeyError), Fingerprinting({"test": {"large": large}}):
+        raise KeyError
+    assert not any(thread.name.startswith("recometer") for thread in threading.enumerate())
+
+
+def test_fingerprinting_passes_errors_on() -> None:
+    class Broken:
+        def __array__(self, *arguments: object, **options: object) -> np.ndarray:
+            raise ZeroDivisionError("broken")
+
+    with (
+        Fingerprinting({"test": {"broken": Broken()}}) as fingerprinting,
+        pytest.raises(ZeroDivisionError, match="broken"),
+    ):
+        fingerprinting.result()
+
+
+# The whole of it.
+
+
+def test_error_of_the_source_leaves_no_thread() -> None:
+    class Broken(Sorting):
+        def rank_user(self, request: Request, user: int) -> tuple[list, list[int]]:
+            raise ZeroDivisionError("broken")
+
+    source, test = random_case()
+    with pytest.raises(ZeroDivisionError, match="broken"):
+        evaluate(Broken(source.scores), test)
+    assert not any(thread.name.startswith("recometer") for thread in threading.enumerate())
+
+
+INTERRUPTED = """
+import sys, threading
+import numpy as np
+from recometer.evaluate import evaluate
+from sorting import Sorting
+
+class Slow(Sorting):
+    def rank(self, request):
+        print("started", flush=True)
+        return super().rank(request)
+
+try:
+    evaluate(Slow(np.random.default_rng(0).random((10_000, 5)), pause=0.02), np.ones((10_000, 5)))
+except KeyboardInterrupt:
+    print("alive", threading.active_count(), flush=True)
+    sys.exit(3)
+"""
+
+
+def test_ctrl_c_ends_an_evaluation() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}\n{INTERRUPTED}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "started\n"
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=5)
+    assert process.returncode == 3, errors
+    assert output.splitlines()[-1] == "alive 1"
+
+
+def test_docstring() -> None:
+    assert doctest.testmod(sys.modules["recometer.evaluate"]).failed == 0
+
+
+def test_metrics_written_otherwise() -> None:
+    """Every method takes what indexing takes."""
+    lists = Lists({"ann": ["a", "b"], "bob": ["b"]})
+    metrics = "rbp f@2(beta=2,denominator=list) coverage@2(denominator=padded,users=relevant)"
+    result = evaluate(lists, {"ann": ["a"], "bob": ["c"]}, metrics=metrics, catalogue=5)
+    otherwise = ["rbp(p=0.8)", "f@2(denominator=list,beta=2)"]
+    otherwise += ["coverage@2(users=relevant,denominator=padded)"]
+    for name, other in zip(metrics.split(), otherwise, strict=True):
+        assert other in result
+        assert result.interval(other) == result.interval(name)
+        assert result.skipped(other) == result.skipped(name)
+    assert "ndcg@5" not in result
+    assert "nonsense" not in result
+
+
+@pytest.mark.parametrize("metric", ["ndcg@2", "dcg@2", "ndcg@2(gain=exponential)"])
+def test_intervals_of_gains_are_negative_only_where_a_gain_is(metric: str, tmp_path: Path) -> None:
+    lists = Lists({"a": ["x", "y"], "b": ["x", "y"]})
+    lowest: dict[float | None, float] = {}
+    for value in (None, 2.0, -1.0):
+        test: object = {"a": ["x"], "b": ["y"]}
+        if value is not None:
+            test = pl.DataFrame({"user": ["a", "b", "b"], "item": ["x", "y", "z"]}).with_columns(
+                value=pl.Series([1.0, 1.0, value])
+            )
+        result = evaluate(lists, test, metrics=metric)
+        result.save(tmp_path / "result.parquet")
+        loaded = load(tmp_path / "result.parquet")
+        assert loaded.interval(metric) == result.interval(metric)
+        lowest[value] = result.interval(metric)[0]
+    assert lowest[None] == lowest[2.0] == 0
+    assert lowest[-1.0] < 0

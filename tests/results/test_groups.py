@@ -1,0 +1,270 @@
+"""Metrics per group of users: `Evaluation.by`, and the ways to average."""
+
+from __future__ import annotations
+
+import math
+import pathlib
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.results import profiles
+from recometer.results.evaluation import Evaluation
+from recometer.stats.intervals import bootstrap, student
+
+METRICS = "rr precision@2 recall@2 roc_auc"
+
+
+def evaluation(seed: int = 0, n_users: int = 24, n_items: int = 9, **options: Any) -> Evaluation:
+    generator = np.random.default_rng(seed)
+    scores = generator.random((n_users, n_items))
+    test = (generator.random((n_users, n_items)) < 0.3).astype(float)
+    test[0], test[1, :2] = 0, 1
+    train = (generator.random((n_users, n_items)) < 0.3).astype(float)
+    train[2] = 0
+    return rm.evaluate(rm.Scores(scores), test, train=train, metrics=METRICS, **options)
+
+
+def by_hand(result: Evaluation, labels: list[Any], metric: str) -> dict[str, float]:
+    groups: dict[str, list[float]] = {}
+    for label, value in zip(labels, result[metric].tolist(), strict=True):
+        if label is not None and not math.isnan(value):
+            groups.setdefault(str(label), []).append(value)
+    return {label: float(np.mean(values)) for label, values in groups.items()}
+
+
+def forms(labels: list[str], users: list[Any]) -> dict[str, Any]:
+    return {
+        "list": labels,
+        "array": np.array(labels),
+        "dict": dict(zip(users, labels, strict=True)),
+        "reversed dict": dict(zip(users[::-1], labels[::-1], strict=True)),
+        "pandas": pd.DataFrame({"user_id": users, "country": labels}),
+        "polars": pl.DataFrame({"user_id": users[::-1], "country": labels[::-1]}),
+        "arrow": pl.DataFrame({"user_id": users, "country": labels}).to_arrow(),
+    }
+
+
+@pytest.mark.parametrize("form", forms([], []))
+def test_groups_in_every_form(form: str) -> None:
+    generator = np.random.default_rng(5)
+    users = [f"u{number}" for number in range(30)]
+    scores = rm.Scores(generator.random((30, 6)), user_ids=users, item_ids=list("abcdef"))
+    chosen = generator.choice(list("abcdef"), 30)
+    test = {user: [str(item)] for user, item in zip(users, chosen, strict=True)}
+    result = rm.evaluate(scores, test, metrics="rr recall@2")
+    labels = generator.choice(["no", "se", "dk"], 30).tolist()
+    given_users = [str(user) for user in result.user_ids]
+    segments = result.by(forms(labels, given_users)[form])
+    assert segments.groups == ("dk", "no", "se")
+    for metric in ("rr", "recall@2"):
+        found = {row.group: row.mean for row in segments.rows if row.metric == metric}
+        expected = by_hand(result, labels, metric)
+        assert found == pytest.approx(expected)
+        assert segments.gap()[metric] == pytest.approx(max(found.values()) - min(found.values()))
+        assert segments.ratio()[metric] == pytest.approx(min(found.values()) / max(found.values()))
+    assert segments.left_out == 0
+
+
+@given(st.lists(st.sampled_from([None, "x", "y", "z"]), min_size=24, max_size=24), st.booleans())
+def test_a_group_is_an_evaluation_of_its_users(labels: list[str | None], pooled: bool) -> None:
+    result = evaluation()
+    present = sorted({label for label in labels if label is not None})
+    if not present:
+        with pytest.raises(rm.InputError, match="None of the 24 users has a group"):
+            result.by(labels)
+        return
+    metrics = "precision@2 recall@2"
+    result = evaluation() if not pooled else rm.evaluate(*_inputs(), metrics=metrics)
+    weights = "pooled" if pooled else None
+    segments = result.by(labels, weights=weights)
+    assert segments.groups == tuple(present)
+    assert segments.left_out == labels.count(None)
+    sizes = {row.group: row.users for row in segments.rows}
+    assert sizes == {label: labels.count(label) for label in present}
+    for label in present:
+        chosen = [place for place, one in enumerate(labels) if one == label]
+        rows = result.of_users(chosen).summary(weights)
+        mine = [row for row in segments.rows if row.group == label]
+        for found, expected in zip(mine, rows, strict=True):
+            for name in ("metric", "mean", "low", "high", "counted"):
+                np.testing.assert_equal(getattr(found, name), getattr(expected, name))
+
+
+def _inputs() -> tuple[rm.Scores, np.ndarray]:
+    generator = np.random.default_rng(1)
+    return rm.Scores(generator.random((24, 9))), (generator.random((24, 9)) < 0.3).astype(float)
+
+
+@pytest.mark.parametrize("at_once", [2, profiles.USERS_AT_ONCE])
+def test_activity_and_popularity(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles, "USERS_AT_ONCE", at_once)
+    train = {"a": ["p", "q", "r"], "b": ["p"], "c": ["p", "q"], "stranger": ["q"]}
+    test = {"a": ["s"], "b": ["s"], "c": ["s"], "new": ["s"]}
+    scores = rm.Scores(np.ones((4, 4)) * [4, 3, 2, 1], user_ids=["a", "b", "c", "new"],
+                       item_ids=list("pqrs"))  # fmt: skip
+    result = rm.evaluate(scores, test, train=train, metrics="rr")
+    assert list(result.user_ids) == ["a", "b", "c", "new"]
+    np.testing.assert_array_equal(result.activity, [3, 1, 2, 0])
+    np.testing.assert_allclose(result.popularity, [(3 + 3 + 1) / 3, 3, 3, np.nan])
+    segments = result.by("activity", quantiles=2)
+    assert segments.groups == ("activity 0 to 1", "activity 2 to 3")
+    segments = result.by("popularity", quantiles=2)
+    assert segments.groups == ("popularity 2.33333 to 3",)
+    assert segments.left_out == 1
+    assert "users without a group (left out): 1" in str(segments)
+
+
+@pytest.mark.parametrize("name", ["activity", "popularity"])
+@pytest.mark.parametrize("quantiles", [2, 3, 5])
+def test_quantiles_keep_equal_values_together(name: str, quantiles: int) -> None:
+    result = evaluation(n_users=200)
+    segments = result.by(name, quantiles=quantiles)
+    assert 2 <= len(segments.groups) <= quantiles
+    users = sum(row.users for row in segments.rows if row.metric == "rr")
+    assert users + segments.left_out == 200
+    largest = max(row.users for row in segments.rows)
+    values = getattr(result, name)
+    assert largest <= 200 / quantiles + np.unique(values, return_counts=True)[1].max()
+
+
+def test_profiles_survive_saving(tmp_path: pathlib.Path) -> None:
+    result = evaluation()
+    result.save(tmp_path / "run.parquet")
+    loaded = rm.load(tmp_path / "run.parquet")
+    np.testing.assert_array_equal(loaded.activity, result.activity)
+    np.testing.assert_array_equal(loaded.popularity, result.popularity)
+    assert str(loaded.by("activity")) == str(result.by("activity"))
+
+
+def test_how_segments_are_shown() -> None:
+    segments = evaluation().by(["x", "y"] * 12)
+    assert "gap" in str(segments)
+    assert "<table>" in segments._repr_html_()
+    frame = segments.frame()
+    assert frame.columns == ["metric", "group", "users", "mean", "low", "high", "counted"]
+    assert len(frame) == 2 * 4
+    assert repr(segments) == "<Segments: 2 groups of users, 4 metrics>"
+
+
+@pytest.mark.parametrize(
+    ("groups", "options", "error", "message"),
+    [
+        (["x"] * 23, {}, rm.InputError, "groups has 23 entries, but there are 24 users"),
+        ("activitty", {}, rm.InputError, "'activity', 'popularity'"),
+        ("activity", {"quantiles": 1}, rm.InputError, "quantiles=1 must be a whole number"),
+        (7, {}, rm.InputTypeError, "groups is of type int"),
+        (["x"] * 24, {"column": "country"}, rm.InputTypeError, "columns of a data frame"),
+        (
+            pl.DataFrame({"user": range(24), "a": range(24), "b": range(24)}),
+            {},
+            rm.ColumnError,
+            "Which column holds the groups.*'a', 'b'",
+        ),
+        (
+            pl.DataFrame({"user": range(24), "a": range(24)}),
+            {"column": "c"},
+            rm.ColumnError,
+            "There is no column 'c'",
+        ),
+        (pl.DataFrame({"user": [1, 1], "a": [1, 2]}), {}, rm.InputError, "1 is there twice"),
+        ({1000: "x"}, {}, rm.InputError, "None of the 24 users has a group"),
+    ],
+)
+def test_groups_that_do_not_fit(
+    groups: Any, options: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        evaluation().by(groups, **options)
+
+
+def test_activity_needs_train() -> None:
+    result = rm.evaluate(*_inputs(), metrics="rr")
+    assert result.activity is None
+    with pytest.raises(rm.InputError, match="there is no train"):
+        result.by("activity")
+
+
+def test_pooled_means_are_ratios_of_sums() -> None:
+    source, test = _inputs()
+    names = "precision@3 precision@3(denominator=min) tprecision@3 recall@3 rprecision accuracy@3"
+    result = rm.evaluate(source, test, metrics=f"{names} hits@3 ap@3(denominator=k)", ties="item")
+    counted = ~np.isnan(result["hits@3"])
+    hits, relevant = result["hits@3"][counted], result.n_relevant[counted]
+    possible = np.minimum(relevant, 3)
+    pooled = result.of_users(np.flatnonzero(counted))
+    with pytest.raises(rm.InputError, match=r"There is no pooled mean of 'hits@3'.*recall"):
+        pooled.mean("pooled")
+    without = rm.evaluate(source, test, metrics=f"{names} ap@3(denominator=k)", ties="item")
+    found = without.mean("pooled")
+    assert found["precision@3"] == pytest.approx(hits.mean() / 3)
+    assert found["recall@3"] == pytest.approx(hits.sum() / relevant.sum())
+    assert found["tprecision@3"] == pytest.approx(hits.sum() / possible.sum())
+    assert found["precision@3(denominator=min)"] == pytest.approx(hits.sum() / possible.sum())
+    assert found["ap@3(denominator=k)"] == pytest.approx(without.mean()["ap@3(denominator=k)"])
+    with pytest.raises(rm.InputError, match="no pooled mean of 'precision'"):
+        rm.evaluate(source, test, metrics="precision").mean("pooled")
+
+
+def test_weights_of_ones_own() -> None:
+    result = evaluation()
+    weights = np.arange(24.0)
+    known = ~np.isnan(result["rr"])
+    expected = np.average(result["rr"][known], weights=weights[known])
+    assert result.mean(weights)["rr"] == pytest.approx(expected)
+    assert result.mean(np.ones(24)) == pytest.approx(result.mean())
+    for wrong in (np.ones(23), -np.ones(24), np.full(24, np.nan)):
+        with pytest.raises(rm.InputError, match="weights must be 24 numbers"):
+            result.mean(wrong)
+
+
+@pytest.mark.parametrize("interval", ["t", "bootstrap"])
+def test_intervals_of_weighted_means(interval: str) -> None:
+    result = evaluation(interval=interval)
+    same = [row.low for row in result.summary(np.full(24, 2.0))]
+    np.testing.assert_allclose(same, [row.low for row in result.summary()])
+    for row in result.summary("relevant"):
+        assert row.low < row.mean < row.high
+        assert result.interval(row.metric, "relevant") == (row.low, row.high)
+
+
+def test_coverage_of_weighted_intervals() -> None:
+    generator = np.random.default_rng(3)
+    covered = {"t": 0, "bootstrap": 0}
+    for _ in range(200):
+        weights = generator.integers(1, 6, 80).astype(float)
+        values = generator.random(80) * weights  # E[w x] / E[w] = (11 / 2) / 3
+        for name, (low, high) in {
+            "t": student(values, 0.9, weights),
+            "bootstrap": bootstrap([values], 0.9, n_resamples=200, weights=[weights])[0],
+        }.items():
+            covered[name] += low <= 11 / 6 <= high
+    assert min(covered.values()) > 165
+    assert max(covered.values()) < 195
+
+
+def test_what_a_saved_result_cannot_compute_anew_is_said(tmp_path) -> None:
+    lists, test = {"ann": ["x", "y"], "bob": ["y", "z"]}, {"ann": ["x"], "bob": ["y"]}
+    result = rm.evaluate(rm.Lists(lists), test, metrics="recall@1 coverage@2", catalogue=4)
+    groups = {"ann": "new", "bob": "old"}
+    assert result.by(groups).not_kept == ()
+    result.save(tmp_path / "result.parquet")
+    saved = rm.load(tmp_path / "result.parquet").by(groups)
+    assert saved.not_kept == ("coverage@2",)
+    assert "left out, one value for all users each: coverage@2" in str(saved)
+
+
+def test_popularity_needs_training_items_of_somebody() -> None:
+    source = rm.Scores(np.arange(6.0).reshape(2, 3), user_ids=["ann", "bob"], item_ids=[1, 2, 3])
+    test = {"ann": [1], "bob": [3]}
+    with pytest.warns(rm.DataWarning, match="train has none of the 2 users"):
+        result = rm.evaluate(source, test, train={"eve": [2]}, metrics="rr")
+    with pytest.raises(rm.InputError, match="none of the 2 users has any"):
+        result.by("popularity")
+    assert [row.users for row in result.by("activity").rows] == [2]

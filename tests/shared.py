@@ -1,0 +1,8 @@
+"""Where the data lie that are not part of the repository."""
+
+import os
+import pathlib
+
+SHARED = pathlib.Path(
+    os.environ.get("RECOMETER_SHARED", pathlib.Path(__file__).parents[2] / "shared")
+)

@@ -1,0 +1,91 @@
+"""The same model through every kind of source gives the same values."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.measuring.compute import Reason
+from recometer.metrics import reading
+
+RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
+
+
+@st.composite
+def problems(draw):
+    """Whole-number scores with many ties, graded test, training items."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    shape = draw(st.integers(1, 4)), draw(st.integers(2, 8))
+    scores = rng.integers(-3, draw(st.sampled_from([-1, 2, 40])), shape).astype(np.float64)
+    test = np.where(rng.random(shape) < 0.4, rng.integers(1, 4, shape), 0)
+    test[0, 0] = 1
+    train = rng.random(shape) > draw(st.sampled_from([0.7, 1.0]))
+    train[:, -1] = False  # one candidate at least
+    return scores, test, train
+
+
+def narrowed(draw_from, shape):
+    """Options of evaluate that leave some items out, for all users or for each."""
+    items = list(range(shape[1]))
+    kind = draw_from.choice(["all", "whitelist", "sets", "exclude"])
+    if kind == "whitelist":
+        return {"candidates": sorted(draw_from.sample(items, draw_from.randint(1, len(items))))}
+    if kind == "sets":
+        sets = {user: draw_from.sample(items, len(items) // 2) for user in range(shape[0])}
+        return {"candidates": sets | {0: items}}
+    if kind == "exclude":
+        return {"exclude": draw_from.sample(items[1:], draw_from.randint(0, len(items) - 2))}
+    return {}
+
+
+@given(ties=st.sampled_from(RULES), problem=problems(), random=st.randoms(use_true_random=False))
+@examples(1.5)
+def test_all_sources_agree(ties, problem, random):
+    scores, test, train = problem
+    n_users, n_items = scores.shape
+    train[0, 0] = False  # the item that is never left out
+    options = narrowed(random, scores.shape)
+    if "candidates" in options and isinstance(options["candidates"], list):
+        options["candidates"] = sorted({0, *options["candidates"]})
+    ids = {"user_ids": range(n_users), "item_ids": range(n_items)}
+    test, train = (rm.Interactions.of(data, **ids) for data in (test, train))
+    if options:  # sources tell equal scores by a judged candidate, where there is one
+        options["constant_scores"] = "ties"
+    users, items = np.indices(scores.shape).reshape(2, -1)
+    rows = pl.DataFrame({"user": users, "item": items, "score": scores.ravel()})
+
+    def evaluated(source, metrics, test=test, **more):
+        return rm.evaluate(source, test, train=train, metrics=metrics, ties=ties, **options, **more)
+
+    # Of Pairs cut-offs may reach the number of candidates, but not exceed it.
+    most = evaluated(rm.Scores(scores, **ids), "rr").n_candidates.max()
+    asked = []
+    for name, each in reading("ranks", side=False).items():
+        asked += [f"{name}@1..{most}"] if each.cutoff != "none" else []
+        asked += [name] if each.cutoff != "required" else []
+
+    expected = evaluated(rm.Scores(scores, **ids), asked)
+    same(evaluated(rm.Factors(scores, np.eye(n_items), **ids), asked), expected)
+    same(evaluated(rm.Lists(rows), asked, catalogue=n_items), expected)
+    same(evaluated(rm.Pairs(rows), asked), expected, rule_5_off=True)
+    if ties != "random":  # a draw reads which items were judged
+        truth = test.to_csr().toarray()[users, items]
+        beside = rm.Pairs(rows.with_columns(relevance=truth))
+        same(evaluated(beside, asked, None), expected, rule_5_off=True, more_judged=True)
+
+
+def same(result, expected, rule_5_off=False, more_judged=False):
+    """The same values; Pairs have some where the cut-off takes all candidates."""
+    for name in ("n_candidates", "n_excluded", "n_relevant"):
+        np.testing.assert_array_equal(getattr(result, name), getattr(expected, name), name)
+    for name, values in expected.values.items():
+        if more_judged and name == "bpref":  # the only one that reads what is not relevant
+            continue
+        there = np.ones(len(values), bool)
+        if rule_5_off:
+            there = expected.reasons[name] != Reason.CUTOFF_TOO_DEEP
+        np.testing.assert_array_equal(result[name][there], values[there], err_msg=name)

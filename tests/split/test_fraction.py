@@ -1,0 +1,171 @@
+"""The random holdout per user."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer.data.interactions import Interactions
+from recometer.errors import InputError
+from recometer.split import Fraction, GivenUsers, split
+from recometer.split.sizes import holdout_sizes
+
+seeds = st.integers(0, 2**40)
+fractions = st.floats(0.01, 0.99)
+
+pytestmark = pytest.mark.filterwarnings("ignore:train is empty")
+
+
+@st.composite
+def interactions(draw, max_users=8, max_items=12):
+    """Interactions with values, between positions."""
+    n_users = draw(st.integers(1, max_users))
+    n_items = draw(st.integers(1, max_items))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    dense = rng.integers(1, 9, (n_users, n_items)) * (rng.random((n_users, n_items)) < 0.6)
+    dense[0, 0] = 1
+    return Interactions.of(sp.csr_array(dense.astype(float)))
+
+
+def rows(data):
+    """Items and values of each user."""
+    values = np.ones(len(data)) if data.values is None else data.values
+    return [
+        dict(zip(data.items[a:b].tolist(), values[a:b].tolist(), strict=True))
+        for a, b in zip(data.indptr[:-1], data.indptr[1:], strict=True)
+    ]
+
+
+def by_ids(data):
+    """Pairs of ids."""
+    user = np.repeat(np.arange(data.n_users), np.diff(data.indptr))
+    return set(zip(data.user_ids[user].tolist(), data.item_ids[data.items].tolist(), strict=True))
+
+
+def held_out(data, fraction, **options):
+    """Train and test, where a share of the interactions of each user is held out."""
+    made = split(data, Fraction(fraction), min_test=0, **options)
+    return made.train, made.test
+
+
+@given(interactions(), fractions, seeds)
+def test_train_and_test_are_a_partition_of_the_interactions(data, fraction, seed):
+    train, test = held_out(data, fraction, seed=seed)
+    assert train.n_users == test.n_users == data.n_users
+    assert train.n_items == test.n_items == data.n_items
+    for whole, left, right in zip(rows(data), rows(train), rows(test), strict=True):
+        assert not left.keys() & right.keys()
+        assert left | right == whole
+        assert list(left) == sorted(left)
+        assert list(right) == sorted(right)
+
+
+@given(interactions(), fractions, seeds)
+def test_the_number_held_out_is_rounded_half_away_from_zero(data, fraction, seed):
+    _, test = held_out(data, fraction, seed=seed)
+    for whole, right in zip(rows(data), rows(test), strict=True):
+        exact = len(whole) * fraction
+        assert len(right) == math.floor(exact) + (exact - math.floor(exact) >= 0.5)
+
+
+def test_sizes_at_a_half():
+    assert holdout_sizes([15, 5, 1, 2, 3, 0], 0.3).tolist() == [5, 2, 0, 1, 1, 0]
+    assert holdout_sizes([1, 3, 5], 0.5).tolist() == [1, 2, 3]
+    # floor(x + 0.5) would make this one: the sum rounds up to 1.
+    assert holdout_sizes([1], np.nextafter(0.5, 0)).tolist() == [0]
+
+
+def test_the_draw_is_the_same_everywhere():
+    data = Interactions.of(sp.csr_array(np.ones((3, 10))))
+    _, test = held_out(data, 0.3, seed=7)
+    assert [list(row) for row in rows(test)] == [[7, 8, 9], [1, 3, 7], [0, 2, 7]]
+
+
+def test_another_seed_is_another_draw():
+    data = Interactions.of(sp.csr_array(np.ones((20, 20))))
+    draws = {tuple(held_out(data, 0.5, seed=seed)[1].items) for seed in range(10)}
+    assert len(draws) == 10
+
+
+def test_users_draw_independently_of_each_other():
+    data = Interactions.of(sp.csr_array(np.ones((40, 20))))
+    _, test = held_out(data, 0.5, seed=1)
+    assert len({tuple(row) for row in rows(test)}) == 40
+
+
+def test_every_item_is_drawn_equally_often():
+    data = Interactions.of(sp.csr_array(np.ones((20_000, 10))))
+    _, test = held_out(data, 0.3, seed=3)
+    share = np.bincount(test.items, minlength=10) / 20_000
+    # 4.5 standard errors of a share of 0.3 over 20,000 users.
+    np.testing.assert_allclose(share, 0.3, atol=4.5 * math.sqrt(0.3 * 0.7 / 20_000))
+
+
+@given(interactions(), seeds)
+def test_a_larger_share_draws_what_a_smaller_one_does_and_more(data, seed):
+    _, few = held_out(data, 0.3, seed=seed)
+    _, many = held_out(data, 0.6, seed=seed)
+    for less, more in zip(rows(few), rows(many), strict=True):
+        assert less.keys() <= more.keys()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [lambda n: 3 * n + 1, lambda n: f"id {n}", lambda n: f"{n:02}"],
+    ids=["numbers", "text", "digits"],
+)
+def test_a_draw_depends_on_ids_alone(name):
+    """Not on the order of the rows, and not on which other users there are."""
+    rng = np.random.default_rng(0)
+    pairs = [(u, i) for u in range(12) for i in range(20) if rng.random() < 0.6]
+
+    def drawn(chosen):
+        users, items = zip(*chosen, strict=True)
+        table = {"user": [name(u) for u in users], "item": [name(i) for i in items]}
+        data = Interactions.of(as_frame(table), user="user", item="item")
+        return by_ids(held_out(data, 0.4, seed=5)[1])
+
+    everything = drawn(pairs)
+    assert drawn([pairs[n] for n in rng.permutation(len(pairs))]) == everything
+    half = [(u, i) for u, i in pairs if u % 2]
+    assert drawn(half) == {(u, i) for u, i in everything if u in {name(n) for n, _ in half}}
+
+
+def as_frame(table):
+    pl = pytest.importorskip("polars")
+    return pl.DataFrame(table)
+
+
+@given(interactions(), fractions, seeds, st.data())
+def test_only_the_given_users_are_held_out_from(data, fraction, seed, source):
+    users = source.draw(st.lists(st.integers(0, data.n_users - 1), unique=True, min_size=1))
+    _, of_all = held_out(data, fraction, seed=seed)
+    train, test = held_out(data, fraction, seed=seed, who=GivenUsers(users))
+    for user in range(data.n_users):
+        if user in users:
+            assert rows(test)[user] == rows(of_all)[user]
+        else:
+            assert rows(test)[user] == {}
+            assert rows(train)[user] == rows(data)[user]
+
+
+@pytest.mark.parametrize("fraction", [0, 1, -0.1, 1.5, math.nan])
+def test_a_share_outside_0_and_1_is_an_error(fraction):
+    data = Interactions.of(sp.csr_array(np.ones((2, 2))))
+    with pytest.raises(InputError, match=r"fraction=.* must lie between 0 and 1"):
+        held_out(data, fraction, seed=1)
+
+
+def test_times_are_split_with_their_interactions():
+    table = {"user": [0, 0, 1, 1], "item": [0, 1, 0, 1], "time": [10, 20, 30, 40]}
+    data = Interactions.of(as_frame(table), user="user", item="item", time="time")
+    train, test = held_out(data, 0.5, seed=1)
+    assert sorted([*train.times, *test.times]) == [10, 20, 30, 40]
+    for part in (train, test):
+        user = np.repeat(np.arange(2), np.diff(part.indptr))
+        np.testing.assert_array_equal(part.times, 10 + 20 * user + 10 * part.items)

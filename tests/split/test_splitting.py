@@ -1,0 +1,1026 @@
+"""Laws of splits, for every who x what x filters; and what each part says by itself."""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import sys
+import uuid
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.errors import DataWarning, FileError, InputError, InputTypeError
+from recometer.split import (
+    ActiveAfter,
+    After,
+    AllUsers,
+    ColdItems,
+    Duplicates,
+    Fraction,
+    GivenUsers,
+    KCore,
+    KFold,
+    Last,
+    LastFraction,
+    LeaveOneOut,
+    MinCounts,
+    NoTestUsersError,
+    Number,
+    SeenInTrain,
+    UserFolds,
+    UsersFraction,
+    UsersNumber,
+    ValuesFrom,
+    Windows,
+    folds,
+    memory,
+    split,
+)
+from recometer.split.sizes import holdout_sizes
+
+WHO = [AllUsers(), UsersFraction(0.5), UsersNumber(4), GivenUsers([13, 17, 22]), ActiveAfter(33)]
+WHAT = [
+    *(Last(1), Last(3), LastFraction(0.3), LeaveOneOut(), LeaveOneOut("random"), Number(2)),
+    *(Fraction(0.3), Fraction(0.3, per_user=False), After(30), After(20, until=30, since=5)),
+    *(ColdItems(0.3), ColdItems(items=[104, 109])),
+]
+FILTERS = [
+    (),
+    (KCore(3),),
+    (MinCounts(user=4, item=2),),
+    (Duplicates("last"), ValuesFrom(2)),
+    (Duplicates("first"), KCore(user=2, item=3), SeenInTrain()),
+    (Duplicates("sum"), SeenInTrain(items=False)),
+]
+PARTS = ("train", "test", "remainder")
+
+
+def interactions(seed=0, n=240, n_users=18, n_items=12):
+    """A frame in which pairs, and times within a user, repeat."""
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "user": 10 + (n_users * rng.random(n) ** 1.5).astype(np.int64),
+            "item": 100 + (n_items * rng.random(n) ** 1.3).astype(np.int64),
+            "value": rng.integers(1, 6, n),
+            "time": rng.integers(0, 40, n),
+            "row": np.arange(n),
+        }
+    )
+
+
+def made(data, what, **options):
+    """The split, or None where nobody is tested."""
+    try:
+        return split(data, what, **options)
+    except NoTestUsersError:
+        return None
+
+
+def rows_of(result):
+    return {
+        part: sorted(getattr(result, part)["row"].to_list())
+        for part in PARTS
+        if getattr(result, part) is not None
+    }
+
+
+def columns_of(result):
+    """The parts without the numbers of rows: those that are alike in all else are alike."""
+    return {
+        part: sorted(getattr(result, part).drop("row").rows())
+        for part in PARTS
+        if getattr(result, part) is not None
+    }
+
+
+def settled(frame):
+    """One row per pair: nothing depends on the order of the rows then."""
+    return frame.unique(["user", "item"], keep="first", maintain_order=True)
+
+
+@pytest.mark.parametrize("who", WHO, ids=repr)
+@pytest.mark.parametrize("what", WHAT, ids=repr)
+def test_laws_of_every_composition(who, what):
+    data = interactions()
+    tested = 0
+    for number, filters in enumerate(FILTERS):
+        untested = ("train", "apart")[number % 2]
+        options = {"who": who, "filters": filters, "untested": untested, "seed": number}
+        result = made(data, what, **options)
+        if result is None:
+            continue
+        tested += 1
+        # Disjoint and complete: every row is in one part, or counted as left out.
+        parts = rows_of(result)
+        rows = [row for part in parts.values() for row in part]
+        assert len(set(rows)) == len(rows)
+        counts = result.protocol.counts
+        assert {name: counts[name] for name in parts} == {k: len(v) for k, v in parts.items()}
+        assert sum(counts.values()) == len(data)
+        assert (counts["left_out"] == 0) or filters or what.for_everybody
+        # Rows and columns are those of the data.
+        for name in parts:
+            part = getattr(result, name)
+            assert part.columns == data.columns
+            assert part["row"].is_sorted()
+            if Duplicates("sum") not in filters:
+                assert part.equals(data.filter(pl.col("row").is_in(parts[name])))
+        # Users are those of test, and these are tested.
+        users = result.users.tolist()
+        assert users == sorted(set(result.test["user"]))
+        if isinstance(who, GivenUsers):
+            assert set(users) <= {13, 17, 22}
+        if isinstance(who, UsersNumber):
+            assert len(users) == 4 or any(isinstance(one, SeenInTrain) for one in filters)
+        if untested == "apart":
+            # Models are fitted to remainder: train is that of the tested users alone.
+            assert not set(users) & set(result.remainder["user"])
+            if not any(isinstance(one, SeenInTrain) for one in filters):
+                assert set(result.train["user"]) <= set(users)
+        else:
+            assert counts["remainder"] == 0
+        # Again, with other threads: the same. Shuffled: the same rows.
+        assert rows_of(split(data, what, **options, threads=3)) == parts
+        shuffled = data.sample(fraction=1.0, shuffle=True, seed=number)
+        again = split(shuffled, what, **options)
+        assert columns_of(again) == columns_of(result)
+    assert tested >= 3
+
+
+@pytest.mark.parametrize("who", [w for w in WHO if not isinstance(w, UsersNumber)], ids=repr)
+@pytest.mark.parametrize("what", WHAT, ids=repr)
+def test_a_draw_does_not_depend_on_other_users(who, what):
+    data = settled(interactions())
+    some = data.filter((pl.col("user") % 3 != 0) & (pl.col("user") != 11))
+    for untested in ("train", "apart"):
+        options = {"who": who, "untested": untested, "filters": MinCounts(user=2)}
+        if isinstance(who, GivenUsers):
+            options["who"] = GivenUsers([13, 17, 22])
+        whole, part = made(data, what, **options), made(some, what, **options)
+        assert whole is not None
+        kept = set(some["row"])
+        expected = {name: [r for r in rows if r in kept] for name, rows in rows_of(whole).items()}
+        found = {"train": [], "test": [], **rows_of(part)} if part is not None else None
+        if found is None:
+            assert expected["test"] == []
+        else:
+            assert found == expected
+
+
+def test_the_number_of_users_is_drawn_by_their_own_draws():
+    """Whoever is drawn of all is drawn of fewer, among whom they are."""
+    data = interactions()
+    drawn = split(data, Last(1), who=UsersNumber(5)).users
+    more = split(data, Last(1), who=UsersNumber(8)).users
+    assert set(drawn) <= set(more)
+    fewer = data.filter(pl.col("user").is_in(drawn.tolist()) | (pl.col("user") % 2 == 0))
+    assert set(split(fewer, Last(1), who=UsersNumber(5)).users) >= set(drawn)
+
+
+@pytest.mark.parametrize("what", WHAT, ids=repr)
+def test_another_seed_is_another_draw(what):
+    data = interactions()
+    results = {tuple(rows_of(split(data, what, seed=seed))["test"]) for seed in range(8)}
+    random = isinstance(what, Fraction | Number) or "random" in repr(what)
+    random |= isinstance(what, ColdItems) and what.items is None
+    if random:
+        assert len(results) >= 6
+    elif not isinstance(what, Last | LastFraction | LeaveOneOut):
+        assert len(results) == 1
+
+
+# Kinds of data
+
+
+@pytest.mark.parametrize("what", WHAT, ids=repr)
+def test_all_kinds_of_data_are_split_alike(what, tmp_path):
+    data = settled(interactions())
+    path = tmp_path / "data.parquet"
+    data.write_parquet(path)
+    options = {"who": UsersFraction(0.6), "untested": "apart", "filters": [KCore(2)], "seed": 3}
+    expected = split(data, what, **options)
+    pandas = data.to_pandas()
+    pandas.index = pandas.index[::-1]
+    kinds = {
+        "pandas": (pandas, pd.DataFrame),
+        "arrow": (data.to_arrow(), pa.Table),
+        "lazy": (data.lazy(), pl.DataFrame),
+        "file": (path, pl.LazyFrame),
+    }
+    for given_data, kind in kinds.values():
+        result = split(given_data, what, **options)
+        for part in PARTS:
+            found = getattr(result, part)
+            assert isinstance(found, kind)
+            frame = found.collect() if kind is pl.LazyFrame else pl.DataFrame(found)
+            assert frame.equals(getattr(expected, part))
+        assert result.users.tolist() == expected.users.tolist()
+        assert result.protocol == expected.protocol
+    found = split(rm.Interactions.of(data), what, **options)
+    assert found.protocol == expected.protocol
+    assert found.users.tolist() == expected.users.tolist()
+    for part in PARTS:
+        plain = getattr(found, part)
+        users = plain.user_ids[np.repeat(np.arange(plain.n_users), np.diff(plain.indptr))]
+        table = pl.DataFrame(
+            {
+                "user": users,
+                "item": plain.item_ids[plain.items],
+                "value": plain.values.astype(int),
+                "time": plain.times,
+            }
+        )
+        assert table.equals(getattr(expected, part).drop("row").sort("user", "item"))
+        assert plain.n_users == data["user"].n_unique()
+        assert plain.n_items == data["item"].n_unique()
+
+
+@pytest.mark.parametrize(
+    "rename",
+    [str, lambda n: n - 50, lambda n: n * 10**12, lambda n: 2**63 + n],
+    ids=["text", "negative", "far apart", "above int64"],
+)
+def test_ids_of_any_kind(rename):
+    data = settled(interactions())
+    renamed = data.with_columns(
+        pl.Series("user", [rename(n) for n in data["user"]]),
+        pl.Series("item", [rename(n) for n in data["item"]]),
+    )
+    # Draws settle equal times, so that only distinct ones are split alike under other ids.
+    for frame in (data, renamed):
+        frame.insert_column(0, pl.Series("moment", np.random.default_rng(0).permutation(len(data))))
+    results = [split(frame, Last(2), filters=KCore(3), time="moment") for frame in (data, renamed)]
+    assert rows_of(results[0]) == rows_of(results[1])
+    assert results[1].users.tolist() == [rename(n) for n in results[0].users.tolist()]
+    drawn = split(renamed, Fraction(0.3))
+    assert len(drawn.test) == len(split(data, Fraction(0.3)).test)
+    plain = split(rm.Interactions.of(renamed), Fraction(0.3))
+    assert plain.users.tolist() == drawn.users.tolist()
+    pairs = drawn.test.sort("user", "item")
+    assert plain.test.item_ids[plain.test.items].tolist() == pairs["item"].to_list()
+
+
+def test_files_of_text(tmp_path):
+    data = interactions()
+    path = tmp_path / "data.csv"
+    data.write_csv(path)
+    result = split(path, Last(2))
+    assert result.test.with_columns(pl.col("row").cast(pl.Int64))["row"].to_list() == (
+        split(data, Last(2)).test["row"].to_list()
+    )
+
+
+def test_matrices_become_interactions():
+    matrix = sp.random_array((30, 20), density=0.4, rng=np.random.default_rng(0), format="csr")
+    result = split(matrix, Fraction(0.3), who=UsersNumber(7), untested="apart")
+    total = sum(getattr(result, part).to_csr() for part in PARTS)
+    assert (total != matrix).nnz == 0
+    assert result.users.tolist() == np.flatnonzero(np.diff(result.test.indptr)).tolist()
+    assert len(result.users) == 7
+
+
+def test_columns_are_named_and_guessed():
+    data = settled(interactions()).rename({"user": "who", "item": "what", "time": "when"})
+    with pytest.raises(rm.ColumnError, match="user="):
+        split(data, Last(1))
+    result = split(data, Last(1), user="who", item="what", time="when")
+    assert result.columns == ("who", "what", "value", "when")
+    assert result.interactions().test.times is not None
+    assert result.users.tolist() == sorted(set(data["who"]))
+
+
+# What
+
+
+def by_user(frame):
+    return {user[0]: part for user, part in frame.group_by("user")}
+
+
+@given(st.integers(0, 10**6), st.sampled_from([Last(1), Last(3), LastFraction(0.4)]))
+def test_what_is_last_is_not_before_what_is_in_train(seed, what):
+    data = interactions(seed, n=80)
+    result = split(data, what, seed=seed)
+    train, whole = by_user(result.train), by_user(data)
+    tested = by_user(result.test)
+    for user, mine in whole.items():
+        n = len(mine)
+        size = min(n, what.number) if isinstance(what, Last) else holdout_sizes([n], 0.4)[0]
+        test = tested.get(user, mine.clear())
+        assert len(test) == size
+        if user in train and size:
+            assert test["time"].min() >= train[user]["time"].max()
+
+
+@pytest.mark.filterwarnings("ignore:train is empty")
+@given(st.integers(0, 10**6), st.floats(0.05, 0.95), st.integers(1, 5))
+def test_random_shares_and_numbers_are_exact_per_user(seed, fraction, number):
+    data = interactions(seed, n=80)
+    sizes = data.group_by("user").len().sort("user")
+    for what, expected in (
+        (Fraction(fraction), holdout_sizes(sizes["len"], fraction)),
+        (Number(number), np.minimum(sizes["len"], number)),
+    ):
+        result = split(data, what, seed=seed, min_test=0)
+        found = result.test.group_by("user").len()
+        joined = sizes.join(found, on="user", how="left", suffix="_test").sort("user")
+        assert joined["len_test"].fill_null(0).to_list() == list(expected)
+
+
+def test_a_share_of_all_interactions_is_met_on_average():
+    data = interactions(n=40_000, n_users=2000, n_items=500)
+    for fraction in (0.1, 0.5):
+        share = len(split(data, Fraction(fraction, per_user=False)).test) / len(data)
+        # Rows of a repeated pair are drawn together, so the standard error is a little larger.
+        assert abs(share - fraction) < 6 * np.sqrt(fraction * (1 - fraction) / len(data))
+    tested = len(split(data, Last(1), who=UsersFraction(0.3)).users)
+    assert abs(tested / 2000 - 0.3) < 4.5 * np.sqrt(0.21 / 2000)
+
+
+def test_users_with_a_single_interaction_are_not_left_without_train():
+    data = pl.DataFrame({"user": [1, 2, 2], "item": [5, 5, 6], "time": [1, 1, 2]})
+    assert split(data, LeaveOneOut()).test.rows() == [(2, 6, 2)]
+    assert len(split(data, Last(1)).test) == 2
+    assert split(data, Last(1), min_train=1).test.rows() == [(2, 6, 2)]
+
+
+def test_everything_after_a_time():
+    data = interactions()
+    result = split(data, After(30))
+    assert result.test.equals(data.filter(pl.col("time") >= 30))
+    assert result.train.equals(data.filter(pl.col("time") < 30))
+    result = split(data, After(20, until=30, since=10))
+    assert result.test.equals(data.filter(pl.col("time").is_between(20, 29)))
+    assert result.train.equals(data.filter(pl.col("time").is_between(10, 19)))
+    # The later interactions of users who are not tested are in no part.
+    given_users = split(data, After(30), who=GivenUsers([13]))
+    assert given_users.train.equals(data.filter(pl.col("time") < 30))
+    assert set(given_users.test["user"]) == {13}
+
+
+def test_times_that_are_dates():
+    days = [datetime.datetime(2024, 5, day) for day in (1, 2, 3, 4)]
+    data = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": days})
+    objects = data.to_pandas().astype({"time": object})
+    for frame in (data, data.to_pandas(), objects, data.to_arrow(), data.cast({"time": pl.Date})):
+        for time in ("2024-05-03", days[2], days[2].date()):
+            assert len(split(frame, After(time)).test) == 2
+    berlin = datetime.timezone(datetime.timedelta(hours=2))
+    assert len(split(data, After(datetime.datetime(2024, 5, 3, 2, tzinfo=berlin))).test) == 2
+    windows = Windows(["2024-05-02", "2024-05-03"], length=datetime.timedelta(days=1))
+    assert [(len(f.train), len(f.test)) for f in folds(data, windows)] == [(1, 1), (1, 2)]
+
+
+def test_cold_items_are_in_no_train():
+    data = interactions()
+    result = split(data, ColdItems(0.3), who=UsersFraction(0.5))
+    assert not set(result.test["item"]) & set(result.train["item"])
+    assert set(split(data, ColdItems(items=[104])).test["item"]) == {104}
+
+
+def test_equal_times_are_in_the_order_of_the_draws():
+    data = pl.DataFrame({"user": [1] * 40, "item": range(40), "time": [7] * 40})
+    drawn = {split(data, Last(1), seed=seed).test["item"][0] for seed in range(30)}
+    assert len(drawn) > 15
+    assert split(data, Last(5), seed=1).test.equals(split(data, Number(5), seed=1).test)
+
+
+def test_rows_that_differ_in_their_value_alone_are_told_apart_by_it():
+    data = pl.DataFrame({"user": [1] * 3, "item": [2] * 3, "time": [3] * 3, "value": [2, 5, 4]})
+    for frame in (data, data.reverse()):
+        for what in (Last(1), Number(1)):
+            assert split(frame, what).test["value"].to_list() == [5]
+        assert set(split(frame, Last(2)).test["value"]) == {4, 5}
+
+
+# Folds
+
+
+@pytest.mark.parametrize("filters", [(), (KCore(3), Duplicates("last"))])
+def test_every_interaction_is_tested_in_one_fold(filters):
+    data = interactions()
+    made = folds(data, KFold(4), filters=filters, seed=2)
+    assert len(made) == len(list(made)) == 4
+    tested = pl.concat([fold.test for fold in made])
+    kept = sorted(tested["row"])
+    assert len(set(kept)) == len(kept) == len(made[0].train) + len(made[0].test)
+    assert kept == list(range(240)) or filters
+    for number, fold in enumerate(made):
+        assert fold.protocol.fold == number
+        assert sorted([*fold.train["row"], *fold.test["row"]]) == kept
+        assert fold.test.equals(made[number].test)
+        assert fold.test.equals(made[number - 4].test)
+    sizes = [by_user(fold.test) for fold in made]
+    for user in set(tested["user"]):
+        of_user = [len(size[user]) if user in size else 0 for size in sizes]
+        assert max(of_user) - min(of_user) <= 1
+
+
+def test_every_user_is_tested_in_one_fold():
+    data = interactions(n_users=30)
+    for untested in ("train", "apart"):
+        made = list(folds(data, Last(2), who=UserFolds(3), untested=untested))
+        users = [user for fold in made for user in fold.users.tolist()]
+        assert sorted(users) == sorted(set(data["user"]))
+        assert made[0].protocol.who == "UserFolds(k=3)"
+        expected = split(data, Last(2)).test
+        assert pl.concat([fold.test for fold in made]).sort("row").equals(expected)
+        for fold in made:
+            assert (fold.remainder is None) == (untested == "train")
+    few = data.filter(pl.col("user").is_in(made[1].users.tolist()))
+    assert split(few, Last(2)).users.tolist() == made[1].users.tolist()
+
+
+def test_windows_of_time():
+    data = interactions()
+    times = [10, 20, 33]
+    for length in (None, 7):
+        made = list(folds(data, Windows(times, until=38, length=length)))
+        for fold, begin, end in zip(made, times, [20, 33, 38], strict=True):
+            assert fold.test.equals(data.filter(pl.col("time").is_between(begin, end - 1)))
+            since = -1 if length is None else begin - length
+            expected = data.filter((pl.col("time") < begin) & (pl.col("time") >= since))
+            assert fold.train.equals(expected)
+
+
+# Filters
+
+
+def slow_core(frame, user, item):
+    while True:
+        kept = frame.filter(
+            (pl.len().over("user") >= user) & (pl.len().over("item") >= item),
+        )
+        if len(kept) == len(frame):
+            return kept
+        frame = kept
+
+
+@pytest.mark.filterwarnings("ignore:train is empty")
+@given(st.integers(0, 10**6), st.integers(1, 7), st.integers(1, 7))
+def test_the_core_is_what_removing_again_and_again_leaves(seed, user, item):
+    data = interactions(seed, n=120, n_users=25, n_items=20)
+    expected = slow_core(data, user, item)
+    if not len(expected):
+        with pytest.raises(NoTestUsersError):
+            split(data, Fraction(0.5), filters=KCore(user=user, item=item))
+        return
+    result = split(data, Fraction(0.5), filters=KCore(user=user, item=item), min_test=0)
+    assert sorted([*result.train["row"], *result.test["row"]]) == expected["row"].to_list()
+    assert result.protocol.removed == {
+        f"KCore(user={user}, item={item})": len(data) - len(expected)
+    }
+
+
+def test_counts_are_those_of_the_start():
+    data = interactions()
+    result = split(data, Fraction(0.5), filters=MinCounts(user=9, item=8))
+    expected = data.filter((pl.len().over("user") >= 9) & (pl.len().over("item") >= 8))
+    assert sorted([*result.train["row"], *result.test["row"]]) == expected["row"].to_list()
+    assert KCore(5) == KCore(user=5, item=5) != KCore(5, user=4)
+
+
+@pytest.mark.parametrize("kind", [pl.Int32, pl.Float32])
+@pytest.mark.parametrize("as_library", [lambda f: f, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
+def test_rows_of_a_pair_are_settled(kind, as_library):
+    data = interactions(n=400).cast({"value": kind})
+    for keep in ("first", "last", "sum"):
+        result = split(as_library(data), Last(1), filters=Duplicates(keep))
+        found = pl.concat([pl.DataFrame(result.train), pl.DataFrame(result.test)])
+        assert found.select(pl.struct("user", "item").is_unique().all()).item()
+        assert len(found) == data.select("user", "item").n_unique()
+        order = data.sort("time", "value", descending=keep == "first")
+        expected = order.unique(["user", "item"], keep="last", maintain_order=True)
+        columns = ["user", "item", "time"]
+        if keep == "sum":
+            sums = data.group_by("user", "item").agg(pl.col("value").cast(pl.Float64).sum())
+            expected = expected.drop("value").join(sums, on=["user", "item"])
+        both = [
+            frame.select(*columns, pl.col("value").cast(pl.Float64)).sort(columns)
+            for frame in (found, expected)
+        ]
+        assert both[0].equals(both[1])
+
+
+def test_sums_are_kept_when_rows_are_left_out_before_and_after(tmp_path):
+    data = interactions()
+    path = tmp_path / "data.parquet"
+    data.write_parquet(path)
+    filters = [ValuesFrom(2), Duplicates("sum"), KCore(2), ValuesFrom(4)]
+    result = split(data, Last(1), filters=filters)
+    sums = data.filter(pl.col("value") >= 2).group_by("user", "item").agg(pl.col("value").sum())
+    found = pl.concat([result.train, result.test]).select("user", "item", "value")
+    assert found.join(sums, on=["user", "item", "value"]).height == found.height
+    assert split(path, Last(1), filters=filters).test.collect().equals(result.test)
+
+
+def test_what_train_has_not_seen_is_left_out():
+    data = interactions(n=120, n_items=40)
+    base = split(data, After(20), who=UsersFraction(0.7), untested="apart")
+    result = split(data, After(20), who=UsersFraction(0.7), untested="apart", filters=SeenInTrain())
+    users, items = set(base.train["user"]), {*base.train["item"], *base.remainder["item"]}
+    expected = base.test.filter(pl.col("user").is_in(users) & pl.col("item").is_in(items))
+    assert len(expected) < len(base.test)
+    assert result.test.equals(expected)
+    assert result.users.tolist() == sorted(set(expected["user"]))
+
+
+# Saved and loaded
+
+
+@pytest.mark.parametrize("untested", ["train", "apart"])
+@pytest.mark.parametrize("kind", ["polars", "pandas", "file", "interactions", "matrix", "text ids"])
+def test_saved_splits_come_back(kind, untested, tmp_path):
+    data = settled(interactions())
+    data.write_parquet(tmp_path / "data.parquet")
+    named = data.with_columns(
+        pl.format("u{}", "user").alias("user"), pl.col("item").cast(pl.String)
+    )
+    given_data = {
+        "polars": lambda: data,
+        "pandas": data.to_pandas,
+        "file": lambda: tmp_path / "data.parquet",
+        "interactions": lambda: rm.Interactions.of(data),
+        "matrix": lambda: sp.csr_array(np.tri(20, 30)),
+        "text ids": lambda: rm.Interactions.of(named),
+    }[kind]()
+    result = split(given_data, Fraction(0.4), who=UsersFraction(0.5), untested=untested)
+    folder = tmp_path / "a" / "split"
+    split(data, Last(1), who=UsersNumber(1), untested="apart").save(folder)
+    result.save(folder)
+    assert (folder / "remainder.parquet").exists() == (untested == "apart")
+    loaded = rm.Split.load(folder)
+    assert loaded.protocol == result.protocol
+    assert loaded.columns == result.columns
+    assert repr(loaded) == repr(result)
+    np.testing.assert_array_equal(loaded.users, result.users)
+    assert loaded.users.dtype == result.users.dtype
+    for part in PARTS:
+        one, other = getattr(result, part), getattr(loaded, part)
+        assert type(one) is type(other)
+        if isinstance(one, rm.Interactions):
+            for name in ("indptr", "items", "values", "times", "user_ids", "item_ids"):
+                np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+            assert one.n_items == other.n_items
+        elif one is not None:
+            frames = (f.collect() if isinstance(f, pl.LazyFrame) else f for f in (one, other))
+            first, second = map(pl.DataFrame, frames)
+            assert first.equals(second)
+
+
+def test_the_train_of_a_split_is_split_again_in_its_place(tmp_path):
+    data = interactions()
+    split(data, Last(1)).save(tmp_path)
+    made = split(tmp_path / "train.parquet", Last(2))
+    expected = made.test.collect()
+    made.save(tmp_path)
+    assert rm.Split.load(tmp_path).test.collect().equals(expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("split.json", "test.parquet", "train.parquet", "users.parquet")
+    ]
+
+
+@pytest.mark.parametrize("name", ["train.parquet", "remainder.parquet", "split.json"])
+def test_files_that_are_no_split_are_not_replaced(tmp_path, name):
+    (tmp_path / name).write_text("mine")
+    with pytest.raises(rm.FileError, match=rf"{name} exists.* Hint: choose an empty folder"):
+        split(interactions(), Last(1)).save(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_a_file_beside_a_split_that_is_not_of_it_is_not_replaced(tmp_path):
+    split(interactions(), Last(1)).save(tmp_path)
+    (tmp_path / "remainder.parquet").write_text("mine")
+    with pytest.raises(rm.FileError, match=r"remainder\.parquet exists"):
+        split(interactions(), Last(1)).save(tmp_path)
+    assert (tmp_path / "remainder.parquet").read_text() == "mine"
+
+
+def test_folders_that_hold_no_split(tmp_path):
+    with pytest.raises(rm.FileError, match=r"There is no split in .* Hint: .*save"):
+        rm.Split.load(tmp_path)
+    split(interactions(), Last(1)).save(tmp_path)
+    (tmp_path / "test.parquet").write_bytes(b"")
+    with pytest.raises(rm.FileError, match="is damaged"):
+        rm.Split.load(tmp_path)
+    header = (tmp_path / "split.json").read_text()
+    (tmp_path / "split.json").write_text(header.replace('"version": 1', '"version": 9'))
+    with pytest.raises(rm.FileError, match="newer recometer"):
+        rm.Split.load(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(rm.FileError, match=r"Cannot write the split"):
+        split(interactions(), Last(1)).save(tmp_path / "file")
+
+
+# Evaluated
+
+
+def popularity(made):
+    plain = made.interactions().train
+    counts = np.bincount(plain.items, minlength=plain.n_items).astype(float)
+    return rm.Factors(None, None, item_bias=counts, item_ids=plain.item_ids)
+
+
+def test_a_split_is_evaluated():
+    data = settled(interactions()).rename({"user": "who", "item": "what"})
+    result = split(data, Last(2), user="who", item="what")
+    source = popularity(result)
+    found = rm.evaluate(source, result, metrics="ndcg@3 rr", ties="item")
+    test, train = (p.rename({"who": "user", "what": "item"}) for p in (result.test, result.train))
+    expected = rm.evaluate(source, test, train=train, metrics="ndcg@3 rr", ties="item")
+    for name in ("ndcg@3", "rr"):
+        np.testing.assert_array_equal(found[name], expected[name])
+        np.testing.assert_array_equal(
+            found[name], rm.evaluate(source, result.interactions(), metrics=name, ties="item")[name]
+        )
+    with pytest.raises(InputError, match="Split brings its own"):
+        rm.evaluate(source, result, train=train)
+
+
+def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
+    names = set(inspect.signature(rm.evaluate).parameters) - {"source", "test", "train", "rules"}
+    received = {}
+
+    def read_inputs(source, test, **given):
+        received.update(given, source=source, test=test)
+        raise InterruptedError
+
+    monkeypatch.setattr(sys.modules["recometer.evaluate"], "read_inputs", read_inputs)
+    data = rm.Interactions.of(settled(interactions()))
+    made = split(data, Last(1))
+    for given_test in (made, [made], folds(data, KFold(2))):
+        asked = {name: object() for name in names}
+        source = object()
+        sources = source if given_test is made else [source] * len(given_test)
+        with pytest.raises(InterruptedError):
+            rm.evaluate(sources, given_test, **asked, ties="item")
+        assert {name: received[name] for name in names} == asked
+        assert received["rules"] == {"ties": "item"}
+        assert received["source"] is source
+        assert isinstance(received["test"], rm.Interactions)
+        assert isinstance(received["train"], rm.Interactions)
+
+
+@pytest.mark.parametrize("convert", [lambda f: f, rm.Interactions.of])
+def test_folds_are_evaluated_and_pooled(convert):
+    data = convert(settled(interactions()))
+    for made in (folds(data, KFold(3)), folds(data, Last(2), who=UserFolds(3))):
+        result = rm.evaluate(popularity, made, metrics="ndcg@3 recall@2")
+        each = [rm.evaluate(popularity(fold), fold, metrics="ndcg@3 recall@2") for fold in made]
+        sources = [popularity(fold) for fold in made]
+        listed = rm.evaluate(sources, made, metrics="ndcg@3 recall@2")
+        for name in ("ndcg@3", "recall@2"):
+            values = {}
+            for evaluation in each:
+                for user, value in zip(evaluation.user_ids, evaluation[name], strict=True):
+                    values.setdefault(user, []).append(value)
+            assert result.user_ids.tolist() == sorted(values)
+            defined = [[v for v in values[user] if v == v] for user in sorted(values)]
+            mean = [sum(found) / len(found) if found else np.nan for found in defined]
+            np.testing.assert_allclose(result[name], mean, rtol=1e-14)
+            np.testing.assert_array_equal(result[name], listed[name])
+            assert result.per_fold()[name].to_list() == [e.mean()[name] for e in each]
+        assert [fold.n_users for fold in result.folds] == [e.n_users for e in each]
+        assert result.n_relevant.sum() == sum(e.n_relevant.sum() for e in each)
+        assert "fold 2: test" in str(result)
+
+
+def test_pooled_values_of_folds_that_count_the_undefined_as_zero():
+    data = settled(interactions())
+    made = folds(data, Last(2), who=UserFolds(3))
+    plain = rm.evaluate(popularity, made, metrics="rr ndcg@2")
+    zeros = rm.evaluate(popularity, made, metrics="rr ndcg@2", undefined=0)
+    for name in ("rr", "ndcg@2"):
+        np.testing.assert_array_equal(zeros[name], np.nan_to_num(plain[name]))
+        np.testing.assert_array_equal(zeros.reasons[name], plain.reasons[name])
+
+
+def test_a_metric_of_all_users_is_the_mean_over_folds(tmp_path):
+    data = settled(interactions())
+    result = rm.evaluate(popularity, folds(data, KFold(3)), metrics="coverage@2 rr")
+    each = [fold.mean()["coverage@2"] for fold in result.folds]
+    assert result.mean()["coverage@2"] == pytest.approx(np.mean(each))
+    assert result.per_fold()["coverage@2"].to_list() == each
+    assert "coverage@2" in str(result)
+    result.save(tmp_path / "pooled.parquet")
+    assert rm.load(tmp_path / "pooled.parquet").mean() == result.mean()
+
+
+def test_an_empty_train_is_warned_of():
+    data = interactions()
+    with pytest.warns(DataWarning, match=r"^train is empty: none of 240 .* Hint: ") as caught:
+        made = split(data, After(-1))
+    assert made.train.is_empty()
+    assert caught[0].filename == __file__
+    with pytest.warns(DataWarning, match=r"^train is empty: .*, filters=\[KCore\("):
+        split(data, After(-1), filters=KCore(2))
+    with pytest.warns(DataWarning, match="^Fold 0: train is empty"):
+        list(folds(data, Windows([-1, 20])))
+    # Others than those who are tested are left to train on.
+    split(data, Number(99), who=GivenUsers([13]), untested="apart")
+
+
+def test_users_that_no_fold_defines_have_a_reason():
+    data = pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": [1, 2, 1, 2, 2], "time": [1, 9, 1, 2, 9]})
+    made = folds(data, Windows([5, 10]))
+    with pytest.raises(NoTestUsersError, match="Fold 1: nobody is tested"):
+        list(made)
+    pooled = rm.evaluate(popularity, folds(data, Windows([5])), metrics="rr")
+    made = split(data, After(5))
+    assert pooled.skipped("rr") == rm.evaluate(popularity(made), made, metrics="rr").skipped("rr")
+
+
+# Errors
+
+DAY = datetime.timedelta(days=1)
+
+
+def dated(data: pl.DataFrame) -> pl.DataFrame:
+    return data.with_columns(time=datetime.datetime(2024, 1, 1) + pl.col("time") * DAY)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda d: split(d.drop("time"), Last(1)), InputError, "have no times. Hint: .*time="),
+        (lambda d: split(d.drop("value"), Last(1), filters=ValuesFrom(3)), InputError, "value="),
+        (lambda d: split(d, After("2024-01-01")), InputError, "is a date, but the times"),
+        (lambda d: split(d, After("soon")), InputError, "no date in ISO 8601"),
+        (lambda d: split(dated(d), After(2024)), InputError, "a number, but the times .* dates"),
+        (
+            lambda d: list(folds(dated(d), Windows(["2024-01-05"], length=5))),
+            InputError,
+            "length=5 is a number, but the times of the data are dates",
+        ),
+        (lambda d: split(d, After(None)), InputTypeError, "must be a number or a date"),
+        (lambda d: split(d, After(float("nan"))), InputError, "must not be NaN"),
+        (lambda d: split(dated(d), After(pd.NaT)), InputError, "must not be NaN or NaT"),
+        (lambda d: split(d, After(9, until=9)), InputError, "must ascend: since < time < until"),
+        (lambda d: split(d, After(99)), NoTestUsersError, "nobody is tested: of 240 .* Hint"),
+        (lambda d: split(d, Last(1), who=GivenUsers([13, 99])), InputError, "1 of .* first: 99"),
+        (lambda d: split(d, Last(1), who=GivenUsers(["a"])), InputTypeError, "of type str"),
+        (lambda d: split(d, ColdItems(items=[1])), InputError, "given items are not in the data"),
+        (lambda d: split(d, KFold(3)), InputTypeError, "several splits. Hint: rm.split.folds"),
+        (lambda d: split(d, Last(1), who=UserFolds(2)), InputTypeError, "several splits"),
+        (lambda d: folds(d, Last(1)), InputTypeError, "One of what and who makes the folds"),
+        (lambda d: folds(d, KFold(2), who=UserFolds(2)), InputTypeError, "One of what and who"),
+        (lambda d: list(folds(d, Windows([5, 3]))), InputError, "Windows.* times must ascend"),
+        (lambda d: list(folds(d, Windows([5, 9], until=7))), InputError, "begin before until"),
+        (lambda d: Windows("2024-05-31"), InputTypeError, "must be a list of times"),
+        (lambda d: Windows(5), InputTypeError, "must be a list of times"),
+        (lambda d: Windows([5], length="3d"), InputTypeError, "length='3d' must be"),
+        (lambda d: Windows([5], length=-1), InputError, "length=-1 must be above 0"),
+        (lambda d: Windows([5], length=float("nan")), InputError, "length=nan must be above 0"),
+        (lambda d: ValuesFrom("4"), InputError, "threshold='4' must be a number"),
+        (lambda d: ValuesFrom(float("nan")), InputError, "threshold=nan must be a number"),
+        (
+            lambda d: list(folds(d, Windows([9], length=datetime.timedelta(days=1)))),
+            InputError,
+            "is a span of dates, but the times",
+        ),
+        (lambda d: split(d.clear(), Last(1)), NoTestUsersError, "data have 0 interactions. Hint"),
+        (lambda d: split(d, Last(1), filters=KCore(99)), NoTestUsersError, "KCore.* left out 240"),
+        (
+            lambda d: split(d, Number(99), filters=SeenInTrain()),
+            NoTestUsersError,
+            r"SeenInTrain\(users=True, items=True\) left out 240",
+        ),
+        (lambda d: split(d, Last), InputTypeError, r"Hint: call it: Last\(...\)"),
+        (lambda d: split(d, Last(1), who="all"), InputTypeError, "Hint: .*UsersFraction"),
+        (lambda d: split(d, Last(1), filters="core"), InputTypeError, "filters='core'.*KCore"),
+        (
+            lambda d: split(d.with_columns(pl.lit(2**63, pl.UInt64).alias("time")), Last(1)),
+            InputError,
+            r"must be below 2\*\*63",
+        ),
+        (
+            lambda d: split(
+                d.with_columns(value=pl.when(pl.col("row") > 5).then("value")),
+                Last(1),
+                filters=Duplicates("sum"),
+            ),
+            InputError,
+            "adds up the values of user .* is missing or NaN",
+        ),
+        (lambda d: split(d, "last"), InputTypeError, r"what='last' .* rm.split.Last\(1\)"),
+        (lambda d: split(d, Last(1), who=Last(1)), InputTypeError, r"who=Last\(number=1\)"),
+        (lambda d: split(d, Last(1), filters=[Last(1)]), InputTypeError, "filters=Last"),
+        (lambda d: split(d, Last(1), untested="out"), InputError, "'train' or 'apart'"),
+        (lambda d: split(d, Last(1), seed=-1), InputError, "seed=-1"),
+        (lambda d: split(d, Last(1), min_train=-1), InputError, "min_train=-1 must be a whole"),
+        (lambda d: Last(0), InputError, "number=0 must be a whole number of at least 1"),
+        (lambda d: Number(1.5), InputError, "number=1.5"),
+        (lambda d: Fraction(1), InputError, "fraction=1 must lie between 0 and 1"),
+        (lambda d: Fraction("a"), InputError, "fraction='a' must lie"),
+        (lambda d: UsersFraction(0), InputError, "fraction=0 must lie"),
+        (lambda d: KFold(1), InputError, r"Hint: KFold\(5\)"),
+        (lambda d: UserFolds(1), InputError, r"Hint: UserFolds\(5\)"),
+        (lambda d: KCore(0), InputError, "k=0 must be"),
+        (lambda d: KCore(2, item=0), InputError, "item=0 must be"),
+        (lambda d: MinCounts(user=0), InputError, "user=0 must be"),
+        (lambda d: Duplicates("any"), InputError, "keep='any' must be"),
+        (lambda d: LeaveOneOut("any"), InputError, "by='any' must be"),
+        (lambda d: ColdItems(), InputError, r"Hint: ColdItems\(0.1\)"),
+        (lambda d: folds(d, KFold(3))[3], IndexError, "no fold 3: there are 3"),
+        (lambda d: folds(d, KFold(3))[0:2], InputTypeError, "A fold has a number"),
+        (
+            lambda d: list(folds(d.head(1), Last(1), who=UserFolds(5))),
+            NoTestUsersError,
+            r"Fold \d: nobody is tested: .* who=UserFolds\(k=5\)",
+        ),
+        (lambda d: rm.evaluate([1], folds(d, KFold(3))), InputError, "1 sources for 3 folds"),
+        (lambda d: rm.evaluate(1, folds(d, KFold(3))), InputTypeError, "found one of type int"),
+        (lambda d: rm.evaluate([1], [split(d, Last(1))], train=d), InputError, "its own"),
+        (lambda d: split(d.with_columns(user=None), Last(1)), InputError, "user ids .* no value"),
+        (lambda d: split(3, Last(1)), InputTypeError, "cannot be read from int"),
+    ],
+)
+def test_errors(call, error, message):
+    with pytest.raises(error, match=message):
+        call(interactions())
+
+
+def test_a_warning_when_fewer_can_be_tested_than_asked_for():
+    with pytest.warns(DataWarning, match=r"UsersNumber\(number=99\): only 18 users can be tested"):
+        result = split(interactions(), Last(1), who=UsersNumber(99))
+    assert len(result.users) == 18
+
+
+# Memory
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "expected"), [("max", "5", 2048_000), ("1000", "400", 600), ("10", "99", 0)]
+)
+def test_free_memory_is_what_the_system_and_control_groups_leave(limit, used, expected, tmp_path):
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable:    2000 kB\n")
+    (tmp_path / "cgroup").write_text("1:cpu:/x\n0::/a/b\n")
+    folder = tmp_path / "root" / "a"
+    folder.mkdir(parents=True)
+    (folder / "memory.max").write_text(limit + "\n")
+    (folder / "memory.current").write_text(used + "\n")
+    paths = (tmp_path / "meminfo", tmp_path / "cgroup", tmp_path / "root")
+    assert memory.available(*paths) == expected
+    assert memory.available(tmp_path / "none", *paths[1:]) is None
+
+
+def test_what_does_not_fit_in_memory_is_an_error_before(monkeypatch, tmp_path):
+    data = interactions()
+    data.write_parquet(tmp_path / "data.parquet")
+    monkeypatch.setattr(memory, "available", lambda: 15_000)
+    for whole in (data, data.to_pandas(), data.to_arrow(), rm.Interactions.of(settled(data))):
+        enough = isinstance(whole, rm.Interactions) and len(whole) * 64 <= 15_000
+        if not enough:
+            message = r"needs about 0.0 GB, and 0.0 GB are free. Hint: split a Parquet file"
+            with pytest.raises(InputError, match=message):
+                split(whole, Last(1))
+    assert len(split(tmp_path / "data.parquet", Last(1)).users)
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    with pytest.raises(InputError, match=r"Splitting 240 interactions .* more memory"):
+        split(tmp_path / "data.parquet", Last(1))
+
+
+# The same everywhere: these draws were written down once, and follow from SplitMix64 and BLAKE2b.
+
+
+def test_draws_are_the_same_on_every_platform():
+    numbered = pl.DataFrame({"user": [1] * 8 + [2] * 8, "item": [*range(8)] * 2, "time": [0] * 16})
+    named = numbered.with_columns(
+        pl.format("user {}", "user").alias("user"), pl.format("item {}", "item").alias("item")
+    )
+
+    def held(data, what, **options):
+        rows = split(data, what, seed=7, **options).test.rows()
+        return [(int(str(user)[-1]), int(str(item)[-1])) for user, item, _ in rows]
+
+    assert held(numbered, Number(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
+    assert held(named, Number(2)) == [(1, 3), (1, 4), (2, 5), (2, 6)]
+    assert held(numbered, Last(2)) == [(1, 3), (1, 7), (2, 0), (2, 7)]
+    assert held(numbered, Fraction(0.2, per_user=False)) == [(2, 0), (2, 7)]
+    assert {item for _, item in held(numbered, ColdItems(0.3))} == {0, 1, 2}
+    many = pl.DataFrame({"user": range(12), "item": [0] * 12})
+    assert split(many, Number(1), who=UsersNumber(3), seed=7).users.tolist() == [1, 2, 8]
+    assert split(many, Number(1), who=UsersFraction(0.3), seed=7).users.tolist() == [1, 2, 8]
+    made = folds(many, Number(1), who=UserFolds(3), seed=7)
+    assert [fold.users.tolist() for fold in made] == [[0, 1, 2, 8], [4, 6, 10, 11], [3, 5, 7, 9]]
+
+
+def test_small_integers_are_ids_even_if_their_span_is_larger_than_their_type():
+    for kind, far in ((np.int8, 100), (np.int16, 30_000), (np.int32, 30_000)):
+        ids = np.array([-far, -far, 0, 0, far, far], kind)
+        data = pl.DataFrame({"user": ids, "item": ids[::-1], "time": np.arange(6)})
+        result = split(data, Last(1))
+        assert result.users.tolist() == [-far, 0, far]
+        assert result.test["time"].to_list() == [1, 3, 5]
+        assert split(data, ColdItems(items=[far])).test["item"].unique().to_list() == [far]
+
+
+@pytest.mark.parametrize("ids", [[1, 1, 2], ["a", "a", "b"]])
+def test_given_users_that_a_filter_left_out_are_not_tested(ids):
+    data = pl.DataFrame({"user": ids, "item": [5, 6, 5], "time": [1, 2, 3]})
+    who = GivenUsers([ids[0], ids[2]])
+    assert split(data, Last(1), who=who, filters=MinCounts(user=2)).users.tolist() == ids[:1]
+
+
+@pytest.mark.parametrize("who", [AllUsers(), GivenUsers([1, 2])], ids=repr)
+def test_who_has_nothing_in_test_is_not_tested_and_goes_apart(who):
+    data = pl.DataFrame({"user": [1, 1, 2, 3], "item": [5, 6, 5, 5], "time": [1, 9, 1, 1]})
+    result = split(data, After(9), who=who, untested="apart")
+    assert result.users.tolist() == [1]
+    assert result.train["user"].to_list() == [1]
+    assert result.remainder["user"].to_list() == [2, 3]
+
+
+def test_sums_replace_values_of_repeated_pairs_alone_and_stay_whole(tmp_path):
+    exact = 2**60 + 1  # no float64
+    data = pl.DataFrame(
+        {"user": [1, 1, 1], "item": [1, 1, 2], "value": [1, 2, exact], "time": [1, 2, 3]}
+    )
+    path = tmp_path / "data.parquet"
+    data.write_parquet(path)
+    pandas = data.to_pandas()
+    for given_data in (data, pandas, pandas.astype("Int64"), data.to_arrow(), path):
+        result = split(given_data, LastFraction(0.5), filters=Duplicates("sum"))
+        for part, value in ((result.train, 3), (result.test, exact)):
+            frame = part.collect() if isinstance(part, pl.LazyFrame) else pl.DataFrame(part)
+            assert frame["value"].to_list() == [value]
+            assert frame["value"].dtype == pl.Int64
+
+
+def test_bools_are_summed_as_numbers():
+    for values in ([True, True, False], [True, True, True]):
+        data = pl.DataFrame(
+            {"user": [1] * 3, "item": [1, 1, 2], "value": values, "time": [1, 2, 3]}
+        )
+        for given_data in (data, data.to_pandas()):
+            result = split(given_data, Last(1), filters=Duplicates("sum"))
+            assert list(result.train["value"]) == [2]
+            assert list(result.test["value"]) == [int(values[2])]
+
+
+@pytest.mark.parametrize("time", [np.datetime64("2024-01-06"), pd.Timestamp("2024-01-06")])
+def test_times_of_numpy_and_pandas_are_dates(time):
+    data = dated(interactions())
+    assert (
+        split(data, After(time)).protocol.counts == split(data, After("2024-01-06")).protocol.counts
+    )
+
+
+def test_ids_that_parquet_cannot_hold_are_refused_before_they_are_lost(tmp_path):
+    ids = [uuid.UUID(int=number) for number in (1, 1, 2, 2)]
+    plain = pl.DataFrame({"item": [1, 2, 3, 4], "time": [1, 2, 3, 4]})
+    frames = [
+        plain.to_pandas().assign(user=ids),
+        plain.with_columns(pl.Series("user", ids, dtype=pl.Object)),
+    ]
+    if hasattr(pa, "uuid"):
+        column = pa.array([one.bytes for one in ids], pa.uuid())
+        frames.append(plain.to_arrow().append_column("user", column))
+    for number, frame in enumerate(frames):
+        result = split(frame, Last(1))
+        with pytest.raises(InputTypeError, match=r"'user' holds objects .* Hint: convert"):
+            result.save(tmp_path / str(number))
+        assert not list((tmp_path / str(number)).glob("*"))
+    saved = split(rm.Interactions.of(frames[0]), Last(1))
+    saved.save(tmp_path / "interactions")
+    assert rm.Split.load(tmp_path / "interactions").users.tolist() == [ids[0], ids[2]]
+    mixed = plain.to_pandas().assign(user=[1, 1, 2, 2], other=[1, "a", b"b", 2.5])
+    with pytest.raises(InputTypeError, match=r"cannot be written: .* Hint: convert"):
+        split(mixed, Last(1)).save(tmp_path / "mixed")
+
+
+@pytest.mark.parametrize("text", ["[]", '{"version": "1"}', '{"version": 1}'])
+def test_a_header_that_is_none_is_said_to_be_damaged(text, tmp_path):
+    split(interactions(), Last(1)).save(tmp_path)
+    (tmp_path / "split.json").write_text(text)
+    with pytest.raises(FileError, match="is damaged"):
+        rm.Split.load(tmp_path)
+
+
+def test_folds_that_were_saved_are_evaluated_together(tmp_path):
+    made_folds = folds(settled(interactions()), KFold(3))
+    scores = {item: item % 7 for item in range(100, 112)}
+
+    def model(fold):
+        ids = fold.interactions().train.item_ids
+        return rm.Factors(None, None, item_bias=[float(scores[i]) for i in ids], item_ids=ids)
+
+    for number, fold in enumerate(made_folds):
+        fold.save(tmp_path / f"fold_{number}")
+    with pytest.raises(FileError, match=r"holds folds. Hint: .*fold_0"):
+        rm.Split.load(tmp_path)
+    loaded = [rm.Split.load(tmp_path / f"fold_{number}") for number in range(3)]
+    expected = rm.evaluate(model, made_folds, metrics="rr")
+    for sources in (model, [model(fold) for fold in loaded]):
+        found = rm.evaluate(sources, loaded, metrics="rr")
+        assert found.per_fold().equals(expected.per_fold())
+        np.testing.assert_array_equal(found["rr"], expected["rr"])

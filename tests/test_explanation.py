@@ -1,0 +1,361 @@
+"""Why one definition's number is not another's: `explain`, `recometer why` and `conventions`."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import recometer as rm
+from recometer.cli._app import app
+from recometer.explanation import Explanation
+from recometer.results.evaluation import Evaluation
+
+NAMES = [convention.name for convention in rm.conventions()]
+LISTS = {"ann": {"song": 0.9, "film": 0.8}, "bob": {"film": 0.9, "book": 0.9, "game": 0.7}}
+TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song": 3.0}}
+
+
+def evaluated(**options: object) -> Evaluation:
+    metrics = options.pop("metrics", "ndcg@3 ap@2 recall@1")
+    return rm.evaluate(rm.Lists(LISTS), TEST, metrics=metrics, **options)
+
+
+def random_result(seed: int, protocol: str) -> Evaluation:
+    generator = np.random.default_rng(seed)
+    users, items = [f"u{n:02}" for n in range(12)], [f"i{n:02}" for n in range(15)]
+    lists = {
+        user: dict(
+            zip(
+                generator.permutation(items)[: generator.integers(1, 8)].tolist(),
+                generator.choice([0.1, 0.2, 0.3, 0.4], 8).tolist(),
+                strict=False,
+            )
+        )
+        for user in users[2:]
+    }
+    test = {
+        user: dict.fromkeys(generator.permutation(items)[: generator.integers(1, 6)].tolist(), 2.0)
+        for user in users[:10]
+    }
+    return rm.evaluate(rm.Lists(lists), test, metrics="ndcg@3 recall@3 ap@3", protocol=protocol)
+
+
+def again(result: Evaluation, metric: str, protocol: str) -> float:
+    kept = {**result.inputs_kept}
+    return rm.evaluate(**kept, metrics=metric, protocol=protocol).mean()[metric]
+
+
+def test_the_steps_lead_from_one_number_to_the_other() -> None:
+    explanation = rm.explain(evaluated(), "ndcg@3", protocol="rectools")
+    assert explanation.left.mean == pytest.approx(evaluated().mean()["ndcg@3"])
+    expected = evaluated(metrics="NDCG@3", protocol="rectools").mean()["NDCG@3"]
+    assert explanation.right.mean == pytest.approx(expected)
+    assert explanation.steps[-1].mean == explanation.right.mean
+    assert [step.name for step in explanation.steps if step.users] == ["gain", "ideal"]
+    text = str(explanation)
+    assert "recometer: ndcg@3 = 0.2635 over 3 users" in text
+    assert "dcg(k) / dcg(k) of the best order" in text
+    assert "ideal=all becomes ideal=k (k times the user's largest gain)." in text
+
+
+@pytest.mark.parametrize("name", ["lenskit", "recbole", "trec_eval", "recpack", "pyg", "ranx"])
+@examples(0.2)
+@given(seed=st.integers(0, 1000))
+def test_both_ends_are_what_evaluate_gives(name: str, seed: int) -> None:
+    result = random_result(seed, "recometer")
+    for metric in ("ndcg@3", "recall@3"):
+        explanation = rm.explain(result, metric, protocol=name)
+        np.testing.assert_equal(explanation.left.mean, result.mean()[metric])
+        np.testing.assert_equal(explanation.right.mean, again(result, metric, name))
+        for left, right, before, after in zip(
+            explanation.steps[:-1],
+            explanation.steps[1:],
+            explanation.values.T[1:],
+            explanation.values.T[2:],
+            strict=False,
+        ):
+            same = np.array_equal(before, after, equal_nan=True)
+            assert same == (right.users == 0)
+            # What changes for nobody changes no mean, unless it is a way to average.
+            if same and right.name not in ("average", "population"):
+                np.testing.assert_equal(left.mean, right.mean)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_convention_and_back(name: str) -> None:
+    result = evaluated(metrics="precision@2")
+    if name == "surprise":  # its precision reads predicted ratings
+        with pytest.raises(rm.InputError, match="reads predicted and true ratings"):
+            rm.explain(result, "precision@2", protocol=name)
+        return
+    there = rm.explain(result, "precision@2", protocol=name)
+    assert there.right.protocol == name
+    other = evaluated(metrics="precision@2", protocol=name)
+    back = rm.explain(other, "precision@2", protocol="recometer")
+    np.testing.assert_equal(back.right.mean, there.left.mean)
+    np.testing.assert_equal(back.left.mean, there.right.mean)
+
+
+def test_a_librarys_own_name() -> None:
+    result = evaluated(metrics="NDCG@3", protocol="lenskit")
+    explanation = rm.explain(result, "NDCG@3", protocol="rectools")
+    assert (explanation.left.metric, explanation.right.metric) == ("NDCG@3", "NDCG@3")
+    explanation = rm.explain(result, "NDCG@3", protocol="pyg")
+    assert explanation.right.metric == "ndcg@3"
+    assert "discount" in [step.name for step in explanation.steps]
+
+
+def test_nothing_differs() -> None:
+    explanation = rm.explain(evaluated(), "ndcg@3", protocol="recometer")
+    assert explanation.steps == ()
+    assert explanation.left.mean == explanation.right.mean
+    assert len(explanation.most_different()) == 0
+    assert explanation.frame()["step"].to_list() == [None, None, None]
+    assert str(explanation)
+
+
+def test_users_that_differ_most() -> None:
+    result = evaluated()
+    explanation = rm.explain(result, "ndcg@3", protocol="trec_eval")
+    frame = explanation.frame()
+    assert frame.columns == ["user", "left", "right", "step"]
+    assert frame["user"].to_list() == ["ann", "bob", "eve"]
+    # eve has no list: trec_eval leaves it out.
+    assert explanation.most_different(1).tolist() == [2]
+    assert frame["step"][2] == "population"
+    assert "not counted" in str(explanation)
+    assert "<table>" in explanation._repr_html_()
+
+
+def test_inputs_given_once_more(tmp_path: pathlib.Path) -> None:
+    result = evaluated()
+    result.save(tmp_path / "run.parquet")
+    loaded = rm.load(tmp_path / "run.parquet")
+    assert loaded.inputs_kept is None
+    with pytest.raises(rm.InputError, match="does not hold what it was computed from"):
+        rm.explain(loaded, "ndcg@3", protocol="lenskit")
+    once_more = rm.explain(
+        loaded, "ndcg@3", protocol="lenskit", source=rm.Lists(LISTS), test=TEST, train=None
+    )
+    assert str(once_more) == str(rm.explain(result, "ndcg@3", protocol="lenskit"))
+
+
+def test_a_function_of_scores_is_not_kept() -> None:
+    source = rm.Scores(lambda rows: np.ones((len(rows), 3)) * [3, 2, 1], n_users=2, n_items=3)
+    result = rm.evaluate(source, np.array([[1, 0, 0], [0, 1, 0]]), metrics="rr")
+    assert result.inputs_kept is None
+
+
+def test_pairs_bring_their_truth_again() -> None:
+    pairs = rm.Pairs.of([1, 1, 0, 0, 1], [0.4, 0.1, 0.2, 0.5, 0.3])
+    explanation = rm.explain(rm.evaluate(pairs, metrics="ap@3"), "ap@3", protocol="torchmetrics")
+    assert isinstance(explanation, Explanation)
+    assert explanation.left.mean != explanation.right.mean
+
+
+@pytest.mark.parametrize(
+    ("metric", "protocol", "message"),
+    [("ndcg@7", "lenskit", "no metric 'ndcg@7'"), ("ndcg@3", "lenskitt", "no protocol 'lenskitt'")],
+)
+def test_unknown_names(metric: str, protocol: str, message: str) -> None:
+    with pytest.raises(rm.UnknownNameError, match=message):
+        rm.explain(evaluated(), metric, protocol=protocol)
+
+
+# The command line.
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture
+def files(tmp_path: pathlib.Path) -> list[object]:
+    rows = [f"{user},{item},{value}" for user, of in TEST.items() for item, value in of.items()]
+    (tmp_path / "test.csv").write_text("\n".join(["user,item,rating", *rows]))
+    rows = [f"{user},{item},{score}" for user, of in LISTS.items() for item, score in of.items()]
+    (tmp_path / "run.csv").write_text("\n".join(["user,item,score", *rows]))
+    return ["--test", tmp_path / "test.csv", "--run", tmp_path / "run.csv"]
+
+
+def test_why(files: list[object]) -> None:
+    code, out, err = run("why", *files, "--metric", "ndcg@3", "--from", "lenskit", "--to", "ranx")
+    assert code == 0, err
+    assert "lenskit: ndcg@3 = 0.6577 over 2 users" in out
+    assert "ranx: ndcg@3 = " in out
+    assert "discount=original becomes discount=standard" in out
+    assert "they part at" in out
+    assert "test.csv (user 'user'" in err
+    assert not run("why", *files, "-q", "--metric", "ap@3", "--to", "implicit")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--metric", "ndcg@3", "--to", "lenskitt"], "no protocol 'lenskitt'"),
+        (["--metric", "ndcg@1,3", "--to", "lenskit"], "is not one metric"),
+        (["--metric", "ndcg@3", "--metric", "rr", "--to", "lenskit"], "is not one metric"),
+        (["--metric", "ndcg@3", "--to", "lenskit", "--run", "b.csv"], "one model"),
+        (["--metric", "ndcg@3"], "Missing option '--to'"),
+        (["--metric", "ndcg@3", "--to", "ranx", "--split", "a"], "--split has test and train"),
+    ],
+)
+def test_why_used_wrongly(files: list[object], arguments: list[str], message: str) -> None:
+    code, _, err = run("why", *files, *arguments)
+    assert code == 2
+    assert message in " ".join(err.replace("│", " ").split())
+
+
+def test_why_lists_differ(files: list[object], tmp_path: pathlib.Path) -> None:
+    rows = [f"{item},{number}" for number, item in enumerate(["song", "film", "book", "game"])]
+    (tmp_path / "items.csv").write_text("\n".join(["item,size", *rows]))
+    side = ["--catalogue", tmp_path / "items.csv", "--features", "size", "--baseline", "run"]
+    for metric in ("ild@2", "overlap@2"):
+        code, out, err = run("why", *files, *side, "--metric", metric, "--to", "recpack")
+        assert code == 0, err
+        assert f"recpack: {metric} = " in out
+        assert max(map(len, out.splitlines())) <= 100
+
+
+def test_why_of_a_split(files: list[object], tmp_path: pathlib.Path) -> None:
+    rows = [f"{user},{item}" for user in TEST for item in ("film", "song", "book", "game")]
+    (tmp_path / "all.csv").write_text("\n".join(["user,item", *rows]))
+    made = tmp_path / "made"
+    assert run("split", tmp_path / "all.csv", "--what", "fraction=0.5", "--out", made)[0] == 0
+    code, out, err = run("why", "--split", made, *files[2:], "-m", "ndcg@3", "--to", "lenskit")
+    assert code == 0, err
+    assert "lenskit: ndcg@3 = " in out
+
+
+def test_ids_of_train_are_read_like_those_of_test(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "qrels").write_text("1 0 10 1\n2 0 20 1\n")
+    (tmp_path / "run").write_text("1 Q0 10 1 2.0 x\n1 Q0 11 2 1.0 x\n2 Q0 11 1 1.0 x\n")
+    (tmp_path / "train.csv").write_text("user,item\n1,11\n")
+    data = ["--test", tmp_path / "qrels", "--train", tmp_path / "train.csv"]
+    code, out, err = run("why", *data, "--run", tmp_path / "run", "-m", "rr", "--to", "trec_eval")
+    assert code == 0, err
+    assert "trec_eval: rr = 0.5" in out
+
+
+def test_standard_input_is_read_once(files: list[object]) -> None:
+    code, _, err = run("why", *files, "--test", "-", "--train", "-", "-m", "rr", "--to", "ranx")
+    assert code == 2
+    assert "can be read only once" in " ".join(err.replace("│", " ").split())
+
+
+def test_list_of_conventions() -> None:
+    code, out, _ = run("conventions")
+    assert code == 0
+    for name in NAMES:
+        assert f"\n{name} " in out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_convention_in_words(name: str) -> None:
+    code, out, _ = run("conventions", name)
+    assert code == 0
+    convention = next(each for each in rm.conventions() if each.name == name)
+    assert out.startswith(f"{name}: {convention.library} {convention.version}")
+    assert out.split() == convention.describe().split()
+    assert max(map(len, out.splitlines())) <= 100
+    assert "{" not in out
+
+
+def test_an_unknown_convention() -> None:
+    code, _, err = run("conventions", "lenskitt")
+    assert code == 1
+    assert "Did you mean 'lenskit'?" in err
+
+
+def test_what_is_printed_fits_100_columns() -> None:
+    for protocol in NAMES:
+        text = str(rm.explain(evaluated(), "ndcg@3", protocol=protocol))
+        assert max(map(len, text.splitlines())) <= 100
+
+
+def test_no_difference_is_said() -> None:
+    assert "Every user has the same value by both." in str(
+        rm.explain(evaluated(), "recall@1", protocol=rm.Protocol())
+    )
+
+
+def test_conventions_are_short_in_a_list_and_long_in_print() -> None:
+    convention = next(one for one in rm.conventions() if one.name == "lenskit")
+    assert repr(convention).startswith("<Convention lenskit: LensKit ")
+    assert "NDCG[@k] = ndcg" in str(convention)
+
+
+def test_a_librarys_names_are_suggested_in_any_case() -> None:
+    with pytest.raises(rm.UnknownNameError, match=r"LensKit .*'RecipRank\[@k\]'.*Known: P"):
+        evaluated(metrics="reciprank_", protocol="lenskit")
+
+
+@pytest.mark.parametrize("name", ["coverage@2", "gini@2", "personalization@2", "entropy@2"])
+def test_one_value_for_all_users(name: str) -> None:
+    """There is no value per user to show, but steps and means; changes of means are shown."""
+    lists = rm.Lists({user: [user, user + 1, user + 2] for user in range(6)})
+    test = {user: [user + 1] for user in range(6)}
+    result = rm.evaluate(lists, test, metrics=name, catalogue=20)
+    explanation = rm.explain(result, name, protocol=rm.Protocol(users="known"))
+    assert explanation.left.mean == explanation.right.mean == result.mean()[name]
+    assert explanation.left.counted == 6
+    assert explanation.frame()["step"].to_list() == [None] * 6
+
+
+def test_shares_in_percent_are_a_step() -> None:
+    lists = rm.Lists({0: [0, 1], 1: [1, 2]})
+    result = rm.evaluate(lists, {0: [1], 1: [2]}, metrics="coverage@2", catalogue=20)
+    explanation = rm.explain(result, "coverage@2", protocol="recmetrics")
+    assert (explanation.left.mean, explanation.right.mean) == (0.15, 15.0)
+    assert "Shares are in percent." in str(explanation).split("Without effect")[0]
+
+
+@pytest.mark.parametrize("name", ["ndcg@2", "rr", "coverage@2"])
+def test_items_of_train_in_lists_are_a_step(name: str) -> None:
+    """Conventions leave them in lists, as those libraries do."""
+    lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "a", "d"]})
+    test, train = {"ann": ["b"], "bob": ["d"]}, {"ann": ["a"], "bob": ["c"]}
+    data = {"train": train, "catalogue": list("abcde"), "metrics": name}
+    result = rm.evaluate(lists, test, **data)
+    explanation = rm.explain(result, name, protocol="rexmex")
+    expected = rm.evaluate(lists, test, protocol="rexmex", **data).mean()
+    assert explanation.right.mean == next(iter(expected.values()))
+    assert explanation.right.mean != explanation.left.mean
+
+
+def test_corrections_are_a_step() -> None:
+    rng = np.random.default_rng(5)
+    scores, test = rng.normal(size=(20, 60)), (rng.random((20, 60)) < 0.1).astype(float)
+    source, drawn = rm.Scores(scores), rm.SampledCandidates(15)
+    corrected = rm.evaluate(source, test, candidates=drawn, metrics="ndcg@5", correction="cv")
+    plain = rm.evaluate(source, test, candidates=drawn, metrics="ndcg@5", protocol="recbole")
+    there = rm.explain(corrected, "ndcg@5", protocol="recbole")
+    back = rm.explain(plain, "ndcg@5", protocol=corrected.protocol)
+    for explanation in (there, back):
+        means = {explanation.left.mean, explanation.right.mean}
+        assert means == {corrected.mean()["ndcg@5"], plain.mean()["ndcg@5"]}
+        assert "correction" in [step.name for step in explanation.steps if step.users]
+
+
+@pytest.mark.parametrize("metric", ["gini@1", "ild@2", "novelty@2"])
+def test_users_who_are_only_listed_are_no_users_of_test(metric: str) -> None:
+    """What a result keeps is the test as it was given, whoever counts in its means."""
+    lists = rm.Lists({"ann": ["a", "b"], "bob": ["c", "d"], "eve": ["c", "a"]})
+    catalogue = rm.Catalogue({"item": list("abcd"), "size": [1.0, 2, 4, 8]}, features=["size"])
+    train = {"ann": ["c"], "bob": ["a"], "joe": ["a", "b"]}
+    data = {"train": train, "catalogue": catalogue, "metrics": f"{metric} recall@2"}
+    test = {"ann": ["b"], "bob": ["a"]}
+    ours = rm.evaluate(lists, test, **data)
+    listed = rm.evaluate(lists, test, users="listed", **data)
+    assert (ours.n_users, listed.n_users) == (2, 3)
+    back = rm.explain(listed, metric, protocol="recometer")
+    np.testing.assert_equal(back.right.mean, ours.mean()[metric])
+    np.testing.assert_equal(back.left.mean, listed.mean()[metric])
+    assert listed.inputs["test"] == ours.inputs["test"]
