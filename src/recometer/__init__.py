@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
     from recometer.explanation import explain
     from recometer.sources.lists import Lists
+    from recometer.sources.models import from_model
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
     from recometer.split.result import Folds, Split
@@ -72,6 +73,7 @@ __all__ = [
     "evaluate",
     "explain",
     "exposure",
+    "from_model",
     "load",
 ]
 
@@ -86,6 +88,7 @@ LAZY = {
     "Split": "split.result",
     "audit": "auditing",
     "explain": "explanation",
+    "from_model": "sources.models",
 }
 
 

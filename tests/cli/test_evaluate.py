@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -43,9 +44,26 @@ def one_line(text: str) -> str:
 
 
 @pytest.fixture
-def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
-    """Make a folder with files, and work in it: 20 users, 30 items, positions as ids."""
+def folder(
+    files: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> pathlib.Path:
+    """Work in a folder with files of one's own."""
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Write the files: 20 users, 30 items, positions as ids."""
+    path = tmp_path_factory.mktemp("files")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        _write_files()
+    return path
+
+
+def _write_files() -> None:
     generator = np.random.default_rng(5)
     users = generator.normal(size=(20, 4)).astype(np.float32)
     items = generator.normal(size=(30, 4)).astype(np.float32)
@@ -64,7 +82,6 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
     _write_lists(users @ items.T)
     pathlib.Path("items.txt").write_text("".join(f"{i}\n" for i in range(30)), encoding="utf-8")
     pathlib.Path("users.txt").write_text("".join(f"{u}\n" for u in range(20)), encoding="utf-8")
-    return tmp_path
 
 
 def _write_lists(scores: np.ndarray) -> None:
@@ -486,7 +503,7 @@ def test_metrics_of_lists(folder) -> None:
     assert "coverage@5" in table
     result = evaluate(*arguments, "--catalogue", "items.csv")
     assert result.exit_code == 1
-    assert "'overlap@5' needs to know the lists to compare with" in result.stderr
+    assert "'overlap@5' needs other lists to compare with" in result.stderr
     assert "pass --baseline" in result.stderr
 
 

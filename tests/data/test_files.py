@@ -5,7 +5,7 @@ import pathlib
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.data.files import column_names, read_file
@@ -327,7 +327,6 @@ def test_file_errors_are_os_errors(tmp_path):
 letters = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=4)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(sorted(WRITERS)),
     st.lists(letters.map("u{}".format), min_size=4, max_size=4, unique=True),

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse
 from frames import FRAMES, ArrowStream
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -889,7 +889,6 @@ def triples(draw, user=None, item=None):
     return users, items, np.array(values, dtype=np.float64), (n_users, n_items)
 
 
-@settings(max_examples=60, deadline=None)
 @given(triples(), st.sampled_from(SPARSE_FORMATS), st.sampled_from(sorted(FRAMES)))
 def test_every_format_of_positions_gives_the_same(data, form, library):
     users, items, values, shape = data
@@ -922,7 +921,6 @@ kinds_of_ids = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(triples(), kinds_of_ids, kinds_of_ids, st.sampled_from(sorted(FRAMES)), st.randoms())
 def test_every_format_of_ids_gives_the_same(data, user_names, item_names, library, random):
     users, items, values, _ = data
@@ -954,7 +952,6 @@ def test_every_format_of_ids_gives_the_same(data, user_names, item_names, librar
         assert facts(read) == expected
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.floats(-1e3, 1e3))), st.randoms()
 )

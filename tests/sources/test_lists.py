@@ -7,7 +7,8 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -637,9 +638,10 @@ METRICS_ASKED = [
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(case=cases(max_items=6), shuffle=st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@given(
+    ties=st.sampled_from(RULES), case=cases(max_items=6), shuffle=st.randoms(use_true_random=False)
+)
+@examples(2)
 def test_full_lists_are_scores(ties, case, shuffle):
     users, items = np.nonzero(~np.isnan(case.gains))
     if not len(users):

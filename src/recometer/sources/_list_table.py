@@ -109,7 +109,7 @@ def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     ranks
     """
     assert table.given is not None
-    key = ragged.pairs(ragged.users_of(table.indptr), table.items, table.n_items)
+    key = ragged.numbered(table.indptr, table.items, table.n_items)
     order = np.lexsort((-table.given, key))
     user = ragged.users_of(ranks.indptr)
     wanted = ragged.pairs(lists[user], ranks.item, table.n_items)
@@ -292,8 +292,7 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
                 "or array of items, best first, for every user, or a dict {item: score} for every "
                 "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
             )
-    indptr = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=indptr[1:])
+    indptr = ragged.indptr_of(np.fromiter(map(len, rows), np.int64, len(rows)))
     scores = None
     if any(mappings):
         entries = itertools.chain.from_iterable(row.values() for row in rows)
