@@ -39,6 +39,10 @@ class Rule:
     keys: UInt64
     unjudged_only: bool = False
 
+    def users(self, block: slice) -> Rule:
+        """Return the rule for some users."""
+        return dataclasses.replace(self, keys=self.keys[block])
+
 
 class Best(NamedTuple):
     """The best candidates of each user.
@@ -194,9 +198,7 @@ def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int
 def without_judged(items: Int64, ranks: Ranks) -> Int64:
     """Take judged items out of lists; the rest moves up: int64 [n_users, k]."""
     n_items = int(max(items.max(initial=0), ranks.item.max(initial=0))) + 1
-    judged = ranks.item >= 0
-    user = ragged.users_of(ranks.indptr)
-    numbers = np.sort(ragged.pairs(user[judged], ranks.item[judged], n_items))
+    numbers = np.sort(ragged.numbered(ranks.indptr, ranks.item, n_items)[ranks.item >= 0])
     listed = ragged.pairs(np.arange(len(items))[:, np.newaxis], items, n_items)
     stays = (items >= 0) & ~ragged.among(listed, numbers)
     order = np.argsort(~stays, axis=1, kind="stable")
@@ -205,20 +207,19 @@ def without_judged(items: Int64, ranks: Ranks) -> Int64:
 
 def only_unjudged(aligned: Aligned) -> Aligned:
     """Leave out what test judges, as if it were in train."""
-    who = ragged.users_of(aligned.judged_indptr)
     known = aligned.judged >= 0
-    judged = ragged.pairs(who[known], aligned.judged[known], aligned.n_items)
-    excluded = ragged.pairs(
-        ragged.users_of(aligned.excluded_indptr), aligned.excluded, aligned.n_items
-    )
+    judged = ragged.numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[known]
+    excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
     both = np.sort(np.concatenate([excluded, judged]))
     changes: dict[str, Any] = {
-        "excluded_indptr": _offsets(both // aligned.n_items, aligned.n_users),
+        "excluded_indptr": ragged.indptr_of(
+            np.bincount(both // aligned.n_items, minlength=aligned.n_users)
+        ),
         "excluded": (both % aligned.n_items).astype(np.int32),
     }
     if aligned.candidate_indptr is not None and aligned.candidates is not None:
-        users = ragged.users_of(aligned.candidate_indptr)
-        stays = ~ragged.among(ragged.pairs(users, aligned.candidates, aligned.n_items), judged)
+        offered = ragged.numbered(aligned.candidate_indptr, aligned.candidates, aligned.n_items)
+        stays = ~ragged.among(offered, judged)
         changes["candidate_indptr"] = ragged.offsets(stays, aligned.candidate_indptr)
         changes["candidates"] = aligned.candidates[stays]
     return dataclasses.replace(aligned, **changes)
@@ -273,9 +274,3 @@ def finished(
         aligned.item_ids,
         n_catalogue if aligned.n_offered is None else aligned.n_offered,
     )
-
-
-def _offsets(users: Int64, n_users: int) -> Int64:
-    offsets = np.zeros(n_users + 1, np.int64)
-    np.cumsum(np.bincount(users, minlength=n_users), out=offsets[1:])
-    return offsets
