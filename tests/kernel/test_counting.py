@@ -144,7 +144,6 @@ def test_thousands_of_judged_and_excluded_items(instruction_set, judged, exclude
 
 @pytest.mark.parametrize("instruction_set", SETS)
 @given(seed=st.integers(0, 2**31), most=st.sampled_from([1, 2, 10]), how=st.integers(0, 29))
-@settings(max_examples=30, deadline=None)
 def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, how):
     """Also those in the middle, in which nothing is judged or excluded."""
     problem = Problem(seed, 7, 50, 3, np.float32, 2, most, most, how)
