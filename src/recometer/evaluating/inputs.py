@@ -20,6 +20,7 @@ from recometer.evaluating.arguments import (
     test_of,
     with_order,
 )
+from recometer.evaluating.effects import warn_without_effect
 from recometer.measuring import corrections
 from recometer.measuring.side_data import check_side_data, needed_by
 from recometer.metrics.conventions import parse_under
@@ -156,6 +157,7 @@ def read_inputs(
     check_source(source, test)
     stated = protocol_of(protocol, rules, parameters)
     requested = parse_under(metrics, stated)
+    warn_without_effect(source, requested, stated)
     settled = with_order(source, stated)
     known_items = catalogue_of(catalogue)
     other = baseline_of(baseline)

@@ -16,8 +16,9 @@ from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32
 from recometer.data import ids, storage
 from recometer.errors import FileError, InputError, InternalError, UnknownNameError, did_you_mean
-from recometer.measuring.compute import Reason
-from recometer.measuring.listed import compute_over_users
+from recometer.measuring.compute import compute_for_all
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.reasons import Reason
 from recometer.metrics import ListData
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import Metric
@@ -371,7 +372,8 @@ class Evaluation:
             changes["lists"] = self.lists.users(chosen)
         if self.list_data is not None:
             changes["list_data"] = data = self.list_data.users(chosen)
-            changes["over_users"] = compute_over_users(data, self._over_users(), self.protocol)
+            listed = ListedUsers(data)
+            changes["over_users"] = compute_for_all(listed, self._over_users(), self.protocol)
         elif self.over_users:
             # Nothing is left to compute them from.
             gone = self.over_users.keys()
