@@ -116,6 +116,12 @@ def evaluate(
     UnknownNameError
         A metric, protocol or rule that does not exist.
 
+    Warns
+    -----
+    DataWarning
+        Among others, a rule that was given and changes nothing of what is asked for, such as
+        ``train_in_lists`` of `Factors`; those that a convention brings along are not mentioned.
+
     Examples
     --------
     Ann already has the book and went on to choose the song; Bob has the song and chose
@@ -160,6 +166,11 @@ def evaluate(
         rules=rules,
         parameters=[*(evaluate.__kwdefaults__ or ())],
     )
+    return _evaluated(given, begin)
+
+
+def _evaluated(given: Inputs, begin: float) -> Evaluation:
+    """Evaluate what was read; `begin` is when that began."""
     read = time.perf_counter()
     records = find_records(given)
     ranked = time.perf_counter()
