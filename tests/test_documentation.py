@@ -16,7 +16,8 @@ MODULES += ["recometer.results.evaluation", "recometer.explanation", "recometer.
 MODULES += ["recometer.metrics.conventions"]
 MODULES += ["recometer.split.splitting"]
 MODULES += [
-    f"recometer.sources.{name}" for name in ("candidates", "factors", "lists", "pairs", "scores")
+    f"recometer.sources.{name}"
+    for name in ("candidates", "factors", "lists", "models", "pairs", "scores")
 ]
 PAGES = [
     "README.md",
@@ -43,7 +44,7 @@ def test_a_metric_of_ones_own():
     try:
         failures, tried = doctest.testfile(page, module_relative=False)
     finally:
-        for name in ("fused", "years_apart"):
+        for name in ("fused", "years_apart", "within_one"):
             METRICS.pop(name, None)
     assert tried > 5
     assert failures == 0
@@ -56,12 +57,15 @@ def test_docstrings(name):
     assert failures == 0
 
 
-def test_the_page_of_metrics_is_fresh():
-    spec = importlib.util.spec_from_file_location("write_metrics", ROOT / "docs/write_metrics.py")
+@pytest.mark.parametrize(
+    "script", [*(ROOT / "docs").glob("write_*.py")], ids=lambda path: path.stem
+)
+def test_written_pages_are_fresh(script):
+    spec = importlib.util.spec_from_file_location(script.stem, script)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    written = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    assert written == module.page(), "Hint: python docs/write_metrics.py"
+    page = script.with_name(script.stem.removeprefix("write_") + ".md")
+    assert page.read_text(encoding="utf-8") == module.page(), f"Hint: python docs/{script.name}"
 
 
 def test_links_of_the_documents_lead_somewhere():

@@ -27,7 +27,7 @@ from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.results.evaluation import Evaluation, load
-from recometer.sources.candidates import SampledCandidates
+from recometer.sources.candidates import Negatives, SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.version import __version__
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
     from recometer.explanation import explain
     from recometer.sources.lists import Lists
+    from recometer.sources.models import from_model
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
     from recometer.split.result import Folds, Split
@@ -55,6 +56,7 @@ __all__ = [
     "InternalError",
     "Lists",
     "ModelError",
+    "Negatives",
     "Pairs",
     "Protocol",
     "Ranks",
@@ -71,6 +73,7 @@ __all__ = [
     "evaluate",
     "explain",
     "exposure",
+    "from_model",
     "load",
 ]
 
@@ -85,6 +88,7 @@ LAZY = {
     "Split": "split.result",
     "audit": "auditing",
     "explain": "explanation",
+    "from_model": "sources.models",
 }
 
 

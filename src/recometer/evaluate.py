@@ -5,15 +5,15 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from recometer import _kernel
 from recometer.data.fingerprints import Fingerprinting
-from recometer.evaluating.arguments import folds_of, is_split
 from recometer.evaluating.checks import check_defined
+from recometer.evaluating.folds import evaluate_made, is_made
 from recometer.evaluating.inputs import Inputs, read_inputs
 from recometer.evaluating.records import Records, data_of_result, find_records, measured_by
 from recometer.measuring.compute import compute, compute_for_all
@@ -26,11 +26,42 @@ from recometer.results.profiles import profiles
 from recometer.sources.base import Source
 from recometer.version import __version__
 
+if TYPE_CHECKING:
+    from recometer.results.folds import FoldedEvaluation
+    from recometer.split.result import Folds, Split
+
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
 
+@overload
+def evaluate(
+    source: Callable[[Split], Source] | Sequence[Source],
+    test: Folds | Sequence[Split],
+    **options: Any,
+) -> FoldedEvaluation: ...
+
+
+@overload
 def evaluate(
     source: Source,
+    test: object = None,
+    *,
+    train: object = None,
+    candidates: object = None,
+    exclude: object = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    protocol: str | Protocol = "recometer",
+    catalogue: object = None,
+    baseline: Source | Evaluation | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | None = None,
+    **rules: Any,
+) -> Evaluation: ...
+
+
+def evaluate(
+    source: Source | Callable[[Split], Source] | Sequence[Source],
     test: object = None,
     *,
     train: object = None,
@@ -54,22 +85,25 @@ def evaluate(
     Parameters
     ----------
     source
-        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``.
+        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``. For folds: a
+        function that fits a model to ``split.train`` (and ``split.remainder``) and returns a
+        source, or a list of sources, one per fold.
     test
         What should have been recommended: an `Interactions`, or what `Interactions.of`
         takes (a SciPy sparse matrix, a data frame, a file, ...). None where the truth comes
-        with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; `Folds` take a
-        list of sources, or a function from `Split` to source, and the result has ``.folds``;
-        so does a list of `Split`.
+        with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; of `Folds`, or a
+        list of `Split`, the result has the evaluation of each in ``.folds``, and all of them
+        pooled.
     train
         What must not be recommended again, likewise; None: nothing.
     candidates
         What may be recommended; None: the whole catalogue. A list of items (ids, or positions
         where the source has no ids; also the only column of a data frame) is for all users; an
         `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
-        matter); and `SampledCandidates` draws one. A relevant item that is no candidate is a
-        miss, and counted. Where sets per user are a sample, the values are not those of the
-        whole catalogue, which the result says; see the rule `correction`.
+        matter), as does an array of positions [n_users, n], padded with -1; `Negatives` adds the
+        items of test to such sets, and `SampledCandidates` draws others. A relevant item that is
+        no candidate is a miss, and counted. Where sets per user are a sample, the values are not
+        those of the whole catalogue, which the result says; see the rule `correction`.
     exclude
         A list of items that must not be recommended to anybody.
     metrics
@@ -142,30 +176,22 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
-    test = folds_of(test)
-    if is_split(test, train):
-        options = {"candidates": candidates, "exclude": exclude, "catalogue": catalogue}
-        options |= {"baseline": baseline, "metrics": metrics, "protocol": protocol}
-        options |= {"seed": seed, "threads": threads, "progress": progress}
-        result: Evaluation = test.evaluate(source, **options, **rules)  # type: ignore[attr-defined]
-        return result
+    options: dict[str, Any] = {
+        "train": train,
+        "candidates": candidates,
+        "exclude": exclude,
+        "metrics": metrics,
+        "protocol": protocol,
+        "catalogue": catalogue,
+        "baseline": baseline,
+        "seed": seed,
+        "threads": threads,
+        "progress": progress,
+    }
+    if is_made(test):
+        return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
-    given = read_inputs(
-        source,
-        test,
-        train=train,
-        candidates=candidates,
-        exclude=exclude,
-        metrics=metrics,
-        protocol=protocol,
-        catalogue=catalogue,
-        baseline=baseline,
-        seed=seed,
-        threads=threads,
-        progress=progress,
-        rules=rules,
-        parameters=[*(evaluate.__kwdefaults__ or ())],
-    )
+    given = read_inputs(source, test, **options, rules=rules, parameters=[*options])
     return _evaluated(given, begin)
 
 

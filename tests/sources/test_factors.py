@@ -9,14 +9,15 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
 from recometer import _kernel, tasks
 from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.ranks import UserFlag
-from recometer.sources import factors as factors_module
+from recometer.sources import _factor_work
 from recometer.sources.base import Request
 
 ALL = "precision@5 tprecision@5 recall@5 ap@5 tap@5 ndcg@5 hit@5 rr@5 roc_auc pr_auc rprecision"
@@ -149,9 +150,9 @@ def test_threads_and_blocks_change_nothing(whole, monkeypatch):
         (5, 1, 10**5, 1e-4),
         (1, 64, 40, 1),
     ):
-        monkeypatch.setattr(factors_module, "USERS_PER_TASK", users)
-        monkeypatch.setattr(factors_module, "JUDGED_PER_TASK", judged)
-        monkeypatch.setattr(factors_module, "SECONDS_PER_CALL", seconds)
+        monkeypatch.setattr(_factor_work, "USERS_PER_TASK", users)
+        monkeypatch.setattr(_factor_work, "JUDGED_PER_TASK", judged)
+        monkeypatch.setattr(_factor_work, "SECONDS_PER_CALL", seconds)
         same(data.evaluate(threads=threads, ties="item"), expected)
 
 
@@ -263,7 +264,7 @@ def test_strangers_are_counted_and_follow_their_rules():
 
 
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
-@settings(max_examples=30, deadline=None)
+@examples(0.75)
 def test_exact_scores_agree_with_plain_sorting(seed, ties):
     """With whole-number factors, ties are many; rr under an item order is plain sorting."""
     data = Data(seed, n_users=6, n_items=40, n_factors=2, whole=True)

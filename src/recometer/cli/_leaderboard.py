@@ -103,10 +103,9 @@ def _styled(table: Table, entries: Sequence[Entry], metrics: Sequence[str]) -> R
 
 def _notes(entries: Sequence[Entry]) -> list[str]:
     protocol = entries[0].result.protocol
-    interval = {"t": "Student's t", "bootstrap": "bootstrap"}[protocol.interval]
     notes = [
         f"Mean over the users counted, ± to the further end of its {protocol.confidence:.0%} "
-        f"interval ({interval})."
+        f"interval. {protocol.sentence('interval')}"
     ]
     skipped: dict[tuple[str, int], list[tuple[str, str]]] = {}
     for entry in entries:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import typer
 
-from recometer.protocol import CHOICES
+from recometer.protocol import Protocol
 
 WIDTH = 100  # where the output is no terminal
 
@@ -18,7 +18,7 @@ CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")
 ARGUMENT = re.compile(
     r"\b(user|item|value|score|rank|time|catalogue|train|baseline)=(False\b|'[^']*')?"
 )
-RULE = re.compile(rf"\b({'|'.join(CHOICES)})='(\w+)'")
+RULE = re.compile(rf"\b({'|'.join(Protocol.declared)})='(\w+)'")
 
 Note = Callable[[str], None]
 """Says something beside the result, on standard error."""

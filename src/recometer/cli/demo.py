@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -134,7 +134,7 @@ def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
     from recometer.data.files import read_file
 
     none = {"value": False, "time": False}
-    wanted = {
+    wanted: dict[str, Any] = {
         option: none[option] if option in none and name == "none" else name
         for option, name in columns.items()
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,11 +28,21 @@ from recometer.evaluate import DEFAULT_METRICS
 from recometer.evaluate import evaluate as run_evaluation
 from recometer.evaluating.arguments import named_protocol, protocol_names
 from recometer.metrics.conventions import parse_under
-from recometer.protocol import CHOICES, Protocol
+from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation, load
 from recometer.tasks import resolve_threads
 
 SUMMARY = "summary.csv"
+
+
+def complete_rules(incomplete: str) -> list[str]:
+    """Return what may follow: the rules' names, or the values of the one that is named."""
+    name, equals, _ = incomplete.partition("=")
+    if equals and name in Protocol.declared:
+        found = [f"{name}={value}" for value in Protocol.declared[name].choices]
+    else:
+        found = [f"{name}=" for name, declared in Protocol.declared.items() if declared.says]
+    return [each for each in found if each.startswith(incomplete)]
 
 
 def evaluate(
@@ -96,8 +105,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="RULE",
-            help=f"Order of equal scores: {', '.join(CHOICES['ties'])}.",
-            autocompletion=lambda: list(CHOICES["ties"]),
+            help=f"Order of equal scores: {', '.join(Protocol.declared['ties'].choices)}.",
+            autocompletion=lambda: list(Protocol.declared["ties"].choices),
             show_default="expected",
             rich_help_panel=options.RULES,
         ),
@@ -116,6 +125,7 @@ def evaluate(
         typer.Option(
             metavar="RULE=VALUE",
             help="Any other rule of the protocol, such as undefined=0. May be repeated.",
+            autocompletion=complete_rules,
             rich_help_panel=options.RULES,
         ),
     ] = None,
@@ -233,22 +243,9 @@ def _rules(texts: list[str], **options: object) -> dict[str, Any]:
             raise typer.BadParameter(f"{text!r} is not RULE=VALUE.", param_hint="--rule")
         if name in rules:
             raise typer.BadParameter(f"the rule {name!r} is given twice.", param_hint="--rule")
-        rules[name] = _value(rule)
+        declared = Protocol.declared.get(name)
+        rules[name] = rule if declared is None else declared.read(rule)
     return rules
-
-
-def _value(text: str) -> object:
-    words = {"none": None, "true": True, "false": False}
-    if text.lower() in words:
-        return words[text.lower()]
-    for number in (int, float):
-        try:
-            parsed = number(text)
-        except ValueError:
-            continue
-        if math.isfinite(parsed):
-            return parsed
-    return text
 
 
 def _protocol(name: str, rules: dict[str, Any]) -> Protocol:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from recometer.arrays import Array, Int64, UInt32
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
-from recometer.data.matching import relevant_rows
+from recometer.data.matching import both_have_ids, in_train, relevant_rows
 from recometer.errors import InputError
 from recometer.evaluating.checks import (
     check_baseline,
@@ -21,6 +21,7 @@ from recometer.evaluating.checks import (
     check_cutoffs,
     check_length,
     check_lists,
+    check_overlaps,
     check_users,
 )
 from recometer.evaluating.inputs import Inputs
@@ -29,7 +30,7 @@ from recometer.measuring.measured import Measured
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.rated import RatedUsers
 from recometer.measuring.settling import leave_out
-from recometer.measuring.side_data import in_train, list_data, needed_by, ranks_with
+from recometer.measuring.side_data import list_data, needed_by, ranks_with
 from recometer.metrics import ListData, Metric
 from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.registry import rules_of
@@ -59,7 +60,7 @@ class Records:
     ranks, ratings, lists, baseline
         None: no metric reads them.
     judged
-        What test has of the users.
+        What test has of the users, beside lists.
     users
         What the result says of them.
     counts
@@ -72,7 +73,7 @@ class Records:
     ratings: Ratings | None
     lists: TopLists | None
     baseline: TopLists | None
-    judged: Judged
+    judged: Judged | None
     users: Users
     counts: dict[str, int]
     request: Request
@@ -89,14 +90,15 @@ def find_records(given: Inputs) -> Records:
         ranks = ratings.ranks
     elif of_ranks or given.brings_truth:
         ranks = leave_out(source.rank(request), rules)
-    lists, baseline = None, None
+    lists, baseline, judged = None, None, None
     if of_lists:
         lists, baseline = _lists(source, given.baseline, request, of_lists)
-    judged = _judged(request, source, ranks if given.brings_truth else None)
+        judged = _judged(request, source, ranks if given.brings_truth else None)
     users = _users(ranks, lists, judged)
     check_users(users.flags, users.n_relevant, source, test)
     counts = {} if lists is None else dict(lists.counts)
     if ranks is not None:
+        check_overlaps(ranks.counts, users.n_relevant, given)
         check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
         check_correction(ranks, source, rules)
@@ -168,12 +170,13 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
     return Judged(np.diff(rows), np.diff(hits))
 
 
-def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged) -> Users:
+def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -> Users:
     if ranks is not None:
         return Users(
             ranks.n_relevant, ranks.n_candidates, ranks.n_excluded, ranks.depth, ranks.flags
         )
     assert lists is not None
+    assert judged is not None
     unknown = np.full(lists.n_users, -1)
     return Users(judged.n_relevant, unknown, unknown, unknown, lists.flags)
 
@@ -227,7 +230,7 @@ def _lists(
     return lists, found
 
 
-def data_of_result(data: ListData, needed: Mapping[str, Metric]) -> ListData:
+def data_of_result(data: ListData, needed: Container[str]) -> ListData:
     """Leave out what is known of each user and not needed: it is kept with the result."""
     gone = [name for name in ("train", "test", "baseline") if name not in needed]
     changes: dict[str, None] = dict.fromkeys(gone)
@@ -245,22 +248,17 @@ def _of_evaluation(baseline: Evaluation, test: Interactions, depth: int) -> TopL
             f"The evaluation in baseline= keeps lists of {lists.depth} places, but {depth} are "
             f"read. Hint: ask there for a metric of lists at {depth}, or pass the source itself."
         )
-    if (baseline.user_ids is None) != (test.user_ids is None):
-        raise InputError(
-            "Of test and the evaluation in baseline=, one has user ids, and the other has none. "
-            "Hint: evaluate both on the same test."
-        )
-    if test.user_ids is None or baseline.user_ids is None:
+    what = "baseline"
+    if not both_have_ids("user", what, baseline.user_ids, "test", test.user_ids):
         if test.n_users != baseline.n_users:
             raise InputError(
                 f"The evaluation in baseline= has {baseline.n_users:,} users, test has "
                 f"{test.n_users:,}. Hint: evaluate both on the same test."
             )
-        users = np.arange(test.n_users)
-    else:
-        users = ids.match(
-            test.user_ids, baseline.user_ids, "user ids of test", "user ids of baseline"
-        )
+        return lists.users(np.arange(test.n_users))
+    assert test.user_ids is not None
+    assert baseline.user_ids is not None
+    users = ids.match(test.user_ids, baseline.user_ids, "user ids of test", f"user ids of {what}")
     return lists.users(users)
 
 

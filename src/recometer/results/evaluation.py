@@ -354,8 +354,8 @@ class Evaluation:
             changes["lists"] = self.lists.users(chosen)
         if self.list_data is not None:
             changes["list_data"] = data = self.list_data.users(chosen)
-            known = ListedUsers(data), self._over_users(), self.protocol
-            changes["over_users"] = compute_for_all(*known)
+            listed = ListedUsers(data)
+            changes["over_users"] = compute_for_all(listed, self._over_users(), self.protocol)
         elif self.over_users:
             # Nothing is left to compute them from.
             gone = self.over_users.keys()
@@ -377,12 +377,11 @@ class Evaluation:
         import polars as pl
 
         users = np.arange(self.n_users) if self.user_ids is None else self.user_ids
+        named: Any = users
         if users.dtype == object:
-            named = users.tolist()
-            users = named if ids.kind(users) in POLARS_KINDS else list(map(str, named))
-        return pl.DataFrame(
-            [pl.Series("user", users), *(pl.Series(*entry) for entry in self.values.items())]
-        )
+            known = ids.kind(users) in POLARS_KINDS
+            named = users.tolist() if known else list(map(str, users.tolist()))
+        return pl.DataFrame({"user": named, **self.values})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one Parquet file, which `recometer.load` reads.

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ragged
-from recometer.arrays import Bool, Int64
+from recometer.arrays import Array, Bool, Int32, Int64, UInt32
 from recometer.ranks import UserFlag
+from recometer.sources._factor_work import FactorsWork
 from recometer.sources._top import Best, Rule, Shelf
+from recometer.sources.base import Request
 from recometer.tasks import Ticker, run_tasks
-
-if TYPE_CHECKING:
-    from recometer.sources.base import Request
-    from recometer.sources.factors import FactorsWork
-
 
 PLACES_PER_TASK = 2**20
 USERS_PER_BLOCK = 4096
@@ -25,9 +20,9 @@ LISTED_PER_BLOCK = 2**20
 
 def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
     """Return the best candidates of each user, all items being scored."""
-    aligned, source = work.aligned, work.source
+    aligned = work.aligned
     k = min(k, aligned.n_items)
-    shelf = Shelf.of(rule.keys, k, source._items.dtype)
+    shelf = Shelf.of(rule.keys, k, work.factors.items.dtype)
 
     def run(users: slice, ticker: Ticker) -> None:
         rows = np.maximum(aligned.rows[users], 0)
@@ -35,25 +30,21 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         if work.check:
             work.flag_user_bias(rows, flags)
         mine = shelf.users(users)
-        factors = work.user_factors(rows)
+        factors = work.native(rows)
         step = work._items_per_call(len(rows), 0)
         for first in range(0, aligned.n_items, step):
             last = min(first + step, aligned.n_items)
             _kernel.top_factors(
-                work.instruction_set,
-                factors,
-                source._items,
-                source._item_bias,
-                aligned.item_rows,
-                first,
-                last,
-                aligned.excluded_indptr[users.start : users.stop + 1],
-                aligned.excluded,
-                rule.order,
-                *mine,
-                work.check,
-                work.nan_rule,
-                flags,
+                **factors,
+                first=first,
+                last=last,
+                excluded_indptr=aligned.excluded_indptr[users.start : users.stop + 1],
+                excluded=aligned.excluded,
+                order=rule.order,
+                **mine.native(),
+                check=work.check,
+                nan_rule=work.nan_rule,
+                flags=flags,
             )
             ticker.advance(float((last - first) * len(rows)))
 
@@ -78,7 +69,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
 
 def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
     """Return the best candidates of each user, where users have candidates of their own."""
-    aligned, source = work.aligned, work.source
+    aligned = work.aligned
     assert aligned.candidate_indptr is not None
     assert aligned.candidates is not None
     n_users, indptr, candidates = aligned.n_users, aligned.candidate_indptr, aligned.candidates
@@ -91,55 +82,22 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
         flags = aligned.flags[users]
         offsets = indptr[users.start : users.stop + 1] - indptr[users.start]
         listed = candidates[indptr[users.start] : indptr[users.stop]]
-        scores = np.empty(len(listed), source._items.dtype)
-        _kernel.score_items(
-            work.instruction_set,
-            work.user_factors(rows),
-            source._items,
-            source._item_bias,
-            aligned.item_rows,
-            offsets,
-            listed,
-            scores,
-        )
+        scores = np.empty(len(listed), work.factors.items.dtype)
+        _kernel.score_items(**work.native(rows), indptr=offsets, listed=listed, scores=scores)
         if work.check:
             before, empty = flags.copy(), np.diff(offsets) == 0
             work.flag_user_bias(rows, flags)
             flags[empty] = before[empty]
             flags[ragged.users_of(offsets)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        n = len(rows)
         several = np.flatnonzero(np.diff(offsets) > 1)
         flags[several[_all_equal(scores, offsets, several)]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-        nothing, spare, unranked = (np.zeros(m, np.int64) for m in (n + 1, n, 0))
-        _kernel.rank_lists(
-            listed,
-            scores.astype(np.float64),
-            offsets[:-1],
-            offsets[1:],
-            aligned.n_items,
-            nothing,
-            unranked.astype(np.int32),
-            nothing,
-            unranked.astype(np.int32),
-            False,
-            work.nan_rule,
-            unranked,
-            unranked,
-            unranked,
-            flags,
-            spare,
-            spare,
-            spare,
-            spare,
-            rule.order,
-            rule.keys[users],
-            items[users],
-            left[users],
+        _first_places(
+            work, rule.users(users), offsets, listed, scores, flags, items[users], left[users]
         )
 
     run_tasks(
         run,
-        _blocks(indptr),
+        ragged.blocks(indptr, LISTED_PER_BLOCK, USERS_PER_BLOCK),
         threads=request.threads,
         progress=request.progress,
         label="Listing",
@@ -147,14 +105,43 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
     return Best(items, left)
 
 
-def _blocks(indptr: Int64) -> list[slice]:
-    """Cut the users into blocks with a bounded number of candidates."""
-    blocks, start, n_users = [], 0, len(indptr) - 1
-    while start < n_users:
-        most = int(np.searchsorted(indptr, indptr[start] + LISTED_PER_BLOCK, side="right")) - 1
-        blocks.append(slice(start, min(n_users, start + USERS_PER_BLOCK, max(start + 1, most))))
-        start = blocks[-1].stop
-    return blocks
+def _first_places(
+    work: FactorsWork,
+    rule: Rule,
+    indptr: Int64,
+    listed: Int32,
+    scores: Array,
+    flags: UInt32,
+    items: Int32,
+    left: Int64,
+) -> None:
+    """Read candidates as lists with scores: write the first places of each user to `items`."""
+    nothing, spare, none = (np.zeros(n, np.int64) for n in (len(indptr), len(indptr) - 1, 0))
+    _kernel.rank_lists(
+        items=listed,
+        scores=scores.astype(np.float64),
+        begin=indptr[:-1],
+        end=indptr[1:],
+        n_items=work.aligned.n_items,
+        excluded_indptr=nothing,
+        excluded=none.astype(np.int32),
+        judged_indptr=nothing,
+        judged=none.astype(np.int32),
+        input_order=False,
+        nan_rule=work.nan_rule,
+        above=none,
+        tied=none,
+        before=none,
+        flags=flags,
+        given=spare,
+        listed=spare,
+        removed=spare,
+        repeated=spare,
+        order=rule.order,
+        keys=rule.keys,
+        top=items,
+        left=left,
+    )
 
 
 def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:

@@ -91,8 +91,7 @@ class Repeats:
         every_user = np.concatenate([user, user[row]])
         every_item = np.concatenate([items, self.own[has]])
         sorted_rows = np.lexsort((every_item, every_user))
-        indptr = np.zeros(data.n_users + 1, np.int64)
-        np.cumsum(np.bincount(every_user, minlength=data.n_users), out=indptr[1:])
+        indptr = ragged.indptr_of(np.bincount(every_user, minlength=data.n_users))
         values = None
         if data.values is not None:
             values = np.concatenate([data.values, data.values[row]])[sorted_rows]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from hypothesis import strategies as st
 
 from recometer.arrays import Bool, Float64
+from recometer.errors import UnknownNameError
 from recometer.metrics import METRICS, Metric, reading
 from recometer.metrics.parameters import Value
 from recometer.ranks import Ranks, UserFlag
@@ -211,6 +213,18 @@ def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
     ]
     for parts in itertools.product(*map(itertools.permutations, ties)):
         yield [item for part in parts for item in part]
+
+
+def definition_of(
+    metric: Metric, definitions: Mapping[str, Callable[..., Any]], place: str
+) -> Callable[..., Any]:
+    """Return the independent definition of a metric, or say where one is missing."""
+    if metric.name not in definitions:
+        raise UnknownNameError(
+            f"The metric {metric.name!r} has no independent definition to be compared with. "
+            f"Hint: add a function to {place}; check_laws({metric.name!r}) needs none."
+        )
+    return definitions[metric.name]
 
 
 def is_relevant(gain: float, relevant_from: float | None) -> bool:

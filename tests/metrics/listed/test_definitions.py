@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
@@ -23,7 +23,6 @@ OVER_USERS = [metric for metric in EVERY if metric.definition.over_users]
 PER_USER = [metric for metric in EVERY if not metric.definition.over_users]
 
 
-@settings(max_examples=40)
 @given(list_cases())
 def test_per_user(case):
     values, reasons = compute(ListedUsers(case.data()), PER_USER, Protocol())
@@ -36,7 +35,6 @@ def test_per_user(case):
             assert np.isnan(found) == (reasons[name][user] != 0), name
 
 
-@settings(max_examples=40)
 @given(list_cases())
 def test_over_all_users(case):
     values = compute_for_all(ListedUsers(case.data()), OVER_USERS, Protocol())
