@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.errors import DataWarning, InputError
-from recometer.measuring.compute import Reason
+from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
 from recometer.testing import cases
 

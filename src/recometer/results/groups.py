@@ -19,6 +19,9 @@ from recometer.errors import ColumnError, InputError, InputTypeError
 if TYPE_CHECKING:
     import polars
 
+    from recometer.results.evaluation import Evaluation
+    from recometer.results.means import Weights
+
 
 LEFT_OUT = -1  # the code of a user without a group
 
@@ -160,6 +163,23 @@ class Segments:
             )
         if self.left_out:
             yield f"users without a group (left out): {self.left_out:,}"
+
+
+def segment_rows(
+    result: Evaluation, codes: Int64, names: Sequence[str], weights: Weights
+) -> tuple[SegmentRow, ...]:
+    """Return a row per metric and group, from the group of each user (see `read_groups`)."""
+    members = [np.flatnonzero(codes == code) for code in range(len(names))]
+    summaries = []
+    for chosen in members:
+        named = weights is None or isinstance(weights, str)
+        weight = weights if named else np.asarray(weights)[chosen]
+        summaries.append(result.of_users(chosen).summary(weight))
+    return tuple(
+        SegmentRow(row.metric, name, len(chosen), row.mean, row.low, row.high, row.counted)
+        for of_metric in zip(*summaries, strict=True)
+        for row, name, chosen in zip(of_metric, names, members, strict=True)
+    )
 
 
 def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int64, list[str]]:

@@ -170,6 +170,10 @@ class Lists(Source):
         order = ", in the order of the rows" if self._table.by_rows else ""
         return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}{order}"
 
+    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
+        """Return the rules that change nothing of where items landed, or of lists, and why."""
+        return {"constant_scores": "lists are read as they were given"} if listed else {}
+
     def removes_train(self, protocol: Protocol) -> bool:
         """Tell whether a user's items of train leave the lists and test, as the rule says."""
         return protocol.train_in_lists == "removed"
