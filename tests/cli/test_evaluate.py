@@ -174,7 +174,9 @@ def test_csv(folder) -> None:
 @pytest.mark.parametrize("models", [MF, (*MF, *OTHER)])
 def test_markdown(folder, models) -> None:
     result = evaluate(*BASIC, *models, "--format", "markdown")
-    header, rule, *rows = result.stdout.splitlines()
+    table, *notes = result.stdout.split("\n\n")
+    header, rule, *rows = table.splitlines()
+    assert notes
     assert set(rule) <= set("|-: ")
     assert {line.count("|") for line in (header, rule, *rows)} == {header.count("|")}
     assert f"{expected().mean()['ndcg@5']:.4f}" in result.stdout
@@ -603,6 +605,8 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         ((*BASIC, *MF, "--depth", "0"), "Invalid value for '--depth'"),
         ((*BASIC, *MF, "--complete", "--rule", "users=known"), "'users' is given twice"),
         ((*BASIC, *MF, "--threads", "0"), "Invalid value for '--threads'"),
+        ((*BASIC, *MF, "-m", "ndgc@10"), "There is no metric 'ndgc'. Hint: Did you mean 'ndcg'"),
+        ((*BASIC, *MF, "-m", "recall@0"), "The cut-off '0' of the metric 'recall'"),
     ],
 )
 def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
@@ -618,8 +622,6 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         (("--test", ".", *MF), ". is not a file. Hint: name one file"),
         (("--test", "users.npy", *MF), "users.npy has an extension that is not read"),
         (("--test", "test.csv", "--train", "no.csv", *MF), "There is no file no.csv"),
-        ((*BASIC, *MF, "-m", "ndgc@10"), "There is no metric 'ndgc'. Hint: Did you mean 'ndcg'"),
-        ((*BASIC, *MF, "-m", "recall@0"), "The cut-off '0' of the metric 'recall'"),
         ((*BASIC, "--factors", "mf=user.npy,items.npy"), "mf: There is no file user.npy. Hint:"),
         ((*BASIC, "--factors", "mf=users.npy,test.csv"), "test.csv has an extension that is not"),
         ((*BASIC, "--factors", "mf=users.npy,text.npy"), "text.npy cannot be read as a NumPy"),
