@@ -279,7 +279,7 @@ def test_columns_may_be_named() -> None:
     assert_frame_equal(made, splits.split(data(), splits.Last(1)).test)
     without = split("named.parquet", "--what", "last=1", *columns[:-2], "--out", "no")
     assert without.exit_code == 1
-    assert "the data have no times. Hint: name their column with --time" in without.stderr
+    assert "the data have no times. Hint: --time names their column" in without.stderr
     wrong = split("named.parquet", "--what", "last=1", "--out", "no")
     assert wrong.exit_code == 1
     assert "named.parquet: No column has a common name for users. Hint: pass --user" in wrong.stderr

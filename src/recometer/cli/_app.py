@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from recometer.cli._exit import ExitCode, epilog
+from recometer.cli._words import in_words
 from recometer.cli.audit import audit
 from recometer.cli.conventions import conventions
 from recometer.cli.demo import demo
@@ -32,7 +33,7 @@ class Commands(TyperGroup):
                 warnings.showwarning = _show_warning
                 return super().invoke(ctx)
         except RecometerError as error:
-            typer.echo(f"Error: {error}", err=True)
+            typer.echo(f"Error: {in_words(str(error))}", err=True)
             unknown = isinstance(error, UnknownNameError)
             raise typer.Exit(ExitCode.USAGE if unknown else ExitCode.FAILED) from error
         except KeyboardInterrupt as error:
@@ -78,4 +79,4 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     name = "Warning" if issubclass(category, DataWarning) else category.__name__
-    typer.echo(f"{name}: {message}", err=True)
+    typer.echo(f"{name}: {in_words(str(message))}", err=True)

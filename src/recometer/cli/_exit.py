@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import typer
 
+from recometer.cli._words import in_words
 from recometer.errors import RecometerError
 
 
@@ -41,4 +42,4 @@ def usage_of(option: str) -> Iterator[None]:
     try:
         yield
     except RecometerError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from error
+        raise typer.BadParameter(in_words(str(error)), param_hint=option) from error

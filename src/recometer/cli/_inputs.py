@@ -16,7 +16,7 @@ import typer
 from recometer.arrays import Array
 from recometer.cli._factors import USAGE, like, read_factors, read_ids
 from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, is_stream
-from recometer.cli._text import Note, as_options
+from recometer.cli._text import Note
 from recometer.data import ids, trec
 from recometer.data.catalogue import Catalogue
 from recometer.data.columns import Columns, choose_columns, common_names
@@ -147,14 +147,6 @@ ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
 # A hint of `evaluate` that speaks of an argument, and what it means on the command line.
 NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
 RUN_HINT = "does --user name the users' column, and are users written alike in both files?"
-SIDE_DATA_HINTS = {
-    "--catalogue with a column of categories, or rm.Catalogue(frame, categories=...)": (
-        "--catalogue FILE --categories COLUMN"
-    ),
-    "rm.Catalogue(frame, features=...) as --catalogue": "--catalogue FILE --features COLUMN",
-    "rm.Catalogue(frame, propensity=...) as --catalogue": "--catalogue FILE --propensity COLUMN",
-    "--baseline (another source, or an evaluation)": "--baseline (a model's name, or a file)",
-}
 FACTORS_HINT = "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
 
 
@@ -197,9 +189,7 @@ class Inputs:
                     warnings.showwarning = _naming(what, warnings.showwarning)
                 yield
         except RecometerError as error:
-            message = as_options(self.stdin.named(str(error)))
-            for ours, option in SIDE_DATA_HINTS.items():
-                message = message.replace(ours, option)
+            message = self.stdin.named(str(error))
             if model is not None:
                 hint = RUN_HINT if model.is_run else FACTORS_HINT
                 message = f"{model.name}: {message.replace(NAMED_BY_IDS, hint)}"
@@ -312,7 +302,12 @@ class Inputs:
             source = (
                 self._lists(model, test)
                 if model.is_run
-                else read_factors(self._paths(model), test, self.note, self.columns)
+                else read_factors(
+                    self._paths(model),
+                    test,
+                    lambda text: self.note(self.stdin.named(text)),
+                    self.columns,
+                )
             )
         return source if depth is None else Cut(source, depth)
 
@@ -393,7 +388,7 @@ def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
     """Return a function that shows warnings with a name in front."""
 
     def show_named(message: Warning | str, *where: Any) -> None:
-        show(f"{what}: {as_options(str(message))}", *where)
+        show(f"{what}: {message}", *where)
 
     return show_named
 

@@ -15,9 +15,9 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
-from recometer.cli._text import as_options, count, say
+from recometer.cli._text import count, say
 from recometer.data.interactions import Interactions
-from recometer.errors import ColumnError, InputError
+from recometer.errors import InputError
 from recometer.evaluate import evaluate
 from recometer.metrics.names import parse
 from recometer.rendering import output, wrapped
@@ -144,17 +144,14 @@ def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
         option: none[option] if option in none and name == "none" else name
         for option, name in columns.items()
     }
-    try:
-        found, frame = read_file(path, **wanted)
-        interactions = Interactions.of(
-            frame,
-            user=found.user,
-            item=found.item,
-            value=found.value or False,
-            time=found.time or False,
-        )
-    except (ColumnError, InputError) as error:
-        raise type(error)(as_options(str(error))) from error
+    found, frame = read_file(path, **wanted)
+    interactions = Interactions.of(
+        frame,
+        user=found.user,
+        item=found.item,
+        value=found.value or False,
+        time=found.time or False,
+    )
     names = ", ".join(f"{option} {name!r}" for option, name in found._asdict().items() if name)
     _describe(f"{path} (columns: {names})", interactions)
     if not len(interactions):

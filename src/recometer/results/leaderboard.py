@@ -82,7 +82,7 @@ class Leaderboard(Printed):
             if differing:
                 raise InputError(
                     f"{first} and {other} were evaluated with different metrics: only one of them "
-                    f"has {min(differing)}. Hint: evaluate both with the same metrics=."
+                    f"has {min(differing)}. Hint: evaluate both with the same metrics."
                 )
             if _fingerprint(results[first]) != _fingerprint(results[other]):
                 warn(
