@@ -36,7 +36,7 @@ class Board {
             User& user = user_[u];
             user.tables = tables_.get() + tables * C::kGroupTable;
             user.begin = judged.table.indptr[u] - judged.table.indptr[0];
-            user.end = collect(u, user.begin);
+            user.end = collect(u);
             user.active = user.begin;
             user.next_excluded =
                 first_at_least(excluded.items, excluded.indptr[u], excluded.indptr[u + 1], first);
@@ -146,10 +146,11 @@ class Board {
         return judged_.table.items[judged_.order[ordered]];
     }
 
-    /// Write the user's distinct scores from `t` on; returns the end.
-    std::int64_t collect(std::size_t u, std::int64_t t) const {
+    /// Write the user's distinct scores from `begin` on; returns the end.
+    std::int64_t collect(std::size_t u) const {
         const std::int64_t end = judged_.order_end[u];
-        for (std::int64_t o = judged_.table.indptr[u]; o < end; ++t) {
+        std::int64_t t = user_[u].begin;
+        for (std::int64_t o = t; o < end; ++t) {
             const Real value = judged_.scores[judged_.order[o]];
             Ties ties{o, o, o, 0};
             while (ties.end < end && judged_.scores[judged_.order[ties.end]] == value) ++ties.end;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "sorting.hpp"
+
 namespace recometer {
 namespace {
 
@@ -52,7 +54,7 @@ class Ranker {
             const std::int32_t name = p.input_order ? static_cast<std::int32_t>(i) : items[i];
             if (scores[i] == scores[i]) entries.push_back({scores[i], name});
         }
-        const Order order = p.input_order ? Order::kItem : p.order;
+        const TieOrder order = p.input_order ? TieOrder::kItem : p.order;
         auto n = static_cast<std::int64_t>(entries.size());
         if (n > p.k) {
             p.left[user] = keep_best(entries.data(), n, p.k, order, p.keys[user]);

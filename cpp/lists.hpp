@@ -42,7 +42,7 @@ struct RankLists {
     std::int64_t* removed;   ///< [n_users]: entries that were training items
     std::int64_t* repeated;  ///< [n_users]: entries that repeated an item; the best one counts
     std::int64_t k;          ///< how many of the first items are written, perhaps 0
-    Order order;             ///< of equal scores among them, unless `input_order`
+    TieOrder order;          ///< of equal scores among them, unless `input_order`
     const std::uint64_t* keys;  ///< [n_users]: what the random order is drawn from
     std::int32_t* top;          ///< [n_users][k]: items, best first; places beyond stay as they are
     std::int64_t* left;         ///< [n_users]: items beyond that score like the last of them

@@ -22,7 +22,10 @@ namespace recometer {
 enum ScoreFlag : std::uint32_t { kNanScore = 4, kInfiniteScore = 8 };
 
 /// What becomes of a candidate whose score is NaN.
-enum class NanRule : int { kUndefined = 0, kFirst = 1, kLast = 2 };
+enum class NanRule { kUndefined, kFirst, kLast };
+
+/// A limit of places that no ranking reaches: no judged item is given up.
+constexpr std::int64_t kNoLimit = std::int64_t{1} << 62;
 
 /// A ragged table of items per user. Offsets are absolute, so a slice of `indptr` is a block
 /// of users over the whole `items`.
@@ -47,7 +50,8 @@ template <class Real>
 struct Judged {
     Ragged table;
     const Real* scores;             ///< per judged item
-    const std::int64_t* order;      ///< per user: its judged items by (score, item), see `sort`
+    const std::int64_t* order;      ///< per user: its judged items by (score, item); offsets
+                                    ///< are those of `table`, counted from its first
     const std::int64_t* order_end;  ///< [n_users]: where the user's part of `order` ends; items
                                     ///< left out are not ranked and keep their counts
     std::int64_t* above;            ///< candidates with a higher score
@@ -101,13 +105,13 @@ struct RankScores {
 };
 
 /// In which order candidates with equal scores stand.
-enum class Order : int { kItem = 0, kItemDescending = 1, kRandom = 2 };
+enum class TieOrder { kItem, kItemDescending, kRandom };
 
 /// The best candidates of each user of a block, to which those of further items may be added.
 template <class Real>
 struct Top {
     std::int64_t k;             ///< places per user, at least 1
-    Order order;                ///< of equal scores
+    TieOrder order;             ///< of equal scores
     const std::uint64_t* keys;  ///< [n_users]: what the random order is drawn from
     Real* scores;               ///< [n_users][k], best first
     std::int32_t* items;        ///< [n_users][k]
@@ -158,35 +162,6 @@ struct Kernel {
     void (*top_factors)(const TopFactors<Real>&);
     void (*top_scores)(const TopScores<Real>&);
 };
-
-template <class Real>
-struct Entry {
-    Real score;  ///< not NaN
-    std::int32_t item;
-};
-
-/// Bring the best k of n entries to the front, the worst of them last.
-/// @param key what the random order is drawn from
-/// @returns how many of the others have the score of that one
-template <class Real>
-std::int64_t keep_best(Entry<Real>* entries, std::int64_t n, std::int64_t k, Order order,
-                       std::uint64_t key);
-
-/// Sort entries best first.
-template <class Real>
-void sort_best(Entry<Real>* entries, std::int64_t n, Order order, std::uint64_t key);
-
-/// Sort each user's judged items by (score, item), NaN left out.
-/// @param order, order_end see Judged; order_end is [n_users]
-template <class Real>
-void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, std::int64_t* order,
-                 std::int64_t* order_end);
-
-/// Sort each user's judged items best first: by (above, before), not ranked (above -1) last.
-/// @param before null where nothing is tied
-/// @param order positions in the table, written at the same offsets
-void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int64_t* above,
-                const std::int64_t* before, std::int64_t* order);
 
 struct InstructionSet {
     const char* name;

@@ -6,17 +6,10 @@
 #include <vector>
 
 #include "basics.hpp"
+#include "hashing.hpp"
 
 namespace recometer {
 namespace {
-
-/// As recometer.draws.mix: the output function of SplitMix64.
-inline std::uint64_t mix(std::uint64_t bits) {
-    bits += 0x9E3779B97F4A7C15u;
-    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
-    bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBu;
-    return bits ^ (bits >> 31);
-}
 
 constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
 

@@ -7,6 +7,7 @@
 
 #include "counting.hpp"
 #include "ranking.hpp"
+#include "sorting.hpp"
 #include "tile.hpp"
 
 namespace recometer {

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from recometer.metrics import METRICS, MetricDefinition, reading
+from recometer.metrics.registry import SIDE_DATA
 
 HEAD = """# Metrics
 
@@ -70,6 +71,45 @@ history (miscalibration), the baseline's list, or the features of a listed item.
 reads test. Other metrics and parameters need other data:
 
 {needs}
+
+How `evaluate` is given them:
+
+{arguments}
+"""
+
+TAIL = """
+`result.over_rows["rmse"]` is the value over the rows of all users together (all but the last two;
+of fcp, over the pairs of all users), which most tables show.
+
+A value is undefined where a prediction is NaN or infinite, where all true ratings are the same (r2,
+explained_variance, fcp), where nothing is recommended (rated_precision) or nothing relevant
+(rated_recall). Other rules below do not hold for them. Cut-offs reach up to the number of rows.
+"""
+
+LISTS = """
+## The lists themselves
+
+These read the first k items of each list, whatever test says of them, and what stands under
+"needs". One value for all users instead of one per user: `*`; its interval comes from resampling
+the users. Where scores are equal, the lower ids are listed first (rules `"expected"`,
+`"optimistic"` and `"pessimistic"`). `users` are those of train, `interactions` its rows.
+
+| name | metric | formula | needs | range | better | source |
+|---|---|---|---|---|---|---|
+"""
+
+LISTS_TAIL = """
+A value is undefined where the list is empty, and where what it is about is missing: a second item
+(ild), a relevant item (epc, serendipity, alpha_ndcg, subtopic_recall), a category, the user's
+history (miscalibration), the baseline's list, or the features of a listed item. Of the rules below
+`min_candidates`, 5 and 6 do not hold for them, and those about relevant items only where a metric
+reads test. Other metrics and parameters need other data:
+
+{needs}
+
+How `evaluate` is given them:
+
+{arguments}
 """
 
 NEEDS = {
@@ -145,13 +185,24 @@ def page() -> str:
         f"| {d.lower:g} to {d.upper:g} | {'up' if d.higher_is_better else 'down'} | {d.source} |\n"
         for name, d in ((name, d.given(())) for name, d in reading("lists").items())
     )
-    lists = LISTS + lists + LISTS_TAIL.replace("{needs}", other_needs())
+    lists = (
+        LISTS
+        + lists
+        + LISTS_TAIL.replace("{needs}", other_needs()).replace("{arguments}", arguments())
+    )
     return HEAD + ranks + PARAMETERS + each + RATINGS + ratings + RATINGS_TAIL + lists + tail
 
 
 def needs(definition: MetricDefinition) -> str:
     """List what a metric reads beside its record."""
-    return ", ".join(NEEDS[side] for side in definition.side)
+    return ", ".join(SIDE_DATA[side][0] for side in definition.side)
+
+
+def arguments() -> str:
+    """List how side data are given."""
+    return "\n".join(
+        f"* {what}: {argument}" for what, argument in SIDE_DATA.values() if what != argument
+    )
 
 
 def other_needs() -> str:

@@ -63,12 +63,15 @@ def test_code_that_is_only_shown_is_python_with_names_that_exist():
                 assert missing == [], path.name
 
 
-def test_the_page_of_metrics_is_fresh():
-    spec = importlib.util.spec_from_file_location("write_metrics", ROOT / "docs/write_metrics.py")
+@pytest.mark.parametrize(
+    "script", [*(ROOT / "docs").glob("write_*.py")], ids=lambda path: path.stem
+)
+def test_written_pages_are_fresh(script):
+    spec = importlib.util.spec_from_file_location(script.stem, script)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    written = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
-    assert written == module.page(), "Hint: python docs/write_metrics.py"
+    page = script.with_name(script.stem.removeprefix("write_") + ".md")
+    assert page.read_text(encoding="utf-8") == module.page(), f"Hint: python docs/{script.name}"
 
 
 def test_links_of_the_documents_lead_somewhere():

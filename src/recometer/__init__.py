@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from recometer.explanation import explain
     from recometer.results.leaderboard import Leaderboard
     from recometer.sources.lists import Lists
+    from recometer.sources.models import from_model
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
     from recometer.split.result import Folds, Split
@@ -73,6 +74,7 @@ __all__ = [
     "evaluate",
     "explain",
     "exposure",
+    "from_model",
     "load",
 ]
 
@@ -88,6 +90,7 @@ LAZY = {
     "Split": "split.result",
     "audit": "auditing",
     "explain": "explanation",
+    "from_model": "sources.models",
 }
 
 

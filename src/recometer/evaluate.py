@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 import sys
 import time
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -15,9 +15,8 @@ from recometer.arrays import Array, Int64, UInt32
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.fingerprints import Fingerprinting
-from recometer.data.matching import relevant_rows
+from recometer.data.matching import in_train, relevant_rows
 from recometer.errors import InputError
-from recometer.evaluating.arguments import folds_of, is_split
 from recometer.evaluating.checks import (
     check_correction,
     check_cutoffs,
@@ -25,11 +24,12 @@ from recometer.evaluating.checks import (
     check_length,
     check_users,
 )
+from recometer.evaluating.folds import evaluate_made, is_made
 from recometer.evaluating.inputs import Inputs, read_inputs
 from recometer.evaluating.lists import FoundLists, find_lists, measure_lists
 from recometer.measuring import compute
 from recometer.measuring.settling import leave_out
-from recometer.measuring.side_data import in_train, needed_by, ranks_with
+from recometer.measuring.side_data import needed_by, ranks_with
 from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.registry import METRICS, Metric
 from recometer.protocol import Protocol
@@ -39,12 +39,43 @@ from recometer.results.profiles import profiles
 from recometer.sources.base import Request, Source
 from recometer.version import __version__
 
+if TYPE_CHECKING:
+    from recometer.results.folds import FoldedEvaluation
+    from recometer.split.result import Folds, Split
+
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 RANKED = ("ranks", "ratings")  # the records that come from a ranking
 
 
+@overload
+def evaluate(
+    source: Callable[[Split], Source] | Sequence[Source],
+    test: Folds | Sequence[Split],
+    **options: Any,
+) -> FoldedEvaluation: ...
+
+
+@overload
 def evaluate(
     source: Source,
+    test: object = None,
+    *,
+    train: object = None,
+    candidates: object = None,
+    exclude: object = None,
+    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    protocol: str | Protocol = "recometer",
+    catalogue: object = None,
+    baseline: Source | Evaluation | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | None = None,
+    **rules: Any,
+) -> Evaluation: ...
+
+
+def evaluate(
+    source: Source | Callable[[Split], Source] | Sequence[Source],
     test: object = None,
     *,
     train: object = None,
@@ -68,13 +99,15 @@ def evaluate(
     Parameters
     ----------
     source
-        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``.
+        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``. For folds: a
+        function that fits a model to ``split.train`` (and ``split.remainder``) and returns a
+        source, or a list of sources, one per fold.
     test
         What should have been recommended: an `Interactions`, or what `Interactions.of`
         takes (a SciPy sparse matrix, a data frame, a file, ...). None where the truth comes
-        with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; `Folds` take a
-        list of sources, or a function from `Split` to source, and the result has ``.folds``;
-        so does a list of `Split`.
+        with the source: ``rm.Pairs(frame, ...)``. A `Split` brings train along; of `Folds`, or a
+        list of `Split`, the result has the evaluation of each in ``.folds``, and all of them
+        pooled.
     train
         What must not be recommended again, likewise; None: nothing.
     candidates
@@ -150,30 +183,23 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
-    test = folds_of(test)
-    if is_split(test, train):
-        options = {"candidates": candidates, "exclude": exclude, "catalogue": catalogue}
-        options |= {"baseline": baseline, "metrics": metrics, "protocol": protocol}
-        options |= {"seed": seed, "threads": threads, "progress": progress}
-        result: Evaluation = test.evaluate(source, **options, **rules)  # type: ignore[attr-defined]
-        return result
+    options: dict[str, Any] = {
+        "train": train,
+        "candidates": candidates,
+        "exclude": exclude,
+        "metrics": metrics,
+        "protocol": protocol,
+        "catalogue": catalogue,
+        "baseline": baseline,
+        "seed": seed,
+        "threads": threads,
+        "progress": progress,
+    }
+    if is_made(test):
+        return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
-    given = read_inputs(
-        source,
-        test,
-        train=train,
-        candidates=candidates,
-        exclude=exclude,
-        metrics=metrics,
-        protocol=protocol,
-        catalogue=catalogue,
-        baseline=baseline,
-        seed=seed,
-        threads=threads,
-        progress=progress,
-        rules=rules,
-        parameters=[*(evaluate.__kwdefaults__ or ())],
-    )
+    parameters = [*(evaluate.__kwdefaults__ or ())]
+    given = read_inputs(source, test, **options, rules=rules, parameters=parameters)
     read = time.perf_counter()
     records = _rank(given)
     ranked = time.perf_counter()

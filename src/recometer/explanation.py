@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from recometer.evaluate import evaluate
 from recometer.evaluating.arguments import protocol_of
 from recometer.metrics.conventions import find, parse_under
 from recometer.metrics.registry import METRICS, Metric, rules_of
-from recometer.protocol import Protocol
+from recometer.protocol import STEPS, Protocol
 from recometer.rendering import Column, Printed, Table, plain
 from recometer.results.evaluation import Evaluation
 
@@ -26,19 +26,6 @@ if TYPE_CHECKING:
 
 Evaluate = Callable[[Metric, Protocol], Evaluation]
 
-# The rules of the protocol that make a step, in the order in which they take effect.
-RANKING: tuple[str, ...] = ("relevant_from", "nan_scores", "unranked", "unknown_items")
-RANKING += ("train_in_lists", "duplicates", "score_above", "short_lists")
-EMPTY: tuple[str, ...] = ("constant_scores", "min_candidates", "min_positives", "cold_start")
-EMPTY += ("deep_cutoffs", "all_relevant", "no_relevant", "no_list", "undefined")
-CORRECTION = ("correction", ("correction", "gamma"))
-BEFORE: tuple[tuple[str, tuple[str, ...]], ...] = (("ranking", RANKING), ("ties", ("ties",)))
-AFTER: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("undefined values", EMPTY),
-    ("rounding", ("decimals", "percent")),
-    ("population", ("users", "missing")),
-    ("average", ("average",)),
-)
 N_USERS = 5  # shown
 
 
@@ -92,7 +79,7 @@ class Step:
     users: int
 
 
-STEPS = (
+COLUMNS = (
     Column("step", ("name",)),
     Column("mean", show="{:.4f}".format, number=True),
     Column("users changed", ("users",), lambda users: f"{users:,}" if users else "", number=True),
@@ -170,7 +157,7 @@ class Explanation(Printed):
         notes = [f"Without effect on these data: {unfelt}"] if idle else []
         if not felt:
             notes.insert(0, "Every user has the same value by both.")
-        return Table(STEPS, [first, *felt], notes, list(self.head()))
+        return Table(COLUMNS, [first, *felt], notes, list(self.head()))
 
     def tables(self, width: int | None = None) -> list[Table]:
         """Return what ``print`` shows: the steps, and the users that differ most."""
@@ -288,9 +275,10 @@ def explain(
     def again(one: Metric, rules: Protocol) -> Evaluation:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # was said when the result was made
-            return evaluate(
+            found: Evaluation = evaluate(
                 **given, metrics=[one], protocol=rules, seed=result.seed, progress=False
             )
+            return found
 
     return walk(again, (mine, result.protocol), (theirs, settled))
 
@@ -310,20 +298,25 @@ def walk(
         results.append(again(metric, rules))
         named.append((name, change))
 
-    # A correction needs the ties "expected": it goes first, and comes last.
-    before, after = BEFORE, (*AFTER, CORRECTION)
+    # A correction needs the ties "expected": it comes last, or else goes first.
+    steps = list(STEPS)
     if last_rules.correction == "none":
-        before, after = (CORRECTION, *BEFORE), AFTER
-    for name, group in before:
-        _take_rules(take, name, group, metric, rules, last_rules)
-    for name, change, changed in list(_metric_steps(metric, last_metric)):
-        take(name, change, changed, rules)
-    for name, group in after:
-        _take_rules(take, name, group, metric, rules, last_rules)
-    # What is left (intervals) is not a rule of the values.
+        steps.sort(key=lambda step: step != "correction")
+    for step in steps:
+        changed = {
+            rule: getattr(last_rules, rule)
+            for rule in last_rules.differing(rules)
+            if last_rules.declared[rule].step == step
+        }
+        if changed:
+            after = rules.replace(**changed)
+            take(step, " ".join(map(after.sentence, changed)), metric, after)
+        if step == "formula":
+            for name, change, next_metric in list(_metric_steps(metric, last_metric)):
+                take(name, change, next_metric, rules)
     user_ids, values = _together(results)
     means = [result.mean()[str(result.metrics[0])] for result in results]
-    steps = tuple(
+    taken = tuple(
         Step(*text, mean, int(np.count_nonzero(_difference(before, after))))
         for text, mean, before, after in zip(
             named, means[1:], values.T[:-1], values.T[1:], strict=True
@@ -342,22 +335,7 @@ def walk(
             (left, right), (means[0], means[-1]), (results[0], results[-1]), strict=True
         )
     ]
-    return Explanation(sides[0], sides[1], steps, user_ids, values)
-
-
-def _take_rules(
-    take: Callable[[str, str, Metric, Protocol], None],
-    name: str,
-    group: Iterable[str],
-    metric: Metric,
-    rules: Protocol,
-    last: Protocol,
-) -> None:
-    """Change a group of rules, if one of them differs."""
-    differing = [rule for rule in group if getattr(rules, rule) != getattr(last, rule)]
-    if differing:
-        changed = rules.replace(**{rule: getattr(last, rule) for rule in differing})
-        take(name, " ".join(map(changed.sentence, differing)), metric, changed)
+    return Explanation(sides[0], sides[1], taken, user_ids, values)
 
 
 def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metric]]:

@@ -336,7 +336,7 @@ def test_the_folder_is_evaluated() -> None:
     source = rm.Factors(
         np.load("users.npy"), np.load("items.npy"), user_ids=range(30), item_ids=range(40)
     )
-    expected = rm.Split.load("made").evaluate(source, metrics="ndcg@5 recall@5").mean()
+    expected = rm.evaluate(source, rm.Split.load("made"), metrics="ndcg@5 recall@5").mean()
     metrics = json.loads(by_folder.stdout)["models"]["mf"]["metrics"]
     assert {name: row["mean"] for name, row in metrics.items()} == pytest.approx(expected)
     twice = command("evaluate", "--split", "made", "--test", "made/test.parquet", *model)

@@ -181,7 +181,7 @@ def test_a_baseline_with_items_of_its_own(data):
         ("popular", rm.InputTypeError, "baseline= is of type str"),
         ("without", rm.InputError, "has no lists"),
         ("short", rm.InputError, "lists of 3 places, but 5 are read"),
-        ("positions", rm.InputError, "one has user ids"),
+        ("positions", rm.InputError, "test has user ids, but baseline has none"),
         ("nobody", rm.InputError, "no list for any user"),
     ],
 )
@@ -273,7 +273,10 @@ def test_resampled_means_are_those_of_students():
 
 
 def test_ids_and_positions_do_not_mix(data):
-    with pytest.raises(rm.InputError, match=r"items of .* positions"):
+    with pytest.raises(
+        rm.InputError,
+        match=r"the source has item ids, but the catalogue has none: its items are positions",
+    ):
         evaluate(data, "ild@5", catalogue=rm.Catalogue(25, features=np.ones((25, 2))))
 
 

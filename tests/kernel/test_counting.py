@@ -3,18 +3,20 @@
 Small whole numbers make every score exact, so the two must agree to the last count.
 """
 
+import functools
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import reference
-from recometer._kernel.reference import NO_LIMIT
+from recometer._kernel import NanRule, reference
 
 SETS = _kernel.instruction_sets()
 
@@ -30,6 +32,21 @@ def ragged(rng, n_users, n_items, most, avoid=None):
         rows.append(np.sort(rng.choice(pool, size, replace=False)))
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     return indptr, np.concatenate([*rows, []]).astype(np.int32)
+
+
+def zero_counts(n):
+    return {name: np.zeros(n, np.int64) for name in ("above", "tied", "before")}
+
+
+def tables(excluded, judged, judged_scores):
+    """What is left out and what is looked for, as the kernel takes them."""
+    return {
+        "excluded_indptr": excluded[0],
+        "excluded": excluded[1],
+        "judged_indptr": judged[0],
+        "judged": judged[1],
+        "judged_scores": judged_scores,
+    }
 
 
 class Problem:
@@ -48,35 +65,33 @@ class Problem:
         self.judged = ragged(rng, n_users, n_items, most)
         self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
 
-    def run(self, score, rank, *, cuts=(), limit=NO_LIMIT, check=False, nan_rule=0):
-        factors = (self.users, self.items, self.bias, self.rows)
+    def run(self, score, rank, *, cuts=(), limit=None, check=False, nan_rule=NanRule.UNDEFINED):
+        factors = {"users": self.users, "items": self.items, "bias": self.bias, "rows": self.rows}
         scores = np.empty(len(self.judged[1]), self.users.dtype)
-        score(*factors, *self.judged, scores)
-        if nan_rule:
-            scores[np.isnan(scores)] = np.inf if nan_rule == reference.NAN_FIRST else -np.inf
-        counts = [np.zeros(len(scores), np.int64) for _ in range(3)]
+        score(**factors, indptr=self.judged[0], listed=self.judged[1], scores=scores)
+        if nan_rule != NanRule.UNDEFINED:
+            scores[np.isnan(scores)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
+        counts = zero_counts(len(scores))
         flags = np.zeros(len(self.users), np.uint32)
         for first, last in zip((0, *cuts), (*cuts, len(self.items)), strict=True):
             lost = rank(
-                *factors,
-                first,
-                last,
-                *self.excluded,
-                *self.judged,
-                scores,
-                *counts,
-                limit,
-                check,
-                nan_rule,
-                flags,
+                **factors,
+                first=first,
+                last=last,
+                **tables(self.excluded, self.judged, scores),
+                **counts,
+                limit=limit,
+                check=check,
+                nan_rule=nan_rule,
+                flags=flags,
             )
             assert lost == -1
-        return scores, *counts, flags
+        return scores, *counts.values(), flags
 
     def native(self, instruction_set, **options):
         return self.run(
-            lambda *a: _kernel.score_items(instruction_set, *a),
-            lambda *a: _kernel.rank_factors(instruction_set, *a),
+            functools.partial(_kernel.score_items, instruction_set=instruction_set),
+            functools.partial(_kernel.rank_factors, instruction_set=instruction_set),
             **options,
         )
 
@@ -91,7 +106,6 @@ ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 
 FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
 @given(
     seed=st.integers(0, 2**31),
     n_users=st.sampled_from(USERS),
@@ -104,19 +118,19 @@ FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
     how=st.integers(0, 29),
     check=st.booleans(),
 )
-@settings(max_examples=120, deadline=None)
-def test_native_and_twin_agree(instruction_set, check, **problem):
+@examples(3)
+def test_native_and_twin_agree(check, **problem):
     problem = Problem(**problem)
     expected = problem.twin(check=check)
     cut = len(problem.items) // 3
-    for cuts in ((), (cut,), (cut, cut), (cut, 2 * cut)):
+    for instruction_set, cuts in product(SETS, ((), (cut,), (cut, cut), (cut, 2 * cut))):
         for name, mine, other in zip(
             ("scores", "above", "tied", "before", "flags"),
             problem.native(instruction_set, cuts=cuts, check=check),
             expected,
             strict=True,
         ):
-            np.testing.assert_array_equal(mine, other, err_msg=f"{name}, cut at {cuts}")
+            np.testing.assert_array_equal(mine, other, err_msg=f"{name} {instruction_set} {cuts}")
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
@@ -129,6 +143,7 @@ def test_thousands_of_judged_and_excluded_items(instruction_set, judged, exclude
 
 
 N_MANY = 150_000
+NOTHING = np.zeros(2, np.int64), np.zeros(0, np.int32)
 
 
 def many_scores(constant):
@@ -139,31 +154,52 @@ def many_scores(constant):
     return scores.astype(np.float32), judged
 
 
+def rank_biases(instruction_set, scores, judged, own, counts):
+    """Rank for one user with factors that have no columns: the biases are the scores."""
+    nothing = np.zeros((N_MANY, 0), np.float32)
+    return _kernel.rank_factors(
+        instruction_set=instruction_set,
+        users=nothing[:1],
+        items=nothing,
+        bias=scores,
+        rows=None,
+        first=0,
+        last=N_MANY,
+        **tables(NOTHING, (np.array([0, len(own)]), judged), own),
+        **counts,
+        limit=None,
+        check=False,
+        nan_rule=NanRule.UNDEFINED,
+        flags=np.zeros(1, np.uint32),
+    )
+
+
 @pytest.mark.parametrize("instruction_set", SETS)
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("given_scores", [True, False])
 def test_counts_beyond_what_the_planes_hold(instruction_set, constant, given_scores):
     scores, judged = many_scores(constant)
     own = np.ascontiguousarray(scores[judged])
-    counts = [np.zeros(len(own), np.int64) for _ in range(3)]
-    tables = (np.zeros(2, np.int64), np.zeros(0, np.int32), np.array([0, len(own)]), judged)
-    flags, nothing = np.zeros(1, np.uint32), np.zeros((N_MANY, 0), np.float32)
+    counts = zero_counts(len(own))
     if given_scores:
-        gone = np.zeros(1, np.int64)
-        rest = (NO_LIMIT, 0, flags, gone)
         lost = _kernel.rank_scores(
-            instruction_set, scores[None], None, *tables, own, *counts, *rest
+            instruction_set=instruction_set,
+            scores=scores[None],
+            columns=None,
+            **tables(NOTHING, (np.array([0, len(own)]), judged), own),
+            **counts,
+            limit=None,
+            nan_rule=NanRule.UNDEFINED,
+            flags=np.zeros(1, np.uint32),
+            no_candidates=np.zeros(1, np.int64),
         )
     else:
-        factors, rest = (nothing[:1], nothing, scores, None), (NO_LIMIT, False, 0, flags)
-        lost = _kernel.rank_factors(
-            instruction_set, *factors, 0, N_MANY, *tables, own, *counts, *rest
-        )
+        lost = rank_biases(instruction_set, scores, judged, own, counts)
     assert lost == -1
-    np.testing.assert_array_equal(counts[0], [(scores > s).sum() for s in own])
-    np.testing.assert_array_equal(counts[1], [(scores == s).sum() - 1 for s in own])
+    np.testing.assert_array_equal(counts["above"], [(scores > s).sum() for s in own])
+    np.testing.assert_array_equal(counts["tied"], [(scores == s).sum() - 1 for s in own])
     expected = [(scores[:i] == s).sum() for i, s in zip(judged, own, strict=True)]
-    np.testing.assert_array_equal(counts[2], expected)
+    np.testing.assert_array_equal(counts["before"], expected)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
@@ -171,15 +207,9 @@ def test_an_item_that_misses_its_own_score_is_reported(instruction_set):
     scores, judged = many_scores(constant=False)
     own = np.ascontiguousarray(scores[judged])
     own[1] += 0.5
-    counts = [np.zeros(len(own), np.int64) for _ in range(3)]
-    tables = (np.zeros(2, np.int64), np.zeros(0, np.int32), np.array([0, len(own)]), judged)
-    nothing, flags = np.zeros((N_MANY, 0), np.float32), np.zeros(1, np.uint32)
-    factors, rest = (nothing[:1], nothing, scores, None), (NO_LIMIT, False, 0, flags)
-    lost = _kernel.rank_factors(instruction_set, *factors, 0, N_MANY, *tables, own, *counts, *rest)
-    assert lost == 1
+    assert rank_biases(instruction_set, scores, judged, own, zero_counts(len(own))) == 1
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
 @given(
     seed=st.integers(0, 2**31),
     limit=st.integers(0, 30),
@@ -187,24 +217,26 @@ def test_an_item_that_misses_its_own_score_is_reported(instruction_set):
     # Many ties in one block of packed items; hardly any in several blocks.
     shape=st.sampled_from([(2000, 3, 1), (2000, 3, 20), (1500, 200, 3)]),
 )
-@settings(max_examples=60, deadline=None)
-def test_a_limit_keeps_what_lies_within_it(instruction_set, seed, limit, how, shape):
+@examples(1.5)
+def test_a_limit_keeps_what_lies_within_it(seed, limit, how, shape):
     n_items, n_factors, high = shape
     problem = Problem(seed, 31, n_items, n_factors, np.float32, high, 12, 30, how)
     _, above, tied, before, _ = problem.twin()
     within = above < limit
-    for cuts in ((), (700,)):
+    for instruction_set, cuts in product(SETS, ((), (700,))):
         mine = problem.native(instruction_set, cuts=cuts, limit=limit)
         for counts, expected in zip(mine[1:4], (above, tied, before), strict=True):
             np.testing.assert_array_equal(counts[within], expected[within])
         assert (mine[1][~within] >= limit).all()
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("nan_rule", [0, 1, 2])
-@given(seed=st.integers(0, 2**31), dtype=st.sampled_from([np.float32, np.float64]))
-@settings(max_examples=40, deadline=None)
-def test_scores_that_are_not_finite(instruction_set, nan_rule, seed, dtype):
+@given(
+    nan_rule=st.sampled_from(NanRule),
+    seed=st.integers(0, 2**31),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+@examples(2)
+def test_scores_that_are_not_finite(nan_rule, seed, dtype):
     problem = Problem(seed, 9, 70, 3, dtype, 5, 8, 8, how=1)
     rng = np.random.default_rng(seed)
     for value in (np.nan, np.inf, -np.inf):
@@ -212,22 +244,22 @@ def test_scores_that_are_not_finite(instruction_set, nan_rule, seed, dtype):
             problem.items[rng.integers(70), rng.integers(3)] = value
     with np.errstate(invalid="ignore"):
         expected = problem.twin(check=True, nan_rule=nan_rule)
-    mine = problem.native(instruction_set, check=True, nan_rule=nan_rule)
-    np.testing.assert_array_equal(mine[4], expected[4])
-    for counts, other in zip(mine[1:4], expected[1:4], strict=True):
-        np.testing.assert_array_equal(counts, other)
+    for instruction_set in SETS:
+        mine = problem.native(instruction_set, check=True, nan_rule=nan_rule)
+        np.testing.assert_array_equal(mine[4], expected[4])
+        for counts, other in zip(mine[1:4], expected[1:4], strict=True):
+            np.testing.assert_array_equal(counts, other)
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("nan_rule", [0, 1, 2])
 @given(
+    nan_rule=st.sampled_from(NanRule),
     seed=st.integers(0, 2**31),
     n_items=st.sampled_from([1, 15, 16, 17, 256, 300]),
     dtype=st.sampled_from([np.float32, np.float64]),
     permuted=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
-def test_given_scores(instruction_set, nan_rule, seed, n_items, dtype, permuted):
+@examples(2)
+def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
     rng = np.random.default_rng(seed)
     scores = rng.integers(-3, 4, (6, n_items)).astype(dtype)
     scores[rng.random(scores.shape) < 0.1] = -np.inf
@@ -245,15 +277,26 @@ def test_given_scores(instruction_set, nan_rule, seed, n_items, dtype, permuted)
     judged_scores = judged_scores[keep]
 
     def run(rank):
-        counts = [np.zeros(len(judged_scores), np.int64) for _ in range(3)]
+        counts = zero_counts(len(judged_scores))
         flags, gone = np.zeros(6, np.uint32), np.zeros(6, np.int64)
-        rest = (*counts, NO_LIMIT, nan_rule, flags, gone)
-        assert rank(scores, columns, *excluded, *judged, judged_scores, *rest) == -1
-        return *counts, flags, gone
+        lost = rank(
+            scores=scores,
+            columns=columns,
+            **tables(excluded, judged, judged_scores),
+            **counts,
+            limit=None,
+            nan_rule=nan_rule,
+            flags=flags,
+            no_candidates=gone,
+        )
+        assert lost == -1
+        return *counts.values(), flags, gone
 
-    mine = run(lambda *arguments: _kernel.rank_scores(instruction_set, *arguments))
-    for one, other in zip(mine, run(reference.rank_scores), strict=True):
-        np.testing.assert_array_equal(one, other)
+    expected = run(reference.rank_scores)
+    for instruction_set in SETS:
+        mine = run(functools.partial(_kernel.rank_scores, instruction_set=instruction_set))
+        for one, other in zip(mine, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 2)), max_size=6), max_size=5))

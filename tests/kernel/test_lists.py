@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import reference
+from recometer._kernel import NanRule, TieOrder, reference
 
 SPECIAL = [np.nan, np.inf, -np.inf]
 
@@ -21,31 +22,30 @@ def ragged(rng, n_users, n_items, most):
     return indptr, np.concatenate([*rows, []]).astype(np.int32)
 
 
-def run(rank_lists, problem, ties):
-    (lists, n_items, excluded, judged, input_order, nan_rule, k, order), n_users = problem
-    counts = [np.full(len(judged[1]), -9, np.int64) for _ in range(3)]
-    if not ties:
-        counts[1:] = None, None
-    flags = np.zeros(n_users, np.uint32)
-    users = [np.full(n_users, -9, np.int64) for _ in range(4)]
-    keys = np.arange(n_users, dtype=np.uint64) * np.uint64(977)
-    top, left = np.full((n_users, k), -1, np.int32), np.zeros(n_users, np.int64)
-    rules = (input_order, nan_rule)
-    ordered = (order, keys, top, left)
-    rank_lists(*lists, n_items, *excluded, *judged, *rules, *counts, flags, *users, *ordered)
-    return [*counts, flags, *users, top, left]
+def run(rank_lists, problem, k, ties):
+    n_users, n_judged = len(problem["begin"]), len(problem["judged"])
+    written = {"above": np.full(n_judged, -9, np.int64)}
+    for name in ("tied", "before"):
+        written[name] = np.full(n_judged, -9, np.int64) if ties else None
+    for name in ("given", "listed", "removed", "repeated"):
+        written[name] = np.full(n_users, -9, np.int64)
+    written["flags"] = np.zeros(n_users, np.uint32)
+    written["top"] = np.full((n_users, k), -1, np.int32)
+    written["left"] = np.zeros(n_users, np.int64)
+    rank_lists(**problem, **written, keys=np.arange(n_users, dtype=np.uint64) * np.uint64(977))
+    return written
 
 
 @given(
     seed=st.integers(0, 2**32),
     scored=st.sampled_from(["no", "few", "many", "special"]),
     input_order=st.booleans(),
-    nan_rule=st.sampled_from([0, 1, 2]),
+    nan_rule=st.sampled_from(NanRule),
     k=st.sampled_from([0, 1, 2, 5, 20]),
-    order=st.sampled_from([0, 1, 2]),
+    order=st.sampled_from(TieOrder),
     ties=st.booleans(),
 )
-@settings(max_examples=400)
+@examples(5)
 def test_rank_lists(seed, scored, input_order, nan_rule, k, order, ties):
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(1, 5)), int(rng.integers(1, 12))
@@ -60,15 +60,25 @@ def test_rank_lists(seed, scored, input_order, nan_rule, k, order, ties):
         scores[odd] = rng.choice(SPECIAL, int(odd.sum()))
     judged = ragged(rng, n_users, n_items, 5)
     judged[1][rng.random(len(judged[1])) < 0.1] = -1
-    lists = (items, scores, end - lengths, end)
     excluded = ragged(rng, n_users, n_items, 3)
-    problem = (lists, n_items, excluded, judged, input_order, nan_rule, k, order)
+    problem = {
+        "items": items,
+        "scores": scores,
+        "begin": end - lengths,
+        "end": end,
+        "n_items": n_items,
+        "excluded_indptr": excluded[0],
+        "excluded": excluded[1],
+        "judged_indptr": judged[0],
+        "judged": judged[1],
+        "input_order": input_order,
+        "nan_rule": nan_rule,
+        "order": order,
+    }
     ties = ties or scores is not None
-    native, slow = (
-        run(module.rank_lists, (problem, n_users), ties) for module in (_kernel, reference)
-    )
-    for found, expected in zip(native, slow, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    native, slow = (run(module.rank_lists, problem, k, ties) for module in (_kernel, reference))
+    for name, found in native.items():
+        np.testing.assert_array_equal(found, slow[name], err_msg=name)
 
 
 @given(seed=st.integers(0, 2**32), dtype=st.sampled_from([np.int32, np.float64]))
@@ -103,7 +113,14 @@ def test_place_rows(seed, first):
     results = []
     for place_rows in (_kernel.place_rows, reference.place_rows):
         out = np.full_like(items, -1)
-        fits = place_rows(rows[order], items[order], places[order], first, indptr, out)
+        fits = place_rows(
+            list=rows[order],
+            items=items[order],
+            places=places[order],
+            first=first,
+            indptr=indptr,
+            sorted_items=out,
+        )
         results.append((fits, out if fits else None))
     assert results[0][0] == results[1][0]
     if results[0][0] and (results[0][1] >= 0).all():

@@ -3,18 +3,19 @@
 Small whole numbers make every score exact, and most of them tied.
 """
 
+import functools
 import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
-from recometer._kernel import reference
+from recometer._kernel import NanRule, TieOrder, reference
 
 SETS = _kernel.instruction_sets()
-ORDERS = [reference.ORDER_ITEM, reference.ORDER_ITEM_DESC, reference.ORDER_RANDOM]
 
 
 def ragged(rng, n_users, n_items, most):
@@ -35,12 +36,22 @@ class Lists:
         self.flags = np.zeros(n_users, np.uint32)
         self.keys = np.arange(n_users, dtype=np.uint64) * np.uint64(977)
 
+    def native(self):
+        """The lists as the kernel takes them."""
+        return {
+            "keys": self.keys,
+            "top_scores": self.scores,
+            "top_items": self.items,
+            "n": self.n,
+            "left": self.left,
+            "flags": self.flags,
+        }
+
     def agrees_with(self, other):
         for name in ("items", "scores", "n", "left", "flags", "gone"):
             np.testing.assert_array_equal(getattr(self, name), getattr(other, name), err_msg=name)
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
 @given(
     seed=st.integers(0, 2**31),
     # Around the edges of tiles (users) and chunks (items).
@@ -50,13 +61,13 @@ class Lists:
     dtype=st.sampled_from([np.float32, np.float64]),
     high=st.sampled_from([0, 1, 3, 100]),
     k=st.sampled_from([1, 2, 5, 10, 70, 300]),
-    order=st.sampled_from(ORDERS),
+    order=st.sampled_from(TieOrder),
     special=st.booleans(),
-    nan_rule=st.sampled_from([0, 1, 2]),
+    nan_rule=st.sampled_from(NanRule),
     how=st.integers(0, 5),
 )
-@settings(max_examples=120, deadline=None)
-def test_top_factors(instruction_set, seed, n_users, n_items, n_factors, dtype, high, k, **rules):
+@examples(2)
+def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules):
     order, special, nan_rule, how = (rules[r] for r in ("order", "special", "nan_rule", "how"))
     rng = np.random.default_rng(seed)
     users = rng.integers(-high, high + 1, (n_users, n_factors)).astype(dtype)
@@ -72,35 +83,43 @@ def test_top_factors(instruction_set, seed, n_users, n_items, n_factors, dtype, 
     expected = Lists(n_users, k, dtype)
 
     def run(function, lists, first, last):
-        state = (order, lists.keys, lists.scores, lists.items, lists.n, lists.left)
-        rest = (special, nan_rule, lists.flags)
         with np.errstate(invalid="ignore"):
-            function(users, items, bias, rows, first, last, *excluded, *state, *rest)
+            function(
+                users=users,
+                items=items,
+                bias=bias,
+                rows=rows,
+                first=first,
+                last=last,
+                excluded_indptr=excluded[0],
+                excluded=excluded[1],
+                order=order,
+                **lists.native(),
+                check=special,
+                nan_rule=nan_rule,
+            )
 
     run(reference.top_factors, expected, 0, n_items)
     for cuts in ((0, n_items), (0, cut, n_items), (0, cut, cut, 2 * cut, n_items)):
-        for function in (
-            lambda *a: _kernel.top_factors(instruction_set, *a),
-            reference.top_factors,
-        ):
+        natives = (functools.partial(_kernel.top_factors, instruction_set=name) for name in SETS)
+        for function in (*natives, reference.top_factors):
             lists = Lists(n_users, k, dtype)
             for first, last in itertools.pairwise(cuts):
                 run(function, lists, first, last)
             lists.agrees_with(expected)
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
 @given(
     seed=st.integers(0, 2**31),
     n_items=st.sampled_from([1, 15, 16, 17, 256, 300, 1500]),
     dtype=st.sampled_from([np.float32, np.float64]),
     permuted=st.booleans(),
     k=st.sampled_from([1, 3, 20, 400]),
-    order=st.sampled_from(ORDERS),
-    nan_rule=st.sampled_from([0, 1, 2]),
+    order=st.sampled_from(TieOrder),
+    nan_rule=st.sampled_from(NanRule),
 )
-@settings(max_examples=100, deadline=None)
-def test_top_scores(instruction_set, seed, n_items, dtype, permuted, k, order, nan_rule):
+@examples(2)
+def test_top_scores(seed, n_items, dtype, permuted, k, order, nan_rule):
     rng = np.random.default_rng(seed)
     scores = rng.integers(-3, 4, (6, n_items)).astype(dtype)
     scores[rng.random(scores.shape) < 0.1] = -np.inf
@@ -112,15 +131,27 @@ def test_top_scores(instruction_set, seed, n_items, dtype, permuted, k, order, n
 
     def run(function):
         lists = Lists(6, k, dtype)
-        state = (order, lists.keys, lists.scores, lists.items, lists.n, lists.left)
-        function(scores, columns, *excluded, *state, nan_rule, lists.flags, lists.gone)
+        function(
+            scores=scores,
+            columns=columns,
+            excluded_indptr=excluded[0],
+            excluded=excluded[1],
+            order=order,
+            **lists.native(),
+            nan_rule=nan_rule,
+            no_candidates=lists.gone,
+        )
         return lists
 
-    run(lambda *a: _kernel.top_scores(instruction_set, *a)).agrees_with(run(reference.top_scores))
+    expected = run(reference.top_scores)
+    for instruction_set in SETS:
+        run(functools.partial(_kernel.top_scores, instruction_set=instruction_set)).agrees_with(
+            expected
+        )
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", TieOrder)
 @pytest.mark.parametrize("shape", ["rising", "falling", "constant", "few"])
 def test_long_catalogues(instruction_set, order, shape):
     """Scores that come in the worst order, and more ties than any shelf holds."""
@@ -133,12 +164,23 @@ def test_long_catalogues(instruction_set, order, shape):
     }[shape].astype(np.float32)
     nothing = np.zeros((n, 0), np.float32)
     results = []
-    for function in (lambda *a: _kernel.top_factors(instruction_set, *a), reference.top_factors):
+    native = functools.partial(_kernel.top_factors, instruction_set=instruction_set)
+    for function in (native, reference.top_factors):
         lists = Lists(1, k, np.float32)
-        state = (order, lists.keys, lists.scores, lists.items, lists.n, lists.left)
-        excluded = np.array([0, 2]), np.array([0, n - 1], np.int32)
-        rest = (False, 0, lists.flags)
-        function(nothing[:1], nothing, scores, None, 0, n, *excluded, *state, *rest)
+        function(
+            users=nothing[:1],
+            items=nothing,
+            bias=scores,
+            rows=None,
+            first=0,
+            last=n,
+            excluded_indptr=np.array([0, 2]),
+            excluded=np.array([0, n - 1], np.int32),
+            order=order,
+            **lists.native(),
+            check=False,
+            nan_rule=NanRule.UNDEFINED,
+        )
         results.append(lists)
     results[0].agrees_with(results[1])
     expected = {"rising": 0, "falling": 0, "constant": n - 2 - k, "few": (n - 2) // 3 - k}

@@ -53,9 +53,9 @@ def test_implicit(implicit, data, module, name, options):
     make = getattr(getattr(implicit, module), name)
     model = make(factors=8, random_state=0, num_threads=1, use_gpu=False, **options)
     with pytest.raises(InputError, match="is not fitted"):
-        rm.Scores.from_model(model)
+        rm.from_model(model)
     model.fit(train, show_progress=False)
-    source = rm.Scores.from_model(model)
+    source = rm.from_model(model)
     assert isinstance(source, rm.Factors)
     lists, _ = model.recommend(np.arange(N_USERS), train, N=K, filter_already_liked_items=True)
     check(rm.evaluate(source, test, train=train, metrics=f"precision@{K}"), lists, test)
@@ -66,7 +66,7 @@ def test_implicit_without_factors(implicit, data):
     model = implicit.nearest_neighbours.CosineRecommender(K=N_ITEMS, num_threads=1)
     model.fit(train, show_progress=False)
     with pytest.raises(InputTypeError, match="For the neighbours of items: lambda rows"):
-        rm.Scores.from_model(model)
+        rm.from_model(model)
     # What the hint says.
     source = rm.Scores(
         lambda rows: (train[rows] @ model.similarity).toarray(), n_users=N_USERS, n_items=N_ITEMS
@@ -80,14 +80,14 @@ def test_lightfm(lightfm, data, features):
     train, test = data
     model = lightfm.LightFM(no_components=8, loss="warp", random_state=0)
     with pytest.raises(InputError, match="is not fitted"):
-        rm.Scores.from_model(model)
+        rm.from_model(model)
     given = {}
     if features:
         # Each item has itself and one of three groups as features.
         groups = sp.csr_matrix(np.eye(3)[np.arange(N_ITEMS) % 3])
         given["item_features"] = sp.hstack([sp.eye(N_ITEMS), groups]).astype(np.float32).tocsr()
     model.fit(train.tocoo(), epochs=5, num_threads=1, **given)
-    source = rm.Scores.from_model(model, **given)
+    source = rm.from_model(model, **given)
     assert isinstance(source, rm.Factors)
 
     users, items = np.indices((N_USERS, N_ITEMS), dtype=np.int32)
@@ -130,9 +130,9 @@ def test_surprise(surprise, ratings, name, options):
     trainset, held = ratings
     model = getattr(surprise, name)(**options)
     with pytest.raises(InputError, match="is not fitted"):
-        rm.Scores.from_model(model)
+        rm.from_model(model)
     model.fit(trainset)
-    source = rm.Scores.from_model(model)
+    source = rm.from_model(model)
 
     users = [trainset.to_raw_uid(user) for user in range(trainset.n_users)]
     items = [trainset.to_raw_iid(item) for item in range(trainset.n_items)]
@@ -162,7 +162,7 @@ def test_lightgcn(torch, geometric, data):
         model.recommendation_loss(*rank, node_id=edges.unique()).backward()
         optimizer.step()
 
-    source = rm.Scores.from_model(model, edge_index=both, n_users=N_USERS)
+    source = rm.from_model(model, edge_index=both, n_users=N_USERS)
     assert model.training
     assert isinstance(source, rm.Factors)
     result = rm.evaluate(source, test, metrics=f"precision@{K}")
@@ -189,7 +189,7 @@ def test_torch_module(torch, data, threads):
             return self.frozen(self.dropout(self.users(users))) @ self.items.weight.T
 
     model = TwoTowers()
-    source = rm.Scores.from_model(model, n_users=N_USERS, n_items=N_ITEMS)
+    source = rm.from_model(model, n_users=N_USERS, n_items=N_ITEMS)
     result = rm.evaluate(source, test, train=train, metrics=f"precision@{K}", threads=threads)
     assert set(states) == {(False, False)}
     assert model.training

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer._kernel import reference
+from recometer._kernel import NanRule, reference
 from recometer.data import tensors
 from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.sources import _torch
@@ -181,7 +181,7 @@ def test_the_counts_are_those_of_the_kernel(torch, data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     values = [0.0, -0.0, 1.0, 2.0, np.nan, np.inf, -np.inf]
     scores = rng.choice(values, (n_users, n_items), p=[0.2, 0.1, 0.2, 0.2, 0.1, 0.1, 0.1])
-    nan_rule = data.draw(st.integers(0, 2))
+    nan_rule = data.draw(st.sampled_from(NanRule))
     columns = rng.permutation(n_items) if data.draw(st.booleans()) else None
     kind = rng.random((n_users, n_items))
     excluded, judged = sp.csr_array(kind < 0.2), sp.csr_array(kind > 0.5)
@@ -198,28 +198,28 @@ def test_the_counts_are_those_of_the_kernel(torch, data):
 
     own = scores[who, judged.indices if columns is None else columns[judged.indices]].copy()
     lost = np.isneginf(own)
-    if nan_rule == reference.NAN_UNDEFINED:
+    if nan_rule == NanRule.UNDEFINED:
         lost |= np.isnan(own)
     else:
-        own[np.isnan(own)] = np.inf if nan_rule == reference.NAN_FIRST else -np.inf
+        own[np.isnan(own)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
     own[lost] = np.nan
     above, tied, before = (np.zeros(len(who), np.int64) for _ in range(3))
     flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
     reference.rank_scores(
-        scores,
-        columns,
-        excluded.indptr,
-        excluded.indices,
-        judged.indptr,
-        judged.indices,
-        own,
-        above,
-        tied,
-        before,
-        2**62,
-        nan_rule,
-        flags,
-        no_candidates,
+        scores=scores,
+        columns=columns,
+        excluded_indptr=excluded.indptr,
+        excluded=excluded.indices,
+        judged_indptr=judged.indptr,
+        judged=judged.indices,
+        judged_scores=own,
+        above=above,
+        tied=tied,
+        before=before,
+        limit=None,
+        nan_rule=nan_rule,
+        flags=flags,
+        no_candidates=no_candidates,
     )
     above[lost] = -1
     assert [part.tolist() for part in counts] == [

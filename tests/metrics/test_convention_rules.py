@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import math
-import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +12,7 @@ import pytest
 import recometer as rm
 from recometer.metrics import Metric, parse
 from recometer.metrics.conventions import find
-from recometer.protocol import CHOICES, SENTENCES, Protocol
+from recometer.protocol import Protocol
 
 LISTS = {"ann": [1, 2, 3], "bob": [1, 9], "eve": [4, 5]}
 TEST = {"ann": {2: 1.0, 7: 2.0}, "bob": {1: 0.0}, "dan": {3: 1.0}}
@@ -57,34 +53,11 @@ def test_every_convention_describes_itself(convention: rm.Convention) -> None:
         assert convention.differences(metric)
 
 
-def test_every_rule_has_a_sentence() -> None:
-    rules = {field.name for field in dataclasses.fields(Protocol)} - {"name", "version"}
-    assert set(SENTENCES) == rules
-    for rule, choices in CHOICES.items():
-        assert set(SENTENCES[rule]) == set(choices)
-    assert Protocol(no_relevant=0.5).sentences() == ["A user without a relevant item: 0.5."]
-    assert Protocol().sentences() == []
-
-
-@pytest.mark.parametrize("make", [Protocol, Protocol().replace])
-def test_a_rule_that_does_not_exist(make: Callable[..., Protocol]) -> None:
-    with pytest.raises(rm.UnknownNameError, match=r"no rule 'tie'\. Hint: Did you mean 'ties'"):
-        make(tie="item")
-
-
 def test_defects_are_those_of_a_library() -> None:
     for asked in ({}, {"protocol": Protocol(name="mine")}):
         with pytest.raises(rm.InputError, match=r"no library's\. Hint: .*protocol='evidently'"):
             rm.evaluate(rm.Lists(LISTS), TEST, defects=True, **asked)
     assert rm.evaluate(rm.Lists(LISTS), TEST, protocol="evidently", defects=True).protocol.defects
-
-
-def test_a_protocol_says_its_rules_and_can_be_copied() -> None:
-    rules = [field.name for field in dataclasses.fields(Protocol)]
-    assert list(inspect.signature(Protocol).parameters) == rules
-    protocol = Protocol("mine", "item", users="known")
-    assert pickle.loads(pickle.dumps(protocol)) == protocol
-    assert (protocol.name, protocol.ties) == ("mine", "item")
 
 
 def test_names_of_the_library_and_ours() -> None:

@@ -65,7 +65,7 @@ def test_one_value_for_all_users_has_another_interval() -> None:
     }
     text = " ".join(str(rm.Leaderboard(found)).split())
     assert (
-        "Mean over the users counted, ± to the further end of its 95% interval (Student's" in text
+        "Mean over the users counted, ± to the further end of its 95% interval. " in text
     )
     assert "coverage@1: one value for all users, ± to the further end of its 95% interval" in text
     only = {

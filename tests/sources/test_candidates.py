@@ -8,7 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -57,9 +58,7 @@ def stored(values):
     return sp.coo_array((values[users, items], (users, items)), shape=values.shape).tocsr()
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(problem=problems())
-@settings(max_examples=15, deadline=None)
+@given(ties=st.sampled_from(RULES), problem=problems())
 def test_what_is_no_candidate_is_as_if_masked(ties, problem):
     """-inf in Scores is a road of its own: whitelists, sets and exclusion must all agree."""
     scores, test, train, chosen = problem
@@ -80,9 +79,8 @@ def test_what_is_no_candidate_is_as_if_masked(ties, problem):
         same(rm.evaluate(among, test, exclude=others, **options), expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@given(problem=problems())
-@settings(max_examples=15, deadline=None)
+@given(kind=st.sampled_from(KINDS), problem=problems())
+@examples(0.5)
 def test_all_items_are_no_restriction(kind, problem):
     scores, test, train, _ = problem
     n_users, n_items = scores.shape
@@ -100,9 +98,7 @@ def test_all_items_are_no_restriction(kind, problem):
         np.testing.assert_array_equal(result.n_excluded, expected.n_excluded)
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(problem=problems(), as_ids=st.booleans())
-@settings(max_examples=15, deadline=None)
+@given(ties=st.sampled_from(RULES), problem=problems(), as_ids=st.booleans())
 def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
     scores, test, train, chosen = problem
     n_users, n_items = scores.shape
@@ -144,9 +140,8 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
         np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
 
 
-@pytest.mark.parametrize("ties", ["expected", "pessimistic", "item", "item_desc"])
-@given(problem=problems())
-@settings(max_examples=15, deadline=None)
+@given(ties=st.sampled_from(["expected", "pessimistic", "item", "item_desc"]), problem=problems())
+@examples(0.75)
 def test_pairs_of_everything_agree_with_scores(ties, problem):
     """Their truth beside the scores, or a test of its own."""
     scores, test, train, chosen = problem
@@ -654,7 +649,7 @@ def test_messages(case):
         evaluate(exclude=[-1])
     with pytest.raises(InputTypeError, match=r"mask.*numpy.flatnonzero"):
         evaluate(np.ones(300, bool))
-    with pytest.raises(InputTypeError, match=r"type str \(for instance 'a'\), but Factors has no"):
+    with pytest.raises(InputError, match="list candidates= has item ids, but Factors has none"):
         evaluate(["a"])
     with pytest.raises(InputTypeError, match="exclude must be a list or an array of items"):
         evaluate(exclude=sp.csr_array((60, 300)))

@@ -9,7 +9,8 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -263,7 +264,7 @@ def test_strangers_are_counted_and_follow_their_rules():
 
 
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
-@settings(max_examples=30, deadline=None)
+@examples(0.75)
 def test_exact_scores_agree_with_plain_sorting(seed, ties):
     """With whole-number factors, ties are many; rr under an item order is plain sorting."""
     data = Data(seed, n_users=6, n_items=40, n_factors=2, whole=True)

@@ -50,7 +50,7 @@ def test_implicit(matrix):
     users, items = factors(N_USERS, 4), np.flipud(factors(N_ITEMS, 4))
     base = type("MatrixFactorizationBase", (), {"__module__": "implicit.cpu.matrix"})
     model = of("my.project", "Mine", base, user_factors=matrix(users), item_factors=matrix(items))
-    source = rm.Scores.from_model(model)
+    source = rm.from_model(model)
     assert isinstance(source, rm.Factors)
     same(source, rm.Factors(users, items))
 
@@ -62,7 +62,7 @@ def test_implicit_with_ids():
     )
     ids = {"user_ids": range(100, 100 + N_USERS), "item_ids": range(N_ITEMS)}
     test = rm.Interactions.of(TEST, **ids)
-    same(rm.Scores.from_model(model, **ids), rm.Factors(users, items, **ids), test)
+    same(rm.from_model(model, **ids), rm.Factors(users, items, **ids), test)
 
 
 def test_implicit_that_is_not_fitted_or_has_no_factors():
@@ -70,12 +70,12 @@ def test_implicit_that_is_not_fitted_or_has_no_factors():
     with pytest.raises(
         InputError, match=r"BayesianPersonalizedRanking of implicit\) is not fitted"
     ):
-        rm.Scores.from_model(model)
+        rm.from_model(model)
     model = of("implicit.nearest_neighbours", "CosineRecommender", similarity=1)
     with pytest.raises(InputTypeError, match=r"no user_factors .* by hand: .*model\.similarity"):
-        rm.Scores.from_model(model)
+        rm.from_model(model)
     with pytest.raises(InputError, match="edge_index= does not apply to CosineRecommender of"):
-        rm.Scores.from_model(model, edge_index=np.zeros((2, 1)))
+        rm.from_model(model, edge_index=np.zeros((2, 1)))
 
 
 # LightFM
@@ -99,17 +99,17 @@ class Representations:
 
 def test_lightfm():
     model = of("lightfm.lightfm", "LightFM", Representations)
-    source = rm.Scores.from_model(model)
+    source = rm.from_model(model)
     assert isinstance(source, rm.Factors)
     biases = {"user_bias": model.user_biases, "item_bias": model.item_biases}
     same(source, rm.Factors(model.user_embeddings, model.item_embeddings, **biases))
     features = 2 * np.eye(N_ITEMS, dtype=np.float32)
-    source = rm.Scores.from_model(model, item_features=features)
+    source = rm.from_model(model, item_features=features)
     biases["item_bias"] = 2 * model.item_biases
     same(source, rm.Factors(model.user_embeddings, 2 * model.item_embeddings, **biases))
     model.item_embeddings = None
     with pytest.raises(InputError, match="LightFM of lightfm\\) is not fitted"):
-        rm.Scores.from_model(model)
+        rm.from_model(model)
 
 
 # Surprise
@@ -154,7 +154,7 @@ def surprise():
 
 def test_surprise():
     model = surprise().fit()
-    source = rm.Scores.from_model(model)
+    source = rm.from_model(model)
     assert source.describe() == "Scores: KNNBasic of surprise, 12 users x 30 items"
     ids = {
         "user_ids": [f"user {N_USERS - user}" for user in range(N_USERS)],
@@ -167,11 +167,11 @@ def test_surprise():
 def test_surprise_that_fails_or_is_not_fitted():
     model = surprise()
     with pytest.raises(InputError, match="KNNBasic of surprise\\) is not fitted"):
-        rm.Scores.from_model(model)
+        rm.from_model(model)
     model.fit().estimate = lambda user, item: 1 // 0
     test = {f"user {user}": ["item 1"] for user in (3, 4)}
     with pytest.raises(ModelError, match=r"ZeroDivisionError for the users 'user \d', 'user \d'"):
-        rm.evaluate(rm.Scores.from_model(model), test)
+        rm.evaluate(rm.from_model(model), test)
 
 
 # torch and PyTorch Geometric
@@ -234,7 +234,7 @@ class TwoTowers(Module):
 @pytest.mark.usefixtures("torch")
 def test_torch_module():
     model = TwoTowers()
-    source = rm.Scores.from_model(model, n_users=N_USERS, n_items=N_ITEMS)
+    source = rm.from_model(model, n_users=N_USERS, n_items=N_ITEMS)
     assert source.describe() == "Scores: TwoTowers.score_users, 12 users x 30 items"
     same(source, rm.Scores(model.scores))
     assert set(model.states) == {(False, True)}
@@ -242,13 +242,13 @@ def test_torch_module():
     assert not model.frozen.training
     assert not NoGrad.active
     with pytest.raises(InputError, match=r"needs n_users=\.\.\."):
-        rm.Scores.from_model(model)
+        rm.from_model(model)
 
 
 @pytest.mark.usefixtures("torch")
 def test_torch_module_without_the_method():
     with pytest.raises(InputTypeError, match=r"\.Module is not recognised.*score_users\(users\)"):
-        rm.Scores.from_model(Module())
+        rm.from_model(Module())
 
 
 class Embeddings(Module):
@@ -263,11 +263,11 @@ class Embeddings(Module):
 def test_lightgcn():
     model = of("torch_geometric.nn.models.lightgcn", "LightGCN", Embeddings)
     edges = np.zeros((2, 3), int)
-    source = rm.Scores.from_model(model, edge_index=edges, n_users=N_USERS)
+    source = rm.from_model(model, edge_index=edges, n_users=N_USERS)
     nodes = factors(N_USERS + N_ITEMS, 4) * 3
     same(source, rm.Factors(nodes[:N_USERS], nodes[N_USERS:]))
     assert model.states == [(False, True)]
-    source = rm.Scores.from_model(
+    source = rm.from_model(
         model, edge_index=edges, edge_weight=2.0, n_users=N_USERS, n_items=N_ITEMS - 4
     )
     expected = rm.Factors(nodes[:N_USERS] + 2, nodes[N_USERS:-4] + 2)
@@ -278,10 +278,10 @@ def test_lightgcn():
 def test_mistakes_with_lightgcn():
     model = of("torch_geometric.nn.models.lightgcn", "LightGCN", Embeddings)
     with pytest.raises(InputError, match=r"LightGCN needs edge_index=\.\.\."):
-        rm.Scores.from_model(model, n_users=N_USERS)
+        rm.from_model(model, n_users=N_USERS)
     for sizes in ({"n_users": 0}, {"n_users": 42}, {"n_users": 12, "n_items": 31}):
         with pytest.raises(InputError, match="do not fit: the graph of this LightGCN has 42 nodes"):
-            rm.Scores.from_model(model, edge_index=np.zeros((2, 0)), **sizes)
+            rm.from_model(model, edge_index=np.zeros((2, 0)), **sizes)
 
 
 # Anything else
@@ -289,12 +289,12 @@ def test_mistakes_with_lightgcn():
 
 def test_unknown_models():
     with pytest.raises(InputTypeError) as error:
-        rm.Scores.from_model(of("their.library", "Model", user_factors=1))
+        rm.from_model(of("their.library", "Model", user_factors=1))
     for part in ("their.library.Model", "implicit", "LightFM", "Surprise", "LightGCN", "torch"):
         assert part in str(error.value)
     assert "Hint: wrap it by hand: rm.Factors(user_factors, item_factors)" in str(error.value)
     with pytest.raises(InputTypeError, match=r"LightFM is a class\. Hint"):
-        rm.Scores.from_model(type(of("lightfm.lightfm", "LightFM")))
+        rm.from_model(type(of("lightfm.lightfm", "LightFM")))
     # A module that only begins like a known one.
     with pytest.raises(InputTypeError, match="not recognised"):
-        rm.Scores.from_model(of("implicitly.mine", "Model"))
+        rm.from_model(of("implicitly.mine", "Model"))

@@ -367,7 +367,7 @@ def test_columns_by_name_and_booleans(frame):
             "user item score",
             {"rating": "score", "score": "score"},
             rm.ColumnError,
-            "'score' is named by score= and another option",
+            "'score' is named by score= and rating= at once",
         ),
         ("user item score", {"score": "sore"}, rm.ColumnError, "Did you mean 'score'"),
         ("user item score", {"score": False}, rm.InputTypeError, "score= must be the name"),

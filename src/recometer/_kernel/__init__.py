@@ -1,4 +1,4 @@
-"""The native kernel: the only importer of the native module.
+"""The native kernel: the only importer of the native module, and the home of its codes.
 
 Every function here has a twin in NumPy, slow and obvious, in `recometer._kernel.reference`.
 """
@@ -15,50 +15,29 @@ except ImportError as error:
         "Hint: install it with a C++17 compiler at hand: pip install . (in the source folder)."
     ) from error
 
-__all__ = [
-    "best_first",
-    "count_codes",
-    "count_rows",
-    "group_rows",
-    "hash_pieces",
-    "hold_below",
-    "hold_first",
-    "instruction_set",
-    "instruction_sets",
-    "number_rows",
-    "number_strings",
-    "place_rows",
-    "rank_factors",
-    "rank_lists",
-    "rank_scores",
-    "score_items",
-    "top_factors",
-    "top_scores",
-    "trim_core",
-]
+from recometer._kernel._native import NanRule as NanRule
+from recometer._kernel._native import RowOrder as RowOrder
+from recometer._kernel._native import ScoreFlag as ScoreFlag
+from recometer._kernel._native import TieOrder as TieOrder
 
 best_first = _native.best_first
+count_codes = _native.count_codes
 count_rows = _native.count_rows
 group_rows = _native.group_rows
-place_rows = _native.place_rows
 hash_pieces = _native.hash_pieces
-rank_lists = _native.rank_lists
-score_items = _native.score_items
-rank_factors = _native.rank_factors
-rank_scores = _native.rank_scores
+hold_below = _native.hold_below
 hold_first = _native.hold_first
+instruction_sets = _native.instruction_sets
 number_rows = _native.number_rows
 number_strings = _native.number_strings
-hold_below = _native.hold_below
-count_codes = _native.count_codes
-trim_core = _native.trim_core
+place_rows = _native.place_rows
+rank_factors = _native.rank_factors
+rank_lists = _native.rank_lists
+rank_scores = _native.rank_scores
+score_items = _native.score_items
 top_factors = _native.top_factors
 top_scores = _native.top_scores
-
-
-def instruction_sets() -> list[str]:
-    """Return the instruction sets that this processor has and the kernel can use, best first."""
-    return _native.instruction_sets()
+trim_core = _native.trim_core
 
 
 def instruction_set() -> str:

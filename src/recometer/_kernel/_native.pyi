@@ -1,180 +1,357 @@
-from typing import Any, TypeVar
+"""The kernel's functions; the headers in cpp/ say what they do."""
 
-import numpy as np
-import numpy.typing as npt
+import enum
+from typing import overload
 
-Real = TypeVar("Real", np.float32, np.float64)
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-UInt8 = npt.NDArray[np.uint8]
-UInt32 = npt.NDArray[np.uint32]
-UInt64 = npt.NDArray[np.uint64]
+import numpy
+from numpy.typing import NDArray
 
-def instruction_sets() -> list[str]: ...
-def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) -> None: ...
+class NanRule(enum.IntEnum):
+    """What becomes of a candidate whose score is NaN."""
+
+    UNDEFINED = 0
+    """The user's values are undefined."""
+
+    FIRST = 1
+    """It stands before all others."""
+
+    LAST = 2
+    """It stands behind all others."""
+
+class TieOrder(enum.IntEnum):
+    """In which order candidates with equal scores stand."""
+
+    ITEM = 0
+    """Lower items first."""
+
+    ITEM_DESCENDING = 1
+    """Higher items first."""
+
+    RANDOM = 2
+    """In an order drawn from a key of the user."""
+
+class RowOrder(enum.IntEnum):
+    """In which order the rows of a user stand."""
+
+    LATEST = 0
+    """The latest first; of those at the same time the lowest draw."""
+
+    DRAWN = 1
+    """The lowest draw first."""
+
+    PAIRS = 2
+    """Rows of the same item together, the latest first."""
+
+    OLD_PAIRS = 3
+    """Rows of the same item together, the earliest first."""
+
+class ScoreFlag(enum.IntEnum):
+    """Facts about a user's candidates, as recometer.ranks.UserFlag has them."""
+
+    NAN_SCORE = 4
+    """A candidate's score is NaN."""
+
+    INFINITE_SCORE = 8
+    """A candidate's score is infinite."""
+
+def instruction_sets() -> list[str]:
+    """Instruction sets that this processor has, best first."""
+
+@overload
 def score_items(
+    *,
     instruction_set: str,
-    users: npt.NDArray[Any],
-    items: npt.NDArray[Any],
-    bias: npt.NDArray[Any] | None,
-    rows: Int64 | None,
-    indptr: Int64,
-    listed: Int32,
-    scores: npt.NDArray[Any],
+    users: NDArray[numpy.float32],
+    items: NDArray[numpy.float32],
+    bias: NDArray[numpy.float32] | None,
+    rows: NDArray[numpy.int64] | None,
+    indptr: NDArray[numpy.int64],
+    listed: NDArray[numpy.int32],
+    scores: NDArray[numpy.float32],
 ) -> None: ...
+@overload
+def score_items(
+    *,
+    instruction_set: str,
+    users: NDArray[numpy.float64],
+    items: NDArray[numpy.float64],
+    bias: NDArray[numpy.float64] | None,
+    rows: NDArray[numpy.int64] | None,
+    indptr: NDArray[numpy.int64],
+    listed: NDArray[numpy.int32],
+    scores: NDArray[numpy.float64],
+) -> None: ...
+@overload
 def rank_factors(
+    *,
     instruction_set: str,
-    users: npt.NDArray[Any],
-    items: npt.NDArray[Any],
-    bias: npt.NDArray[Any] | None,
-    rows: Int64 | None,
+    users: NDArray[numpy.float32],
+    items: NDArray[numpy.float32],
+    bias: NDArray[numpy.float32] | None,
+    rows: NDArray[numpy.int64] | None,
     first: int,
     last: int,
-    excluded_indptr: Int64,
-    excluded: Int32,
-    judged_indptr: Int64,
-    judged: Int32,
-    judged_scores: npt.NDArray[Any],
-    above: Int64,
-    tied: Int64,
-    before: Int64,
-    limit: int,
+    excluded_indptr: NDArray[numpy.int64],
+    excluded: NDArray[numpy.int32],
+    judged_indptr: NDArray[numpy.int64],
+    judged: NDArray[numpy.int32],
+    judged_scores: NDArray[numpy.float32],
+    above: NDArray[numpy.int64],
+    tied: NDArray[numpy.int64],
+    before: NDArray[numpy.int64],
+    limit: int | None,
     check: bool,
-    nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    nan_rule: NanRule,
+    flags: NDArray[numpy.uint32],
 ) -> int: ...
-def rank_scores(
+@overload
+def rank_factors(
+    *,
     instruction_set: str,
-    scores: npt.NDArray[Any],
-    columns: Int64 | None,
-    excluded_indptr: Int64,
-    excluded: Int32,
-    judged_indptr: Int64,
-    judged: Int32,
-    judged_scores: npt.NDArray[Any],
-    above: Int64,
-    tied: Int64,
-    before: Int64,
-    limit: int,
-    nan_rule: int,
-    flags: npt.NDArray[np.uint32],
-    no_candidates: Int64,
+    users: NDArray[numpy.float64],
+    items: NDArray[numpy.float64],
+    bias: NDArray[numpy.float64] | None,
+    rows: NDArray[numpy.int64] | None,
+    first: int,
+    last: int,
+    excluded_indptr: NDArray[numpy.int64],
+    excluded: NDArray[numpy.int32],
+    judged_indptr: NDArray[numpy.int64],
+    judged: NDArray[numpy.int32],
+    judged_scores: NDArray[numpy.float64],
+    above: NDArray[numpy.int64],
+    tied: NDArray[numpy.int64],
+    before: NDArray[numpy.int64],
+    limit: int | None,
+    check: bool,
+    nan_rule: NanRule,
+    flags: NDArray[numpy.uint32],
 ) -> int: ...
+@overload
 def top_factors(
+    *,
     instruction_set: str,
-    users: npt.NDArray[Any],
-    items: npt.NDArray[Any],
-    bias: npt.NDArray[Any] | None,
-    rows: Int64 | None,
+    users: NDArray[numpy.float32],
+    items: NDArray[numpy.float32],
+    bias: NDArray[numpy.float32] | None,
+    rows: NDArray[numpy.int64] | None,
     first: int,
     last: int,
-    excluded_indptr: Int64,
-    excluded: Int32,
-    order: int,
-    keys: UInt64,
-    top_scores: npt.NDArray[Any],
-    top_items: Int32,
-    n: Int64,
-    left: Int64,
+    excluded_indptr: NDArray[numpy.int64],
+    excluded: NDArray[numpy.int32],
+    order: TieOrder,
+    keys: NDArray[numpy.uint64],
+    top_scores: NDArray[numpy.float32],
+    top_items: NDArray[numpy.int32],
+    n: NDArray[numpy.int64],
+    left: NDArray[numpy.int64],
     check: bool,
-    nan_rule: int,
-    flags: npt.NDArray[np.uint32],
+    nan_rule: NanRule,
+    flags: NDArray[numpy.uint32],
 ) -> None: ...
-def top_scores(
+@overload
+def top_factors(
+    *,
     instruction_set: str,
-    scores: npt.NDArray[Any],
-    columns: Int64 | None,
-    excluded_indptr: Int64,
-    excluded: Int32,
-    order: int,
-    keys: UInt64,
-    top_scores: npt.NDArray[Any],
-    top_items: Int32,
-    n: Int64,
-    left: Int64,
-    nan_rule: int,
-    flags: npt.NDArray[np.uint32],
-    no_candidates: Int64,
+    users: NDArray[numpy.float64],
+    items: NDArray[numpy.float64],
+    bias: NDArray[numpy.float64] | None,
+    rows: NDArray[numpy.int64] | None,
+    first: int,
+    last: int,
+    excluded_indptr: NDArray[numpy.int64],
+    excluded: NDArray[numpy.int32],
+    order: TieOrder,
+    keys: NDArray[numpy.uint64],
+    top_scores: NDArray[numpy.float64],
+    top_items: NDArray[numpy.int32],
+    n: NDArray[numpy.int64],
+    left: NDArray[numpy.int64],
+    check: bool,
+    nan_rule: NanRule,
+    flags: NDArray[numpy.uint32],
+) -> None: ...
+@overload
+def rank_scores(
+    *,
+    instruction_set: str,
+    scores: NDArray[numpy.float32],
+    columns: NDArray[numpy.int64] | None,
+    excluded_indptr: NDArray[numpy.int64],
+    excluded: NDArray[numpy.int32],
+    judged_indptr: NDArray[numpy.int64],
+    judged: NDArray[numpy.int32],
+    judged_scores: NDArray[numpy.float32],
+    above: NDArray[numpy.int64],
+    tied: NDArray[numpy.int64],
+    before: NDArray[numpy.int64],
+    limit: int | None,
+    nan_rule: NanRule,
+    flags: NDArray[numpy.uint32],
+    no_candidates: NDArray[numpy.int64],
+) -> int: ...
+@overload
+def rank_scores(
+    *,
+    instruction_set: str,
+    scores: NDArray[numpy.float64],
+    columns: NDArray[numpy.int64] | None,
+    excluded_indptr: NDArray[numpy.int64],
+    excluded: NDArray[numpy.int32],
+    judged_indptr: NDArray[numpy.int64],
+    judged: NDArray[numpy.int32],
+    judged_scores: NDArray[numpy.float64],
+    above: NDArray[numpy.int64],
+    tied: NDArray[numpy.int64],
+    before: NDArray[numpy.int64],
+    limit: int | None,
+    nan_rule: NanRule,
+    flags: NDArray[numpy.uint32],
+    no_candidates: NDArray[numpy.int64],
+) -> int: ...
+@overload
+def top_scores(
+    *,
+    instruction_set: str,
+    scores: NDArray[numpy.float32],
+    columns: NDArray[numpy.int64] | None,
+    excluded_indptr: NDArray[numpy.int64],
+    excluded: NDArray[numpy.int32],
+    order: TieOrder,
+    keys: NDArray[numpy.uint64],
+    top_scores: NDArray[numpy.float32],
+    top_items: NDArray[numpy.int32],
+    n: NDArray[numpy.int64],
+    left: NDArray[numpy.int64],
+    nan_rule: NanRule,
+    flags: NDArray[numpy.uint32],
+    no_candidates: NDArray[numpy.int64],
+) -> None: ...
+@overload
+def top_scores(
+    *,
+    instruction_set: str,
+    scores: NDArray[numpy.float64],
+    columns: NDArray[numpy.int64] | None,
+    excluded_indptr: NDArray[numpy.int64],
+    excluded: NDArray[numpy.int32],
+    order: TieOrder,
+    keys: NDArray[numpy.uint64],
+    top_scores: NDArray[numpy.float64],
+    top_items: NDArray[numpy.int32],
+    n: NDArray[numpy.int64],
+    left: NDArray[numpy.int64],
+    nan_rule: NanRule,
+    flags: NDArray[numpy.uint32],
+    no_candidates: NDArray[numpy.int64],
+) -> None: ...
+def best_first(
+    indptr: NDArray[numpy.int64],
+    above: NDArray[numpy.int64],
+    before: NDArray[numpy.int64] | None,
+    order: NDArray[numpy.int64],
 ) -> None: ...
 def rank_lists(
-    items: Int32,
-    scores: npt.NDArray[np.float64] | None,
-    begin: Int64,
-    end: Int64,
+    *,
+    items: NDArray[numpy.int32],
+    scores: NDArray[numpy.float64] | None,
+    begin: NDArray[numpy.int64],
+    end: NDArray[numpy.int64],
     n_items: int,
-    excluded_indptr: Int64,
-    excluded: Int32,
-    judged_indptr: Int64,
-    judged: Int32,
+    excluded_indptr: NDArray[numpy.int64],
+    excluded: NDArray[numpy.int32],
+    judged_indptr: NDArray[numpy.int64],
+    judged: NDArray[numpy.int32],
     input_order: bool,
-    nan_rule: int,
-    above: Int64,
-    tied: Int64 | None,
-    before: Int64 | None,
-    flags: npt.NDArray[np.uint32],
-    given: Int64,
-    listed: Int64,
-    removed: Int64,
-    repeated: Int64,
-    order: int,
-    keys: UInt64,
-    top: Int32,
-    left: Int64,
+    nan_rule: NanRule,
+    above: NDArray[numpy.int64],
+    tied: NDArray[numpy.int64] | None,
+    before: NDArray[numpy.int64] | None,
+    flags: NDArray[numpy.uint32],
+    given: NDArray[numpy.int64],
+    listed: NDArray[numpy.int64],
+    removed: NDArray[numpy.int64],
+    repeated: NDArray[numpy.int64],
+    order: TieOrder,
+    keys: NDArray[numpy.uint64],
+    top: NDArray[numpy.int32],
+    left: NDArray[numpy.int64],
 ) -> None: ...
-def count_rows(list: Int32, counts: Int64) -> bool: ...
-def group_rows(
-    list: Int32, values: npt.NDArray[Any], next: Int64, grouped: npt.NDArray[Any]
-) -> None: ...
+def count_rows(list: NDArray[numpy.int32], counts: NDArray[numpy.int64]) -> bool: ...
 def place_rows(
-    list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
+    *,
+    list: NDArray[numpy.int32],
+    items: NDArray[numpy.int32],
+    places: NDArray[numpy.int32],
+    first: int,
+    indptr: NDArray[numpy.int64],
+    sorted_items: NDArray[numpy.int32],
 ) -> bool: ...
-def hash_pieces(
-    data: npt.NDArray[np.uint8], piece: int, hashes: npt.NDArray[np.uint64]
+@overload
+def group_rows(
+    list: NDArray[numpy.int32],
+    values: NDArray[numpy.int32],
+    next: NDArray[numpy.int64],
+    grouped: NDArray[numpy.int32],
+) -> None: ...
+@overload
+def group_rows(
+    list: NDArray[numpy.int32],
+    values: NDArray[numpy.float64],
+    next: NDArray[numpy.int64],
+    grouped: NDArray[numpy.float64],
 ) -> None: ...
 def hold_first(
-    users: UInt32,
-    items: UInt32,
-    user_draws: UInt64,
-    item_draws: UInt64,
-    times: Int64 | None,
+    *,
+    users: NDArray[numpy.uint32],
+    items: NDArray[numpy.uint32],
+    user_draws: NDArray[numpy.uint64],
+    item_draws: NDArray[numpy.uint64],
+    times: NDArray[numpy.int64] | None,
     float_times: bool,
-    values: npt.NDArray[np.float64] | None,
+    values: NDArray[numpy.float64] | None,
     first: int,
-    counts: Int64,
-    order: int,
-    sizes: Int64,
-    held: UInt8,
+    counts: NDArray[numpy.int64],
+    order: RowOrder,
+    sizes: NDArray[numpy.int64],
+    held: NDArray[numpy.uint8],
 ) -> bool: ...
 def number_rows(
-    users: UInt32,
-    items: UInt32,
-    user_draws: UInt64,
-    item_draws: UInt64,
-    times: Int64 | None,
+    *,
+    users: NDArray[numpy.uint32],
+    items: NDArray[numpy.uint32],
+    user_draws: NDArray[numpy.uint64],
+    item_draws: NDArray[numpy.uint64],
+    times: NDArray[numpy.int64] | None,
     float_times: bool,
-    values: npt.NDArray[np.float64] | None,
+    values: NDArray[numpy.float64] | None,
     first: int,
-    counts: Int64,
-    order: int,
-    places: UInt32,
+    counts: NDArray[numpy.int64],
+    order: RowOrder,
+    places: NDArray[numpy.uint32],
 ) -> bool: ...
 def hold_below(
-    users: UInt32,
-    items: UInt32,
-    user_draws: UInt64,
-    item_draws: UInt64,
+    *,
+    users: NDArray[numpy.uint32],
+    items: NDArray[numpy.uint32],
+    user_draws: NDArray[numpy.uint64],
+    item_draws: NDArray[numpy.uint64],
     limit: int,
-    held: UInt8,
+    held: NDArray[numpy.uint8],
 ) -> None: ...
-def count_codes(codes: UInt32, counts: Int64) -> None: ...
+def count_codes(codes: NDArray[numpy.uint32], counts: NDArray[numpy.int64]) -> None: ...
 def trim_core(
-    users: UInt32,
-    items: UInt32,
-    user_counts: Int64,
-    item_counts: Int64,
+    *,
+    users: NDArray[numpy.uint32],
+    items: NDArray[numpy.uint32],
+    user_counts: NDArray[numpy.int64],
+    item_counts: NDArray[numpy.int64],
     least_user: int,
     least_item: int,
     backwards: bool,
-    kept: UInt8,
+    kept: NDArray[numpy.uint8],
 ) -> int: ...
-def number_strings(column: Any, numbers: UInt32, rows: Int64) -> int: ...
+def hash_pieces(data: NDArray[numpy.uint8], piece: int, hashes: NDArray[numpy.uint64]) -> None: ...
+def number_strings(
+    column: object, numbers: NDArray[numpy.uint32], rows: NDArray[numpy.int64]
+) -> int: ...

@@ -13,17 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from recometer._kernel import NanRule, RowOrder, ScoreFlag, TieOrder
 from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt8, UInt32, UInt64
 from recometer.draws import mix
 
-NAN_SCORE, INFINITE_SCORE = 4, 8  # as in ranks.UserFlag
-NAN_UNDEFINED, NAN_FIRST, NAN_LAST = 0, 1, 2
-NAN_RULES = {"undefined": NAN_UNDEFINED, "first": NAN_FIRST, "last": NAN_LAST}
-NO_LIMIT = 2**62  # of places that count
-ORDER_ITEM, ORDER_ITEM_DESC, ORDER_RANDOM = 0, 1, 2
-
 
 def score_items(
+    *,
     users: Array,
     items: Array,
     bias: Array | None,
@@ -43,6 +39,7 @@ def score_items(
 
 
 def rank_factors(
+    *,
     users: Array,
     items: Array,
     bias: Array | None,
@@ -57,9 +54,9 @@ def rank_factors(
     above: Int64,
     tied: Int64,
     before: Int64,
-    limit: int,
+    limit: int | None,
     check: bool,
-    nan_rule: int,
+    nan_rule: NanRule,
     flags: UInt32,
 ) -> int:
     """Add the counts of the items [first, last); `limit` changes nothing here."""
@@ -76,6 +73,7 @@ def rank_factors(
 
 
 def rank_scores(
+    *,
     scores: Array,
     columns: Int64 | None,
     excluded_indptr: Int64,
@@ -86,8 +84,8 @@ def rank_scores(
     above: Int64,
     tied: Int64,
     before: Int64,
-    limit: int,
-    nan_rule: int,
+    limit: int | None,
+    nan_rule: NanRule,
     flags: UInt32,
     no_candidates: Int64,
 ) -> int:
@@ -106,6 +104,7 @@ def rank_scores(
 
 
 def top_factors(
+    *,
     users: Array,
     items: Array,
     bias: Array | None,
@@ -114,14 +113,14 @@ def top_factors(
     last: int,
     excluded_indptr: Int64,
     excluded: Int32,
-    order: int,
+    order: TieOrder,
     keys: UInt64,
     top_scores: Array,
     top_items: Int32,
     n: Int64,
     left: Int64,
     check: bool,
-    nan_rule: int,
+    nan_rule: NanRule,
     flags: UInt32,
 ) -> None:
     """Add the items [first, last) to the lists of the best."""
@@ -136,17 +135,18 @@ def top_factors(
 
 
 def top_scores(
+    *,
     scores: Array,
     columns: Int64 | None,
     excluded_indptr: Int64,
     excluded: Int32,
-    order: int,
+    order: TieOrder,
     keys: UInt64,
     top_scores: Array,
     top_items: Int32,
     n: Int64,
     left: Int64,
-    nan_rule: int,
+    nan_rule: NanRule,
     flags: UInt32,
     no_candidates: Int64,
 ) -> None:
@@ -163,6 +163,7 @@ def top_scores(
 
 
 def rank_lists(
+    *,
     items: Int32,
     scores: Float64 | None,
     begin: Int64,
@@ -173,7 +174,7 @@ def rank_lists(
     judged_indptr: Int64,
     judged: Int32,
     input_order: bool,
-    nan_rule: int,
+    nan_rule: NanRule,
     above: Int64,
     tied: Int64 | None,
     before: Int64 | None,
@@ -182,7 +183,7 @@ def rank_lists(
     listed: Int64,
     removed: Int64,
     repeated: Int64,
-    order: int,
+    order: TieOrder,
     keys: UInt64,
     top: Int32,
     left: Int64,
@@ -205,12 +206,12 @@ def rank_lists(
             if score == -np.inf:
                 continue
             if score == np.inf:
-                flags[user] |= INFINITE_SCORE
+                flags[user] |= ScoreFlag.INFINITE_SCORE
             if np.isnan(score):
-                if nan_rule == NAN_UNDEFINED:
-                    flags[user] |= NAN_SCORE
+                if nan_rule == NanRule.UNDEFINED:
+                    flags[user] |= ScoreFlag.NAN_SCORE
                     continue
-                score = np.inf if nan_rule == NAN_FIRST else -np.inf
+                score = np.inf if nan_rule == NanRule.FIRST else -np.inf
             repeated[user] += item in kept
             if item not in kept or score > kept[item][0]:
                 kept[item] = (score, entry)
@@ -218,7 +219,7 @@ def rank_lists(
         found = list(kept)
         best = np.array([kept[item][0] for item in found])
         if input_order:
-            names, order = np.array([kept[item][1] for item in found]), ORDER_ITEM
+            names, order = np.array([kept[item][1] for item in found]), TieOrder.ITEM
         else:
             names = np.array(found)
         place = np.lexsort((_tie_break(names, order, keys[user]), -best))
@@ -254,7 +255,7 @@ def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
 
 
 def place_rows(
-    list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
+    *, list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
 ) -> bool:
     """Write rows to given places of their lists; False where there is no such place."""
     to = indptr[list] + (places.astype(np.int64) - first)
@@ -288,18 +289,18 @@ def _all_scores(users: Array, items: Array, bias: Array | None, rows: Int64 | No
     return scores
 
 
-def _tie_break(items: npt.NDArray[np.integer], order: int, key: np.uint64) -> Array:
+def _tie_break(items: npt.NDArray[np.integer], order: TieOrder, key: np.uint64) -> Array:
     """Return what items with equal scores are sorted by."""
-    if order == ORDER_RANDOM:
+    if order == TieOrder.RANDOM:
         return mix(key ^ items.astype(np.uint64))
-    return items if order == ORDER_ITEM else -items.astype(np.int64)
+    return items if order == TieOrder.ITEM else -items.astype(np.int64)
 
 
 def _keep_best(
     user: int,
     scores: Array,
     candidate: Bool,
-    order: int,
+    order: TieOrder,
     keys: UInt64,
     top_scores: Array,
     top_items: Int32,
@@ -321,13 +322,13 @@ def _keep_best(
         left[user] = (left[user] if new == last else 0) + (values[place[k:]] == new).sum()
 
 
-def _settle(scores: Array, candidate: Bool, nan_rule: int) -> int:
+def _settle(scores: Array, candidate: Bool, nan_rule: NanRule) -> int:
     """Apply the rule for NaN in place; return the flags of what remains."""
     nan = candidate & np.isnan(scores)
-    flags = INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
-    if nan_rule == NAN_UNDEFINED:
-        return flags | (NAN_SCORE if nan.any() else 0)
-    scores[nan] = np.inf if nan_rule == NAN_FIRST else -np.inf
+    flags = ScoreFlag.INFINITE_SCORE if (candidate & np.isinf(scores)).any() else 0
+    if nan_rule == NanRule.UNDEFINED:
+        return flags | (ScoreFlag.NAN_SCORE if nan.any() else 0)
+    scores[nan] = np.inf if nan_rule == NanRule.FIRST else -np.inf
     return flags
 
 
@@ -396,10 +397,8 @@ def _little(part: bytes) -> int:
     return int.from_bytes(part, "little")
 
 
-LATEST, DRAWN, PAIRS, OLD_PAIRS = range(4)  # as in cpp/splits.hpp
-
-
 def hold_first(
+    *,
     users: UInt32,
     items: UInt32,
     user_draws: UInt64,
@@ -409,7 +408,7 @@ def hold_first(
     values: Array | None,
     first: int,
     counts: Int64,
-    order: int,
+    order: RowOrder,
     sizes: Int64,
     held: UInt8,
 ) -> bool:
@@ -422,6 +421,7 @@ def hold_first(
 
 
 def number_rows(
+    *,
     users: UInt32,
     items: UInt32,
     user_draws: UInt64,
@@ -431,7 +431,7 @@ def number_rows(
     values: Array | None,
     first: int,
     counts: Int64,
-    order: int,
+    order: RowOrder,
     places: UInt32,
 ) -> bool:
     """Write the place of each row among its user's, or its pair's."""
@@ -452,7 +452,7 @@ def _in_order(
     times: Int64 | None,
     float_times: bool,
     values: Array | None,
-    order: int,
+    order: RowOrder,
 ) -> tuple[Int64, Bool]:
     """Return the rows of a user in order, and where places begin to count anew."""
     rows = np.flatnonzero(users == user)
@@ -464,23 +464,24 @@ def _in_order(
     value = np.zeros(len(rows)) if values is None else values[rows]
     # The last key counts first; later rows come first among equals, hence the reversals.
     later = [rows, value, time]
-    if order == LATEST:
+    if order == RowOrder.LATEST:
         keys = [rows, value, ~item, ~draw, time]
-    elif order == DRAWN:
+    elif order == RowOrder.DRAWN:
         keys = [*later, ~item, ~draw]
-    elif order == PAIRS:
+    elif order == RowOrder.PAIRS:
         keys = [*later, ~item]
     else:
         keys = [*later, item]
     ascending = np.lexsort(keys)
-    ordered = ascending if order == OLD_PAIRS else ascending[::-1]
+    ordered = ascending if order == RowOrder.OLD_PAIRS else ascending[::-1]
     heads = np.zeros(len(rows), bool)
-    if order in (PAIRS, OLD_PAIRS):
+    if order in (RowOrder.PAIRS, RowOrder.OLD_PAIRS):
         heads[1:] = item[ordered][1:] != item[ordered][:-1]
     return rows[ordered], heads
 
 
 def hold_below(
+    *,
     users: UInt32,
     items: UInt32,
     user_draws: UInt64,
@@ -498,6 +499,7 @@ def count_codes(codes: UInt32, counts: Int64) -> None:
 
 
 def trim_core(
+    *,
     users: UInt32,
     items: UInt32,
     user_counts: Int64,

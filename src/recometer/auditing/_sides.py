@@ -12,12 +12,18 @@ import numpy.typing as npt
 from recometer import ragged
 from recometer.arrays import Array, Bool, Int64
 from recometer.data.interactions import Interactions
-from recometer.data.matching import SourceIndex, match_items, match_users, relevant_rows
+from recometer.data.matching import (
+    SourceIndex,
+    match_items,
+    places_of_users,
+    relevant_rows,
+    twins,
+)
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 
 EXAMPLES = 5
-BLOCK = 2**22  # interactions of train looked through at once
+BLOCK = 2**22  # interactions that are counted at once
 
 UNIX_TIME = 631_152_000  # 1990 in seconds: what is larger counts seconds, or less, since 1970
 APART = 100  # no two times since 1990 differ by this factor, if they count the same
@@ -55,8 +61,8 @@ class Sides:
         InputTypeError
             Ids of different kinds.
         """
-        index = SourceIndex("train", train.n_users, train.n_items, train.user_ids, train.item_ids)
-        users = match_users(index, test)
+        users = places_of_users(train, test, "train")
+        index = SourceIndex.of_data(train, "train")
         items = match_items(index, train.item_ids, test, "test")
         if items is None:
             items = np.arange(test.n_items)
@@ -86,26 +92,7 @@ class Sides:
     @functools.cached_property
     def twin(self) -> Int64:
         """The row of train with the user and item of each row of test, -1 where there is none."""
-        test = self.test
-        found = np.full(len(test), -1, np.int64)
-        item = self.items[test.items]
-        before = np.concatenate([[0], np.cumsum(self.trained)])
-        first = 0
-        while first < test.n_users:
-            last = int(np.searchsorted(before, before[first] + BLOCK, side="right")) - 1
-            last = min(max(last, first + 1), test.n_users)
-            rows = slice(test.indptr[first], test.indptr[last])
-            indptr, of_train = ragged.take(self.train.indptr, self.users[first:last])
-            numbers = ragged.pairs(
-                ragged.users_of(indptr), self.train.items[of_train], self.train.n_items
-            )
-            wanted = ragged.pairs(self.user[rows] - first, item[rows], self.train.n_items)
-            at = np.minimum(np.searchsorted(numbers, wanted), max(len(numbers) - 1, 0))
-            if len(numbers):
-                hit = (numbers[at] == wanted) & (item[rows] >= 0)
-                found[rows] = np.where(hit, of_train[at], -1)
-            first = last
-        return found
+        return twins(self.test, self.train, self.users, self.items)
 
     @functools.cached_property
     def seen(self) -> Bool:

@@ -146,6 +146,7 @@ ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
 
 # A hint of `evaluate` that speaks of an argument, and what it means on the command line.
 NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
+WRITTEN_ALIKE = "are users written alike in both?"
 RUN_HINT = "does --user name the users' column, and are users written alike in both files?"
 FACTORS_HINT = "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
 
@@ -192,7 +193,9 @@ class Inputs:
             message = self.stdin.named(str(error))
             if model is not None:
                 hint = RUN_HINT if model.is_run else FACTORS_HINT
-                message = f"{model.name}: {message.replace(NAMED_BY_IDS, hint)}"
+                for ours in (NAMED_BY_IDS, WRITTEN_ALIKE):
+                    message = message.replace(ours, hint)
+                message = f"{model.name}: {message}"
             raise type(error)(message) from error
 
     def check_columns(self, paths: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ from recometer.cli._stdin import InputFormat
 from recometer.errors import did_you_mean
 from recometer.evaluating.arguments import protocol_names
 from recometer.metrics.registry import METRICS
-from recometer.protocol import CHOICES
+from recometer.protocol import Protocol
 from recometer.rendering import FORMATS
 
 DATA, MODELS, RULES, OUTPUT = "Data", "Models", "Rules", "Output"  # panels of the help
@@ -49,6 +49,16 @@ def complete_metrics(incomplete: str) -> list[str]:
     """Return the names that the last name of a list of metrics may become."""
     done, space, last = incomplete.rpartition(" ")
     return [done + space + name for name in METRICS if name.startswith(last)]
+
+
+def complete_rules(incomplete: str) -> list[str]:
+    """Return what may follow: the rules' names, or the values of the one that is named."""
+    name, equals, _ = incomplete.partition("=")
+    if equals and name in Protocol.declared:
+        found = [f"{name}={value}" for value in Protocol.declared[name].choices]
+    else:
+        found = [f"{name}=" for name, declared in Protocol.declared.items() if declared.says]
+    return [each for each in found if each.startswith(incomplete)]
 
 
 def one_of(known: Callable[[], list[str]]) -> Callable[[str], list[str]]:
@@ -245,8 +255,8 @@ Ties = Annotated[
     str | None,
     typer.Option(
         metavar="RULE",
-        help=f"Order of equal scores: {', '.join(CHOICES['ties'])}.",
-        autocompletion=one_of(lambda: list(CHOICES["ties"])),
+        help=f"Order of equal scores: {', '.join(Protocol.declared['ties'].choices)}.",
+        autocompletion=one_of(lambda: list(Protocol.declared["ties"].choices)),
         show_default="expected",
         rich_help_panel=RULES,
     ),
@@ -256,6 +266,7 @@ Rule = Annotated[
     typer.Option(
         metavar="RULE=VALUE",
         help="Any other rule of the protocol, such as undefined=0. May be repeated.",
+        autocompletion=complete_rules,
         rich_help_panel=RULES,
     ),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,8 +15,6 @@ from recometer.evaluating.arguments import named_protocol, protocol_names
 from recometer.protocol import Protocol
 from recometer.results.evaluation import load
 
-WORDS = {"none": None, "true": True, "false": False}
-
 
 def given_rules(options: RuleOptions) -> dict[str, Any]:
     """Return the rules that options give, by name."""
@@ -30,7 +27,8 @@ def given_rules(options: RuleOptions) -> dict[str, Any]:
             raise typer.BadParameter(f"{text!r} is not RULE=VALUE.", param_hint="--rule")
         if name in rules:
             raise typer.BadParameter(f"the rule {name!r} is given twice.", param_hint="--rule")
-        rules[name] = _value(rule)
+        declared = Protocol.declared.get(name)
+        rules[name] = rule if declared is None else declared.read(rule)
     return rules
 
 
@@ -65,16 +63,3 @@ def with_users(
             "as misses. Hint: --complete confirms that, --no-complete leaves them out for all."
         )
     return protocol.replace(users="test")
-
-
-def _value(text: str) -> object:
-    if text.lower() in WORDS:
-        return WORDS[text.lower()]
-    for number in (int, float):
-        try:
-            parsed = number(text)
-        except ValueError:
-            continue
-        if math.isfinite(parsed):
-            return parsed
-    return text

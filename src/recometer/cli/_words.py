@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from recometer.protocol import CHOICES
+from recometer.protocol import Protocol
 
 # What a message says in Python, and what it means here; later entries see what earlier ones made.
 PHRASES = {
@@ -44,7 +44,7 @@ CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")
 ARGUMENT = re.compile(
     r"\b(user|item|value|score|rank|time|catalogue|train|baseline)=(False\b|'[^']*')?"
 )
-RULE = re.compile(rf"\b({'|'.join(CHOICES)})='(\w+)'")
+RULE = re.compile(rf"\b({'|'.join(Protocol.declared)})='(\w+)'")
 
 
 def in_words(message: str) -> str:

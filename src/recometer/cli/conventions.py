@@ -38,8 +38,8 @@ def conventions(
     options.check_no_format(form)
     convention = find(name)
     if convention is None:
-        known = [each.name for each in all_conventions()]
-        raise UnknownNameError(f"There is no convention {name!r}. {did_you_mean(name, known)}")
+        hint = did_you_mean(name, complete_conventions(""))
+        raise UnknownNameError(f"There is no convention {name!r}. {hint}")
     for line in convention.describe().splitlines():
         say_line(line)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -140,7 +140,7 @@ def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
     from recometer.data.files import read_file
 
     none = {"value": False, "time": False}
-    wanted = {
+    wanted: dict[str, Any] = {
         option: none[option] if option in none and name == "none" else name
         for option, name in columns.items()
     }

@@ -11,14 +11,14 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._text import say
-from recometer.metrics.registry import METRICS, Metric, MetricDefinition
+from recometer.metrics.registry import METRICS, SIDE_DATA, Metric, MetricDefinition
 from recometer.rendering import Column, Table, output
 
 LABEL = 12  # width of the labels in front of an explanation
+AT = "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10"
 CUTOFFS = {
-    "required": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10",
-    "optional": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10; "
-    "{0} alone the whole ranking",
+    "required": AT,
+    "optional": f"{AT}; {{0}} alone the whole ranking",
     "none": "{0} takes none",
 }
 READS = {
@@ -30,15 +30,6 @@ READS = {
     "lists": "the items of the lists",
     "inverse_popularity": "whether an item is relevant, and how many users have it in train",
     "inverse_propensity": "whether an item is relevant, and its propensity",
-}
-NEEDS = {
-    "train": "training data",
-    "test": "test",
-    "baseline": "other lists to compare with",
-    "catalogue": "the number of items",
-    "categories": "categories of the items",
-    "features": "features of the items",
-    "propensity": "propensities of the items",
 }
 
 
@@ -102,12 +93,13 @@ def _explain(definition: MetricDefinition) -> None:
     for label, line in (
         ("Formula", definition.formula),
         ("Cut-off", CUTOFFS[definition.cutoff].format(definition.name)),
-        ("Reads", READS.get(reads, "")),
-        ("Needs", ", ".join(NEEDS[side] for side in definition.side)),
+        ("Reads", READS[reads]),
+        ("Needs", ", ".join(SIDE_DATA[side][0] for side in definition.side)),
         ("Users", "one value for all of them" if definition.over_users else ""),
         ("Range", f"{_bound(definition.lower)} to {_bound(definition.upper)}; {direction}"),
         ("Order", "" if definition.record == "ratings" else f"within the first k places {order}"),
         ("Source", definition.source),
+        ("Other names", ", ".join(definition.other_names)),
     ):
         if line:
             say(f"{label:<{LABEL}}", line)

@@ -26,6 +26,8 @@ from recometer.data.interactions import Interactions
 from recometer.errors import InputError, RecometerError
 from recometer.measuring.compute import Reason, reasons
 from recometer.metrics import METRICS, Metric
+from recometer.metrics.conventions import CUTOFF, find
+from recometer.metrics.names import split
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
 from recometer.sources.base import Request
@@ -41,20 +43,16 @@ __all__ = [
     "split_reco_train_test",
 ]
 
-# Its columns, in their order, and the metric that each of them is.
+CONVENTION = find("recometrics")
+assert CONVENTION is not None
+# Its columns, in their order, and the metric that each of them is. An area with a cut-off is that
+# of other users, not another column.
 METRIC_OF = {
-    "P@K": "precision",
-    "TP@K": "tprecision",
-    "R@K": "recall",
-    "AP@K": "ap",
-    "TAP@K": "tap",
-    "NDCG@K": "ndcg",
-    "Hit@K": "hit",
-    "RR@K": "rr",
-    "ROC_AUC": "roc_auc",
-    "PR_AUC": "pr_auc",
+    entry.name.replace(CUTOFF, "K"): split(entry.metric)[0]
+    for entry in CONVENTION.entries
+    if (CUTOFF in entry.name) == (CUTOFF in entry.metric)
 }
-AREAS = {"ROC_AUC", "PR_AUC"}
+AREAS = {label for label in METRIC_OF if not label.endswith("@K")}
 
 
 class MissingPandasError(RecometerError, ImportError):
@@ -169,19 +167,12 @@ def calc_reco_metrics(
         More users or items than ``X_test`` has (they are ignored), repeated entries of a
         matrix (they are summed).
     """
-    asked_for = {
-        "P@K": precision,
-        "TP@K": trunc_precision,
-        "R@K": recall,
-        "AP@K": average_precision,
-        "TAP@K": trunc_average_precision,
-        "NDCG@K": ndcg,
-        "Hit@K": hit,
-        "RR@K": rr,
-        "ROC_AUC": roc_auc,
-        "PR_AUC": pr_auc,
-    }
-    labels = [label for label, wanted in asked_for.items() if wanted or all_metrics]
+    asked_for = (
+        precision, trunc_precision, recall, average_precision, trunc_average_precision, ndcg, hit,
+        rr, roc_auc, pr_auc,
+    )  # fmt: skip
+    wanted = zip(METRIC_OF, asked_for, strict=True)
+    labels = [label for label, asked in wanted if asked or all_metrics]
     if not labels:
         raise InputError("No metric was asked for. Hint: pass all_metrics=True, for instance.")
     if as_df:

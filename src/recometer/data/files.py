@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recometer.data.columns import Columns, choose_columns
+from recometer.data.frames import warn_of_values
 from recometer.errors import ColumnError, FileError, InputError
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
 DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
 PROBE = 100  # rows
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
+TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
@@ -60,6 +62,7 @@ def read_file(
     item: object = None,
     value: object = None,
     time: object = None,
+    whose: str | None = "",
 ) -> tuple[Columns, pl.DataFrame]:
     """Read the columns of users, items, values and times of a file, and no others.
 
@@ -69,10 +72,12 @@ def read_file(
         A file that ends in one of `EXTENSIONS`. Text (CSV, TSV) is UTF-8, and its first line
         names the columns; if it has no comma (in .csv) or tab (in .tsv), its fields may be
         separated by a comma, a tab, ``;`` or ``|``. Ids in text are integers if every one is
-        written as a plain integer (so ``007`` stays a string), else strings. Times in text
-        are numbers, or dates and times in ISO 8601.
+        written as a plain integer (so ``007`` stays a string), else strings. Values are
+        numbers, or True and False. Times in text are numbers, or dates and times in ISO 8601.
     user, item, value, time
         As in `recometer.data.columns.find_columns`.
+    whose
+        As in `recometer.data.frames.read_frame`.
 
     Raises
     ------
@@ -92,6 +97,8 @@ def read_file(
     assert found["user"] is not None
     assert found["item"] is not None
     columns = Columns(found["user"], found["item"], found["value"], found["time"])
+    if whose is not None and value is None:
+        warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
     fetched = (fetch(option) for option, name in found.items() if name)
     return columns, pl.DataFrame([in_memory(column) for column in fetched])
 
@@ -171,23 +178,36 @@ def open_file(
     return found, lambda option: FileColumn(table, str(found[option]), path)
 
 
-def numeric_columns(path: str | os.PathLike[str]) -> list[str]:
+def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
     """Return the names of the columns that hold numbers; of text, the first rows tell.
+
+    Parameters
+    ----------
+    path
+    booleans
+        Whether those of True and False are among them.
 
     Raises
     ------
     FileError
         As `column_names` does.
     """
+    import polars as pl
+
     path = pathlib.Path(path)
     schema = _scan(path).collect_schema()
     if _extension(path) not in SEPARATORS:
-        return [name for name, dtype in schema.items() if dtype.is_numeric()]
+        return [
+            name
+            for name, dtype in schema.items()
+            if dtype.is_numeric() or (booleans and dtype == pl.Boolean)
+        ]
     rows = [record for _, record in itertools.islice(_records(path), 1, 1 + PROBE)]
     found = []
     for name, column in zip(schema, itertools.zip_longest(*rows, fillvalue=""), strict=False):
         entries = [entry for entry in column if entry]
-        if entries and all(map(NUMBER.fullmatch, entries)):
+        kinds = (NUMBER, TRUE_OR_FALSE) if booleans else (NUMBER,)
+        if entries and any(all(map(kind.fullmatch, entries)) for kind in kinds):
             found.append(name)
     return found
 
@@ -316,7 +336,7 @@ def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> p
 def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:
     if option in ("user", "item"):
         return integers(text)
-    return _times(text, path) if option == "time" else _floats(text, path)
+    return _times(text, path) if option == "time" else _floats(text, path, option)
 
 
 def integers(text: pl.Series) -> pl.Series:
@@ -330,13 +350,21 @@ def integers(text: pl.Series) -> pl.Series:
     return text
 
 
-def _floats(text: pl.Series, path: pathlib.Path) -> pl.Series:
+def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:
     import polars as pl
 
-    parsed = text.str.strip_chars().cast(pl.Float64, strict=False)
+    plain = text.str.strip_chars()
+    parsed = plain.cast(pl.Float64, strict=False)
     wrong = text.filter(parsed.is_null() & text.is_not_null())
+    if len(wrong) and TRUE_OR_FALSE.fullmatch(wrong[0]):
+        lower = plain.str.to_lowercase()
+        if (lower.is_null() | lower.is_in(["true", "false"])).all():
+            return lower == "true"
     comma = len(wrong) > 0 and wrong.str.contains(r"^[^,]*\d,\d[^,]*$")[0]
-    _check_parsed(text, parsed, path, "a number" + (" with a decimal point" if comma else ""))
+    expected = "a number" + (" with a decimal point" if comma else "")
+    if option == "value":
+        expected += " (or pass value=False)"
+    _check_parsed(text, parsed, path, expected)
     return parsed
 
 

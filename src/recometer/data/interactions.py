@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.data.columns import Columns
 from recometer.data.ids import as_ids, encode, kind, match, show
-from recometer.data.rows import Options, Rows, as_positions, ascending, read_rows
+from recometer.data.rows import OPTIONS, Options, Rows, as_positions, ascending, read_rows
 from recometer.errors import ColumnError, InputError, RecometerError, warn
 
 if TYPE_CHECKING:
@@ -48,6 +49,9 @@ class Interactions:
         Rows of the data that repeated a pair of user and item, and were settled.
     repeated : tuple
         The first few of these pairs, (user, item): ids, or positions where there are none.
+    columns : Columns or None
+        The names of the columns of a frame or file that were read: of users, items, values and
+        times.
 
     Raises
     ------
@@ -64,6 +68,7 @@ class Interactions:
     item_ids: Array | None = None
     duplicates: int = 0
     repeated: tuple[tuple[Any, Any], ...] = ()
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
         _check_item_count(self.n_items)
@@ -147,8 +152,10 @@ class Interactions:
               least 1".
         user, item, value, time
             Columns of a frame or file; by default those with common names (see
-            `find_columns`). ``value=False``, ``time=False``: none. For an edge_index, `value`
-            and `time` are arrays [n_edges].
+            `find_columns`): `columns` says which. With no column of values a `DataWarning` names
+            one of numbers, or of True and False, that could be meant; one of scores is taken
+            with a `DataWarning`, too. ``value=False``, ``time=False``: none. For an edge_index,
+            `value` and `time` are arrays [n_edges].
         n_users, n_items
             The numbers of users and items, where these are positions.
         item_offset
@@ -171,10 +178,7 @@ class Interactions:
         options = Options(
             user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids
         )
-        if isinstance(data, Interactions):
-            options.refuse("Interactions", *options._fields)
-            return data
-        return _build(read_rows(data, options))
+        return _read(data, options)
 
     @property
     def n_users(self) -> int:
@@ -185,18 +189,19 @@ class Interactions:
         return len(self.items)
 
     def __repr__(self) -> str:
+        of = Columns("", "", None, None) if self.columns is None else self.columns
         parts = [
-            f"{n:,} {name} ({'positions' if ids is None else kind(ids) + ' ids'})"
-            for n, name, ids in (
-                (self.n_users, "users", self.user_ids),
-                (self.n_items, "items", self.item_ids),
+            f"{n:,} {name} ({'positions' if ids is None else kind(ids) + ' ids'}{_of(column)})"
+            for n, name, ids, column in (
+                (self.n_users, "users", self.user_ids, of.user),
+                (self.n_items, "items", self.item_ids, of.item),
             )
         ]
         parts.append(f"{len(self):,} interactions")
         if self.values is not None and len(self):
-            parts.append(f"values {self.values.min():g} to {self.values.max():g}")
+            parts.append(f"values {self.values.min():g} to {self.values.max():g}{_of(of.value)}")
         if self.times is not None and len(self):
-            parts.append(f"times {self.times.min()} to {self.times.max()}")
+            parts.append(f"times {self.times.min()} to {self.times.max()}{_of(of.time)}")
         return f"Interactions({', '.join(parts)})"
 
     def to_csr(self) -> scipy.sparse.csr_array:
@@ -311,6 +316,13 @@ def _common(
     return [codes[:n], codes[n:]], distinct, len(distinct)
 
 
+def _read(data: object, options: Options) -> Interactions:
+    if isinstance(data, Interactions):
+        options.refuse("Interactions", *OPTIONS)
+        return data
+    return _build(read_rows(data, options))
+
+
 def _build(rows: Rows) -> Interactions:
     _check_item_count(rows.n_items)
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
@@ -363,6 +375,7 @@ def _build(rows: Rows) -> Interactions:
         item_ids=rows.item_ids,
         duplicates=duplicates,
         repeated=repeated,
+        columns=rows.columns,
     )
 
 
@@ -384,7 +397,7 @@ def _pointers(users: Int64, n_users: int) -> Int64:
     return indptr
 
 
-def read_interactions(data: Any, what: str, **columns: Any) -> Interactions:
+def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: Any) -> Interactions:
     """Read interactions as `Interactions.of` does; errors start with whose they are.
 
     Parameters
@@ -392,17 +405,24 @@ def read_interactions(data: Any, what: str, **columns: Any) -> Interactions:
     data
     what
         The argument that they are, or their file.
+    warns
+        Whether to warn of a column that is not read as values: not where these hardly matter.
     **columns
         As `Interactions.of` takes them; none: the user can name none here.
     """
     try:
-        return Interactions.of(data, **columns)
+        whose = (what if not columns else "") if warns else None
+        return _read(data, Options(**columns, whose=whose))
     except RecometerError as error:
         message = f"{what}: {error}"
         if isinstance(error, ColumnError) and not columns:
             message += f" Columns are named in rm.Interactions.of({what}, ...)."
         error.args = (message,)
         raise
+
+
+def _of(column: str | None) -> str:
+    return f" of column {column!r}" if column else ""
 
 
 def _named(positions: npt.NDArray[np.integer], ids: Array | None) -> list[Any]:

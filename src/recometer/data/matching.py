@@ -1,17 +1,36 @@
-"""Match the users and items of data with those of a source: by id, or by position."""
+"""The one place where users and items of two sides are matched: by id, or by position."""
 
 from __future__ import annotations
 
 import dataclasses
 
 import numpy as np
-import numpy.typing as npt
 
 from recometer import ragged
 from recometer.arrays import Array, Bool, Int32, Int64
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, warn
+
+# How a side is given ids, and how it comes to be read by position.
+GIVEN = {
+    **dict.fromkeys(("test", "train", "candidates"), "rm.Interactions.of({side}, {name}_ids=...)"),
+    **dict.fromkeys(("Factors", "Scores", "Lists"), "rm.{side}(..., {name}_ids=...)"),
+    "Pairs": "rm.Pairs(frame, {name}=...)",
+    "the catalogue": "rm.Catalogue(frame, item=...)",
+}
+BY_POSITION = {
+    **dict.fromkeys(
+        ("test", "train", "candidates"),
+        "rm.Interactions.of({side}, n_users=..., n_items=...) reads the users and items of {side} "
+        "as positions",
+    ),
+    **dict.fromkeys(
+        ("Factors", "Scores"), "leave {name}_ids= of {side} out, so that its {name}s are positions"
+    ),
+    "Lists": "rm.Lists(array) takes positions, without {name}_ids=",
+    "the catalogue": "catalogue= takes positions, or the number of items",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +67,11 @@ class SourceIndex:
             _checked_ids(what, "item", n_items, item_ids),
         )
 
+    @classmethod
+    def of_data(cls, data: Interactions, what: str) -> SourceIndex:
+        """Take data as a source: train, in which users and items of test are found."""
+        return cls(what, data.n_users, data.n_items, data.user_ids, data.item_ids)
+
 
 def _checked_ids(what: str, name: str, n: int, given: object) -> Array | None:
     if given is None:
@@ -81,45 +105,72 @@ def check_items(
         )
 
 
-def _sides(name: str, left: str, left_has: bool, right: str, right_has: bool) -> InputError:
-    has, lacks = (left, right) if left_has else (right, left)
-    return InputError(
+def both_have_ids(
+    name: str, one: str, one_ids: Array | None, other: str, other_ids: Array | None
+) -> bool:
+    """Tell whether two sides are matched by ids; False: by positions, since neither has ids.
+
+    Parameters
+    ----------
+    name
+        What is matched: ``"user"`` or ``"item"``.
+    one, other
+        What the sides are called in messages: ``"Factors"``, ``"test"``.
+    one_ids, other_ids
+        None: positions.
+
+    Raises
+    ------
+    InputError
+        Only one of them has ids.
+    """
+    if (one_ids is None) == (other_ids is None):
+        return one_ids is not None
+    has, lacks = (one, other) if other_ids is None else (other, one)
+    ways = []
+    if lacks in GIVEN:
+        ways.append(f"{GIVEN[lacks].format(side=lacks, name=name)} gives it ids")
+    if has in BY_POSITION:
+        ways.append(BY_POSITION[has].format(side=has, name=name))
+    raise InputError(
         f"{has} has {name} ids, but {lacks} has none: its {name}s are positions, and nothing says "
-        f"which is which. Hint: {_give_ids(name, lacks)} gives it ids; or "
-        f"{_take_ids(name, has)}."
+        f"which is which. Hint: {'; or '.join(ways) or 'give both ids, or neither'}."
     )
 
 
-def _give_ids(name: str, side: str) -> str:
-    if side in ("test", "train", "candidates"):
-        return f"rm.Interactions.of({side}, {name}_ids=...)"
-    return f"rm.{side}(..., {name}_ids=...)"
-
-
-def _take_ids(name: str, side: str) -> str:
-    if side in ("test", "train", "candidates"):
-        return (
-            f"rm.Interactions.of({side}, n_users=..., n_items=...) reads the users and items of "
-            f"{side} as positions"
-        )
-    return f"leave {name}_ids= of {side} out, so that its {name}s are positions"
-
-
-def match_users(index: SourceIndex, test: Interactions) -> Int64:
-    """Return the row of each user of test in the source, -1 where there is none."""
+def match_users(index: SourceIndex, test: Interactions) -> Int64 | None:
+    """Return the row of each user of test in the source, -1 where there is none; None: the same."""
     if index.n_users is None:
         return np.zeros(test.n_users, np.int64)
-    if (index.user_ids is None) != (test.user_ids is None):
-        raise _sides("user", index.what, index.user_ids is not None, "test", bool(test.n_users))
-    if index.user_ids is None or test.user_ids is None:
-        if index.n_users != test.n_users:
-            raise InputError(
-                f"{index.what} has {index.n_users:,} users, but test has {test.n_users:,}. "
-                f"{_transposed(index, test)}Hint: without ids row u of both is the same user; "
-                "give both sides user ids to evaluate some of the users."
-            )
-        return np.arange(test.n_users)
-    return ids.match(test.user_ids, index.user_ids, "user ids of test", f"user ids of {index.what}")
+    if both_have_ids("user", index.what, index.user_ids, "test", test.user_ids):
+        assert index.user_ids is not None
+        assert test.user_ids is not None
+        if _same(index.user_ids, test.user_ids):
+            return None
+        what = f"user ids of {index.what}"
+        return ids.match(test.user_ids, index.user_ids, "user ids of test", what)
+    if index.n_users != test.n_users:
+        raise InputError(
+            f"{index.what} has {index.n_users:,} users, but test has {test.n_users:,}. "
+            f"{_transposed(index, test)}Hint: without ids row u of both is the same user; "
+            "give both sides user ids to evaluate some of the users."
+        )
+    return None
+
+
+def users_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
+    """Return the place of each user of test in `data`, -1 where there is none; None: the same."""
+    return match_users(SourceIndex.of_data(data, what), test)
+
+
+def places_of_users(data: Interactions, test: Interactions, what: str) -> Int64:
+    """Return the place of each user of test in `data`, -1 where there is none."""
+    users = users_in(data, test, what)
+    return np.arange(test.n_users) if users is None else users
+
+
+def _same(one: Array, other: Array) -> bool:
+    return one.dtype == other.dtype and np.array_equal(one, other)
 
 
 def _transposed(index: SourceIndex, data: Interactions) -> str:
@@ -143,9 +194,7 @@ def match_items(
     index: SourceIndex, sorted_ids: Array | None, data: Interactions, what: str
 ) -> Int64 | None:
     """Return the position of each item of `data`, -1 where there is none; None: the same."""
-    if (sorted_ids is None) != (data.item_ids is None):
-        raise _sides("item", index.what, sorted_ids is not None, what, data.item_ids is not None)
-    if sorted_ids is None or data.item_ids is None:
+    if not both_have_ids("item", index.what, sorted_ids, what, data.item_ids):
         if index.n_items != data.n_items:
             raise InputError(
                 f"{index.what} has {index.n_items:,} items, but {what} has {data.n_items:,}. "
@@ -153,6 +202,8 @@ def match_items(
                 "items still needs the shape of the whole catalogue."
             )
         return None
+    assert sorted_ids is not None
+    assert data.item_ids is not None
     matched = ids.match(
         data.item_ids, sorted_ids, f"item ids of {what}", f"item ids of {index.what}"
     )
@@ -178,26 +229,17 @@ def rows_of(
         Their item positions, -1 for what the source does not know; None: the same.
     """
     positions = match_items(index, sorted_ids, data, what)
-    if (data.user_ids is None) != (test.user_ids is None):
-        raise _sides("user", what, data.user_ids is not None, "test", test.user_ids is not None)
-    indptr, items = data.indptr, data.items
-    if data.user_ids is None or test.user_ids is None:
-        if data.n_users != test.n_users:
-            raise InputError(
-                f"{what} has {data.n_users:,} users, but test has {test.n_users:,}. Hint: without "
-                "ids row u of both is the same user."
-            )
-    elif not np.array_equal(data.user_ids, test.user_ids):
-        users = ids.match(test.user_ids, data.user_ids, "user ids of test", f"user ids of {what}")
-        if len(data) and (users < 0).all():
-            warn(
-                f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "
-                f"such as {ids.show(data.user_ids, 0)}, written like those of test, such as "
-                f"{ids.show(test.user_ids, 0)}?"
-            )
-        indptr, rows = ragged.take(indptr, users)
-        items = items[rows]
-    return indptr, items, positions
+    users = users_in(data, test, what)
+    if users is None:
+        return data.indptr, data.items, positions
+    if len(data) and (users < 0).all() and data.user_ids is not None and test.user_ids is not None:
+        warn(
+            f"{what} has none of the {test.n_users:,} users of test. Hint: are its user ids, "
+            f"such as {ids.show(data.user_ids, 0)}, written like those of test, such as "
+            f"{ids.show(test.user_ids, 0)}?"
+        )
+    indptr, rows = ragged.take(data.indptr, users)
+    return indptr, data.items[rows], positions
 
 
 def known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[Int64, Int32]:
@@ -209,14 +251,51 @@ def known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[In
     return (indptr, found) if keep.all() else (ragged.offsets(keep, indptr), found[keep])
 
 
-def items_in(data: Interactions, test: Interactions) -> npt.NDArray[np.integer]:
-    """Return the items of test as `data` numbers them, -1 for what is not there."""
-    if data.item_ids is None or test.item_ids is None:
-        return test.items
-    if np.array_equal(data.item_ids, test.item_ids):
-        return test.items
-    codes = ids.match(test.item_ids, data.item_ids, "item ids of test", "item ids of train")
-    return codes[test.items]
+def items_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
+    """Return the place of each item of test in `data`, -1 where there is none; None: the same.
+
+    Where items are positions, either side may have more of them than the other.
+    """
+    if not both_have_ids("item", what, data.item_ids, "test", test.item_ids):
+        return None
+    assert data.item_ids is not None
+    assert test.item_ids is not None
+    if _same(data.item_ids, test.item_ids):
+        return None
+    return ids.match(test.item_ids, data.item_ids, "item ids of test", f"item ids of {what}")
+
+
+def twins(
+    test: Interactions, train: Interactions, users: Int64 | None, items: Int64 | None
+) -> Int64:
+    """Return the row of train with the user and the item of each row of test.
+
+    Parameters
+    ----------
+    test, train
+    users, items
+        As `users_in` and `items_in` return them.
+
+    Returns
+    -------
+    int64 [len(test)]
+        -1 where there is none.
+    """
+    n_items = max(test.n_items, train.n_items)
+    of_train = test.items if items is None else items[test.items]
+    return ragged.find(test.indptr, of_train, train.indptr, train.items, n_items, users)
+
+
+def in_train(test: Interactions, train: Interactions) -> Bool:
+    """Return which rows of test are in train, too: bool [len(test)].
+
+    Raises
+    ------
+    InputError
+        Only one side has ids, or sides without ids differ in their numbers of users.
+    """
+    users, items = users_in(train, test, "train"), items_in(train, test, "train")
+    return twins(test, train, users, items) >= 0
 
 
 def relevant_rows(test: Interactions, relevant_from: float | None) -> Bool:

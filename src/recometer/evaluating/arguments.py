@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,32 +15,14 @@ from recometer.sources.base import Source
 
 # What other libraries call the cut-off, which is no parameter here.
 CUTOFFS = ("k", "top_k", "topk", "n", "cutoff", "cutoffs", "at")
+COLUMNS = ("user", "item", "value", "time", "rank", "score")
+IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
 
 
-def is_split(test: object, train: object) -> bool:
-    """Tell whether test is a `Split` or `Folds`, which bring train along."""
-    found = callable(getattr(test, "evaluate", None)) and not isinstance(test, Source)
-    if found and train is not None:
-        raise InputError(
-            f"train was given, but {type(test).__name__} brings its own. Hint: leave train out."
-        )
-    return found
-
-
-def folds_of(test: object) -> object:
-    """Return a list of `Split` as `Folds`, anything else as it is."""
-    module = sys.modules.get("recometer.split.result")
-    if module is None or not isinstance(test, list | tuple) or not test:
-        return test
-    if not all(isinstance(one, module.Split) for one in test):
-        return test
-    return module.Folds(lambda: iter(test), len(test))
-
-
-def check_source(source: object, test: object) -> None:
-    """Refuse what is no source, with a hint of how to make one."""
+def check_source(source: object, test: object) -> Source:
+    """Return a source; refuse what is none, with a hint of how to make one."""
     if isinstance(source, Source):
-        return
+        return source
     if isinstance(test, Source):
         raise InputTypeError(
             "The second argument is a source, the first is not: rm.evaluate(source, test)."
@@ -69,7 +49,7 @@ def check_source(source: object, test: object) -> None:
     else:
         hint = (
             "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...); "
-            "rm.Scores.from_model(model) knows fitted models of some libraries."
+            "rm.from_model(model) knows fitted models of some libraries."
         )
     raise InputTypeError(
         f"What is evaluated must be a source, found {type(source).__name__}. Hint: {hint}"
@@ -121,14 +101,27 @@ def protocol_of(
             f"protocol={protocol!r} must be a name or a Protocol. Hint: single rules are given "
             "by name, for instance ties='random'."
         )
-    names = [field.name for field in dataclasses.fields(Protocol)]
     for rule in rules:
-        if rule not in names:
-            hint = did_you_mean(rule, [*parameters, *names])
-            if rule.lower() in CUTOFFS:
-                hint = "Hint: cut-offs stand in the names of metrics, as in 'ndcg@5,10'."
+        if rule not in protocol.declared:
+            hint = _not_here(rule) or did_you_mean(rule, [*parameters, *protocol.declared])
             raise UnknownNameError(f"evaluate has no parameter or rule {rule!r}. {hint}")
     return protocol.replace(**rules)
+
+
+def _not_here(name: str) -> str:
+    """Return the hint for what is said elsewhere; nothing for a name that is not known."""
+    if name.lower() in CUTOFFS:
+        return "Hint: cut-offs stand in the names of metrics, as in metrics='ndcg@5,10'."
+    if name in COLUMNS:
+        where = [f"rm.Interactions.of(test, {name}=...)"] if name not in ("rank", "score") else []
+        where += [f"rm.Lists(frame, {name}=...)"] if name not in ("value", "time") else []
+        return f"Hint: columns are named where a table is read: {' or '.join(where)}."
+    if name in IDS:
+        return (
+            f"Hint: ids and positions belong to the data: rm.Interactions.of(test, {name}=...), "
+            "and user_ids= and item_ids= of rm.Factors and rm.Scores."
+        )
+    return ""
 
 
 def with_order(source: Source, protocol: Protocol) -> Protocol:

@@ -27,10 +27,16 @@ def check_users(
     known = (flags & UserFlag.KNOWN) != 0
     if not known.any():
         users = range(test.n_users) if test.user_ids is None else test.user_ids.tolist()
+        named = source.arrays().get("user_ids")
+        hint = "give the source the ids that test has: user_ids=..."
+        if isinstance(named, np.ndarray):
+            hint = (
+                "are users written alike in both? The source has "
+                f"{', '.join(map(repr, named[:3].tolist()))}."
+            )
         raise InputError(
             f"The source ({source.describe()}) knows none of the {test.n_users:,} users of test, "
-            f"such as {', '.join(map(repr, users[:3]))}. "
-            "Hint: give the source the ids that test has: user_ids=..."
+            f"such as {', '.join(map(repr, users[:3]))}. Hint: {hint}"
         )
     judged = known & (n_relevant > 0)
     unusable = (flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0

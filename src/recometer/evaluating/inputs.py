@@ -136,7 +136,7 @@ class Inputs:
 
 
 def read_inputs(
-    source: Source,
+    given: object,
     test: object,
     *,
     train: object,
@@ -153,7 +153,7 @@ def read_inputs(
     parameters: Sequence[str],
 ) -> Inputs:
     """Read and check what `evaluate` is given; `parameters` are the names of its arguments."""
-    check_source(source, test)
+    source = check_source(given, test)
     stated = protocol_of(protocol, rules, parameters)
     requested = parse_under(metrics, stated)
     settled = with_order(source, stated)
@@ -163,7 +163,7 @@ def read_inputs(
     threads = resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)
-    trained = None if train is None else read_interactions(train, "train")
+    trained = None if train is None else read_interactions(train, "train", warns=False)
     chosen = read_candidates(candidates)
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, _is_uniform(chosen))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +13,12 @@ from recometer.arrays import Float64, UInt8
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
-from recometer.data.matching import relevant_rows
+from recometer.data.matching import both_have_ids, in_train, relevant_rows
 from recometer.errors import InputError
 from recometer.evaluating.checks import check_baseline, check_lists
 from recometer.measuring.compute import Reason
 from recometer.measuring.listed import compute_lists, compute_over_users, list_reasons
-from recometer.measuring.side_data import in_train, list_data, lists_of, needed_by
+from recometer.measuring.side_data import list_data, needed_by
 from recometer.metrics import ListData, Metric
 from recometer.metrics.registry import rules_of
 from recometer.ranks import Ranks, TopLists
@@ -120,7 +120,7 @@ def measure_lists(
     return ListValues(values, reasons, over_users, _only_for(data, needed_by(over)))
 
 
-def _only_for(data: ListData, needed: Mapping[str, Metric]) -> ListData:
+def _only_for(data: ListData, needed: Container[str]) -> ListData:
     """Leave out what is known of each user and not needed: it is kept with the result."""
     gone = [name for name in ("train", "test", "baseline") if name not in needed]
     changes: dict[str, None] = dict.fromkeys(gone)
@@ -138,20 +138,15 @@ def _of_evaluation(baseline: Evaluation, test: Interactions, depth: int) -> TopL
             f"The evaluation in baseline= keeps lists of {lists.depth} places, but {depth} are "
             f"read. Hint: ask there for a metric of lists at {depth}, or pass the source itself."
         )
-    if (baseline.user_ids is None) != (test.user_ids is None):
-        raise InputError(
-            "Of test and the evaluation in baseline=, one has user ids, and the other has none. "
-            "Hint: evaluate both on the same test."
-        )
-    if test.user_ids is None or baseline.user_ids is None:
+    what = "baseline"
+    if not both_have_ids("user", what, baseline.user_ids, "test", test.user_ids):
         if test.n_users != baseline.n_users:
             raise InputError(
                 f"The evaluation in baseline= has {baseline.n_users:,} users, test has "
                 f"{test.n_users:,}. Hint: evaluate both on the same test."
             )
-        users = np.arange(test.n_users)
-    else:
-        users = ids.match(
-            test.user_ids, baseline.user_ids, "user ids of test", "user ids of baseline"
-        )
-    return lists_of(lists, users)
+        return lists.users(np.arange(test.n_users))
+    assert test.user_ids is not None
+    assert baseline.user_ids is not None
+    users = ids.match(test.user_ids, baseline.user_ids, "user ids of test", f"user ids of {what}")
+    return lists.users(users)

@@ -123,14 +123,14 @@ def compute(
 
     def one_block(block: slice, ticker: Ticker | None = None) -> None:
         _compute_block(
-            _users(ranks, block),
+            ranks.users(block),
             variants.values(),
             protocol,
             seed,
             None if user_keys is None else user_keys[block],
             {name: column[block] for name, column in values.items()},
             {name: column[block] for name, column in why.items()},
-            None if ratings is None else _users_of_ratings(ratings, block),
+            None if ratings is None else ratings.users(block),
         )
         if ticker is not None:
             ticker.advance()
@@ -492,41 +492,3 @@ def _blocks(ranks: Ranks) -> Iterator[slice]:
         last = min(max(int(full), first + 1), first + BLOCK_USERS, ranks.n_users)
         yield slice(first, last)
         first = last
-
-
-def _users(ranks: Ranks, block: slice) -> Ranks:
-    """Take a block of users out of Ranks, without copying the judged items."""
-    indptr = ranks.indptr[block.start : block.stop + 1]
-    rows = slice(int(indptr[0]), int(indptr[-1]))
-    return dataclasses.replace(
-        ranks,
-        indptr=indptr - indptr[0],
-        item=ranks.item[rows],
-        above=ranks.above[rows],
-        tied=ranks.tied[rows],
-        before=ranks.before[rows],
-        gain=ranks.gain[rows],
-        relevant=ranks.relevant[rows],
-        popularity=None if ranks.popularity is None else ranks.popularity[rows],
-        propensity=None if ranks.propensity is None else ranks.propensity[rows],
-        n_relevant=ranks.n_relevant[block],
-        n_candidates=ranks.n_candidates[block],
-        n_excluded=ranks.n_excluded[block],
-        depth=ranks.depth[block],
-        flags=ranks.flags[block],
-        pool=None if ranks.pool is None else ranks.pool[block],
-        n_rankable=None if ranks.n_rankable is None else ranks.n_rankable[block],
-        score=None if ranks.score is None else ranks.score[rows],
-        repeated=None if ranks.repeated is None else ranks.repeated[rows],
-    )
-
-
-def _users_of_ratings(ratings: Ratings, block: slice) -> Ratings:
-    """Take a block of users out of Ratings, without copying the rows."""
-    indptr, threshold = ratings.ranks.indptr, ratings.threshold
-    rows = slice(int(indptr[block.start]), int(indptr[block.stop]))
-    return Ratings(
-        _users(ratings.ranks, block),
-        ratings.predicted[rows],
-        None if threshold is None else threshold[block],
-    )

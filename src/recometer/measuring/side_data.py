@@ -13,29 +13,20 @@ from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
+from recometer.data.matching import both_have_ids, in_train, places_of_users
 from recometer.errors import InputError
 from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.ranked.counterfactual import with_propensities
+from recometer.metrics.registry import SIDE_DATA, SideData
 from recometer.ranks import Ranks, TopLists
 
 if TYPE_CHECKING:
     import scipy.sparse
 
-# Where side data come from, for messages.
-ARGUMENTS = {
-    "train": "what users had before: train=",
-    "baseline": "the lists to compare with: baseline= (another source, or an evaluation)",
-    "categories": "the items' categories: catalogue= with a column of categories, or "
-    "rm.Catalogue(frame, categories=...)",
-    "features": "the items' features: rm.Catalogue(frame, features=...) as catalogue=",
-    "propensity": "the items' propensities: rm.Catalogue(frame, propensity=...) as catalogue=",
-    "catalogue": "how many items could have been recommended: catalogue= (their number, or ids)",
-}
 
-
-def needed_by(metrics: Sequence[Metric]) -> dict[str, Metric]:
+def needed_by(metrics: Sequence[Metric]) -> dict[SideData, Metric]:
     """Return what metrics of lists read beside the lists, with the first metric that does."""
-    needed: dict[str, Metric] = {}
+    needed: dict[SideData, Metric] = {}
     for metric in metrics:
         for side in metric.definition.side:
             needed.setdefault(side, metric)
@@ -43,7 +34,11 @@ def needed_by(metrics: Sequence[Metric]) -> dict[str, Metric]:
 
 
 def check_side_data(
-    needed: Mapping[str, Metric], *, train: object, baseline: object, catalogue: Catalogue | None
+    needed: Mapping[SideData, Metric],
+    *,
+    train: object,
+    baseline: object,
+    catalogue: Catalogue | None,
 ) -> None:
     """Refuse metrics of lists whose side data were not given.
 
@@ -62,7 +57,7 @@ def check_side_data(
 
 def list_data(
     lists: TopLists,
-    needed: Mapping[str, Metric],
+    needed: Mapping[SideData, Metric],
     *,
     test: Interactions,
     train: Interactions | None,
@@ -113,7 +108,8 @@ def list_data(
         found["relevant"] = relevant[stays][order]
     if "train" in needed and train is not None:
         positions = items.of(train, "train")
-        indptr, rows = of_test_users(train, test, "train")
+        users = places_of_users(train, test, "train")
+        indptr, rows = ragged.take(train.indptr, users)
         gain = np.ones(len(train)) if train.values is None else train.values
         found["train"], _ = _side(indptr, positions[rows], gain[rows])
         found["n_train_users"] = int(np.count_nonzero(np.diff(train.indptr)))
@@ -144,7 +140,7 @@ def list_data(
 
 def ranks_with(
     ranks: Ranks,
-    needed: Mapping[str, Metric],
+    needed: Mapping[SideData, Metric],
     *,
     test: Interactions,
     train: Interactions | None,
@@ -202,66 +198,6 @@ def _n_positions(ranks: Ranks) -> int:
     return int(ranks.item.max(initial=-1)) + 1
 
 
-def in_train(test: Interactions, train: Interactions) -> Bool:
-    """Return which rows of test are in train, too: bool [len(test)]."""
-    indptr, rows = of_test_users(train, test, "train")
-    n_items = max(test.n_items, train.n_items)
-    if test.item_ids is None or train.item_ids is None:
-        items = test.items.astype(np.int64)
-    else:
-        items = ids.match(test.item_ids, train.item_ids, "item ids of test", "item ids of train")[
-            test.items
-        ]
-    trained = ragged.pairs(ragged.users_of(indptr), train.items[rows], n_items)
-    tested = ragged.pairs(ragged.users_of(test.indptr), items, n_items)
-    return ragged.among(tested, trained) & (items >= 0)
-
-
-def of_test_users(data: Interactions, test: Interactions, what: str) -> tuple[Int64, Int64]:
-    """Return which rows of `data` belong to each user of test.
-
-    Returns
-    -------
-    indptr : int64 [n_users + 1]
-    rows : int64 [indptr[-1]]
-    """
-    return ragged.take(data.indptr, positions_in(data, test, what))
-
-
-def positions_in(data: Interactions, test: Interactions, what: str) -> Int64:
-    """Return the place of each user of test in `data`, -1 for one who is not there."""
-    if data.user_ids is None or test.user_ids is None:
-        return np.arange(test.n_users)
-    return ids.match(test.user_ids, data.user_ids, "user ids of test", f"user ids of {what}")
-
-
-def of_users(data: ListData, users: Int64) -> ListData:
-    """Return the data of some users, by their positions."""
-    changes: dict[str, Any] = {"lists": lists_of(data.lists, users), "kept": {}}
-    if data.baseline is not None:
-        changes["baseline"] = lists_of(data.baseline, users)
-    for name in ("train", "test"):
-        side = getattr(data, name)
-        if side is not None:
-            indptr, rows = ragged.take(side.indptr, users)
-            changes[name] = Side(indptr, side.items[rows], side.gain[rows])
-            if name == "test" and data.relevant is not None:
-                changes["relevant"] = data.relevant[rows]
-    return dataclasses.replace(data, **changes)
-
-
-def lists_of(lists: TopLists, users: Int64) -> TopLists:
-    """Return the lists of some users, by their positions; -1 stands for one without a list."""
-    there = users >= 0
-    return dataclasses.replace(
-        lists,
-        items=np.where(there[:, np.newaxis], lists.items[users], -1),
-        known=lists.known[users] & there,
-        cut_in_ties=lists.cut_in_ties[users] & there,
-        flags=np.where(there, lists.flags[users], 0).astype(np.uint32),
-    )
-
-
 class _Items:
     """Item positions: those of the lists, then those of other items, as they come."""
 
@@ -286,15 +222,11 @@ class _Items:
         )
 
     def _of_ids(self, item_ids: Array | None, n_items: int, what: str) -> Int64:
-        if (item_ids is None) != (self.item_ids is None):
-            has, lacks = ("the source", what) if item_ids is None else (what, "the source")
-            raise InputError(
-                f"The items of {has} have ids, those of {lacks} are positions: nothing says which "
-                "is which. Hint: give both ids, or neither."
-            )
-        if item_ids is None or self.item_ids is None:
+        if not both_have_ids("item", "the source", self.item_ids, what, item_ids):
             self.n_items = max(self.n_items, n_items)
             return np.arange(n_items)
+        assert item_ids is not None
+        assert self.item_ids is not None
         found = ids.match(item_ids, self.item_ids, f"item ids of {what}", "item ids of the source")
         unknown = np.flatnonzero(found < 0)
         if len(unknown):
@@ -336,6 +268,6 @@ def _rows(matrix: Any, row: Int64) -> Float64 | scipy.sparse.csr_array:
     return more[np.where(known, row, matrix.shape[0])]
 
 
-def _lacking(metric: Metric, side: str) -> InputError:
-    what, _, argument = ARGUMENTS[side].partition(": ")
-    return InputError(f"The metric {str(metric)!r} needs to know {what}. Hint: pass {argument}.")
+def _lacking(metric: Metric, side: SideData) -> InputError:
+    what, argument = SIDE_DATA[side]
+    return InputError(f"The metric {str(metric)!r} needs {what}. Hint: pass {argument}.")

@@ -10,22 +10,36 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from recometer.arrays import Float64, Int64
-from recometer.errors import (
-    InputError,
-    InputTypeError,
-    UnknownNameError,
-    did_you_mean,
-)
+from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.metrics.parameters import Parameter, Value
 from recometer.protocol import Protocol
 from recometer.ties import WHOLE, Property
 
 # function(groups, cutoffs, **parameters); the first argument depends on the record that is
-# read: see `MetricDefinition`.
+# read: see `metric`.
 Function = Callable[..., Float64]
 Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
 Record = Literal["ranks", "ratings", "lists"]
 SideData = Literal["train", "test", "baseline", "categories", "features", "propensity", "catalogue"]
+SIDE_DATA: dict[SideData, tuple[str, str]] = {
+    "train": ("training data", "train="),
+    "test": ("test", "test"),
+    "baseline": ("other lists to compare with", "baseline= (another source, or an evaluation)"),
+    "catalogue": (
+        "the number of items that could have been recommended",
+        "catalogue= (their number, or ids)",
+    ),
+    "categories": (
+        "categories of the items",
+        "catalogue= with a column of categories, or rm.Catalogue(frame, categories=...)",
+    ),
+    "features": ("features of the items", "rm.Catalogue(frame, features=...) as catalogue="),
+    "propensity": (
+        "propensities of the items",
+        "rm.Catalogue(frame, propensity=...) as catalogue=",
+    ),
+}
+"""What metrics read beside their record, and how `evaluate` is given it."""
 Without = Literal[
     "relevant", "hits", "pairs", "seen", "history", "baseline", "categories", "history_categories",
     "relevant_categories", "features",
@@ -34,30 +48,30 @@ Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]
 AnyFunction = TypeVar("AnyFunction", bound=Function)
 
 
-@dataclasses.dataclass(frozen=True)
-class MetricDefinition:
-    """What the registry states of a metric.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class metric:
+    """What is stated of a metric, and the decorator that registers the function below it.
+
+    The metric's name is the function's: ``function(groups, cutoffs, **parameters)``, or
+    ``function(predictions, cutoffs)`` of the record ``"ratings"``. It is the formula for every
+    user, as float64 [n_users, n_cutoffs]; a ratio without denominator is 0 there. The cut-offs are
+    an int64 array, in which `recometer.ties.WHOLE` means the whole ranking. Where the metric is
+    undefined is settled elsewhere (`recometer.measuring.compute`). Of the record ``"lists"`` it is
+    ``function(data, cutoffs)``; one value for all users takes ``weights``, too, and returns
+    float64 [n_cutoffs], see `over_users`.
 
     Attributes
     ----------
-    name
-        As in ``name@10``.
-    function
-        ``function(groups, cutoffs, **parameters)``, or ``function(predictions, cutoffs)`` of
-        the record ``"ratings"``: the formula for every user, as float64 [n_users, n_cutoffs];
-        a ratio without denominator is 0 there. The cut-offs are an int64 array, in which
-        `recometer.ties.WHOLE` means the whole ranking. Where the metric is undefined is
-        settled elsewhere (`recometer.measuring.compute`). Of the record ``"lists"`` it is
-        ``function(data, cutoffs)``; one value for all users takes ``weights``, too, and
-        returns float64 [n_cutoffs], see `over_users`.
+    formula, title, source
+        For people: the formula, the metric's full name (default: its name) and literature.
+    other_names
+        What others call it: whoever asks for these is told the name here.
     parameters
-        By name; the function takes each by keyword.
+        By name: the function's keyword-only arguments, whose defaults are theirs.
     when
         What a parameter's value changes of the attributes below:
         ``{"gain": {"binary": {"reads": "relevance"}}}``. `side` and `without` are added to what
         the metric has anyway, also by a parameter's default.
-    title, formula, source
-        For people: the metric's full name, its formula and literature.
     lower, upper
         Bounds of the value.
     lower_of_gains
@@ -100,9 +114,7 @@ class MetricDefinition:
         R of ``"relevant"`` items, the hits that are ``"possible"``: min(k, R), or the number of
         ``"candidates"``. None: there is no pooled mean (see `recometer.results.pooling`).
     side
-        What a metric reads beside its record: ``"train"``, ``"test"``, ``"baseline"``,
-        ``"catalogue"`` (the number of items), ``"categories"``, ``"features"``,
-        ``"propensity"``.
+        What a metric reads beside its record: keys of `SIDE_DATA`.
     without
         What a metric of lists is undefined without, beside the list itself: see
         `recometer.measuring.listed`.
@@ -111,34 +123,64 @@ class MetricDefinition:
         [n_users] or None: how often each user counts) as the third argument.
     """
 
+    formula: str
+    title: str = ""
+    source: str = ""
+    other_names: tuple[str, ...] = ()
+    parameters: Mapping[str, Parameter] = dataclasses.field(default_factory=dict)
+    when: Mapping[str, Mapping[Value, Mapping[str, Any]]] = dataclasses.field(default_factory=dict)
+    lower: float = 0.0
+    upper: float = 1.0
+    lower_of_gains: float | None = None
+    higher_is_better: bool = True
+    monotone: bool = True
+    order_free: bool = False
+    cutoff: Literal["required", "optional", "none"] = "required"
+    reads: Property = "relevance"
+    defined_when_all_relevant: bool = False
+    beyond_cutoff: bool = False
+    needs_candidates: bool = False
+    averages_ties: bool = True
+    needs_whole_ranking: bool = False
+    record: Record = "ranks"
+    needs: Needs = "rows"
+    over_rows: bool = False
+    may_be_nan: bool = False
+    pooled: Pooled | None = None
+    side: tuple[SideData, ...] = ()
+    without: tuple[Without, ...] = ()
+    over_users: bool = False
+
+    def __call__(self, function: AnyFunction) -> AnyFunction:
+        """Register a function.
+
+        Raises
+        ------
+        InputError
+            The name is that of a metric from another module; or its arguments are not the
+            `parameters`.
+        """
+        name = function.__name__
+        known = METRICS.get(name)
+        if known is not None and known.function.__module__ != function.__module__:
+            raise InputError(
+                f"There is a metric {name!r} already ({known.title}). "
+                f"Hint: call the function differently, for instance my_{name}."
+            )
+        stated = vars(self) | {
+            "title": self.title or name,
+            "parameters": _with_defaults(function, self.parameters),
+        }
+        METRICS[name] = MetricDefinition(name=name, function=function, **stated)
+        return function
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MetricDefinition(metric):
+    """A metric in the registry: what is stated of it, its name and its function."""
+
     name: str
     function: Function
-    parameters: Mapping[str, Parameter]
-    when: Mapping[str, Mapping[Value, Mapping[str, Any]]]
-    title: str
-    formula: str
-    source: str
-    lower: float
-    upper: float
-    higher_is_better: bool
-    monotone: bool
-    order_free: bool
-    cutoff: Literal["required", "optional", "none"]
-    reads: Property
-    defined_when_all_relevant: bool
-    beyond_cutoff: bool
-    needs_candidates: bool
-    averages_ties: bool
-    needs_whole_ranking: bool
-    record: Record
-    needs: Needs
-    over_rows: bool
-    may_be_nan: bool
-    pooled: Pooled | None
-    side: tuple[SideData, ...]
-    without: tuple[Without, ...]
-    over_users: bool
-    lower_of_gains: float | None
 
     def given(self, parameters: Iterable[tuple[str, Value]]) -> MetricDefinition:
         """Return the definition with these parameters."""
@@ -187,20 +229,6 @@ class MetricDefinition:
         )
 
 
-# What others call the same thing.
-OTHER_NAMES = {
-    "auc": "roc_auc",
-    "average_precision": "ap",
-    "f1": "f",
-    "gauc": "roc_auc",
-    "hit_rate": "hit",
-    "hitrate": "hit",
-    "hr": "hit",
-    "map": "ap",
-    "mrr": "rr",
-    "r_precision": "rprecision",
-    "success": "hit",
-}
 METRICS: dict[str, MetricDefinition] = {}
 """Every metric, by name."""
 LISTED = "The command recometer metrics lists all; in Python they are in recometer.metrics.METRICS."
@@ -213,89 +241,6 @@ def reading(record: Record, *, side: bool = True) -> dict[str, MetricDefinition]
         for name, each in METRICS.items()
         if each.record == record and (side or not each.given(()).side)
     }
-
-
-def metric(
-    *,
-    formula: str,
-    title: str | None = None,
-    source: str = "",
-    cutoff: Literal["required", "optional", "none"] = "required",
-    parameters: Mapping[str, Parameter] | None = None,
-    when: Mapping[str, Mapping[Value, Mapping[str, Any]]] | None = None,
-    lower: float = 0.0,
-    upper: float = 1.0,
-    lower_of_gains: float | None = None,
-    higher_is_better: bool = True,
-    monotone: bool = True,
-    order_free: bool = False,
-    reads: Property = "relevance",
-    defined_when_all_relevant: bool = False,
-    beyond_cutoff: bool = False,
-    needs_candidates: bool = False,
-    averages_ties: bool = True,
-    needs_whole_ranking: bool = False,
-    record: Record = "ranks",
-    needs: Needs = "rows",
-    over_rows: bool = False,
-    may_be_nan: bool = False,
-    pooled: Pooled | None = None,
-    side: tuple[SideData, ...] = (),
-    without: tuple[Without, ...] = (),
-    over_users: bool = False,
-) -> Callable[[AnyFunction], AnyFunction]:
-    """Register the function below as the metric of its name; see `MetricDefinition`.
-
-    The keyword-only arguments of the function are the metric's parameters: each stands in
-    `parameters`, and its default is the function's.
-
-    Raises
-    ------
-    InputError
-        The name is that of a metric from another module.
-    """
-
-    def register(function: AnyFunction) -> AnyFunction:
-        name = function.__name__
-        known = METRICS.get(name)
-        if known is not None and known.function.__module__ != function.__module__:
-            raise InputError(
-                f"There is a metric {name!r} already ({known.title}). "
-                f"Hint: call the function differently, for instance my_{name}."
-            )
-        METRICS[name] = MetricDefinition(
-            name=name,
-            function=function,
-            parameters=_with_defaults(function, parameters or {}),
-            when=when or {},
-            title=title or name,
-            formula=formula,
-            source=source,
-            lower=lower,
-            upper=upper,
-            higher_is_better=higher_is_better,
-            monotone=monotone,
-            order_free=order_free,
-            cutoff=cutoff,
-            reads=reads,
-            defined_when_all_relevant=defined_when_all_relevant,
-            beyond_cutoff=beyond_cutoff,
-            needs_candidates=needs_candidates,
-            averages_ties=averages_ties,
-            needs_whole_ranking=needs_whole_ranking,
-            record=record,
-            needs=needs,
-            over_rows=over_rows,
-            may_be_nan=may_be_nan,
-            pooled=pooled,
-            side=side,
-            without=without,
-            over_users=over_users,
-            lower_of_gains=lower_of_gains,
-        )
-        return function
-
-    return register
 
 
 def _with_defaults(function: Function, parameters: Mapping[str, Parameter]) -> dict[str, Parameter]:
@@ -460,7 +405,8 @@ def _hint(name: str) -> str:
     if not name:
         return "Hint: write the cut-off without a space: ndcg@10."
     lower = name.lower()
-    usual = lower if lower in METRICS else OTHER_NAMES.get(lower)
+    others = {other: each.name for each in METRICS.values() for other in each.other_names}
+    usual = lower if lower in METRICS else others.get(lower)
     return f"Hint: it is called {usual!r} here." if usual else did_you_mean(name, METRICS, LISTED)
 
 

@@ -16,10 +16,8 @@ from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32
 from recometer.data import ids, storage
 from recometer.errors import FileError, InputError, InternalError, UnknownNameError, did_you_mean
-from recometer.measuring import side_data
 from recometer.measuring.compute import Reason
 from recometer.measuring.listed import compute_over_users
-from recometer.measuring.side_data import lists_of
 from recometer.metrics import ListData
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import Metric
@@ -370,9 +368,9 @@ class Evaluation(rendering.Printed):
             "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
         }
         if self.lists is not None:
-            changes["lists"] = lists_of(self.lists, chosen)
+            changes["lists"] = self.lists.users(chosen)
         if self.list_data is not None:
-            changes["list_data"] = data = side_data.of_users(self.list_data, chosen)
+            changes["list_data"] = data = self.list_data.users(chosen)
             changes["over_users"] = compute_over_users(data, self._over_users(), self.protocol)
         elif self.over_users:
             # Nothing is left to compute them from.

@@ -20,7 +20,6 @@ from recometer.version import __version__
 MODEL = Column("model")
 SUMMARY_FIELDS = tuple(Table([MODEL, *columns(Protocol())], []).fields())
 """What a row of the leaderboard in CSV holds."""
-INTERVALS = {"t": "Student's t", "bootstrap": "bootstrap"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -199,8 +198,8 @@ class Leaderboard(Printed):
     def _interval_notes(self) -> list[str]:
         result = self._first
         confidence = f"{result.protocol.confidence:.0%} interval"
-        kind = INTERVALS[result.protocol.interval]
-        notes = [f"Mean over the users counted, ± to the further end of its {confidence} ({kind})."]
+        kind = result.protocol.sentence("interval")
+        notes = [f"Mean over the users counted, ± to the further end of its {confidence}. {kind}"]
         whole = [name for name in self._metrics if name in result.over_users]
         if whole:
             said = f"one value for all users, ± to the further end of its {confidence} from "

@@ -7,7 +7,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Float64, Int64
 from recometer.data.interactions import Interactions
-from recometer.measuring.side_data import positions_in
+from recometer.data.matching import places_of_users
 
 USERS_AT_ONCE = 2**15  # bounds the memory, and keeps what is added up in the caches
 
@@ -22,7 +22,7 @@ def profiles(test: Interactions, train: Interactions) -> tuple[Int64, Float64]:
     popularity : float64 [n_users]
         Mean number of training users of these items; NaN for users without any.
     """
-    users = positions_in(train, test, "train")
+    users = places_of_users(train, test, "train")
     users_of_item = np.bincount(train.items, minlength=train.n_items)
     activity, total = np.empty(test.n_users, np.int64), np.empty(test.n_users, np.int64)
     for first in range(0, test.n_users, USERS_AT_ONCE):

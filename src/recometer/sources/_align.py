@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from recometer import ragged
-from recometer.arrays import Array, Bool, Int32, Int64
+from recometer.arrays import Array, Bool, Float64, Int32, Int64
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import (
     SourceIndex,
+    both_have_ids,
     check_items,
     items_in,
     known_rows,
@@ -22,7 +23,7 @@ from recometer.data.matching import (
     rows_of,
     sorted_items,
 )
-from recometer.errors import InputError, InputTypeError, warn
+from recometer.errors import InputError, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _align_narrow
 from recometer.sources._align_result import Aligned
@@ -47,66 +48,99 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     InputTypeError
         Ids of different types.
     """
-    test, train = request.test, request.train
+    test = request.test
     rows = match_users(index, test)
+    if rows is None:
+        rows = np.arange(test.n_users)
     item_rows, sorted_ids = sorted_items(index)
-    counts: dict[str, int] = {}
-
     positions = match_items(index, sorted_ids, test, "test")
-    indptr, items = test.indptr, test.items
-    judged = items if positions is None else positions[items].astype(np.int32)
-    gain = np.ones(len(items)) if test.values is None else test.values
-    relevant = relevant_rows(test, request.protocol.relevant_from)
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
-    if train is None:
-        excluded_indptr = np.zeros(test.n_users + 1, np.int64)
-        excluded = np.zeros(0, np.int32)
-    else:
-        excluded_indptr, trained, known = rows_of(index, sorted_ids, test, train, "train")
-        flags[np.diff(excluded_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
-        overlap = _overlap(indptr, items_in(train, test), excluded_indptr, trained, train.n_items)
-        counts["train_test_overlap"] = int(np.count_nonzero(overlap))
-        if counts["train_test_overlap"]:
-            keep = ~overlap
-            indptr = ragged.offsets(keep, indptr)
-            judged, gain, relevant = judged[keep], gain[keep], relevant[keep]
-            items = items[keep]
-        excluded_indptr, excluded = known_rows(excluded_indptr, trained, known)
+    judged = _Judged.of(test, relevant_rows(test, request.protocol.relevant_from))
+    excluded_indptr = np.zeros(test.n_users + 1, np.int64)
+    excluded = np.zeros(0, np.int32)
+    counts: dict[str, int] = {}
+    if request.train is not None:
+        train_indptr, trained, known = rows_of(index, sorted_ids, test, request.train, "train")
+        flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
+        kept = judged.without(train_indptr, trained, request.train, test)
+        counts["train_test_overlap"] = len(judged.items) - len(kept.items)
+        judged = kept
+        excluded_indptr, excluded = known_rows(train_indptr, trained, known)
         if len(trained) and not len(excluded):
-            warn(
-                f"{index.what} knows none of the items that users of test have in train: no item "
-                "is left out of a ranking. Hint: are the item ids of train written like those of "
-                f"{index.what}?"
-            )
+            _warn_of_unknown_train(index)
+    places = judged.items if positions is None else positions[judged.items].astype(np.int32)
     if positions is not None:
-        unknown = judged < 0
-        counts["items_unknown"] = len(np.unique(items[unknown]))
-        counts["relevant_unranked"] = int(np.count_nonzero(unknown & relevant))
-        check_items(index, sorted_ids, test, items, unknown)
-
+        unknown = places < 0
+        counts["items_unknown"] = len(np.unique(judged.items[unknown]))
+        counts["relevant_unranked"] = int(np.count_nonzero(unknown & judged.relevant))
+        check_items(index, sorted_ids, test, judged.items, unknown)
     counts["users_unknown"] = int(np.count_nonzero(rows < 0))
-    ranked, ranked_indptr, ranked_items = None, indptr, judged
+    ranked, ranked_indptr, ranked_items = None, judged.indptr, places
     if counts["users_unknown"] or counts.get("items_unknown"):
-        ranked, ranked_indptr, ranked_items = _align_narrow.ranked_rows(rows, indptr, judged)
+        ranked, ranked_indptr, ranked_items = _align_narrow.ranked_rows(rows, judged.indptr, places)
     aligned = Aligned(
         rows=rows,
         n_items=index.n_items,
         item_rows=item_rows,
-        judged_indptr=indptr,
-        judged=judged,
+        judged_indptr=judged.indptr,
+        judged=places,
         ranked=ranked,
         ranked_indptr=ranked_indptr,
         ranked_items=ranked_items,
-        gain=gain,
-        relevant=relevant,
+        gain=judged.gain,
+        relevant=judged.relevant,
         excluded_indptr=excluded_indptr,
         excluded=excluded,
         flags=flags,
         counts={name: count for name, count in sorted(counts.items()) if count},
-        item=judged,
+        item=places,
         item_ids=sorted_ids,
     )
     return _choose(aligned, index, sorted_ids, request, catalogue)
+
+
+class _Judged(NamedTuple):
+    """The rows of test that are judged; items as test numbers them."""
+
+    indptr: Int64
+    items: Int32
+    gain: Float64
+    relevant: Bool
+
+    @classmethod
+    def of(cls, test: Interactions, relevant: Bool) -> _Judged:
+        gain = np.ones(len(test)) if test.values is None else test.values
+        return cls(test.indptr, test.items, gain, relevant)
+
+    def without(
+        self, indptr: Int64, trained: Int32, train: Interactions, test: Interactions
+    ) -> _Judged:
+        """Leave out what is in train, too, of which these are the rows of the users of test."""
+        items = items_in(train, test, "train")
+        found = ragged.find(
+            self.indptr,
+            self.items if items is None else items[self.items],
+            indptr,
+            trained,
+            max(test.n_items, train.n_items),
+        )
+        keep = found < 0
+        if keep.all():
+            return self
+        return _Judged(
+            ragged.offsets(keep, self.indptr),
+            self.items[keep],
+            self.gain[keep],
+            self.relevant[keep],
+        )
+
+
+def _warn_of_unknown_train(index: SourceIndex) -> None:
+    warn(
+        f"{index.what} knows none of the items that users of test have in train: no item "
+        "is left out of a ranking. Hint: are the item ids of train written like those of "
+        f"{index.what}?"
+    )
 
 
 def _choose(
@@ -153,25 +187,6 @@ def _choose(
     return aligned
 
 
-def _overlap(
-    indptr: Int64,
-    items: npt.NDArray[np.integer],
-    other_indptr: Int64,
-    other: Int32,
-    n_items: int,
-) -> Bool:
-    """Return which items of a user are among the user's other items, which ascend."""
-    if not len(items) or not len(other):
-        return np.zeros(len(items), bool)
-    users = np.repeat(np.arange(len(indptr) - 1) * n_items, np.diff(indptr))
-    keys = users + items
-    other_users = np.repeat(np.arange(len(indptr) - 1) * n_items, np.diff(other_indptr))
-    other_keys = other_users + other
-    at = np.minimum(np.searchsorted(other_keys, keys), len(other_keys) - 1)
-    overlaps: Bool = (other_keys[at] == keys) & (items >= 0)
-    return overlaps
-
-
 def positions_of(
     index: SourceIndex, sorted_ids: Array | None, items: Items, counts: dict[str, int]
 ) -> Int64:
@@ -179,11 +194,7 @@ def positions_of(
     what = f"items of {items.what}"
     if sorted_ids is None:
         if items.ids.dtype.kind not in "iu":
-            raise InputTypeError(
-                f"The {what} are of type {ids.kind(items.ids)} (for instance "
-                f"{ids.show(items.ids, 0)}), but {index.what} has no item ids: its items are "
-                f"positions. Hint: {index.what}(..., item_ids=...)."
-            )
+            both_have_ids("item", f"the list {items.what}=", items.ids, index.what, None)
         wrong = (items.ids < 0) | (items.ids >= index.n_items)
         if wrong.any():
             raise InputError(

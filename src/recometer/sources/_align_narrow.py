@@ -16,7 +16,7 @@ from recometer import ragged
 from recometer.arrays import Array, Bool, Int32, Int64, UInt64
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError
-from recometer.ragged import among, offsets, pairs, users_of
+from recometer.ragged import among, indptr_of, numbered, offsets, pairs, users_of
 from recometer.sources._align_draw import draw_items
 from recometer.sources._align_result import Aligned
 from recometer.sources.candidates import SampledCandidates
@@ -74,7 +74,7 @@ def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
     """
     if aligned.numbers is not None:
         items = aligned.numbers[items]
-    listed = pairs(users_of(indptr), items, aligned.n_items)[items >= 0]
+    listed = numbered(indptr, items, aligned.n_items)[items >= 0]
     narrowed = _with_table(aligned, listed[~among(listed, _excluded(aligned))])
     offered = np.zeros(aligned.n_items, bool)
     offered[items[items >= 0]] = True
@@ -122,7 +122,7 @@ def draw(
                 "the source knows. Hint: by='uniform' needs no train."
             )
     judged = aligned.judged >= 0
-    own = pairs(users_of(aligned.judged_indptr)[judged], aligned.judged[judged], aligned.n_items)
+    own = numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[judged]
     known = np.flatnonzero(aligned.rows >= 0)
     forbidden = np.sort(np.concatenate([own, _excluded(aligned)]))
     # A user is a row of the block that is drawn for, so the pairs are of positions in `known`.
@@ -195,8 +195,7 @@ def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
             "Hint: are the ids of users and items in candidates= those of test?"
         )
     lengths = np.bincount(listed // n_items, minlength=n_users)
-    indptr = np.zeros(n_users + 1, np.int64)
-    np.cumsum(lengths, out=indptr[1:])
+    indptr = indptr_of(lengths)
     judged = aligned.judged
     known = judged >= 0
     users = users_of(aligned.judged_indptr)
@@ -259,7 +258,7 @@ def _columns(aligned: Aligned, items: Int32) -> Array:
 
 
 def _excluded(aligned: Aligned) -> Int64:
-    return pairs(users_of(aligned.excluded_indptr), aligned.excluded, aligned.n_items)
+    return numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
 
 
 def _renumbered(numbers: Int32, items: Int32) -> Int32:

@@ -114,7 +114,7 @@ class Aligned:
                 (self.candidate_indptr, self.candidates),
                 (self.excluded_indptr, self.excluded),
             ):
-                listed = ragged.pairs(ragged.users_of(indptr), known, self.n_items)
+                listed = ragged.numbered(indptr, known, self.n_items)
                 inside |= ragged.among(ragged.pairs(users, found, self.n_items), listed)
             found = np.where(inside & (found >= 0), found, -1)
         return found

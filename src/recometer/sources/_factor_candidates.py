@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED, NO_LIMIT
+from recometer._kernel import NanRule
 from recometer.arrays import Array, Int64
 from recometer.errors import InternalError
 from recometer.ranks import UserFlag
@@ -46,21 +46,14 @@ def blocks(aligned: Aligned) -> list[Int64]:
 def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
     """Rank the judged items of some users of test among the candidates of each."""
     ticker.advance()
-    aligned, source = work.aligned, work.source
+    aligned = work.aligned
     assert aligned.candidate_indptr is not None
     assert aligned.candidates is not None
     indptr, at = ragged.take(aligned.candidate_indptr, users)
     items = aligned.candidates[at]
     scores: Array = np.empty(len(items), work.scores.dtype)
     _kernel.score_items(
-        work.instruction_set,
-        work.user_factors(aligned.rows[users]),
-        source._items,
-        source._item_bias,
-        aligned.item_rows,
-        indptr,
-        items,
-        scores,
+        **work.native(aligned.rows[users]), indptr=indptr, listed=items, scores=scores
     )
     who = ragged.users_of(indptr)
     flags = aligned.flags[users]
@@ -81,26 +74,26 @@ def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
     entry = np.searchsorted(ragged.pairs(who, items, aligned.n_items), judged)
     judged_scores = scores[entry]
     unranked = np.isnan(judged_scores)
-    if work.nan_rule != NAN_UNDEFINED:
-        judged_scores[unranked] = np.inf if work.nan_rule == NAN_FIRST else -np.inf
+    if work.nan_rule != NanRule.UNDEFINED:
+        judged_scores[unranked] = np.inf if work.nan_rule == NanRule.FIRST else -np.inf
         unranked[:] = False
     above, tied, before = (np.zeros(len(judged), np.int64) for _ in range(3))
     lost = _kernel.rank_scores(
-        work.instruction_set,
-        table,
-        None,
-        np.zeros(len(users) + 1, np.int64),
-        np.zeros(0, np.int32),
-        judged_indptr,
-        column[entry].astype(np.int32),
-        judged_scores,
-        above,
-        tied,
-        before,
-        NO_LIMIT,
-        work.nan_rule,
-        flags,
-        np.zeros(len(users), np.int64),
+        instruction_set=work.instruction_set,
+        scores=table,
+        columns=None,
+        excluded_indptr=np.zeros(len(users) + 1, np.int64),
+        excluded=np.zeros(0, np.int32),
+        judged_indptr=judged_indptr,
+        judged=column[entry].astype(np.int32),
+        judged_scores=judged_scores,
+        above=above,
+        tied=tied,
+        before=before,
+        limit=None,
+        nan_rule=work.nan_rule,
+        flags=flags,
+        no_candidates=np.zeros(len(users), np.int64),
     )
     if lost >= 0:
         raise InternalError(

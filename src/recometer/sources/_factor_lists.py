@@ -35,25 +35,21 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         if work.check:
             work.flag_user_bias(rows, flags)
         mine = shelf.users(users)
-        factors = work.user_factors(rows)
+        factors = work.native(rows)
         step = work._items_per_call(len(rows), 0)
         for first in range(0, aligned.n_items, step):
             last = min(first + step, aligned.n_items)
             _kernel.top_factors(
-                work.instruction_set,
-                factors,
-                source._items,
-                source._item_bias,
-                aligned.item_rows,
-                first,
-                last,
-                aligned.excluded_indptr[users.start : users.stop + 1],
-                aligned.excluded,
-                rule.order,
-                *mine,
-                work.check,
-                work.nan_rule,
-                flags,
+                **factors,
+                first=first,
+                last=last,
+                excluded_indptr=aligned.excluded_indptr[users.start : users.stop + 1],
+                excluded=aligned.excluded,
+                order=rule.order,
+                **mine.native(),
+                check=work.check,
+                nan_rule=work.nan_rule,
+                flags=flags,
             )
             ticker.advance(float((last - first) * len(rows)))
 
@@ -92,16 +88,7 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
         offsets = indptr[users.start : users.stop + 1] - indptr[users.start]
         listed = candidates[indptr[users.start] : indptr[users.stop]]
         scores = np.empty(len(listed), source._items.dtype)
-        _kernel.score_items(
-            work.instruction_set,
-            work.user_factors(rows),
-            source._items,
-            source._item_bias,
-            aligned.item_rows,
-            offsets,
-            listed,
-            scores,
-        )
+        _kernel.score_items(**work.native(rows), indptr=offsets, listed=listed, scores=scores)
         if work.check:
             before, empty = flags.copy(), np.diff(offsets) == 0
             work.flag_user_bias(rows, flags)
@@ -112,49 +99,39 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
         flags[several[_all_equal(scores, offsets, several)]] |= np.uint32(UserFlag.CONSTANT_SCORES)
         nothing, spare, unranked = (np.zeros(m, np.int64) for m in (n + 1, n, 0))
         _kernel.rank_lists(
-            listed,
-            scores.astype(np.float64),
-            offsets[:-1],
-            offsets[1:],
-            aligned.n_items,
-            nothing,
-            unranked.astype(np.int32),
-            nothing,
-            unranked.astype(np.int32),
-            False,
-            work.nan_rule,
-            unranked,
-            unranked,
-            unranked,
-            flags,
-            spare,
-            spare,
-            spare,
-            spare,
-            rule.order,
-            rule.keys[users],
-            items[users],
-            left[users],
+            items=listed,
+            scores=scores.astype(np.float64),
+            begin=offsets[:-1],
+            end=offsets[1:],
+            n_items=aligned.n_items,
+            excluded_indptr=nothing,
+            excluded=unranked.astype(np.int32),
+            judged_indptr=nothing,
+            judged=unranked.astype(np.int32),
+            input_order=False,
+            nan_rule=work.nan_rule,
+            above=unranked,
+            tied=unranked,
+            before=unranked,
+            flags=flags,
+            given=spare,
+            listed=spare,
+            removed=spare,
+            repeated=spare,
+            order=rule.order,
+            keys=rule.keys[users],
+            top=items[users],
+            left=left[users],
         )
 
     run_tasks(
         run,
-        _blocks(indptr),
+        ragged.blocks(indptr, LISTED_PER_BLOCK, USERS_PER_BLOCK),
         threads=request.threads,
         progress=request.progress,
         label="Listing",
     )
     return Best(items, left)
-
-
-def _blocks(indptr: Int64) -> list[slice]:
-    """Cut the users into blocks with a bounded number of candidates."""
-    blocks, start, n_users = [], 0, len(indptr) - 1
-    while start < n_users:
-        most = int(np.searchsorted(indptr, indptr[start] + LISTED_PER_BLOCK, side="right")) - 1
-        blocks.append(slice(start, min(n_users, start + USERS_PER_BLOCK, max(start + 1, most))))
-        start = blocks[-1].stop
-    return blocks
 
 
 def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer import _kernel
+from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Int32, Int64
 from recometer.data.files import FileColumn
 from recometer.errors import InternalError
@@ -121,7 +121,7 @@ def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> t
     indptr : int64 [n_lists + 1]
     grouped : `dtype` [n]
     """
-    indptr = _indptr(_count(lists, n_lists)[1])
+    indptr = ragged.indptr_of(_count(lists, n_lists)[1].sum(0))
     grouped: Array = np.empty(len(lists), dtype)
     start, first = 0, indptr[:-1]
     for piece in pieces:
@@ -169,12 +169,19 @@ def place(
         Or None: the ranks of some list are not `first`, first + 1, and so on.
     """
     parts, counts = _count(lists, n_lists)
-    indptr = _indptr(counts)
+    indptr = ragged.indptr_of(counts.sum(0))
     placed = np.empty_like(items)
     each_block(len(placed), lambda block: placed[block].fill(-1))
 
     def one(rows: slice) -> bool:
-        return _kernel.place_rows(lists[rows], items[rows], ranks[rows], first, indptr, placed)
+        return _kernel.place_rows(
+            list=lists[rows],
+            items=items[rows],
+            places=ranks[rows],
+            first=first,
+            indptr=indptr,
+            sorted_items=placed,
+        )
 
     # A rank that is there twice leaves another place empty.
     fits = all(on_all_threads(one, parts)) and placed.min(initial=0) >= 0
@@ -192,9 +199,3 @@ def _count(lists: Int32, n_lists: int) -> tuple[list[slice], Int64]:
     if not all(on_all_threads(one, range(len(parts)))):
         raise InternalError("A row belongs to no list.")
     return parts, counts
-
-
-def _indptr(counts: Int64) -> Int64:
-    indptr = np.zeros(counts.shape[1] + 1, np.int64)
-    np.cumsum(counts.sum(0), out=indptr[1:])
-    return indptr

@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,12 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import files, frames, ids, trec
-from recometer.data.columns import choose_columns, common_names, refuse_columns
+from recometer.data.columns import choose_columns, common_names, could_be_places, refuse_columns
 from recometer.data.files import FileColumn, in_memory, open_file
 from recometer.data.frames import is_column, is_frame, numbers, open_frame, twice_readable
 from recometer.errors import FileError, InputError, InputTypeError, warn
 from recometer.ranks import Ranks
-from recometer.sources import _list_columns
+from recometer.sources import _list_columns, _list_runs
 
 PROBE = 4096  # rows
 MAX_POSITION = 2**31 - 2
@@ -108,7 +109,7 @@ def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     ranks
     """
     assert table.given is not None
-    key = ragged.pairs(ragged.users_of(table.indptr), table.items, table.n_items)
+    key = ragged.numbered(table.indptr, table.items, table.n_items)
     order = np.lexsort((-table.given, key))
     user = ragged.users_of(ranks.indptr)
     wanted = ragged.pairs(lists[user], ranks.item, table.n_items)
@@ -161,7 +162,9 @@ def read_lists(
         # Together: a lazy frame that is collected twice may come in another order.
         wanted = [option for option, name in found.items() if name is not None]
         series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
-        return _from_columns(found, series.pop)
+        table = _from_columns(found, series.pop)
+        _list_runs.check(table, found, names, fetch)
+        return table
     if is_column(data):
         raise InputTypeError(
             f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
@@ -200,7 +203,13 @@ def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> L
     found, fetch = open_file(path, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, files.numeric_columns(path))
-    return _from_columns(found, fetch)
+    table = _from_columns(found, fetch)
+    _list_runs.check(table, found, files.column_names(path), partial(_from_file, path))
+    return table
+
+
+def _from_file(path: str | os.PathLike[str], names: list[str]) -> list[Any]:
+    return files.read_columns(path, names).get_columns()
 
 
 def _is_by_rows(found: Mapping[str, str | None]) -> bool:
@@ -210,13 +219,21 @@ def _is_by_rows(found: Mapping[str, str | None]) -> bool:
 def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
     """Warn that no column is ranked by, if one of those that hold numbers could be the score."""
     others = [name for name in numeric if name not in found.values()]
-    others = [name for name in others if name not in common_names("time", others)]
-    if others:
-        warn(
-            "No column has a common name for ranks or scores: the order of the rows is the "
-            f"ranking, and {', '.join(map(repr, others))} says nothing. Hint: score={others[0]!r} "
-            "ranks by that column; rank=False, score=False says that the order is meant."
-        )
+    for kind in ("time", "relevance"):
+        others = [name for name in others if name not in common_names(kind, others)]
+    if not others:
+        return
+    places = could_be_places(others)
+    by_that = (
+        f"rank={places[0]!r} ranks by that column, the lowest first"
+        if places
+        else f"score={others[0]!r} ranks by that column, the highest first"
+    )
+    warn(
+        "No column has a common name for ranks or scores: the order of the rows is the "
+        f"ranking, and {', '.join(map(repr, others))} says nothing. Hint: {by_that}; "
+        "rank=False, score=False says that the order is meant."
+    )
 
 
 def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> ListTable:
@@ -275,8 +292,7 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
                 "or array of items, best first, for every user, or a dict {item: score} for every "
                 "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
             )
-    indptr = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=indptr[1:])
+    indptr = ragged.indptr_of(np.fromiter(map(len, rows), np.int64, len(rows)))
     scores = None
     if any(mappings):
         entries = itertools.chain.from_iterable(row.values() for row in rows)

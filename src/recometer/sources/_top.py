@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer._kernel.reference import ORDER_ITEM, ORDER_ITEM_DESC, ORDER_RANDOM
+from recometer._kernel import TieOrder
 from recometer.arrays import Array, Bool, Int32, Int64, UInt64
 from recometer.data import ids
 from recometer.draws import drawn_places, mix, mixed_seed
@@ -27,8 +27,7 @@ class Rule:
 
     Attributes
     ----------
-    order
-        As the kernel takes it.
+    order : TieOrder
     keys : uint64 [n_users]
         What the random order is drawn from.
     unjudged_only : bool
@@ -36,7 +35,7 @@ class Rule:
         whose places are drawn already.
     """
 
-    order: int
+    order: TieOrder
     keys: UInt64
     unjudged_only: bool = False
 
@@ -99,6 +98,16 @@ class Shelf(NamedTuple):
             self.left[block],
         )
 
+    def native(self) -> dict[str, Any]:
+        """Return them as the kernel's functions take them."""
+        return {
+            "keys": self.keys,
+            "top_scores": self.scores,
+            "top_items": self.items,
+            "n": self.n,
+            "left": self.left,
+        }
+
     def constant(self, n_candidates: Int64) -> Bool:
         """Return for whom all of so many candidates have the same score."""
         last = self.scores[np.arange(len(self.n)), np.maximum(self.n - 1, 0)]
@@ -122,13 +131,13 @@ def lists(
     test = request.test
     keys = np.zeros(test.n_users, np.uint64)
     if request.protocol.ties == "item_desc":
-        return best(request, k, Rule(ORDER_ITEM_DESC, keys))
-    by_item = best(request, k, Rule(ORDER_ITEM, keys))
+        return best(request, k, Rule(TieOrder.ITEM_DESCENDING, keys))
+    by_item = best(request, k, Rule(TieOrder.ITEM, keys))
     if request.protocol.ties != "random":
         return by_item
     keys = ids.user_keys(test.user_ids, test.n_users)
     drawn = mix(mixed_seed(request.seed) ^ keys)
-    others = best(request, k, Rule(ORDER_RANDOM, drawn, unjudged_only=True))
+    others = best(request, k, Rule(TieOrder.RANDOM, drawn, unjudged_only=True))
     ranks = source.rank(dataclasses.replace(request, depth=k))
     return dataclasses.replace(by_item, items=put_judged(others.items, ranks, request.seed, keys))
 
@@ -146,7 +155,7 @@ def cut_at_random(
     of the judged ones among those; the others follow by their ids.
     """
     test = request.test
-    kept = best(request, depth, Rule(ORDER_ITEM, np.zeros(test.n_users, np.uint64)))
+    kept = best(request, depth, Rule(TieOrder.ITEM, np.zeros(test.n_users, np.uint64)))
     ranks = source.rank(dataclasses.replace(request, depth=None))
     keys = ids.user_keys(test.user_ids, test.n_users)
     items = put_judged(without_judged(kept.items, ranks), ranks, request.seed, keys)
@@ -185,9 +194,7 @@ def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int
 def without_judged(items: Int64, ranks: Ranks) -> Int64:
     """Take judged items out of lists; the rest moves up: int64 [n_users, k]."""
     n_items = int(max(items.max(initial=0), ranks.item.max(initial=0))) + 1
-    judged = ranks.item >= 0
-    user = ragged.users_of(ranks.indptr)
-    numbers = np.sort(ragged.pairs(user[judged], ranks.item[judged], n_items))
+    numbers = np.sort(ragged.numbered(ranks.indptr, ranks.item, n_items)[ranks.item >= 0])
     listed = ragged.pairs(np.arange(len(items))[:, np.newaxis], items, n_items)
     stays = (items >= 0) & ~ragged.among(listed, numbers)
     order = np.argsort(~stays, axis=1, kind="stable")
@@ -196,20 +203,19 @@ def without_judged(items: Int64, ranks: Ranks) -> Int64:
 
 def only_unjudged(aligned: Aligned) -> Aligned:
     """Leave out what test judges, as if it were in train."""
-    who = ragged.users_of(aligned.judged_indptr)
     known = aligned.judged >= 0
-    judged = ragged.pairs(who[known], aligned.judged[known], aligned.n_items)
-    excluded = ragged.pairs(
-        ragged.users_of(aligned.excluded_indptr), aligned.excluded, aligned.n_items
-    )
+    judged = ragged.numbered(aligned.judged_indptr, aligned.judged, aligned.n_items)[known]
+    excluded = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
     both = np.sort(np.concatenate([excluded, judged]))
     changes: dict[str, Any] = {
-        "excluded_indptr": _offsets(both // aligned.n_items, aligned.n_users),
+        "excluded_indptr": ragged.indptr_of(
+            np.bincount(both // aligned.n_items, minlength=aligned.n_users)
+        ),
         "excluded": (both % aligned.n_items).astype(np.int32),
     }
     if aligned.candidate_indptr is not None and aligned.candidates is not None:
-        users = ragged.users_of(aligned.candidate_indptr)
-        stays = ~ragged.among(ragged.pairs(users, aligned.candidates, aligned.n_items), judged)
+        offered = ragged.numbered(aligned.candidate_indptr, aligned.candidates, aligned.n_items)
+        stays = ~ragged.among(offered, judged)
         changes["candidate_indptr"] = ragged.offsets(stays, aligned.candidate_indptr)
         changes["candidates"] = aligned.candidates[stays]
     return dataclasses.replace(aligned, **changes)
@@ -264,9 +270,3 @@ def finished(
         aligned.item_ids,
         n_catalogue if aligned.n_offered is None else aligned.n_offered,
     )
-
-
-def _offsets(users: Int64, n_users: int) -> Int64:
-    offsets = np.zeros(n_users + 1, np.int64)
-    np.cumsum(np.bincount(users, minlength=n_users), out=offsets[1:])
-    return offsets

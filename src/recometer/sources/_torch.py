@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from recometer._kernel.reference import NAN_FIRST, NAN_UNDEFINED, ORDER_ITEM_DESC
+from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Int32, Int64, UInt32
 from recometer.data.tensors import elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError
@@ -111,7 +111,7 @@ def rank_scores(
     excluded: Int32,
     who: Int64,
     judged: Int32,
-    nan_rule: int,
+    nan_rule: NanRule,
 ) -> Counts:
     """Count, for each judged item, the candidates above it, tied with it, and tied before it.
 
@@ -128,8 +128,7 @@ def rank_scores(
         The row of scores of each judged item.
     judged : int32 [n_judged]
         Positions of the items that are looked for.
-    nan_rule
-        As the kernel takes it.
+    nan_rule : NanRule
 
     Returns
     -------
@@ -177,9 +176,9 @@ def top_scores(
     columns: Int64 | None,
     excluded_indptr: Int64,
     excluded: Int32,
-    order: int,
+    order: TieOrder,
     shelf: Shelf,
-    nan_rule: int,
+    nan_rule: NanRule,
     flags: UInt32,
     no_candidates: Int64,
 ) -> None:
@@ -194,7 +193,7 @@ def top_scores(
     no_candidates += to_numpy(absent.sum(1))
     candidate &= ~scores.isnan()
     scores.masked_fill_(~candidate, -torch.inf)
-    falling = order == ORDER_ITEM_DESC
+    falling = order == TieOrder.ITEM_DESCENDING
     if falling:
         scores, candidate = scores.flip(1), candidate.flip(1)
     n_users, n_items = scores.shape
@@ -224,7 +223,7 @@ def _settle(
     columns: Int64 | None,
     excluded_indptr: Int64,
     excluded: Int32,
-    nan_rule: int,
+    nan_rule: NanRule,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Apply the rules for scores that are not finite.
 
@@ -253,10 +252,10 @@ def _settle(
     nan = candidate & scores.isnan()
     infinite = (candidate & scores.isinf()).any(1)
     flags = infinite * int(UserFlag.INFINITE_SCORE)
-    if nan_rule == NAN_UNDEFINED:
+    if nan_rule == NanRule.UNDEFINED:
         flags = flags + nan.any(1) * int(UserFlag.NAN_SCORE)
     else:
-        scores.masked_fill_(nan, torch.inf if nan_rule == NAN_FIRST else -torch.inf)
+        scores.masked_fill_(nan, torch.inf if nan_rule == NanRule.FIRST else -torch.inf)
     return scores, candidate, flags, absent
 
 

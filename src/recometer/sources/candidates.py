@@ -120,7 +120,7 @@ def read_candidates(given: object) -> Candidates | None:
         given = twice_readable(given)
     if _one_dimensional(given) or (is_frame(given) and len(open_frame(given)[0]) == 1):
         return read_items(given, "candidates")
-    candidates = read_interactions(given, "candidates")
+    candidates = read_interactions(given, "candidates", warns=False)
     if not len(candidates):
         raise InputError("candidates is empty: no user has an item that could be recommended.")
     return candidates

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer import _kernel
-from recometer._kernel.reference import NAN_FIRST, NAN_RULES, NAN_UNDEFINED, NO_LIMIT
+from recometer import _kernel, ragged
+from recometer._kernel import NanRule
 from recometer.arrays import Array, Int64, UInt32
 from recometer.data.matching import SourceIndex
 from recometer.data.tensors import dtype_and_device, dtype_name, elsewhere, is_tensor, to_numpy
@@ -223,7 +223,7 @@ class FactorsWork:
     aligned: Aligned
     limit: int | None
     check: bool
-    nan_rule: int
+    nan_rule: NanRule
     scores: Array
     above: Int64
     tied: Int64
@@ -241,7 +241,7 @@ class FactorsWork:
             # To know that all scores are finite, all must be looked at.
             None if check or aligned.candidates is not None else request.depth,
             check,
-            NAN_RULES[request.protocol.nan_scores],
+            NanRule[request.protocol.nan_scores.upper()],
             np.empty(n, source._items.dtype),
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
@@ -256,34 +256,27 @@ class FactorsWork:
         size = max(1, min(USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes))
         n_blocks = -(-n_users // size)
         n_blocks = max(1, min(n_users, -(-n_blocks // threads) * threads))
-        size = -(-n_users // n_blocks)
-        blocks, start = [], 0
-        while start < n_users:
-            most = int(np.searchsorted(indptr, indptr[start] + JUDGED_PER_TASK, side="right")) - 1
-            stop = min(n_users, start + size, max(start + 1, most))
-            blocks.append(slice(start, stop))
-            start = stop
-        return blocks
+        size = max(1, -(-n_users // n_blocks))
+        return ragged.blocks(indptr, JUDGED_PER_TASK, size)
 
     def run(self, block: slice, ticker: Ticker) -> None:
         """Rank the items for a block of users."""
-        aligned, source = self.aligned, self.source
+        aligned = self.aligned
         indptr = aligned.ranked_indptr[block.start : block.stop + 1]
         excluded_indptr = aligned.excluded_indptr[block.start : block.stop + 1]
         rows = np.maximum(aligned.rows[block], 0)
-        users = self.user_factors(rows)
+        factors = self.native(rows)
         flags = aligned.flags[block]
         if self.check:
             self.flag_user_bias(rows, flags)
 
-        factors = (users, source._items, source._item_bias, aligned.item_rows)
         mine = slice(int(indptr[0]), int(indptr[-1]))
         _kernel.score_items(
-            self.instruction_set, *factors, indptr, aligned.ranked_items, self.scores
+            **factors, indptr=indptr, listed=aligned.ranked_items, scores=self.scores
         )
-        if self.check and self.nan_rule != NAN_UNDEFINED:
+        if self.check and self.nan_rule != NanRule.UNDEFINED:
             scores = self.scores[mine]
-            infinity = np.inf if self.nan_rule == NAN_FIRST else -np.inf
+            infinity = np.inf if self.nan_rule == NanRule.FIRST else -np.inf
             scores[np.isnan(scores)] = infinity
         if not self.check and not np.isfinite(self.scores[mine]).all():
             raise InternalError("A score is not finite though no factor is too large.")
@@ -291,22 +284,21 @@ class FactorsWork:
         for first in range(0, aligned.n_items, step):
             last = min(first + step, aligned.n_items)
             lost = _kernel.rank_factors(
-                self.instruction_set,
-                *factors,
-                first,
-                last,
-                excluded_indptr,
-                aligned.excluded,
-                indptr,
-                aligned.ranked_items,
-                self.scores,
-                self.above,
-                self.tied,
-                self.before,
-                NO_LIMIT if self.limit is None else self.limit,
-                self.check,
-                self.nan_rule,
-                flags,
+                **factors,
+                first=first,
+                last=last,
+                excluded_indptr=excluded_indptr,
+                excluded=aligned.excluded,
+                judged_indptr=indptr,
+                judged=aligned.ranked_items,
+                judged_scores=self.scores,
+                above=self.above,
+                tied=self.tied,
+                before=self.before,
+                limit=self.limit,
+                check=self.check,
+                nan_rule=self.nan_rule,
+                flags=flags,
             )
             if lost >= 0:
                 raise InternalError(
@@ -317,7 +309,7 @@ class FactorsWork:
         if self.check:
             # Users without factors were given those of row 0.
             flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
-        if self.check and self.nan_rule == NAN_UNDEFINED:
+        if self.check and self.nan_rule == NanRule.UNDEFINED:
             unranked = np.isnan(self.scores[mine])
             self.above[mine][unranked] = -1
         if self.limit is not None:
@@ -338,7 +330,17 @@ class FactorsWork:
         order = best_first(aligned.judged_indptr, above, before, threads)
         return assemble(aligned, above, tied, before, order, aligned.outside, self.limit)
 
-    def user_factors(self, rows: Int64) -> Array:
+    def native(self, rows: Int64) -> dict[str, Any]:
+        """Return the factors of some users and of all items as the kernel's functions take them."""
+        return {
+            "instruction_set": self.instruction_set,
+            "users": self._user_factors(rows),
+            "items": self.source._items,
+            "bias": self.source._item_bias,
+            "rows": self.aligned.item_rows,
+        }
+
+    def _user_factors(self, rows: Int64) -> Array:
         """Return the factors of some rows, contiguous."""
         source = self.source
         if not len(source._users):

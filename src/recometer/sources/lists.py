@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from recometer import _kernel
-from recometer._kernel.reference import NAN_RULES, ORDER_ITEM
+from recometer import _kernel, ragged
+from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Bool, Int64, UInt32
 from recometer.data import ids
 from recometer.data.interactions import Interactions
-from recometer.data.matching import SourceIndex
+from recometer.data.matching import SourceIndex, both_have_ids
 from recometer.errors import InputError, warn
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
@@ -23,6 +23,7 @@ from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import assemble, best_first
 from recometer.sources._list_candidates import catalogue_size, has_list, only_candidates
 from recometer.sources._list_repeats import Repeats
+from recometer.sources._list_runs import take_apart
 from recometer.sources._list_table import ListTable, judged_scores, read_lists
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources.base import Request, Source
@@ -125,6 +126,48 @@ class Lists(Source):
                 "There is no list: the recommendations are empty. Hint: what did the model return?"
             )
 
+    @classmethod
+    def each(cls, recommendations: object, by: str, **options: Any) -> dict[Any, Lists]:
+        """Read the lists of several runs from one table.
+
+        Parameters
+        ----------
+        recommendations
+            A data frame, or the path of a Parquet, CSV or TSV file.
+        by
+            The column that says whose list a row belongs to: ``"algorithm"``.
+        **options
+            As for `Lists`.
+
+        Returns
+        -------
+        dict
+            The `Lists` of each value of the column, in the order in which they come.
+
+        Raises
+        ------
+        ColumnError
+            No such column.
+        InputError
+            An entry of it is missing.
+        InputTypeError
+            Data without columns.
+
+        Examples
+        --------
+        >>> import polars as pl, recometer as rm
+        >>> columns = {"user": [1, 1], "item": [7, 8], "rank": [1, 1], "algorithm": ["als", "bpr"]}
+        >>> test = {1: [8]}
+        >>> runs = rm.Lists.each(pl.DataFrame(columns), by="algorithm")
+        >>> {name: rm.evaluate(lists, test, metrics="rr").mean() for name, lists in runs.items()}
+        {'als': {'rr': 0.0}, 'bpr': {'rr': 1.0}}
+        """
+        columns = {name: options.pop(name, None) for name in ("user", "item", "rank", "score")}
+        if isinstance(columns["score"], str):
+            columns["rank"] = False
+        runs = take_apart(recommendations, by, columns)
+        return {run: cls(part, user="user", item="item", **options) for run, part in runs.items()}
+
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         lengths = np.diff(self._table.indptr)
@@ -166,7 +209,9 @@ class Lists(Source):
         elif request.protocol.score_above is not None and request.protocol.version:
             # Under a convention, lists without scores have no low ones.
             ranks = dataclasses.replace(ranks, score=np.full(len(ranks.above), np.inf))
-        return ranks if repeats is None else repeats.taken_back(ranks)
+        if repeats is None:
+            return ranks
+        return repeats.taken_back(ranks, work.aligned.rows, request.protocol.ties)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list, without repetitions; see `TopLists`."""
@@ -213,14 +258,14 @@ class _Work:
     begin: Int64
     end: Int64
     input_order: bool
-    nan_rule: int
+    nan_rule: NanRule
     judged: dict[str, Int64]
     flags: UInt32
     users: dict[str, Int64]
     user_ids: Array | None
     whole: ListTable  # before candidates were chosen
     shelf: Shelf
-    order: int = ORDER_ITEM
+    order: TieOrder = TieOrder.ITEM
     dropped: int = 0  # entries that are no candidates
 
     @classmethod
@@ -239,7 +284,7 @@ class _Work:
             begin,
             np.where(aligned.rows < 0, begin, end),
             request.protocol.ties == "input",
-            NAN_RULES[request.protocol.nan_scores],
+            NanRule[request.protocol.nan_scores.upper()],
             judged,
             np.zeros(aligned.n_users, np.uint32),
             {
@@ -285,29 +330,29 @@ class _Work:
         scored = table.scores is not None
         offsets = slice(users.start, users.stop + 1)
         _kernel.rank_lists(
-            table.items,
-            table.scores,
-            self.begin[users],
-            self.end[users],
-            table.n_items,
-            aligned.excluded_indptr[offsets],
-            aligned.excluded,
-            aligned.ranked_indptr[offsets],
-            aligned.ranked_items,
-            self.input_order,
-            self.nan_rule,
-            above,
-            tied if scored else None,
-            before if scored else None,
-            self.flags[users],
-            self.users["given"][users],
-            self.users["listed"][users],
-            self.users["removed"][users],
-            self.users["repeated"][users],
-            self.order,
-            self.shelf.keys[users],
-            self.shelf.items[users],
-            self.shelf.left[users],
+            items=table.items,
+            scores=table.scores,
+            begin=self.begin[users],
+            end=self.end[users],
+            n_items=table.n_items,
+            excluded_indptr=aligned.excluded_indptr[offsets],
+            excluded=aligned.excluded,
+            judged_indptr=aligned.ranked_indptr[offsets],
+            judged=aligned.ranked_items,
+            input_order=self.input_order,
+            nan_rule=self.nan_rule,
+            above=above,
+            tied=tied if scored else None,
+            before=before if scored else None,
+            flags=self.flags[users],
+            given=self.users["given"][users],
+            listed=self.users["listed"][users],
+            removed=self.users["removed"][users],
+            repeated=self.users["repeated"][users],
+            order=self.order,
+            keys=self.shelf.keys[users],
+            top=self.shelf.items[users],
+            left=self.shelf.left[users],
         )
 
     def cut(self, depth: int, falling: bool) -> None:
@@ -348,7 +393,7 @@ class _Work:
         known = self.known()
         n_excluded = np.diff(aligned.excluded_indptr)
         if catalogue.inside is not None:
-            inside = _offsets(catalogue.inside[aligned.excluded])
+            inside = ragged.indptr_of(catalogue.inside[aligned.excluded])
             n_excluded = np.diff(inside[aligned.excluded_indptr])
         if aligned.candidate_indptr is not None:
             n_candidates = np.diff(aligned.candidate_indptr)
@@ -493,10 +538,7 @@ def _with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Requ
         n_items = max(n_items, catalogue)
     if catalogue is not None and not isinstance(catalogue, int):
         if catalogue.dtype != np.int64 or catalogue.min(initial=0) < 0:
-            raise InputError(
-                "The items of the lists are positions, so those of the catalogue must be, too. "
-                "Hint: pass integers from 0 on, or the number of items."
-            )
+            both_have_ids("item", "the catalogue", catalogue, "Lists", None)
         n_items = max(n_items, int(catalogue.max(initial=-1)) + 1)
     return (
         dataclasses.replace(table, n_items=n_items),
@@ -513,9 +555,3 @@ def _widened(data: Interactions, n_items: int) -> Interactions:
     if data.item_ids is not None or data.n_items == n_items:
         return data
     return dataclasses.replace(data, n_items=n_items)
-
-
-def _offsets(counted: Bool) -> Int64:
-    offsets = np.zeros(len(counted) + 1, np.int64)
-    np.cumsum(counted, out=offsets[1:])
-    return offsets

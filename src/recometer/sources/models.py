@@ -12,7 +12,6 @@ import numpy as np
 
 from recometer.arrays import Array, Int64
 from recometer.errors import InputError, InputTypeError
-from recometer.sources.base import Source
 from recometer.sources.factors import Factors
 from recometer.sources.scores import Scores
 
@@ -25,7 +24,7 @@ BY_HAND = (
 
 
 class Options(NamedTuple):
-    """The options of `Scores.from_model`."""
+    """The options of `from_model`."""
 
     n_users: int | None = None
     n_items: int | None = None
@@ -48,8 +47,77 @@ class Options(NamedTuple):
         return {"user_ids": self.user_ids, "item_ids": self.item_ids}
 
 
-def from_model(model: Any, options: Options) -> Source:
-    """Wrap a fitted model; see `Scores.from_model`."""
+def from_model(
+    model: object,
+    *,
+    n_users: int | None = None,
+    n_items: int | None = None,
+    user_ids: object = None,
+    item_ids: object = None,
+    user_features: object = None,
+    item_features: object = None,
+    edge_index: object = None,
+    edge_weight: object = None,
+) -> Factors | Scores:
+    """Wrap a fitted model of another library, which is recognised without importing it.
+
+    Parameters
+    ----------
+    model
+        * of implicit (ALS, BPR, logistic; of the CPU or the GPU), or LightFM: `Factors` of
+          its factors (representations) and biases. Give the ids of its rows, if test has
+          ids.
+        * an algorithm of Surprise: `Scores` of its estimates for all items of its trainset,
+          before they are clipped to the rating scale (clipping makes ties); the raw ids of
+          the trainset are the ids. Where a prediction is impossible, its default
+          prediction is the score, as in `predict`.
+        * LightGCN of PyTorch Geometric, with `edge_index` and `n_users`: `Factors` of its
+          embeddings; the first `n_users` nodes are the users, then the items follow.
+        * a torch module with a method ``score_users(users)`` that takes an int64 tensor of
+          user rows, on the device of the module, and returns their scores
+          [len(users), n_items]: `Scores` of that method, in evaluation mode and without
+          gradients. `n_users` and `n_items` are needed, unless the ids tell.
+    n_users, n_items
+        For a torch module and LightGCN only (n_items of it: by default the other nodes).
+    user_ids, item_ids : sequences of n_users and n_items ids, optional
+        Whose row and column it is.
+    user_features, item_features
+        What LightFM was fitted with, if it was.
+    edge_index, edge_weight
+        What LightGCN was trained on, as its forward takes it.
+
+    Returns
+    -------
+    Factors or Scores
+
+    Raises
+    ------
+    InputError
+        A model that is not fitted, or options that do not apply to it or are missing.
+    InputTypeError
+        A model that is not recognised: the message lists those that are.
+
+    Examples
+    --------
+    Any class of a package that is known will do; here one that stands for implicit's:
+
+    >>> import recometer as rm
+    >>> class AlternatingLeastSquares:
+    ...     __module__ = "implicit.als"
+    ...     user_factors, item_factors = [[1.0, 0.0]], [[0.5, 1.0], [2.0, 0.0]]
+    >>> rm.from_model(AlternatingLeastSquares(), item_ids=["book", "film"]).describe()
+    'Factors: 1 user x 2 items, 2 factors, float64'
+    """
+    options = Options(
+        n_users,
+        n_items,
+        user_ids,
+        item_ids,
+        user_features,
+        item_features,
+        edge_index,
+        edge_weight,
+    )
     for recognises, _, wrap in KINDS:
         if recognises(model):
             return wrap(model, options)
@@ -89,7 +157,7 @@ def _not_fitted(model: Any) -> InputError:
     return InputError(f"The model ({_name(model)}) is not fitted. Hint: call its fit(...) first.")
 
 
-def _implicit(model: Any, options: Options) -> Source:
+def _implicit(model: Any, options: Options) -> Factors | Scores:
     options.only(_name(model), "user_ids", "item_ids")
     if not hasattr(model, "user_factors") or not hasattr(model, "item_factors"):
         raise InputTypeError(
@@ -107,7 +175,7 @@ def _implicit(model: Any, options: Options) -> Source:
     return Factors(users, items, **options.ids)
 
 
-def _lightfm(model: Any, options: Options) -> Source:
+def _lightfm(model: Any, options: Options) -> Factors | Scores:
     options.only(_name(model), "user_ids", "item_ids", "user_features", "item_features")
     if getattr(model, "item_embeddings", None) is None:
         raise _not_fitted(model)
@@ -144,7 +212,7 @@ class _Surprise:
         return _name(self.model)
 
 
-def _surprise(model: Any, options: Options) -> Source:
+def _surprise(model: Any, options: Options) -> Factors | Scores:
     options.only(_name(model), "user_ids", "item_ids")
     trainset = getattr(model, "trainset", None)
     if trainset is None:
@@ -190,12 +258,12 @@ class _Module:
         return f"{type(self.module).__name__}.{METHOD}"
 
 
-def _module(model: Any, options: Options) -> Source:
+def _module(model: Any, options: Options) -> Factors | Scores:
     options.only(f"a torch module with {METHOD}", "n_users", "n_items", "user_ids", "item_ids")
     return Scores(_Module(model), n_users=options.n_users, n_items=options.n_items, **options.ids)
 
 
-def _lightgcn(model: Any, options: Options) -> Source:
+def _lightgcn(model: Any, options: Options) -> Factors | Scores:
     options.only(
         _name(model), "n_users", "n_items", "user_ids", "item_ids", "edge_index", "edge_weight"
     )
@@ -219,7 +287,7 @@ def _lightgcn(model: Any, options: Options) -> Source:
 
 # What recognises a kind of model, what it is called, and what makes it a source. The first that
 # recognises a model has it.
-KINDS: tuple[tuple[Callable[[Any], bool], str, Callable[[Any, Options], Source]], ...] = (
+KINDS: tuple[tuple[Callable[[Any], bool], str, Callable[[Any, Options], Factors | Scores]], ...] = (
     (_of("implicit"), "implicit (user_factors, item_factors)", _implicit),
     (_of("lightfm", "LightFM"), "LightFM", _lightfm),
     (_of("surprise", "AlgoBase"), "the algorithms of Surprise", _surprise),

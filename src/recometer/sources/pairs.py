@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
-from recometer._kernel.reference import ORDER_ITEM_DESC
+from recometer._kernel import TieOrder
 from recometer.arrays import Array, Bool, Float64, Int64, UInt32
 from recometer.data import ids
 from recometer.data.interactions import Interactions
@@ -167,7 +167,7 @@ class Pairs(Source):
 
     def _fill(self, rows: PairRows, threshold: Threshold, default: float) -> None:
         self._rows = rows
-        self._indptr = _offsets(np.bincount(rows.user, minlength=rows.n_users))
+        self._indptr = ragged.indptr_of(np.bincount(rows.user, minlength=rows.n_users))
         self._index = SourceIndex("Pairs", rows.n_users, rows.n_items, rows.user_ids, rows.item_ids)
         keys = rows.user * rows.n_items + rows.item
         self._first = np.flatnonzero(np.diff(keys, prepend=-1))  # row of each pair
@@ -205,7 +205,7 @@ class Pairs(Source):
             return None
         users = rows.user[self._first]
         return Interactions(
-            indptr=_offsets(np.bincount(users, minlength=rows.n_users)),
+            indptr=ragged.indptr_of(np.bincount(users, minlength=rows.n_users)),
             items=rows.item[self._first].astype(np.int32),
             n_items=rows.n_items,
             values=np.maximum.reduceat(rows.truth, self._first),
@@ -248,7 +248,7 @@ class Pairs(Source):
         if aligned.numbers is not None:
             item = aligned.numbers[item].astype(np.int64)
         tie: Array = places.before
-        if rule.order == ORDER_ITEM_DESC:
+        if rule.order == TieOrder.ITEM_DESCENDING:
             tie = -tie
         if rule.unjudged_only:
             free = ~entries.judged[rows]
@@ -256,7 +256,10 @@ class Pairs(Source):
             tie = mix(rule.keys[user] ^ item.astype(np.uint64))
         order = np.lexsort((tie, above, user))
         user, item, above = user[order], item[order], above[order]
-        place = np.arange(len(user)) - _offsets(np.bincount(user, minlength=aligned.n_users))[user]
+        place = (
+            np.arange(len(user))
+            - ragged.indptr_of(np.bincount(user, minlength=aligned.n_users))[user]
+        )
         listed, last = place < k, place == k - 1
         items = np.full((aligned.n_users, k), -1)
         items[user[listed], place[listed]] = item[listed]
@@ -381,14 +384,11 @@ class _Entries:
     @classmethod
     def of(cls, aligned: Aligned, user: Int64, item: Int64, n_items: int) -> _Entries:
         """Say of each row what it is."""
-        whose = ragged.users_of(aligned.judged_indptr)
         known = aligned.item >= 0
-        in_test = ragged.pairs(whose[known], aligned.item[known], n_items)
+        in_test = ragged.numbered(aligned.judged_indptr, aligned.item, n_items)[known]
         # Items of train are numbered among those that anybody may be recommended.
         number = item if aligned.numbers is None else aligned.numbers[item]
-        in_train = ragged.pairs(
-            ragged.users_of(aligned.excluded_indptr), aligned.excluded, aligned.n_items
-        )
+        in_train = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
         excluded = ragged.among(ragged.pairs(user, number, aligned.n_items), in_train)
         excluded &= number >= 0
         return cls(
@@ -410,14 +410,14 @@ class _Entries:
         rows, user = rows[stays], self.user[stays]
         gain = table.truth[rows]
         relevant = gain >= (RELEVANT_FROM if threshold is None else threshold[user])
-        indptr = _offsets(np.bincount(user, minlength=n_users))
+        indptr = ragged.indptr_of(np.bincount(user, minlength=n_users))
         return _Judged(indptr, self.item[stays], gain, relevant, at), rows
 
     def in_test(self, aligned: Aligned) -> _Judged:
         """Return the judged items of a test of its own, found among the rows."""
         indptr, item = aligned.judged_indptr, aligned.item
         keys = ragged.pairs(self.user, self.item, self.n_items)[self.candidate]
-        wanted = ragged.pairs(ragged.users_of(indptr), item, self.n_items)
+        wanted = ragged.numbered(indptr, item, self.n_items)
         found = ragged.among(wanted, keys) & (item >= 0)
         at = np.where(found, np.searchsorted(keys, wanted), -1)
         return _Judged(indptr, item, aligned.gain, aligned.relevant, at)
@@ -464,7 +464,7 @@ class _Places:
         first = np.flatnonzero(new)
         group = np.cumsum(new) - 1
         above, tied, before = (np.empty(len(user), np.int64) for _ in range(3))
-        above[order] = first[group] - _offsets(n_candidates)[user[order]]
+        above[order] = first[group] - ragged.indptr_of(n_candidates)[user[order]]
         tied[order] = np.diff(first, append=len(user))[group] - 1
         before[order] = np.arange(len(user)) - first[group]
         flags = np.zeros(len(n_candidates), np.uint32)
@@ -519,9 +519,3 @@ def _checked(threshold: object, what: str) -> float:
     if not math.isfinite(threshold):
         raise InputError(f"{what}={threshold!r} must be a finite number.")
     return float(threshold)
-
-
-def _offsets(counts: Int64) -> Int64:
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets

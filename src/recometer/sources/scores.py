@@ -11,13 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ragged
-from recometer._kernel.reference import (
-    NAN_FIRST,
-    NAN_RULES,
-    NAN_UNDEFINED,
-    NO_LIMIT,
-    ORDER_RANDOM,
-)
+from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
@@ -116,72 +110,6 @@ class Scores(Source):
         if not n_items:
             raise InputError("Scores has no items to rank.")
         self._index = SourceIndex.of("Scores", n_users, n_items, user_ids, item_ids)
-
-    @staticmethod
-    def from_model(
-        model: object,
-        *,
-        n_users: int | None = None,
-        n_items: int | None = None,
-        user_ids: object = None,
-        item_ids: object = None,
-        user_features: object = None,
-        item_features: object = None,
-        edge_index: object = None,
-        edge_weight: object = None,
-    ) -> Source:
-        """Wrap a fitted model of another library, which is recognised without importing it.
-
-        Parameters
-        ----------
-        model
-            * of implicit (ALS, BPR, logistic; of the CPU or the GPU), or LightFM: `Factors` of
-              its factors (representations) and biases. Give the ids of its rows, if test has
-              ids.
-            * an algorithm of Surprise: `Scores` of its estimates for all items of its trainset,
-              before they are clipped to the rating scale (clipping makes ties); the raw ids of
-              the trainset are the ids. Where a prediction is impossible, its default
-              prediction is the score, as in `predict`.
-            * LightGCN of PyTorch Geometric, with `edge_index` and `n_users`: `Factors` of its
-              embeddings; the first `n_users` nodes are the users, then the items follow.
-            * a torch module with a method ``score_users(users)`` that takes an int64 tensor of
-              user rows, on the device of the module, and returns their scores
-              [len(users), n_items]: `Scores` of that method, in evaluation mode and without
-              gradients. `n_users` and `n_items` are needed, unless the ids tell.
-        n_users, n_items
-            For a torch module and LightGCN only (n_items of it: by default the other nodes).
-        user_ids, item_ids : sequences of n_users and n_items ids, optional
-            Whose row and column it is.
-        user_features, item_features
-            What LightFM was fitted with, if it was.
-        edge_index, edge_weight
-            What LightGCN was trained on, as its forward takes it.
-
-        Returns
-        -------
-        Source
-            Factors or Scores.
-
-        Raises
-        ------
-        InputError
-            A model that is not fitted, or options that do not apply to it or are missing.
-        InputTypeError
-            A model that is not recognised: the message lists those that are.
-        """
-        from recometer.sources import models
-
-        options = models.Options(
-            n_users,
-            n_items,
-            user_ids,
-            item_ids,
-            user_features,
-            item_features,
-            edge_index,
-            edge_weight,
-        )
-        return models.from_model(model, options)
 
     def describe(self) -> str:
         """Say in a line what is evaluated."""
@@ -360,14 +288,14 @@ def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
 def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
     """Find the best candidates of users from their scores of all items."""
     k = min(k, aligned.n_items)
-    nan_rule = NAN_RULES[batches.request.protocol.nan_scores]
+    nan_rule = NanRule[batches.request.protocol.nan_scores.upper()]
     best = Best(np.full((aligned.n_users, k), -1, np.int32), np.zeros(aligned.n_users, np.int64))
 
     def use(users: Int64, scores: Any) -> None:
         scores = _align_narrow.mask_scores(aligned, users, scores)
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
-        if is_tensor(scores) and rule.order == ORDER_RANDOM:
+        if is_tensor(scores) and rule.order == TieOrder.RANDOM:
             scores = to_numpy(scores)  # what is drawn is drawn here
         shelf = Shelf.of(rule.keys[users], k, dtype_name(scores))
         flags, gone = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
@@ -385,16 +313,16 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
             )
         else:
             _kernel.top_scores(
-                _kernel.instruction_set(),
-                scores,
-                aligned.item_rows,
-                excluded_indptr,
-                excluded,
-                rule.order,
-                *shelf,
-                nan_rule,
-                flags,
-                gone,
+                instruction_set=_kernel.instruction_set(),
+                scores=scores,
+                columns=aligned.item_rows,
+                excluded_indptr=excluded_indptr,
+                excluded=excluded,
+                order=rule.order,
+                **shelf.native(),
+                nan_rule=nan_rule,
+                flags=flags,
+                no_candidates=gone,
             )
         n_candidates = aligned.n_items - np.diff(excluded_indptr) - gone
         flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
@@ -411,7 +339,7 @@ class _Work:
 
     aligned: Aligned
     limit: int | None
-    nan_rule: int
+    nan_rule: NanRule
     above: Int64
     tied: Int64
     before: Int64
@@ -424,7 +352,7 @@ class _Work:
         return cls(
             aligned,
             None if aligned.candidates is not None else request.depth,
-            NAN_RULES[request.protocol.nan_scores],
+            NanRule[request.protocol.nan_scores.upper()],
             np.full(n, -1, np.int64),
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
@@ -490,35 +418,35 @@ def _rank_scores(
     excluded: Int32,
     who: Int64,
     judged: Int32,
-    nan_rule: int,
+    nan_rule: NanRule,
     limit: int | None,
 ) -> Counts:
     """Count with the kernel; see `_torch.rank_scores`, which counts on a device."""
     n_users = len(scores)
     own = scores[who, judged if columns is None else columns[judged]]
     candidate = ~np.isneginf(own)
-    if nan_rule == NAN_UNDEFINED:
+    if nan_rule == NanRule.UNDEFINED:
         candidate &= ~np.isnan(own)
     else:
-        own[np.isnan(own)] = np.inf if nan_rule == NAN_FIRST else -np.inf
+        own[np.isnan(own)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
     above, tied, before = (np.zeros(np.count_nonzero(candidate), np.int64) for _ in range(3))
     flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
     lost = _kernel.rank_scores(
-        _kernel.instruction_set(),
-        scores,
-        columns,
-        excluded_indptr,
-        excluded,
-        np.searchsorted(who[candidate], np.arange(n_users + 1)),
-        judged[candidate],
-        own[candidate],
-        above,
-        tied,
-        before,
-        NO_LIMIT if limit is None else limit,
-        nan_rule,
-        flags,
-        no_candidates,
+        instruction_set=_kernel.instruction_set(),
+        scores=scores,
+        columns=columns,
+        excluded_indptr=excluded_indptr,
+        excluded=excluded,
+        judged_indptr=np.searchsorted(who[candidate], np.arange(n_users + 1)),
+        judged=judged[candidate],
+        judged_scores=own[candidate],
+        above=above,
+        tied=tied,
+        before=before,
+        limit=limit,
+        nan_rule=nan_rule,
+        flags=flags,
+        no_candidates=no_candidates,
     )
     if lost >= 0:
         raise InternalError(

@@ -9,10 +9,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from recometer import _kernel
+from recometer._kernel import RowOrder
 from recometer.arrays import Bool, Float64
 from recometer.errors import InputError
 from recometer.split.checks import check_whole
-from recometer.split.grouping import Order, number_rows
+from recometer.split.grouping import number_rows
 from recometer.split.table import Table
 
 Array = Float64
@@ -86,11 +87,17 @@ class KCore(Filter):
     def kept(self, table: Table, threads: int) -> Kept:
         """Return the rows of the core."""
         rows = np.ones(table.n, dtype=bool)
-        codes = table.users.codes, table.items.codes
-        counts = table.users.counts.copy(), table.items.counts.copy()
+        user_counts, item_counts = table.users.counts.copy(), table.items.counts.copy()
         backwards = False
         while _kernel.trim_core(
-            *codes, *counts, self.user, self.item, backwards, rows.view(np.uint8)
+            users=table.users.codes,
+            items=table.items.codes,
+            user_counts=user_counts,
+            item_counts=item_counts,
+            least_user=self.user,
+            least_item=self.item,
+            backwards=backwards,
+            kept=rows.view(np.uint8),
         ):
             backwards = not backwards
         return Kept(rows)
@@ -115,7 +122,7 @@ class Duplicates(Filter):
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return a row per pair."""
-        order = Order.OLD_PAIRS if self.keep == "first" else Order.PAIRS
+        order = RowOrder.OLD_PAIRS if self.keep == "first" else RowOrder.PAIRS
         place = number_rows(table, order, seed=0, threads=threads)
         rows = place == 0
         if self.keep != "sum" or table.values is None or rows.all():

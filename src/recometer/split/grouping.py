@@ -1,14 +1,19 @@
-"""The rows of each user in an order, on several threads."""
+"""The rows of each user in an order, on several threads.
+
+A row's draw depends on the seed, the user's id and the item's. Whatever the order, rows that are
+alike in user, item and time are told apart by their value, the largest first, and only then by
+their place in the data, so that shuffled data are split alike.
+"""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from recometer import _kernel
+from recometer._kernel import RowOrder
 from recometer.arrays import Bool, Int64, UInt32
 from recometer.split import draws
 from recometer.split.table import Table
@@ -18,42 +23,26 @@ ROWS_AT_ONCE = 2**22  # rows grouped at once, 16 bytes each: near enough to the 
 BLOCKS = 8  # per thread at most: each looks at all rows to find its own
 
 
-class Order(enum.IntEnum):
-    """The order of a user's rows; see ``cpp/splits.hpp``.
-
-    A row's draw depends on the seed, the user's id and the item's. Whatever the order, rows that
-    are alike in user, item and time are told apart by their value, the largest first, and only
-    then by their place in the data, so that shuffled data are split alike.
-    """
-
-    LATEST = 0  # the latest first; of those at the same time the lowest draw
-    DRAWN = 1  # the lowest draw first
-    PAIRS = 2  # rows of the same item together, the latest first
-    OLD_PAIRS = 3  # rows of the same item together, the earliest first
-
-
-def hold_first(table: Table, sizes: Int64, order: Order, *, seed: int, threads: int) -> Bool:
+def hold_first(table: Table, sizes: Int64, order: RowOrder, *, seed: int, threads: int) -> Bool:
     """Choose the first rows of each user; how many, is said per user: int64 [n_users]."""
-    if order == Order.LATEST:
+    if order == RowOrder.LATEST:
         table.times  # noqa: B018  # an error of its own, if there are none
     held = np.empty(table.n, dtype=bool)
     out = held.view(np.uint8)
 
-    def hold(block: slice, *rows: Any) -> bool:
-        native: Callable[..., bool] = _kernel.hold_first
-        return native(*rows, int(order), sizes[block], out)
+    def hold(block: slice, rows: dict[str, Any]) -> bool:
+        return _kernel.hold_first(**rows, order=order, sizes=sizes[block], held=out)
 
     _by_blocks(hold, table, seed, threads)
     return held
 
 
-def number_rows(table: Table, order: Order, *, seed: int, threads: int) -> UInt32:
+def number_rows(table: Table, order: RowOrder, *, seed: int, threads: int) -> UInt32:
     """Return the place of each row among its user's, from 0 on; in pairs, among its pair's."""
     places = np.empty(table.n, dtype=np.uint32)
 
-    def place(block: slice, *rows: Any) -> bool:
-        native: Callable[..., bool] = _kernel.number_rows
-        return native(*rows, int(order), places)
+    def place(block: slice, rows: dict[str, Any]) -> bool:
+        return _kernel.number_rows(**rows, order=order, places=places)
 
     _by_blocks(place, table, seed, threads)
     return places
@@ -68,32 +57,41 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
 
     def hold(begin: int, ticker: Ticker) -> None:
         part = slice(begin, begin + ROWS_AT_ONCE)
-        codes = table.users.codes[part], table.items.codes[part]
-        _kernel.hold_below(*codes, users, items, limit, held[part].view(np.uint8))
+        _kernel.hold_below(
+            users=table.users.codes[part],
+            items=table.items.codes[part],
+            user_draws=users,
+            item_draws=items,
+            limit=limit,
+            held=held[part].view(np.uint8),
+        )
 
     run_tasks(hold, range(0, table.n, ROWS_AT_ONCE), threads=threads)
     return held
 
 
-def _by_blocks(call: Callable[..., bool], table: Table, seed: int, threads: int) -> None:
+def _by_blocks(
+    call: Callable[[slice, dict[str, Any]], bool], table: Table, seed: int, threads: int
+) -> None:
     """Call a function on all users, block by block; once more with values, if those decide."""
     counts = table.users.counts
-    columns = (
-        table.users.codes,
-        table.items.codes,
-        draws.of_users(table.users.keys, seed),
-        draws.of_items(table.items.keys),
-        table.times.view(np.int64) if table.has_times else None,
-        table.has_times and table.times.dtype.kind == "f",
-    )
+    columns = {
+        "users": table.users.codes,
+        "items": table.items.codes,
+        "user_draws": draws.of_users(table.users.keys, seed),
+        "item_draws": draws.of_items(table.items.keys),
+        "times": table.times.view(np.int64) if table.has_times else None,
+        "float_times": table.has_times and table.times.dtype.kind == "f",
+    }
 
     def work(block: tuple[int, int], ticker: Ticker) -> None:
         first, last = block
         users = slice(first, last)
-        decided = call(users, *columns, None, first, counts[users])
+        rows = {**columns, "values": None, "first": first, "counts": counts[users]}
+        decided = call(users, rows)
         if not decided and table.values is not None:
             ticker.advance()
-            call(users, *columns, table.values, first, counts[users])
+            call(users, {**rows, "values": table.values})
 
     run_tasks(work, _blocks(counts, threads), threads=threads)
 

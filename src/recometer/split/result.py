@@ -5,22 +5,17 @@ from __future__ import annotations
 import dataclasses
 import numbers
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from recometer.arrays import Array
 from recometer.data.columns import Columns
 from recometer.data.interactions import Interactions
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputTypeError
 from recometer.rendering import Shown, Table
 from recometer.split import saving, summary
-
-if TYPE_CHECKING:
-    from recometer.results.evaluation import Evaluation
-    from recometer.results.folds import FoldedEvaluation
-    from recometer.sources.base import Source
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -142,23 +137,6 @@ class Split(Shown):
             columns=None,
         )
 
-    def evaluate(self, source: Source, **options: Any) -> Evaluation:
-        """Measure model output on this split: `recometer.evaluate` with its test and train.
-
-        Parameters
-        ----------
-        source
-            The output of a model that was fitted to `train` (and `remainder`).
-        **options
-            Those of `recometer.evaluate`.
-        """
-        from recometer.evaluate import evaluate
-
-        if options.pop("train", None) is not None:
-            raise InputError("train was given, but Split brings its own. Hint: leave train out.")
-        plain = self.interactions()
-        return evaluate(source, plain.test, train=plain.train, **options)
-
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the split into a folder, which is made if there is none.
 
@@ -235,47 +213,3 @@ class Folds(Shown):
     def table(self) -> Table:
         """Return how many users and interactions each fold has; all of them are made."""
         return summary.table_of_folds(self)
-
-    def evaluate(
-        self, sources: Sequence[Source] | Callable[[Split], Source], **options: Any
-    ) -> FoldedEvaluation:
-        """Measure model output on every fold.
-
-        Parameters
-        ----------
-        sources
-            A function that fits a model to ``split.train`` (and ``split.remainder``) and returns
-            its output, or a list of outputs, one per fold.
-        **options
-            Those of `recometer.evaluate`.
-
-        Returns
-        -------
-        FoldedEvaluation
-            The evaluation of each fold, in ``.folds``, and all of them pooled.
-
-        Raises
-        ------
-        InputError
-            Not as many outputs as folds.
-        InputTypeError
-            Neither a function nor a list.
-        """
-        from recometer.results.folds import pool
-
-        if not callable(sources) and not isinstance(sources, list | tuple):
-            raise InputTypeError(
-                f"Folds are evaluated with an output of a model for each, found one of type "
-                f"{type(sources).__name__}. Hint: give a list, or a function that is called with "
-                "each split and returns a source."
-            )
-        if not callable(sources) and len(sources) != len(self):
-            raise InputError(
-                f"There are {len(sources)} sources for {len(self)} folds. Hint: give one per "
-                "fold, or a function that is called with each split and returns a source."
-            )
-        results = []
-        for number, made in enumerate(self):
-            source = sources(made) if callable(sources) else sources[number]
-            results.append(made.evaluate(source, **options))
-        return pool(results)

@@ -11,11 +11,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from recometer._kernel import RowOrder
 from recometer.arrays import Array, Bool
 from recometer.errors import InputError, InputTypeError
 from recometer.split import draws
 from recometer.split.checks import check_folds, check_share, check_whole, moment
-from recometer.split.grouping import Order, hold_first, hold_share, number_rows
+from recometer.split.grouping import hold_first, hold_share, number_rows
 from recometer.split.sizes import holdout_sizes
 from recometer.split.table import Table
 from recometer.tasks import ROWS_PER_TASK, each_block
@@ -79,7 +80,7 @@ class Fraction(What):
         if not self.per_user:
             return Held(hold_share(table, self.fraction, seed=seed, threads=threads))
         sizes = holdout_sizes(table.users.counts, self.fraction)
-        return Held(hold_first(table, sizes, Order.DRAWN, seed=seed, threads=threads))
+        return Held(hold_first(table, sizes, RowOrder.DRAWN, seed=seed, threads=threads))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Number(What):
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return the rows with the lowest draws."""
         sizes = np.minimum(table.users.counts, self.number)
-        return Held(hold_first(table, sizes, Order.DRAWN, seed=seed, threads=threads))
+        return Held(hold_first(table, sizes, RowOrder.DRAWN, seed=seed, threads=threads))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +120,7 @@ class Last(What):
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return the latest rows."""
         sizes = np.minimum(table.users.counts, self.number)
-        return Held(hold_first(table, sizes, Order.LATEST, seed=seed, threads=threads))
+        return Held(hold_first(table, sizes, RowOrder.LATEST, seed=seed, threads=threads))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +141,7 @@ class LastFraction(What):
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return the latest rows."""
         sizes = holdout_sizes(table.users.counts, self.fraction)
-        return Held(hold_first(table, sizes, Order.LATEST, seed=seed, threads=threads))
+        return Held(hold_first(table, sizes, RowOrder.LATEST, seed=seed, threads=threads))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +163,7 @@ class LeaveOneOut(What):
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return one row per user."""
         sizes = (table.users.counts >= 2).astype(np.int64)
-        order = Order.LATEST if self.by == "time" else Order.DRAWN
+        order = RowOrder.LATEST if self.by == "time" else RowOrder.DRAWN
         return Held(hold_first(table, sizes, order, seed=seed, threads=threads))
 
 
@@ -296,7 +297,7 @@ class KFold(Folding):
 
     def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
         """Yield k folds."""
-        dealt = number_rows(table, Order.DRAWN, seed=seed, threads=threads)
+        dealt = number_rows(table, RowOrder.DRAWN, seed=seed, threads=threads)
         first = draws.draw_places(table.users.keys, seed) % np.uint64(self.k)
         dealt += first.astype(np.uint32)[table.users.codes]
         dealt %= np.uint32(self.k)

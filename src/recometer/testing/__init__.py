@@ -4,7 +4,8 @@ Everything here is slow and obvious, and shares no code with what it checks: `ra
 by comparing every pair, `by_definition` reads one explicit order of the items, and
 `mean_over_orders` averages that over every order of the tied ones. `cases` and `metrics` are
 Hypothesis strategies, and `LAWS` what holds for every metric, one of your own included:
-`check_laws`. Metrics of lists have the same: `list_cases`, `list_by_definition`, `LIST_LAWS`.
+`check_laws`. Metrics of lists have the same: `list_cases`, `list_by_definition`, `LIST_LAWS`; and
+those of predicted ratings: `rating_cases`, `rating_by_definition`, `RATING_LAWS`.
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 
@@ -31,6 +32,12 @@ try:
         rank,
         variants,
     )
+    from recometer.testing.rating_cases import RatingCase, rating_cases
+    from recometer.testing.rating_definitions import (
+        rating_by_definition,
+        rating_mean_over_orders,
+    )
+    from recometer.testing.rating_laws import RATING_LAWS
 except ModuleNotFoundError as error:
     if error.name != "hypothesis":
         raise
@@ -42,9 +49,11 @@ except ModuleNotFoundError as error:
 __all__ = [
     "LAWS",
     "LIST_LAWS",
+    "RATING_LAWS",
     "Case",
     "ListCase",
     "MissingHypothesisError",
+    "RatingCase",
     "by_definition",
     "cases",
     "check_laws",
@@ -56,5 +65,8 @@ __all__ = [
     "observed",
     "orders",
     "rank",
+    "rating_by_definition",
+    "rating_cases",
+    "rating_mean_over_orders",
     "variants",
 ]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from recometer.metrics import METRICS, Metric
-from recometer.testing.rankings import Case, is_relevant
+from recometer.testing.rankings import Case, definition_of, is_relevant
 
 # In the first k places of these, the order does not matter: without a candidate beyond, they
 # say nothing.
@@ -96,7 +96,13 @@ def by_definition(
         NaN where the metric is undefined: no item is relevant or ranked or, by metric,
         all are, none has a positive gain, or the order within the cut-off does not matter
         and no candidate lies beyond. Other rules for undefined values are not looked at.
+
+    Raises
+    ------
+    UnknownNameError
+        A metric that nobody has defined here a second time.
     """
+    define = definition_of(metric, DEFINITIONS, "DEFINITIONS of recometer.testing.definitions")
     relevant = {item for item, gain in gains.items() if is_relevant(gain, relevant_from)}
     one = Order(
         rel=[int(item in relevant) for item in order],
@@ -120,7 +126,7 @@ def by_definition(
     parameters |= dict(metric.parameters)
     # The whole ranking ends with the items that were not ranked.
     k = one.n + len(gains) if metric.cutoff is None else metric.cutoff
-    return DEFINITIONS[metric.name](one, k, **parameters)
+    return float(define(one, k, **parameters))
 
 
 def mean_over_orders(

@@ -10,6 +10,7 @@ from typing import Any
 
 from recometer.metrics import METRICS, Metric
 from recometer.testing.list_cases import ListCase
+from recometer.testing.rankings import definition_of
 
 
 def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) -> float:
@@ -28,15 +29,22 @@ def list_by_definition(metric: Metric, case: ListCase, user: int | None = None) 
     -------
     float
         NaN where it is undefined.
+
+    Raises
+    ------
+    UnknownNameError
+        A metric that nobody has defined here a second time.
     """
+    table, name = (OVER_USERS, "OVER_USERS") if user is None else (PER_USER, "PER_USER")
+    define = definition_of(metric, table, f"{name} of recometer.testing.list_definitions")
     parameters = {name: one.default for name, one in METRICS[metric.name].parameters.items()}
     parameters |= dict(metric.parameters)
     k = metric.cutoff or 0
     if user is None:
-        return OVER_USERS[metric.name](case, k, **parameters)
+        return float(define(case, k, **parameters))
     if not case.lists[user]:
         return math.nan
-    return float(PER_USER[metric.name](case, user, k, **parameters))
+    return float(define(case, user, k, **parameters))
 
 
 def _mean(values: Sequence[float]) -> float:

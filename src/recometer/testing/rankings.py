@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from recometer.arrays import Bool, Float64
+from recometer.errors import UnknownNameError
 from recometer.metrics import METRICS, Metric, reading
 from recometer.metrics.parameters import Value
 from recometer.ranks import Ranks, UserFlag
@@ -201,15 +202,7 @@ def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
 
 def copies(ranks: Ranks, n: int) -> Ranks:
     """Repeat all users n times: many draws of a random tie rule at once."""
-    rows = ("item", "above", "tied", "before", "gain", "relevant", "popularity", "propensity")
-    users = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-    repeated: dict[str, Any] = {
-        name: np.tile(getattr(ranks, name), n)
-        for name in rows + users
-        if getattr(ranks, name) is not None
-    }
-    repeated["indptr"] = np.concatenate([[0], np.cumsum(np.tile(np.diff(ranks.indptr), n))])
-    return dataclasses.replace(ranks, **repeated)
+    return Ranks.concat([ranks] * n)
 
 
 def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
@@ -220,6 +213,18 @@ def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:
     ]
     for parts in itertools.product(*map(itertools.permutations, ties)):
         yield [item for part in parts for item in part]
+
+
+def definition_of(
+    metric: Metric, definitions: Mapping[str, Callable[..., Any]], place: str
+) -> Callable[..., Any]:
+    """Return the independent definition of a metric, or say where one is missing."""
+    if metric.name not in definitions:
+        raise UnknownNameError(
+            f"The metric {metric.name!r} has no independent definition to be compared with. "
+            f"Hint: add a function to {place}; check_laws({metric.name!r}) needs none."
+        )
+    return definitions[metric.name]
 
 
 def is_relevant(gain: float, relevant_from: float | None) -> bool:

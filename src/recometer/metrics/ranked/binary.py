@@ -159,6 +159,7 @@ def recall(
     title="F measure",
     formula="(1 + beta²) P R / (beta² P + R) of precision(k) and recall(k)",
     source="van Rijsbergen 1979",
+    other_names=("f1",),
     cutoff="optional",
     order_free=True,
     parameters={
@@ -207,6 +208,7 @@ def f(
     title="Hit (its mean is the hit rate)",
     formula="1 if hits(k) > 0, else 0",
     source="Deshpande & Karypis 2004",
+    other_names=("hit_rate", "hitrate", "hr", "success"),
     cutoff="optional",
     order_free=True,
 )
@@ -241,6 +243,7 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     title="Reciprocal rank (its mean is the MRR)",
     formula="1 / rank of the first relevant item, 0 if that is beyond k",
     source="Voorhees 1999, TREC-8 Question Answering",
+    other_names=("mrr",),
     cutoff="optional",
     parameters={
         "all": Parameter("The mean of 1 / rank over all relevant items."),
@@ -283,6 +286,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
     title="Average precision (its mean is MAP)",
     formula="(1 / R) * sum over j <= k of (hits(j) / j) * rel(j)",
     source="Buckley & Voorhees 2000; ties: McSherry & Najork 2008",
+    other_names=("average_precision", "map"),
     cutoff="optional",
     pooled="relevant",
     parameters={
@@ -371,6 +375,7 @@ def tap(groups: Groups, cutoffs: Int64) -> Float64:
     title="R-precision",
     formula="hits(R) / R; with k: hits(min(k, R)) / R",
     source="Buckley & Voorhees 2000",
+    other_names=("r_precision",),
     cutoff="optional",
     pooled="possible",
 )

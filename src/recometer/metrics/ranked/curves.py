@@ -20,6 +20,7 @@ from recometer.ties import Groups, sum_by_user
     title="Area under the ROC curve",
     formula="share of the pairs (relevant, not relevant) in the right order; tied pairs: half",
     source="Hanley & McNeil 1982",
+    other_names=("auc", "gauc"),
     cutoff="none",
     needs_whole_ranking=True,
     parameters={

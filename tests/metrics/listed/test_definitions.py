@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from recometer.measuring.listed import compute_lists, compute_over_users
 from recometer.metrics import Metric, reading
@@ -22,7 +22,6 @@ OVER_USERS = [metric for metric in EVERY if metric.definition.over_users]
 PER_USER = [metric for metric in EVERY if not metric.definition.over_users]
 
 
-@settings(max_examples=40)
 @given(list_cases())
 def test_per_user(case):
     values, reasons = compute_lists(case.data(), PER_USER, Protocol())
@@ -35,7 +34,6 @@ def test_per_user(case):
             assert np.isnan(found) == (reasons[name][user] != 0), name
 
 
-@settings(max_examples=40)
 @given(list_cases())
 def test_over_all_users(case):
     values = compute_over_users(case.data(), OVER_USERS, Protocol())

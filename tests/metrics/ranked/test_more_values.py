@@ -114,7 +114,6 @@ def test_training_items_as_negatives():
     assert value("roc_auc(negatives=all)", ranks) == 3 / 4
 
 
-@settings(deadline=None, max_examples=50)
 @given(cases(max_items=8))
 def test_the_curve_by_distinct_scores(case):
     """A point per distinct score, written out from the scores themselves."""

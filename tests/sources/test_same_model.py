@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,8 +42,8 @@ def narrowed(draw_from, shape):
     return {}
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(problem=problems(), random=st.randoms(use_true_random=False))
+@given(ties=st.sampled_from(RULES), problem=problems(), random=st.randoms(use_true_random=False))
+@examples(1.5)
 def test_all_sources_agree(ties, problem, random):
     scores, test, train = problem
     n_users, n_items = scores.shape

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import inspect
+import sys
 import uuid
 
 import numpy as np
@@ -639,23 +640,34 @@ def test_a_split_is_evaluated():
     for name in ("ndcg@3", "rr"):
         np.testing.assert_array_equal(found[name], expected[name])
         np.testing.assert_array_equal(
-            found[name], result.evaluate(source, metrics=name, ties="item")[name]
+            found[name], rm.evaluate(source, result.interactions(), metrics=name, ties="item")[name]
         )
     with pytest.raises(InputError, match="Split brings its own"):
         rm.evaluate(source, result, train=train)
 
 
-def test_every_parameter_of_evaluate_reaches_the_split():
+def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
     names = set(inspect.signature(rm.evaluate).parameters) - {"source", "test", "train", "rules"}
     received = {}
 
-    class Made:
-        def evaluate(self, source, **options):
-            received.update(options)
+    def read_inputs(source, test, **given):
+        received.update(given, source=source, test=test)
+        raise InterruptedError
 
-    given_options = dict.fromkeys(names) | {"ties": "item"}
-    rm.evaluate(None, Made(), **given_options)
-    assert received == given_options
+    monkeypatch.setattr(sys.modules["recometer.evaluate"], "read_inputs", read_inputs)
+    data = rm.Interactions.of(settled(interactions()))
+    made = split(data, Last(1))
+    for given_test in (made, [made], folds(data, KFold(2))):
+        asked = {name: object() for name in names}
+        source = object()
+        sources = source if given_test is made else [source] * len(given_test)
+        with pytest.raises(InterruptedError):
+            rm.evaluate(sources, given_test, **asked, ties="item")
+        assert {name: received[name] for name in names} == asked
+        assert received["rules"] == {"ties": "item"}
+        assert received["source"] is source
+        assert isinstance(received["test"], rm.Interactions)
+        assert isinstance(received["train"], rm.Interactions)
 
 
 @pytest.mark.parametrize("convert", [lambda f: f, rm.Interactions.of])
@@ -664,7 +676,8 @@ def test_folds_are_evaluated_and_pooled(convert):
     for made in (folds(data, KFold(3)), folds(data, Last(2), who=UserFolds(3))):
         result = rm.evaluate(popularity, made, metrics="ndcg@3 recall@2")
         each = [rm.evaluate(popularity(fold), fold, metrics="ndcg@3 recall@2") for fold in made]
-        listed = made.evaluate([popularity(fold) for fold in made], metrics="ndcg@3 recall@2")
+        sources = [popularity(fold) for fold in made]
+        listed = rm.evaluate(sources, made, metrics="ndcg@3 recall@2")
         for name in ("ndcg@3", "recall@2"):
             values = {}
             for evaluation in each:
@@ -824,9 +837,9 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
             NoTestUsersError,
             r"Fold \d: nobody is tested: .* who=UserFolds\(k=5\)",
         ),
-        (lambda d: split(d, Last(1)).evaluate(1, train=d), InputError, "Split brings its own"),
-        (lambda d: folds(d, KFold(3)).evaluate([1]), InputError, "1 sources for 3 folds"),
-        (lambda d: folds(d, KFold(3)).evaluate(1), InputTypeError, "found one of type int"),
+        (lambda d: rm.evaluate([1], folds(d, KFold(3))), InputError, "1 sources for 3 folds"),
+        (lambda d: rm.evaluate(1, folds(d, KFold(3))), InputTypeError, "found one of type int"),
+        (lambda d: rm.evaluate([1], [split(d, Last(1))], train=d), InputError, "its own"),
         (lambda d: split(d.with_columns(user=None), Last(1)), InputError, "user ids .* no value"),
         (lambda d: split(3, Last(1)), InputTypeError, "cannot be read from int"),
     ],

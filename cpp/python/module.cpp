@@ -1,0 +1,50 @@
+// The native module: its codes, and what the other two files give to it.
+#include <nanobind/stl/vector.h>
+
+#include <string>
+#include <vector>
+
+#include "../splits.hpp"
+#include "arrays.hpp"
+
+using namespace recometer;
+
+NB_MODULE(_native, m) {
+    // What is alive when Python ends is held by others: a test runner, a traceback, a notebook.
+    nb::set_leak_warnings(false);
+    m.doc() = "The kernel's functions; the headers in cpp/ say what they do.";
+
+    nb::enum_<NanRule>(m, "NanRule", nb::is_arithmetic(),
+                       "What becomes of a candidate whose score is NaN.")
+        .value("UNDEFINED", NanRule::kUndefined, "The user's values are undefined.")
+        .value("FIRST", NanRule::kFirst, "It stands before all others.")
+        .value("LAST", NanRule::kLast, "It stands behind all others.");
+    nb::enum_<TieOrder>(m, "TieOrder", nb::is_arithmetic(),
+                        "In which order candidates with equal scores stand.")
+        .value("ITEM", TieOrder::kItem, "Lower items first.")
+        .value("ITEM_DESCENDING", TieOrder::kItemDescending, "Higher items first.")
+        .value("RANDOM", TieOrder::kRandom, "In an order drawn from a key of the user.");
+    nb::enum_<RowOrder>(m, "RowOrder", nb::is_arithmetic(),
+                        "In which order the rows of a user stand.")
+        .value("LATEST", RowOrder::kLatest,
+               "The latest first; of those at the same time the lowest draw.")
+        .value("DRAWN", RowOrder::kDrawn, "The lowest draw first.")
+        .value("PAIRS", RowOrder::kPairs, "Rows of the same item together, the latest first.")
+        .value("OLD_PAIRS", RowOrder::kOldPairs,
+               "Rows of the same item together, the earliest first.");
+    nb::enum_<ScoreFlag>(m, "ScoreFlag", nb::is_arithmetic(),
+                         "Facts about a user's candidates, as recometer.ranks.UserFlag has them.")
+        .value("NAN_SCORE", kNanScore, "A candidate's score is NaN.")
+        .value("INFINITE_SCORE", kInfiniteScore, "A candidate's score is infinite.");
+
+    m.def(
+        "instruction_sets",
+        [] {
+            std::vector<std::string> names;
+            for (const InstructionSet* set : instruction_sets()) names.emplace_back(set->name);
+            return names;
+        },
+        "Instruction sets that this processor has, best first.");
+    bind_ranking(m);
+    bind_rows(m);
+}

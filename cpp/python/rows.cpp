@@ -1,0 +1,244 @@
+// Lists and rows that others made: ranks in lists, splits, hashes, and numbers of strings.
+#include <limits>
+
+#include "../arrow.hpp"
+#include "../hashing.hpp"
+#include "../lists.hpp"
+#include "../splits.hpp"
+#include "../strings.hpp"
+#include "arrays.hpp"
+
+namespace recometer {
+namespace {
+
+using Codes = In1<std::uint32_t>;
+using Draws = In1<std::uint64_t>;
+using Times = std::optional<In1<std::int64_t>>;
+using Values = std::optional<In1<double>>;
+
+Lists lists(const In1<std::int32_t>& items, const Values& scores, const In1<std::int64_t>& begin,
+            const In1<std::int64_t>& end) {
+    require(!scores || scores->shape(0) == items.shape(0), "one score per entry");
+    require(end.shape(0) == begin.shape(0), "one entry per user");
+    for (std::size_t user = 0; user < begin.shape(0); ++user) {
+        require(0 <= begin.data()[user] && begin.data()[user] <= end.data()[user] &&
+                    static_cast<std::size_t>(end.data()[user]) <= items.shape(0),
+                "no such entries");
+    }
+    return {items.data(), data_or_null(scores), begin.data(), end.data()};
+}
+
+void bind_lists(nb::module_& m) {
+    m.def(
+        "rank_lists",
+        [](In1<std::int32_t> items, Values scores, In1<std::int64_t> begin, In1<std::int64_t> end,
+           std::int64_t n_items, In1<std::int64_t> excluded_indptr, In1<std::int32_t> excluded,
+           In1<std::int64_t> judged_indptr, In1<std::int32_t> judged, bool input_order,
+           NanRule nan_rule, Out1<std::int64_t> above, std::optional<Out1<std::int64_t>> tied,
+           std::optional<Out1<std::int64_t>> before, Out1<std::uint32_t> flags,
+           Out1<std::int64_t> given, Out1<std::int64_t> listed, Out1<std::int64_t> removed,
+           Out1<std::int64_t> repeated, TieOrder order, Draws keys, Out2<std::int32_t> top,
+           Out1<std::int64_t> left) {
+            const std::size_t n_users = begin.shape(0), n_judged = judged.shape(0);
+            require(n_items >= 0, "no such items");
+            require(flags.shape(0) == n_users && given.shape(0) == n_users &&
+                        listed.shape(0) == n_users && removed.shape(0) == n_users &&
+                        repeated.shape(0) == n_users,
+                    "one entry per user");
+            require(keys.shape(0) == n_users && top.shape(0) == n_users && left.shape(0) == n_users,
+                    "one list per user");
+            require(above.shape(0) == n_judged && (!tied || tied->shape(0) == n_judged) &&
+                        (!before || before->shape(0) == n_judged),
+                    "one entry per judged item");
+            require(tied.has_value() == before.has_value() && (tied || !scores),
+                    "what has scores may be tied");
+            const RankLists problem{lists(items, scores, begin, end),
+                                    n_users,
+                                    static_cast<std::size_t>(n_items),
+                                    ragged(excluded_indptr, excluded, n_users),
+                                    ragged(judged_indptr, judged, n_users),
+                                    input_order,
+                                    nan_rule,
+                                    above.data(),
+                                    data_or_null(tied),
+                                    data_or_null(before),
+                                    flags.data(),
+                                    given.data(),
+                                    listed.data(),
+                                    removed.data(),
+                                    repeated.data(),
+                                    static_cast<std::int64_t>(top.shape(1)),
+                                    order,
+                                    keys.data(),
+                                    top.data(),
+                                    left.data()};
+            nb::gil_scoped_release release;
+            rank_lists(problem);
+        },
+        nb::kw_only(), exact("items"), exact_or_none("scores"), exact("begin"), exact("end"),
+        nb::arg("n_items"), exact("excluded_indptr"), exact("excluded"), exact("judged_indptr"),
+        exact("judged"), nb::arg("input_order"), exact("nan_rule"), exact("above"),
+        exact_or_none("tied"), exact_or_none("before"), exact("flags"), exact("given"),
+        exact("listed"), exact("removed"), exact("repeated"), exact("order"), exact("keys"),
+        exact("top"), exact("left"));
+    m.def(
+        "count_rows",
+        [](In1<std::int32_t> list, Out1<std::int64_t> counts) {
+            nb::gil_scoped_release release;
+            return count_rows(list.data(), list.shape(0), counts.shape(0), counts.data());
+        },
+        exact("list"), exact("counts"));
+    m.def(
+        "place_rows",
+        [](In1<std::int32_t> list, In1<std::int32_t> items, In1<std::int32_t> places,
+           std::int32_t first, In1<std::int64_t> indptr, Out1<std::int32_t> sorted_items) {
+            const std::size_t n = list.shape(0);
+            require(items.shape(0) == n && places.shape(0) == n, "one entry per row");
+            nb::gil_scoped_release release;
+            return place_rows(list.data(), n, items.data(), places.data(), first, indptr.data(),
+                              sorted_items.data());
+        },
+        nb::kw_only(), exact("list"), exact("items"), exact("places"), nb::arg("first"),
+        exact("indptr"), exact("sorted_items"));
+}
+
+template <class Value>
+void bind_group_rows(nb::module_& m) {
+    m.def(
+        "group_rows",
+        [](In1<std::int32_t> list, In1<Value> values, Out1<std::int64_t> next,
+           Out1<Value> grouped) {
+            require(values.shape(0) == list.shape(0), "one entry per row");
+            nb::gil_scoped_release release;
+            group_rows(list.data(), list.shape(0), values.data(), next.data(), grouped.data());
+        },
+        exact("list"), exact("values"), exact("next"), exact("grouped"));
+}
+
+InteractionRows interaction_rows(const Codes& users, const Codes& items, const Draws& user_draws,
+                                 const Draws& item_draws, const Times& times, bool float_times,
+                                 const Values& values) {
+    const std::size_t n = users.shape(0);
+    require(items.shape(0) == n && (!times || times->shape(0) == n) &&
+                (!values || values->shape(0) == n),
+            "one entry per row");
+    return {n,
+            users.data(),
+            items.data(),
+            user_draws.data(),
+            item_draws.data(),
+            item_draws.shape(0),
+            data_or_null(times),
+            float_times,
+            data_or_null(values)};
+}
+
+UserRange user_range(std::uint32_t first, const In1<std::int64_t>& counts, const Draws& draws) {
+    require(first + counts.shape(0) <= draws.shape(0), "no such users");
+    return {first, counts.shape(0), counts.data()};
+}
+
+void bind_splits(nb::module_& m) {
+    m.def(
+        "hold_first",
+        [](Codes users, Codes items, Draws user_draws, Draws item_draws, Times times,
+           bool float_times, Values values, std::uint32_t first, In1<std::int64_t> counts,
+           RowOrder order, In1<std::int64_t> sizes, Out1<std::uint8_t> held) {
+            const InteractionRows rows =
+                interaction_rows(users, items, user_draws, item_draws, times, float_times, values);
+            const UserRange range = user_range(first, counts, user_draws);
+            require(sizes.shape(0) == range.n, "one size per user");
+            require(held.shape(0) == rows.n, "one entry per row");
+            nb::gil_scoped_release release;
+            return hold_first(rows, range, sizes.data(), order, held.data());
+        },
+        nb::kw_only(), exact("users"), exact("items"), exact("user_draws"), exact("item_draws"),
+        exact_or_none("times"), nb::arg("float_times"), exact_or_none("values"), nb::arg("first"),
+        exact("counts"), exact("order"), exact("sizes"), exact("held"));
+    m.def(
+        "number_rows",
+        [](Codes users, Codes items, Draws user_draws, Draws item_draws, Times times,
+           bool float_times, Values values, std::uint32_t first, In1<std::int64_t> counts,
+           RowOrder order, Out1<std::uint32_t> places) {
+            const InteractionRows rows =
+                interaction_rows(users, items, user_draws, item_draws, times, float_times, values);
+            const UserRange range = user_range(first, counts, user_draws);
+            require(places.shape(0) == rows.n, "one entry per row");
+            nb::gil_scoped_release release;
+            return number_rows(rows, range, order, places.data());
+        },
+        nb::kw_only(), exact("users"), exact("items"), exact("user_draws"), exact("item_draws"),
+        exact_or_none("times"), nb::arg("float_times"), exact_or_none("values"), nb::arg("first"),
+        exact("counts"), exact("order"), exact("places"));
+    m.def(
+        "hold_below",
+        [](Codes users, Codes items, Draws user_draws, Draws item_draws, std::uint64_t limit,
+           Out1<std::uint8_t> held) {
+            const InteractionRows rows = interaction_rows(users, items, user_draws, item_draws,
+                                                          std::nullopt, false, std::nullopt);
+            require(held.shape(0) == rows.n, "one entry per row");
+            nb::gil_scoped_release release;
+            hold_below(rows, limit, held.data());
+        },
+        nb::kw_only(), exact("users"), exact("items"), exact("user_draws"), exact("item_draws"),
+        nb::arg("limit"), exact("held"));
+    m.def(
+        "count_codes",
+        [](Codes codes, Out1<std::int64_t> counts) {
+            nb::gil_scoped_release release;
+            count_codes(codes.data(), codes.shape(0), counts.shape(0), counts.data());
+        },
+        exact("codes"), exact("counts"));
+    m.def(
+        "trim_core",
+        [](Codes users, Codes items, Out1<std::int64_t> user_counts, Out1<std::int64_t> item_counts,
+           std::int64_t least_user, std::int64_t least_item, bool backwards,
+           Out1<std::uint8_t> kept) {
+            const std::size_t n = users.shape(0);
+            require(items.shape(0) == n && kept.shape(0) == n, "one entry per row");
+            nb::gil_scoped_release release;
+            return trim_core(users.data(), items.data(), n, user_counts.data(), item_counts.data(),
+                             least_user, least_item, backwards, kept.data());
+        },
+        nb::kw_only(), exact("users"), exact("items"), exact("user_counts"), exact("item_counts"),
+        nb::arg("least_user"), nb::arg("least_item"), nb::arg("backwards"), exact("kept"));
+}
+
+void bind_hashes_and_strings(nb::module_& m) {
+    m.def(
+        "hash_pieces",
+        [](In1<std::uint8_t> data, std::size_t piece, Out1<std::uint64_t> hashes) {
+            require(piece > 0, "pieces must not be empty");
+            const std::size_t n = data.shape(0);
+            require(hashes.shape(0) == n / piece + (n % piece > 0), "one hash per piece");
+            nb::gil_scoped_release release;
+            hash_pieces(data.data(), n, piece, hashes.data());
+        },
+        exact("data"), nb::arg("piece"), exact("hashes"));
+    m.def(
+        "number_strings",
+        [](nb::object column, Out1<std::uint32_t> numbers, Out1<std::int64_t> rows) {
+            const nb::object capsule = column.attr("__arrow_c_stream__")();
+            void* const stream = PyCapsule_GetPointer(capsule.ptr(), "arrow_array_stream");
+            if (stream == nullptr) throw nb::python_error();
+            const StringStream strings(*static_cast<ArrowArrayStream*>(stream));
+            require(numbers.shape(0) == strings.n() && rows.shape(0) == strings.n(),
+                    "one entry per row");
+            require(strings.n() < std::numeric_limits<std::uint32_t>::max(), "too many rows");
+            nb::gil_scoped_release release;
+            return number_strings(strings.chunks(), numbers.data(), rows.data());
+        },
+        nb::arg("column"), exact("numbers"), exact("rows"));
+}
+
+}  // namespace
+
+void bind_rows(nb::module_& m) {
+    bind_lists(m);
+    bind_group_rows<std::int32_t>(m);
+    bind_group_rows<double>(m);
+    bind_splits(m);
+    bind_hashes_and_strings(m);
+}
+
+}  // namespace recometer

@@ -1,0 +1,89 @@
+#include "sorting.hpp"
+
+#include <algorithm>
+
+#include "hashing.hpp"
+
+namespace recometer {
+namespace {
+
+/// Call use(better), where better(a, b) says whether entry a comes before entry b.
+template <class Real, class Use>
+void with_order(TieOrder order, std::uint64_t key, Use use) {
+    using E = Entry<Real>;
+    if (order == TieOrder::kItem) {
+        use([](const E& a, const E& b) {
+            return a.score != b.score ? a.score > b.score : a.item < b.item;
+        });
+    } else if (order == TieOrder::kItemDescending) {
+        use([](const E& a, const E& b) {
+            return a.score != b.score ? a.score > b.score : a.item > b.item;
+        });
+    } else {
+        use([key](const E& a, const E& b) {
+            if (a.score != b.score) return a.score > b.score;
+            return mix(key ^ static_cast<std::uint64_t>(a.item)) <
+                   mix(key ^ static_cast<std::uint64_t>(b.item));
+        });
+    }
+}
+
+}  // namespace
+
+template <class Real>
+std::int64_t keep_best(Entry<Real>* entries, std::int64_t n, std::int64_t k, TieOrder order,
+                       std::uint64_t key) {
+    with_order<Real>(order, key, [=](auto better) {
+        std::nth_element(entries, entries + (k - 1), entries + n, better);
+    });
+    const Real last = entries[k - 1].score;
+    return std::count_if(entries + k, entries + n,
+                         [last](const Entry<Real>& e) { return e.score == last; });
+}
+
+template <class Real>
+void sort_best(Entry<Real>* entries, std::int64_t n, TieOrder order, std::uint64_t key) {
+    with_order<Real>(order, key, [=](auto better) { std::sort(entries, entries + n, better); });
+}
+
+template std::int64_t keep_best(Entry<float>*, std::int64_t, std::int64_t, TieOrder, std::uint64_t);
+template std::int64_t keep_best(Entry<double>*, std::int64_t, std::int64_t, TieOrder,
+                                std::uint64_t);
+template void sort_best(Entry<float>*, std::int64_t, TieOrder, std::uint64_t);
+template void sort_best(Entry<double>*, std::int64_t, TieOrder, std::uint64_t);
+
+template <class Real>
+void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, std::int64_t* order,
+                 std::int64_t* order_end) {
+    for (std::size_t u = 0; u < n_users; ++u) {
+        std::int64_t* const begin = order + (judged.indptr[u] - judged.indptr[0]);
+        std::int64_t* end = begin;
+        for (std::int64_t j = judged.indptr[u]; j < judged.indptr[u + 1]; ++j) {
+            if (scores[j] == scores[j]) *end++ = j;
+        }
+        // Within a user, the order of positions is the order of items.
+        std::sort(begin, end, [scores](std::int64_t a, std::int64_t b) {
+            return scores[a] < scores[b] || (scores[a] == scores[b] && a < b);
+        });
+        order_end[u] = end - order;
+    }
+}
+
+template void sort_judged(const Ragged&, std::size_t, const float*, std::int64_t*, std::int64_t*);
+template void sort_judged(const Ragged&, std::size_t, const double*, std::int64_t*, std::int64_t*);
+
+void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int64_t* above,
+                const std::int64_t* before, std::int64_t* order) {
+    for (std::size_t u = 0; u < n_users; ++u) {
+        for (std::int64_t j = indptr[u]; j < indptr[u + 1]; ++j) order[j] = j;
+        std::sort(order + indptr[u], order + indptr[u + 1], [=](std::int64_t a, std::int64_t b) {
+            // Unsigned, -1 is the largest.
+            const auto above_a = static_cast<std::uint64_t>(above[a]);
+            const auto above_b = static_cast<std::uint64_t>(above[b]);
+            if (above_a != above_b) return above_a < above_b;
+            return before && before[a] != before[b] ? before[a] < before[b] : a < b;
+        });
+    }
+}
+
+}  // namespace recometer

@@ -1,0 +1,85 @@
+"""The part of `evaluate` that knows splits: train comes with test, and folds are pooled."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from recometer.errors import InputError, InputTypeError
+from recometer.results.evaluation import Evaluation
+from recometer.results.folds import FoldedEvaluation, pool
+
+if TYPE_CHECKING:
+    from recometer.split.result import Folds, Split
+
+
+def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
+    """Tell whether test is a `Split`, `Folds`, or a list of `Split`."""
+    # Whoever has one has imported the module, which `import recometer` does not.
+    module = sys.modules.get("recometer.split.result")
+    if module is None:
+        return False
+    if isinstance(test, list | tuple):
+        return bool(test) and all(isinstance(one, module.Split) for one in test)
+    return isinstance(test, module.Split | module.Folds)
+
+
+def evaluate_made(
+    evaluate: Callable[..., Evaluation],
+    source: object,
+    made: Split | Folds | Sequence[Split],
+    options: Mapping[str, Any],
+) -> Evaluation:
+    """Evaluate on a split, or on each fold and pooled.
+
+    Parameters
+    ----------
+    evaluate
+        `recometer.evaluate`.
+    source
+        What is evaluated on the split; for folds a function from `Split` to a source, or a source
+        for each.
+    made
+    options
+        Those of `evaluate`.
+
+    Raises
+    ------
+    InputError
+        `train` is given, or not as many sources as folds.
+    InputTypeError
+        What is evaluated on folds is neither a function nor a list.
+    """
+    if options["train"] is not None:
+        raise InputError(
+            f"train was given, but {type(made).__name__} brings its own. Hint: leave train out."
+        )
+    if hasattr(made, "interactions"):
+        plain = made.interactions()
+        return evaluate(source, plain.test, **{**options, "train": plain.train})
+    return _evaluate_folds(evaluate, source, made, options)
+
+
+def _evaluate_folds(
+    evaluate: Callable[..., Evaluation],
+    sources: object,
+    made: Folds | Sequence[Split],
+    options: Mapping[str, Any],
+) -> FoldedEvaluation:
+    """Evaluate each fold, made when its turn comes, and pool them."""
+    if callable(sources):
+        return pool([evaluate_made(evaluate, sources(one), one, options) for one in made])
+    if not isinstance(sources, list | tuple):
+        raise InputTypeError(
+            "Folds are evaluated with an output of a model for each, found one of type "
+            f"{type(sources).__name__}. Hint: give a list, or a function that is called with "
+            "each split and returns a source."
+        )
+    if len(sources) != len(made):
+        raise InputError(
+            f"There are {len(sources)} sources for {len(made)} folds. Hint: give one per "
+            "fold, or a function that is called with each split and returns a source."
+        )
+    pairs = zip(sources, made, strict=True)
+    return pool([evaluate_made(evaluate, source, one, options) for source, one in pairs])

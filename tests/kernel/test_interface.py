@@ -1,0 +1,68 @@
+"""What the kernel offers: its codes, and its functions beside their twins."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recometer import _kernel
+from recometer._kernel import NanRule, RowOrder, ScoreFlag, TieOrder, reference
+from recometer.ranks import UserFlag
+
+
+def functions(path: Path) -> dict[str, ast.arguments]:
+    """The functions of a module or a stub, with their arguments."""
+    body = ast.parse(path.read_text(encoding="utf-8")).body
+    return {node.name: node.args for node in body if isinstance(node, ast.FunctionDef)}
+
+
+NATIVE = functions(Path(_kernel.__file__).with_name("_native.pyi"))
+SLOW = functions(Path(reference.__file__))
+
+
+@pytest.mark.parametrize("name", sorted(NATIVE.keys() - {"instruction_sets"}))
+def test_a_native_function_has_a_twin_with_the_same_arguments(name):
+    assert callable(getattr(_kernel, name))
+    native, slow = (
+        {
+            "in any way": [one.arg for one in arguments.args],
+            "by name": [one.arg for one in arguments.kwonlyargs if one.arg != "instruction_set"],
+        }
+        for arguments in (NATIVE[name], SLOW[name])
+    )
+    assert native == slow
+
+
+def test_flags_are_those_of_users():
+    assert {flag.name: flag.value for flag in ScoreFlag} == {
+        flag.name: UserFlag[flag.name].value for flag in ScoreFlag
+    }
+
+
+@pytest.mark.parametrize("order", [3, -1, 1, NanRule.FIRST, RowOrder.DRAWN, "item", None])
+def test_a_code_that_is_none_is_refused(order):
+    def best(order):
+        scores = np.array([[1.0, 2.0]])
+        items = np.zeros((1, 1), np.int32)
+        _kernel.top_scores(
+            instruction_set=_kernel.instruction_set(),
+            scores=scores,
+            columns=None,
+            excluded_indptr=np.zeros(2, np.int64),
+            excluded=np.zeros(0, np.int32),
+            order=order,
+            keys=np.zeros(1, np.uint64),
+            top_scores=np.zeros((1, 1)),
+            top_items=items,
+            n=np.zeros(1, np.int64),
+            left=np.zeros(1, np.int64),
+            nan_rule=NanRule.UNDEFINED,
+            flags=np.zeros(1, np.uint32),
+            no_candidates=np.zeros(1, np.int64),
+        )
+        return int(items[0, 0])
+
+    assert best(TieOrder.ITEM) == 1
+    with pytest.raises(TypeError, match=r"order: recometer\._kernel\._native\.TieOrder"):
+        best(order)

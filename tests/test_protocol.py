@@ -1,0 +1,188 @@
+"""Rules: each is one declaration, and everything that is said and checked of it follows."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+import pickle
+import typing
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+import recometer as rm
+from recometer.cli._options import complete_rules
+from recometer.protocol import STEPS, Number, Protocol, Rule, rule, ruled
+
+LISTS = {"ann": {"song": 0.9, "film": 0.8}, "bob": {"film": 0.9, "book": 0.9, "game": 0.7}}
+TEST = {"ann": {"film": 4.0}, "bob": {"game": 2.0, "song": 5.0}, "eve": {"song": 3.0}}
+
+
+@ruled
+@dataclasses.dataclass(frozen=True)
+class Wider(Protocol):
+    """The rules, and one that is declared here and nowhere else."""
+
+    reading: Literal["down", "up"] = rule(
+        "down",
+        {"down": "Lists are read downwards.", "up": "Lists are read upwards."},
+        step="ranking",
+    )
+
+
+def other_values(name: str) -> Iterator[Any]:
+    """Yield what a rule takes beside its default."""
+    default = getattr(Protocol(), name)
+    for value in Protocol.declared[name].says:
+        if isinstance(value, Number):
+            value = next(number for number in (0.5, 3) if value.takes(number))
+        if value != default:
+            yield value
+
+
+CHANGES = [
+    (name, value)
+    for name, declared in Protocol.declared.items()
+    if declared.step
+    for value in other_values(name)
+]
+
+
+@pytest.mark.parametrize(("name", "value"), CHANGES, ids=str)
+@pytest.mark.filterwarnings("ignore:.*sampled candidates")
+def test_every_value_of_a_rule_is_a_step_of_explain(name: str, value: Any) -> None:
+    metric = {"pooled": "recall@2", "parts": "f@2"}.get(value, "ndcg@2")
+    if name == "correction":
+        scores, sample = rm.Scores([[4.0, 3, 2, 1], [1, 2, 4, 3]]), rm.SampledCandidates(2)
+        result = rm.evaluate(scores, np.eye(2, 4), metrics=metric, candidates=sample)
+    else:
+        result = rm.evaluate(rm.Lists(LISTS), TEST, metrics=metric)
+    wanted = Protocol(**{name: value})
+    explanation = rm.explain(result, metric, protocol=wanted)
+    assert [step.name for step in explanation.steps] == [Protocol.declared[name].step]
+    assert wanted.sentences() == [explanation.steps[0].change]
+    assert explanation.right.rules == tuple(wanted.sentences())
+
+
+def test_a_rule_that_is_no_step_says_why() -> None:
+    """So that nobody forgets to ask whether `explain` must know it."""
+    says = {False: "Lists are read once.", True: "Lists are read twice."}
+    with pytest.raises(TypeError, match="states its step of explain, or else why it has none"):
+        rule(False, says)
+    with pytest.raises(TypeError, match="states its step of explain"):
+        rule(False, says, step="ranking", no_step="It changes nothing.")
+    with pytest.raises(TypeError, match=r"declared by rule\(...\), which twice is not"):
+
+        @ruled
+        @dataclasses.dataclass(frozen=True)
+        class Careless(Protocol):
+            twice: bool = False
+
+    for name, declared in Protocol.declared.items():
+        assert declared.step in STEPS or declared.no_step.endswith("."), name
+
+
+def test_a_declaration_is_all_that_a_rule_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    up = Wider("upwards", version="1", reading="up")
+    assert up.sentences() == ["Lists are read upwards."]
+    assert up.describe() == "upwards 1 reading='up'"
+    with pytest.raises(rm.InputError, match=r"reading='in'.*reading is one of 'down', 'up'"):
+        Wider(reading="in")
+    # In a result and in explain.
+    result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr", protocol=Wider(), reading="up")
+    assert result.protocol == Wider(reading="up")
+    explanation = rm.explain(result, "rr", protocol=Wider())
+    assert [(step.name, step.change) for step in explanation.steps] == [
+        ("ranking", "Lists are read downwards.")
+    ]
+    # In the text of a convention.
+    convention = rm.Convention("upwards", "Upwards", "1", up, ())
+    assert "\n  Lists are read upwards." in convention.describe()
+    # In the docstring, and on the command line.
+    assert "reading : default 'down'\n    * 'down': Lists are read downwards." in Wider.__doc__
+    monkeypatch.setattr(Protocol, "declared", Wider.declared)
+    assert complete_rules("rea") == ["reading="]
+    assert complete_rules("reading=u") == ["reading=up"]
+
+
+def test_types_are_the_values() -> None:
+    for name, hint in typing.get_type_hints(Protocol).items():
+        if name == "declared" or not Protocol.declared[name].says:
+            continue
+        kinds = typing.get_args(hint) if typing.get_origin(hint) is not Literal else (hint,)
+        named = [value for kind in kinds for value in typing.get_args(kind)]
+        numbers = {int, float} & {hint, *kinds}
+        says = Protocol.declared[name].says
+        assert named == [value for value in says if isinstance(value, str)], name
+        assert bool(numbers) == any(isinstance(value, Number) for value in says), name
+        assert (type(None) in kinds) == (None in says), name
+        assert (hint is bool) == (set(says) == {False, True}), name
+
+
+def test_every_value_has_a_sentence_of_its_own() -> None:
+    said = [each for declared in Protocol.declared.values() for each in declared.says.values()]
+    assert len(set(said)) == len(said)
+    assert all(each.endswith(".") and each[0].isupper() for each in said)
+    assert Protocol(no_relevant=0.5).sentences() == ["A user without a relevant item: 0.5."]
+    assert Protocol().sentences() == []
+
+
+@pytest.mark.parametrize("make", [Protocol, Protocol().replace])
+def test_a_rule_that_does_not_exist(make: Callable[..., Protocol]) -> None:
+    with pytest.raises(rm.UnknownNameError, match=r"no rule 'tie'\. Hint: Did you mean 'ties'"):
+        make(tie="item")
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ({"ties": ["item"]}, r"rule ties=\['item'\] does not exist\. Hint: ties is one of 'expec"),
+        ({"min_positives": -1}, "min_positives=-1 must be a whole number, 0 or more"),
+        ({"min_candidates": False}, "min_candidates=False must be a whole number, 0 or more.$"),
+        ({"min_candidates": 2.0}, "min_candidates=2.0 must be a whole number"),
+        ({"decimals": 1.5}, "decimals=1.5 must be a whole number, 0 or more or None"),
+        ({"cold_start": 1}, "cold_start=1 does not exist. Hint: cold_start is one of True, False"),
+        ({"confidence": 1}, "confidence=1 must be a number between 0 and 1"),
+        ({"gamma": 0}, "gamma=0 must be a number above 0 and at most 1"),
+        ({"relevant_from": math.inf}, "relevant_from=inf must be a number or None or -inf"),
+        ({"no_relevant": "zero"}, "no_relevant='zero' must be a number or 'undefined' or 'comp"),
+        ({"undefined": "zero"}, "undefined='zero' must be a number or 'nan'"),
+    ],
+)
+def test_values_that_a_rule_does_not_take(rules: dict[str, Any], message: str) -> None:
+    with pytest.raises(rm.InputError, match=message):
+        Protocol(**rules)
+
+
+def test_nan_is_a_word_among_values() -> None:
+    assert Protocol(undefined=math.nan) == Protocol()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("relevant_from", "-inf", -math.inf),
+        ("relevant_from", "none", None),
+        ("relevant_from", "3", 3),
+        ("correction", "none", "none"),
+        ("undefined", "nan", "nan"),
+        ("undefined", "0.5", 0.5),
+        ("cold_start", "FALSE", False),
+        ("ties", "luck", "luck"),
+        ("name", "5", "5"),
+    ],
+)
+def test_values_as_they_are_written(name: str, text: str, value: Any) -> None:
+    found = Protocol.declared[name].read(text)
+    assert (type(found), found) == (type(value), value)
+
+
+def test_a_protocol_says_its_rules_and_can_be_copied() -> None:
+    assert list(inspect.signature(Protocol).parameters) == list(Protocol.declared)
+    assert all(isinstance(declared, Rule) for declared in Protocol.declared.values())
+    protocol = Protocol("mine", "item", users="known")
+    assert pickle.loads(pickle.dumps(protocol)) == protocol
+    assert (protocol.name, protocol.ties) == ("mine", "item")
