@@ -64,9 +64,7 @@ def test_one_value_for_all_users_has_another_interval() -> None:
         for name in ("one", "two")
     }
     text = " ".join(str(rm.Leaderboard(found)).split())
-    assert (
-        "Mean over the users counted, ± to the further end of its 95% interval. " in text
-    )
+    assert "Mean over the users counted, ± to the further end of its 95% interval. " in text
     assert "coverage@1: one value for all users, ± to the further end of its 95% interval" in text
     only = {
         name: rm.evaluate(rm.Lists(lists), test, metrics="coverage@1", catalogue=3)

@@ -16,6 +16,7 @@ from recometer.cli import _options as options
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
 from recometer.cli._text import count, say
+from recometer.data import shown
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.evaluate import evaluate
@@ -168,11 +169,7 @@ def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
 
 def _describe(what: str, interactions: Interactions) -> None:
     values = interactions.values
-    of_values = (
-        ""
-        if values is None or not len(values)
-        else f", values {values.min():g} to {values.max():g}"
-    )
+    of_values = "" if values is None or not len(values) else f", {shown.values(values)}"
     say("Data     ", what)
     say(
         "         ",
