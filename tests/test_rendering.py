@@ -57,7 +57,7 @@ def test_every_kind_has_every_format(kind: str, tmp_path: pathlib.Path) -> None:
     shown = EVERYTHING[kind]
     for form in FORMATS:
         assert render(shown, form) == FORMATS[form](shown)
-    for form in ("markdown", "latex", "html", "json", "csv"):
+    for form in FORMATS.keys() - {"table"}:
         text = getattr(shown, f"to_{form}")(tmp_path / form)
         assert text == render(shown, form)
         assert (tmp_path / form).read_text(encoding="utf-8") == text + "\n"

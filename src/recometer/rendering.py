@@ -1,7 +1,8 @@
 """Tables, and every way to show them: text, a terminal, Markdown, LaTeX, HTML, JSON and CSV.
 
 A result says what its columns are (`Column`) and which rows they show (`Table`); all formats
-follow from that. A new format is a function of what is shown, and an entry in `FORMATS`.
+follow from that. A new format is a function of what is shown, an entry in `FORMATS` and a method of
+`Shown`.
 """
 
 from __future__ import annotations
@@ -96,11 +97,11 @@ class Shown:
 
     def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return a table in Markdown; a path: write it to this file, too."""
-        return _written(markdown(self), path)
+        return _written(to_markdown(self), path)
 
     def to_latex(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return a table in LaTeX, for the package booktabs; a path: write it there, too."""
-        return _written(latex(self), path)
+        return _written(to_latex(self), path)
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return a table in HTML, every text escaped; a path: write it to this file, too."""
@@ -244,7 +245,7 @@ def _broken(lines: Sequence[list[str]], width: int) -> list[list[str]]:
     return found
 
 
-def markdown(shown: Shown) -> str:
+def to_markdown(shown: Shown) -> str:
     """Return tables in Markdown, each with the lines around it as paragraphs."""
 
     def escape(text: str) -> str:
@@ -262,7 +263,7 @@ def markdown(shown: Shown) -> str:
     return "\n\n".join(parts)
 
 
-def latex(shown: Shown) -> str:
+def to_latex(shown: Shown) -> str:
     """Return tables in LaTeX, with booktabs' rules; lines around them are comments."""
 
     def escape(text: str) -> str:
@@ -330,8 +331,8 @@ def to_csv(shown: Shown) -> str:
 
 FORMATS: dict[str, Callable[[Shown], str]] = {
     "table": to_text,
-    "markdown": markdown,
-    "latex": latex,
+    "markdown": to_markdown,
+    "latex": to_latex,
     "html": to_html,
     "json": to_json,
     "csv": to_csv,

@@ -139,6 +139,12 @@ def test_the_help_of_every_command_tells_its_exit_codes(command: str) -> None:
         assert f"{code:d} {meaning}" in told
 
 
+def test_formats_are_in_the_documents() -> None:
+    page = pathlib.Path(__file__).parents[2] / "docs" / "command-line.md"
+    (table,) = re.findall(r"\| format \| what \|\n((?:\|.*\n)+)", page.read_text(encoding="utf-8"))
+    assert set(re.findall(r"`(\w+)`(?=.*?\|)", table)) >= FORMATS.keys()
+
+
 def test_exit_codes_are_in_the_documents() -> None:
     page = pathlib.Path(__file__).parents[2] / "docs" / "command-line.md"
     told = page.read_text(encoding="utf-8")
