@@ -27,7 +27,7 @@ from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.results.evaluation import Evaluation, load
-from recometer.sources.candidates import SampledCandidates
+from recometer.sources.candidates import Negatives, SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.version import __version__
 
@@ -58,6 +58,7 @@ __all__ = [
     "Leaderboard",
     "Lists",
     "ModelError",
+    "Negatives",
     "Pairs",
     "Protocol",
     "Ranks",
