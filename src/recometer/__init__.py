@@ -27,7 +27,7 @@ from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.results.evaluation import Evaluation, load
-from recometer.sources.candidates import SampledCandidates
+from recometer.sources.candidates import Negatives, SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.version import __version__
 
@@ -56,6 +56,7 @@ __all__ = [
     "InternalError",
     "Lists",
     "ModelError",
+    "Negatives",
     "Pairs",
     "Protocol",
     "Ranks",

@@ -22,6 +22,7 @@ from recometer.evaluating.checks import (
     check_cutoffs,
     check_defined,
     check_length,
+    check_overlaps,
     check_users,
 )
 from recometer.evaluating.folds import evaluate_made, is_made
@@ -114,9 +115,10 @@ def evaluate(
         What may be recommended; None: the whole catalogue. A list of items (ids, or positions
         where the source has no ids; also the only column of a data frame) is for all users; an
         `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
-        matter); and `SampledCandidates` draws one. A relevant item that is no candidate is a
-        miss, and counted. Where sets per user are a sample, the values are not those of the
-        whole catalogue, which the result says; see the rule `correction`.
+        matter), as does an array of positions [n_users, n], padded with -1; `Negatives` adds the
+        items of test to such sets, and `SampledCandidates` draws others. A relevant item that is
+        no candidate is a miss, and counted. Where sets per user are a sample, the values are not
+        those of the whole catalogue, which the result says; see the rule `correction`.
     exclude
         A list of items that must not be recommended to anybody.
     metrics
@@ -198,8 +200,7 @@ def evaluate(
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
-    parameters = [*(evaluate.__kwdefaults__ or ())]
-    given = read_inputs(source, test, **options, rules=rules, parameters=parameters)
+    given = read_inputs(source, test, **options, rules=rules, parameters=[*options])
     read = time.perf_counter()
     records = _rank(given)
     ranked = time.perf_counter()
@@ -270,6 +271,7 @@ def _rank(given: Inputs) -> _Records:
     check_users(users.flags, users.n_relevant, source, test)
     counts = {} if lists is None else dict(lists.lists.counts)
     if ranks is not None:
+        check_overlaps(ranks.counts, users.n_relevant, given)
         check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
         check_correction(ranks, source, rules)

@@ -304,13 +304,43 @@ def together(first: Interactions, second: Interactions) -> Interactions:
     )
 
 
+def in_either(first: Interactions, second: Interactions) -> Interactions:
+    """Return the pairs of user and item that are in one of two, without values and times.
+
+    Users and items are matched by id, or are positions.
+
+    Raises
+    ------
+    InputError
+        One has ids, and the other has positions.
+    """
+    for name in ("user", "item"):
+        has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
+        if has[0] != has[1]:
+            raise InputError(
+                f"Of test and candidates, one has {name} ids, and the other has none. Hint: name "
+                f"the {name}s alike in both."
+            )
+    sides = (first, second)
+    users, user_ids, n_users = _common("user", [(side.user_ids, side.n_users) for side in sides])
+    items, item_ids, n_items = _common("item", [(side.item_ids, side.n_items) for side in sides])
+    keys = [
+        user[ragged.users_of(side.indptr)] * n_items + item[side.items]
+        for user, item, side in zip(users, items, sides, strict=True)
+    ]
+    key = np.unique(np.concatenate(keys))
+    who, what = np.divmod(key, max(n_items, 1))
+    return _build(Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids))
+
+
 def _common(
     what: str, sides: list[tuple[Array | None, int]]
 ) -> tuple[list[Int64], Array | None, int]:
     """Return the codes of both sides' users or items among those of both, their ids and number."""
-    (ids, n), (other_ids, _) = sides
+    (ids, n), (other_ids, other_n) = sides
     if ids is None or other_ids is None:
-        return [np.arange(n)] * 2, None, n
+        most = max(n, other_n)
+        return [np.arange(most)] * 2, None, most
     parts = [part for part in (ids, other_ids) if len(part)]
     codes, distinct = encode([value for part in parts for value in part.tolist()], f"{what} ids")
     return [codes[:n], codes[n:]], distinct, len(distinct)

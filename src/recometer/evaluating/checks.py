@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.base import Source
+
+if TYPE_CHECKING:
+    from recometer.evaluating.inputs import Inputs
 
 
 def check_users(
@@ -55,6 +59,30 @@ def check_users(
             f"{n_unusable:,} of {n_judged:,} users have a NaN or infinite score among their "
             f"candidates and are left out of the means. {hint}"
         )
+
+
+def check_overlaps(counts: Mapping[str, int], n_relevant: Int64, given: Inputs) -> None:
+    """Warn where most of test is in train, or is no candidate: then little is measured."""
+    n_rows, overlap = len(given.test), counts.get("train_test_overlap", 0)
+    if 2 * overlap > n_rows:
+        warn(
+            f"{overlap:,} of {n_rows:,} rows of test are in train, too, and are left out of test. "
+            "Hint: test must be apart from train (rm.split(data, ...) divides data, "
+            "rm.audit(train, test) says more); without train= nothing is left out."
+        )
+    lost, n = counts.get("relevant_not_candidates", 0), int(n_relevant.sum())
+    if 2 * lost <= n:
+        return
+    sets = isinstance(given.candidates, Interactions)
+    hint = (
+        "candidates=rm.Negatives(candidates) adds the items of test to each user's"
+        if sets
+        else "candidates= and exclude= must leave what should be found"
+    )
+    warn(
+        f"{lost:,} of {n:,} relevant rows of test are no candidates, so they are misses. "
+        f"Hint: {hint}."
+    )
 
 
 def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) -> None:

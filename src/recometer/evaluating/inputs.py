@@ -164,7 +164,7 @@ def read_inputs(
     brings_truth = test is None
     truth = test_of(source, test)
     trained = None if train is None else read_interactions(train, "train", warns=False)
-    chosen = read_candidates(candidates)
+    chosen = read_candidates(candidates, truth)
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, _is_uniform(chosen))
     if truth.n_users == 0 or len(truth) == 0:
