@@ -106,8 +106,9 @@ def _write_lists(scores: np.ndarray) -> None:
 
 
 BASIC = ("--test", "test.parquet", "--train", "train.parquet", "-m", METRICS)
-MF = ("--factors", "mf=users.npy,items.npy")
-OTHER = ("--factors", "other=users.npy,other.npy")
+MF = ("--factors", "mf=users.npy,items.npy,users.txt,items.txt")
+BY_POSITION = ("--factors", "mf=users.npy,items.npy,positions,positions")
+OTHER = ("--factors", "other=users.npy,other.npy,users.txt,items.txt")
 
 
 def expected(items: str = "items.npy", **rules: object) -> rm.Evaluation:
@@ -327,9 +328,22 @@ def test_the_format_of_standard_input_can_be_given(folder) -> None:
     assert means(result)["mf"] == expected().mean()
 
 
-def test_factors_without_ids_are_said(folder) -> None:
-    result = evaluate(*BASIC, *MF)
-    assert "users.npy: no ids, so its rows are the users 0 to 19" in result.stderr
+def test_factors_without_ids_beside_a_table_with_ids(folder) -> None:
+    result = evaluate(*BASIC, "--factors", "mf=users.npy,items.npy")
+    assert result.exit_code == 1
+    assert "users.npy has no user ids, but test has, such as 0" in result.stderr
+    assert "--factors NAME=USERS,ITEMS,positions,positions" in result.stderr
+    # Ids that start at 1 are no positions.
+    shifted = pl.read_parquet("test.parquet").with_columns(pl.col("user_id") + 1)
+    shifted.write_parquet("test.parquet")
+    result = evaluate(*BASIC, *BY_POSITION)
+    assert result.exit_code == 1
+    assert "users.npy has the users 0 to 19, but test has the user 20" in result.stderr
+
+
+def test_factors_by_position_are_said(folder) -> None:
+    result = evaluate(*BASIC, *BY_POSITION)
+    assert "users.npy: its rows are the users 0 to 19" in result.stderr
 
 
 def ids_files(folder: pathlib.Path) -> dict[str, str]:
@@ -348,13 +362,13 @@ def ids_files(folder: pathlib.Path) -> dict[str, str]:
     pl.DataFrame(items).with_columns(pl.Series("item", order)).write_parquet("columns.parquet")
     pl.DataFrame({"item": order, "factors": items}).write_parquet("arrays.parquet")
     return {
-        "npy": "users.npy,shuffled.npy,,order.npy",
+        "npy": "users.npy,shuffled.npy,positions,order.npy",
         "txt": "users.npy,shuffled.npy,users.txt,order.txt",
         "csv": "users.npy,shuffled.npy,users.txt,order.csv",
-        "parquet": "users.npy,shuffled.npy,,order.parquet",
-        "lists": "users.npy,lists.parquet",
+        "parquet": "users.npy,shuffled.npy,positions,order.parquet",
+        "lists": "users.npy,lists.parquet,positions,",
         "columns": "users.npy,columns.parquet,users.txt,",
-        "arrays": "users.npy,arrays.parquet",
+        "arrays": "users.npy,arrays.parquet,positions,",
     }
 
 
@@ -375,9 +389,9 @@ def test_ids_in_text_are_texts_where_those_of_test_are(folder) -> None:
     assert result.exit_code == 0, result.stderr
     assert means(result)["mf"]["roc_auc"] > 0.5
 
-    result = evaluate(*BASIC, *MF)
+    result = evaluate(*BASIC, *BY_POSITION)
     assert result.exit_code == 1
-    assert "users.npy has no ids, so its rows are the users 0, 1, 2, ..." in result.stderr
+    assert "positions: the rows of users.npy are the users 0, 1, 2, ..." in result.stderr
     assert "the users of test are of type str, such as '0'" in result.stderr
     assert "--factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS" in result.stderr
 
@@ -647,16 +661,25 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         ((*BASIC, "--factors", "mf=users.npy,text.npy"), "text.npy cannot be read as a NumPy"),
         ((*BASIC, "--factors", "mf=users.npy,flat.npy"), "flat.npy holds an array of shape (3,)"),
         (
-            (*BASIC, "--factors", "mf=users.npy,narrow.npy"),
+            (*BASIC, "--factors", "mf=users.npy,narrow.npy,positions,positions"),
             "mf: users have 4 factors, but items have 3",
         ),
-        ((*BASIC, "--factors", "mf=users.npy,items.npy,,users.txt"), "mf: Factors has 30 items"),
+        (
+            (*BASIC, "--factors", "mf=users.npy,items.npy,positions,users.txt"),
+            "mf: Factors has 30 items",
+        ),
         ((*BASIC, "--factors", "mf=users.npy,ids.parquet"), "expected factors beside the ids"),
         ((*BASIC, "--factors", "mf=users.npy,ragged.parquet"), "row 1 (counted from 0) of column"),
-        ((*BASIC, "--factors", "mf=users.npy,empty.parquet"), "but items have 0"),
+        ((*BASIC, "--factors", "mf=users.npy,empty.parquet,positions,"), "but items have 0"),
         ((*BASIC, "--factors", "mf=users.npy,two.parquet"), "several columns hold lists: a, b"),
-        ((*BASIC, "--factors", "mf=users.npy,items.npy,,odd.parquet"), "no column could hold the"),
-        ((*BASIC, "--factors", "mf=users.npy,lists.parquet,,items.txt"), "has ids of its own"),
+        (
+            (*BASIC, "--factors", "mf=users.npy,items.npy,positions,odd.parquet"),
+            "no column could hold the",
+        ),
+        (
+            (*BASIC, "--factors", "mf=users.npy,lists.parquet,positions,items.txt"),
+            "has ids of its own",
+        ),
         ((*BASIC, *MF, "--user", "usr"), "--user usr: no file has such a column. Hint: Did you"),
         ((*BASIC, *MF, "--value", "score"), "There is no column 'score'"),
         (("--test", "two.csv", *MF), "Hint: pass --value with the name of one, or --value none"),

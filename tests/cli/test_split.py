@@ -325,7 +325,14 @@ def test_the_folder_is_evaluated() -> None:
     generator = np.random.default_rng(2)
     np.save("users.npy", generator.normal(size=(30, 3)))
     np.save("items.npy", generator.normal(size=(40, 3)))
-    model = ("--factors", "mf=users.npy,items.npy", "-m", "ndcg@5 recall@5", "--format", "json")
+    model = (
+        "--factors",
+        "mf=users.npy,items.npy,positions,positions",
+        "-m",
+        "ndcg@5 recall@5",
+        "--format",
+        "json",
+    )
     by_folder = command("evaluate", "--split", "made", *model)
     assert by_folder.exit_code == 0, by_folder.stderr
     by_file = command(

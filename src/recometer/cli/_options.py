@@ -188,8 +188,8 @@ Factors = Annotated[
     typer.Option(
         metavar="[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]",
         help="A factor model: arrays in .npy files (ids: a text file with one per line, "
-        ".npy, or a table; without ids, rows count from 0), or Parquet files with ids and "
-        "factors.",
+        ".npy, a table, or the word positions: they count the rows from 0), or Parquet files "
+        "with ids and factors.",
         rich_help_panel=MODELS,
     ),
     Reads(files_of_model),
