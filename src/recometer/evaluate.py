@@ -200,8 +200,7 @@ def evaluate(
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
-    parameters = [*(evaluate.__kwdefaults__ or ())]
-    given = read_inputs(source, test, **options, rules=rules, parameters=parameters)
+    given = read_inputs(source, test, **options, rules=rules, parameters=[*options])
     read = time.perf_counter()
     records = _rank(given)
     ranked = time.perf_counter()

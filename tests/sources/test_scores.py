@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import recometer as rm
 from recometer.errors import InputError, InputTypeError, ModelError
-from recometer.sources import scores as module
+from recometer.sources import _score_batches, scores
 
 ALL = "precision@3 recall@3 ap@3 ndcg@3 rr roc_auc pr_auc rprecision"
 
@@ -95,7 +95,7 @@ def test_plus_infinity_is_undefined():
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_one_thread_calls_the_function_in_the_order_of_the_users(monkeypatch, threads):
-    monkeypatch.setattr(module, "USERS_PER_BATCH", 3)
+    monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 3)
     busy, asked, callers = threading.Lock(), [], set()
 
     def function(rows):
@@ -113,7 +113,7 @@ def test_one_thread_calls_the_function_in_the_order_of_the_users(monkeypatch, th
 
 
 def test_batches_are_bounded_in_memory(monkeypatch):
-    monkeypatch.setattr(module, "FUNCTION_BYTES", 8 * 20 * 7)
+    monkeypatch.setattr(scores, "FUNCTION_BYTES", 8 * 20 * 7)
     sizes = []
 
     def function(rows):
@@ -126,8 +126,8 @@ def test_batches_are_bounded_in_memory(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, threads):
-    monkeypatch.setattr(module, "USERS_PER_BATCH", 5)
-    called, count = threading.Event(), module._Work.count
+    monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 5)
+    called, count = threading.Event(), _score_batches._Work.count
 
     def function(rows):
         if rows[0] == 5:
@@ -138,15 +138,15 @@ def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, thre
         assert called.wait(10)
         count(work, users, scores)
 
-    monkeypatch.setattr(module._Work, "count", wait_for_the_next)
+    monkeypatch.setattr(_score_batches._Work, "count", wait_for_the_next)
     source = rm.Scores(function, n_users=10, n_items=20)
     rm.evaluate(source, np.eye(10, 20), metrics="rr", threads=threads)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_function_is_one_batch_ahead_and_no_further(monkeypatch, threads):
-    monkeypatch.setattr(module, "USERS_PER_BATCH", 2)
-    asked, counted, most, count = [], [], [], module._Work.count
+    monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 2)
+    asked, counted, most, count = [], [], [], _score_batches._Work.count
 
     def function(rows):
         asked.append(rows)
@@ -158,7 +158,7 @@ def test_the_function_is_one_batch_ahead_and_no_further(monkeypatch, threads):
         count(work, users, scores)
         counted.append(users)
 
-    monkeypatch.setattr(module._Work, "count", slow)
+    monkeypatch.setattr(_score_batches._Work, "count", slow)
     source = rm.Scores(function, n_users=40, n_items=20)
     rm.evaluate(source, np.eye(40, 20), metrics="rr", threads=threads)
     assert len(counted) == 20
@@ -167,7 +167,7 @@ def test_the_function_is_one_batch_ahead_and_no_further(monkeypatch, threads):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_function_may_use_one_buffer_for_all_batches(case, monkeypatch, threads):
-    monkeypatch.setattr(module, "USERS_PER_BATCH", 7)
+    monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 7)
     users, items, test, options = case
     scores = users @ items.T
     buffer = np.empty((7, 400), np.float32)
@@ -185,7 +185,7 @@ def test_a_function_may_use_one_buffer_for_all_batches(case, monkeypatch, thread
 
 
 def test_no_thread_outlives_a_failure(monkeypatch):
-    monkeypatch.setattr(module, "USERS_PER_BATCH", 1)
+    monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 1)
 
     def function(rows):
         time.sleep(0.001)

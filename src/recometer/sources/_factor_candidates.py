@@ -6,21 +6,16 @@ padded with -inf ("not a candidate"), and are counted like those of `Scores`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
-from recometer.arrays import Array, Int64
+from recometer.arrays import Array, Int32, Int64, UInt32
 from recometer.errors import InternalError
 from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
+from recometer.sources._factor_work import FactorsWork
 from recometer.tasks import Ticker
-
-if TYPE_CHECKING:
-    from recometer.sources.factors import FactorsWork
-
 
 USERS_PER_BLOCK = 1024
 CELLS_PER_BLOCK = 2**18
@@ -55,34 +50,60 @@ def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
     _kernel.score_items(
         **work.native(aligned.rows[users]), indptr=indptr, listed=items, scores=scores
     )
-    who = ragged.users_of(indptr)
     flags = aligned.flags[users]
     if work.check:
         work.flag_user_bias(aligned.rows[users], flags)
         infinite = np.isinf(scores)
-        flags[who[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
+        flags[ragged.users_of(indptr)[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
         # In the table -inf is no candidate; these users' counts are not read any more.
         scores[infinite] = np.finfo(scores.dtype).min
-    column = np.arange(len(items)) - indptr[who]
-    table = np.full((len(users), int(np.diff(indptr).max())), -np.inf, scores.dtype)
-    table[who, column] = scores
-
     judged_indptr, judged_at = ragged.take(aligned.ranked_indptr, users)
-    judged = ragged.pairs(
-        ragged.users_of(judged_indptr), aligned.ranked_items[judged_at], aligned.n_items
-    )
-    entry = np.searchsorted(ragged.pairs(who, items, aligned.n_items), judged)
+    judged = aligned.ranked_items[judged_at]
+    # Each judged item is a candidate.
+    entry = ragged.find(judged_indptr, judged, indptr, items, aligned.n_items)
+    counts = _count(work, indptr, scores, judged_indptr, entry, items, flags)
+    for column, found in zip((work.above, work.tied, work.before), counts, strict=True):
+        column[judged_at] = found
+    aligned.flags[users] = flags
+
+
+def _count(
+    work: FactorsWork,
+    indptr: Int64,
+    scores: Array,
+    judged_indptr: Int64,
+    entry: Int64,
+    items: Int32,
+    flags: UInt32,
+) -> list[Int64]:
+    """Return above, tied and before of judged items among the candidates of their users.
+
+    Parameters
+    ----------
+    work
+    indptr, items, scores
+        The candidates of each user and their scores.
+    judged_indptr, entry
+        Which of the candidates are judged.
+    flags : uint32 [n_users]
+        Of the users; changed in place.
+    """
+    n_users = len(indptr) - 1
+    who = ragged.users_of(indptr)
+    column = np.arange(len(items)) - indptr[who]
+    table = np.full((n_users, int(np.diff(indptr).max())), -np.inf, scores.dtype)
+    table[who, column] = scores
     judged_scores = scores[entry]
     unranked = np.isnan(judged_scores)
     if work.nan_rule != NanRule.UNDEFINED:
         judged_scores[unranked] = np.inf if work.nan_rule == NanRule.FIRST else -np.inf
         unranked[:] = False
-    above, tied, before = (np.zeros(len(judged), np.int64) for _ in range(3))
+    above, tied, before = (np.zeros(len(entry), np.int64) for _ in range(3))
     lost = _kernel.rank_scores(
         instruction_set=work.instruction_set,
         scores=table,
         columns=None,
-        excluded_indptr=np.zeros(len(users) + 1, np.int64),
+        excluded_indptr=np.zeros(n_users + 1, np.int64),
         excluded=np.zeros(0, np.int32),
         judged_indptr=judged_indptr,
         judged=column[entry].astype(np.int32),
@@ -93,7 +114,7 @@ def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
         limit=None,
         nan_rule=work.nan_rule,
         flags=flags,
-        no_candidates=np.zeros(len(users), np.int64),
+        no_candidates=np.zeros(n_users, np.int64),
     )
     if lost >= 0:
         raise InternalError(
@@ -101,5 +122,4 @@ def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
             "candidates. Please report this, with the processor's name."
         )
     above[unranked] = -1
-    work.above[judged_at], work.tied[judged_at], work.before[judged_at] = above, tied, before
-    aligned.flags[users] = flags
+    return [above, tied, before]

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from recometer import _kernel, ragged
-from recometer.arrays import Bool, Int64
+from recometer.arrays import Array, Bool, Int32, Int64, UInt32
 from recometer.ranks import UserFlag
+from recometer.sources._factor_work import FactorsWork
 from recometer.sources._top import Best, Rule, Shelf
+from recometer.sources.base import Request
 from recometer.tasks import Ticker, run_tasks
-
-if TYPE_CHECKING:
-    from recometer.sources.base import Request
-    from recometer.sources.factors import FactorsWork
-
 
 PLACES_PER_TASK = 2**20
 USERS_PER_BLOCK = 4096
@@ -25,9 +20,9 @@ LISTED_PER_BLOCK = 2**20
 
 def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
     """Return the best candidates of each user, all items being scored."""
-    aligned, source = work.aligned, work.source
+    aligned = work.aligned
     k = min(k, aligned.n_items)
-    shelf = Shelf.of(rule.keys, k, source._items.dtype)
+    shelf = Shelf.of(rule.keys, k, work.factors.items.dtype)
 
     def run(users: slice, ticker: Ticker) -> None:
         rows = np.maximum(aligned.rows[users], 0)
@@ -74,7 +69,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
 
 def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best:
     """Return the best candidates of each user, where users have candidates of their own."""
-    aligned, source = work.aligned, work.source
+    aligned = work.aligned
     assert aligned.candidate_indptr is not None
     assert aligned.candidates is not None
     n_users, indptr, candidates = aligned.n_users, aligned.candidate_indptr, aligned.candidates
@@ -87,41 +82,17 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
         flags = aligned.flags[users]
         offsets = indptr[users.start : users.stop + 1] - indptr[users.start]
         listed = candidates[indptr[users.start] : indptr[users.stop]]
-        scores = np.empty(len(listed), source._items.dtype)
+        scores = np.empty(len(listed), work.factors.items.dtype)
         _kernel.score_items(**work.native(rows), indptr=offsets, listed=listed, scores=scores)
         if work.check:
             before, empty = flags.copy(), np.diff(offsets) == 0
             work.flag_user_bias(rows, flags)
             flags[empty] = before[empty]
             flags[ragged.users_of(offsets)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        n = len(rows)
         several = np.flatnonzero(np.diff(offsets) > 1)
         flags[several[_all_equal(scores, offsets, several)]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-        nothing, spare, unranked = (np.zeros(m, np.int64) for m in (n + 1, n, 0))
-        _kernel.rank_lists(
-            items=listed,
-            scores=scores.astype(np.float64),
-            begin=offsets[:-1],
-            end=offsets[1:],
-            n_items=aligned.n_items,
-            excluded_indptr=nothing,
-            excluded=unranked.astype(np.int32),
-            judged_indptr=nothing,
-            judged=unranked.astype(np.int32),
-            input_order=False,
-            nan_rule=work.nan_rule,
-            above=unranked,
-            tied=unranked,
-            before=unranked,
-            flags=flags,
-            given=spare,
-            listed=spare,
-            removed=spare,
-            repeated=spare,
-            order=rule.order,
-            keys=rule.keys[users],
-            top=items[users],
-            left=left[users],
+        _first_places(
+            work, rule.users(users), offsets, listed, scores, flags, items[users], left[users]
         )
 
     run_tasks(
@@ -132,6 +103,45 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
         label="Listing",
     )
     return Best(items, left)
+
+
+def _first_places(
+    work: FactorsWork,
+    rule: Rule,
+    indptr: Int64,
+    listed: Int32,
+    scores: Array,
+    flags: UInt32,
+    items: Int32,
+    left: Int64,
+) -> None:
+    """Read candidates as lists with scores: write the first places of each user to `items`."""
+    nothing, spare, none = (np.zeros(n, np.int64) for n in (len(indptr), len(indptr) - 1, 0))
+    _kernel.rank_lists(
+        items=listed,
+        scores=scores.astype(np.float64),
+        begin=indptr[:-1],
+        end=indptr[1:],
+        n_items=work.aligned.n_items,
+        excluded_indptr=nothing,
+        excluded=none.astype(np.int32),
+        judged_indptr=nothing,
+        judged=none.astype(np.int32),
+        input_order=False,
+        nan_rule=work.nan_rule,
+        above=none,
+        tied=none,
+        before=none,
+        flags=flags,
+        given=spare,
+        listed=spare,
+        removed=spare,
+        repeated=spare,
+        order=rule.order,
+        keys=rule.keys,
+        top=items,
+        left=left,
+    )
 
 
 def _all_equal(scores: npt.NDArray[np.floating], indptr: Int64, users: Int64) -> Bool:

@@ -39,6 +39,10 @@ class Rule:
     keys: UInt64
     unjudged_only: bool = False
 
+    def users(self, block: slice) -> Rule:
+        """Return the rule for some users."""
+        return dataclasses.replace(self, keys=self.keys[block])
+
 
 class Best(NamedTuple):
     """The best candidates of each user.

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-import numbers
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer import ragged
 from recometer._kernel import TieOrder
-from recometer.arrays import Array, Bool, Float64, Int64, UInt32
-from recometer.data import ids
+from recometer.arrays import Array, Float64, Int64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.draws import mix
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, Ratings, TopLists, UserFlag
+from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.sources import _top
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import best_first
+from recometer.sources._pair_places import Entries, Places
 from recometer.sources._pair_rows import (
     PairRows,
     are_predictions,
@@ -32,13 +30,9 @@ from recometer.sources._pair_rows import (
     from_frame,
     from_predictions,
 )
+from recometer.sources._pair_thresholds import PREDICTIONS_FROM, RELEVANT_FROM, Threshold, per_user
 from recometer.sources._top import Best, Rule
 from recometer.sources.base import Request, Source
-
-Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
-
-RELEVANT_FROM = 1.0  # where nothing else is said
-PREDICTIONS_FROM = 3.5  # the same for Surprise's predictions
 
 
 class Pairs(Source):
@@ -173,7 +167,7 @@ class Pairs(Source):
         self._first = np.flatnonzero(np.diff(keys, prepend=-1))  # row of each pair
         self._default = default
         self._explicit = threshold is not None
-        self._threshold = None if threshold is None else _per_user(rows, threshold)
+        self._threshold = None if threshold is None else per_user(rows, threshold)
         if threshold is None:
             self._stated = f"relevant from {default:g} by default"
         elif self._threshold is not None and not isinstance(threshold, str | Mapping):
@@ -269,16 +263,16 @@ class Pairs(Source):
         best = Best(items, np.bincount(left, minlength=aligned.n_users))
         return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
-    def _place(self, request: Request) -> tuple[Aligned, Int64, _Entries, _Places]:
+    def _place(self, request: Request) -> tuple[Aligned, Int64, Entries, Places]:
         """Return the rows of the users of test, what each is, and where each candidate lands."""
         table, own = self._rows, self.test()
         self._check(request, own is not None)
         aligned = align(self._index, dataclasses.replace(request, test=own or request.test))
         indptr, rows = ragged.take(self._indptr, aligned.rows)
-        entries = _Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
+        entries = Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
         user = entries.user[entries.candidate]
         score = table.score[rows[entries.candidate]]
-        places = _Places.of(user, score, aligned.n_users, request.protocol.nan_scores)
+        places = Places.of(user, score, aligned.n_users, request.protocol.nan_scores)
         return aligned, rows, entries, places
 
     def _rank(self, request: Request) -> tuple[Ranks, Int64]:
@@ -346,176 +340,3 @@ class Pairs(Source):
                 "of Pairs repeat a pair of user and item: which one is the item of test? Hint: "
                 "keep one of each, or put the truth beside them (relevance= or rating=)."
             )
-
-
-class _Judged(NamedTuple):
-    """What is judged, user by user; `at` is the place among the candidate rows, or -1."""
-
-    indptr: Int64
-    item: npt.NDArray[np.integer[Any]]
-    gain: Float64
-    relevant: Bool
-    at: Int64
-
-
-@dataclasses.dataclass(frozen=True)
-class _Entries:
-    """The rows of the users of test, in the order of users and items.
-
-    Attributes
-    ----------
-    user, item : int64 [n_rows]
-        Users of test, and positions in the order of the (sorted) item ids.
-    n_items : int
-    judged : bool [n_rows]
-        Whether test has the pair, and train has not.
-    excluded : bool [n_rows]
-        Whether it is in train.
-    candidate : bool [n_rows]
-    """
-
-    user: Int64
-    item: Int64
-    n_items: int
-    judged: Bool
-    excluded: Bool
-    candidate: Bool
-
-    @classmethod
-    def of(cls, aligned: Aligned, user: Int64, item: Int64, n_items: int) -> _Entries:
-        """Say of each row what it is."""
-        known = aligned.item >= 0
-        in_test = ragged.numbered(aligned.judged_indptr, aligned.item, n_items)[known]
-        # Items of train are numbered among those that anybody may be recommended.
-        number = item if aligned.numbers is None else aligned.numbers[item]
-        in_train = ragged.numbered(aligned.excluded_indptr, aligned.excluded, aligned.n_items)
-        excluded = ragged.among(ragged.pairs(user, number, aligned.n_items), in_train)
-        excluded &= number >= 0
-        return cls(
-            user,
-            item,
-            n_items,
-            judged=ragged.among(ragged.pairs(user, item, n_items), in_test),
-            excluded=excluded,
-            candidate=(aligned.locate(user, item) >= 0) & ~excluded,
-        )
-
-    def with_truth(
-        self, rows: Int64, table: PairRows, threshold: Float64 | None, n_users: int
-    ) -> tuple[_Judged, Int64]:
-        """Return the rows themselves, all judged unless they are in train; and which they are."""
-        assert table.truth is not None
-        stays = self.judged
-        at = np.where(self.candidate, np.cumsum(self.candidate) - 1, -1)[stays]
-        rows, user = rows[stays], self.user[stays]
-        gain = table.truth[rows]
-        relevant = gain >= (RELEVANT_FROM if threshold is None else threshold[user])
-        indptr = ragged.indptr_of(np.bincount(user, minlength=n_users))
-        return _Judged(indptr, self.item[stays], gain, relevant, at), rows
-
-    def in_test(self, aligned: Aligned) -> _Judged:
-        """Return the judged items of a test of its own, found among the rows."""
-        indptr, item = aligned.judged_indptr, aligned.item
-        keys = ragged.pairs(self.user, self.item, self.n_items)[self.candidate]
-        wanted = ragged.numbered(indptr, item, self.n_items)
-        found = ragged.among(wanted, keys) & (item >= 0)
-        at = np.where(found, np.searchsorted(keys, wanted), -1)
-        return _Judged(indptr, item, aligned.gain, aligned.relevant, at)
-
-    def pool(self, aligned: Aligned) -> Int64 | None:
-        """Return `Ranks.pool`: a user's catalogue are its rows."""
-        if aligned.pool is None:
-            return None
-        free = ~self.judged & ~self.excluded
-        if aligned.numbers is not None:
-            free &= aligned.numbers[self.item] >= 0
-        return np.bincount(self.user[free], minlength=aligned.n_users)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Places:
-    """Where each row lands among those of its user, in the order of the rows.
-
-    Attributes
-    ----------
-    above, tied, before : int64 [n_rows]
-    n_candidates : int64 [n_users]
-        As in `Ranks`.
-    flags : uint32 [n_users]
-    """
-
-    above: Int64
-    tied: Int64
-    before: Int64
-    n_candidates: Int64
-    flags: UInt32
-
-    @classmethod
-    def of(cls, user: Int64, score: Float64, n_users: int, nan_scores: str) -> _Places:
-        n_candidates = np.bincount(user, minlength=n_users)
-        nan = np.isnan(score)
-        distinct, code = np.unique(score, return_inverse=True)
-        fall = len(distinct) - code  # the highest score first; NaN is the highest of all here
-        if nan_scores != "first":
-            fall[nan] = len(distinct) + 1
-        key = user * (len(distinct) + 2) + fall
-        order = np.argsort(key, kind="stable")  # tied rows stay in the order of the items
-        new = np.diff(key[order], prepend=-1) != 0
-        first = np.flatnonzero(new)
-        group = np.cumsum(new) - 1
-        above, tied, before = (np.empty(len(user), np.int64) for _ in range(3))
-        above[order] = first[group] - ragged.indptr_of(n_candidates)[user[order]]
-        tied[order] = np.diff(first, append=len(user))[group] - 1
-        before[order] = np.arange(len(user)) - first[group]
-        flags = np.zeros(len(n_candidates), np.uint32)
-        if nan_scores == "undefined":
-            flags[user[nan]] |= np.uint32(UserFlag.NAN_SCORE)
-        flags[user[np.isposinf(score)]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        constant = (tied > 0) & (tied == n_candidates[user] - 1)
-        flags[user[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
-        return cls(above, tied, before, n_candidates, flags)
-
-
-def _per_user(rows: PairRows, threshold: Threshold) -> Float64:
-    """Return the threshold of each user."""
-    if rows.truth is None:
-        raise InputError(
-            "threshold= says from which truth on a row is relevant, but there is none beside the "
-            "scores. Hint: pass relevance= or rating=, or give evaluate relevant_from=."
-        )
-    if isinstance(threshold, Mapping):
-        return _from_dict(rows, threshold)
-    if isinstance(threshold, str) and threshold == "user_mean":
-        size = np.bincount(rows.user, minlength=rows.n_users)
-        total = np.bincount(rows.user, weights=rows.truth, minlength=rows.n_users)
-        mean = np.divide(total, size, out=np.zeros(rows.n_users), where=size > 0)
-        # Rounding must not put the mean of equal ratings above them.
-        low, high = np.full(rows.n_users, np.inf), np.full(rows.n_users, -np.inf)
-        np.minimum.at(low, rows.user, rows.truth)
-        np.maximum.at(high, rows.user, rows.truth)
-        return np.where(size > 0, np.clip(mean, low, np.maximum(low, high)), 0.0)
-    return np.full(rows.n_users, _checked(threshold, "threshold"))
-
-
-def _from_dict(rows: PairRows, threshold: Mapping[Any, float]) -> Float64:
-    if rows.user_ids is None:
-        raise InputError("A threshold for each user needs users. Hint: pass groups=.")
-    found = ids.match(rows.user_ids, list(threshold), "user ids of Pairs", "keys of threshold")
-    if (found < 0).any():
-        lacking = ids.show(rows.user_ids, int((found < 0).argmax()))
-        raise InputError(
-            f"threshold= has no entry for {np.count_nonzero(found < 0):,} of the "
-            f"{rows.n_users:,} users, such as {lacking}."
-        )
-    values = [_checked(value, f"the threshold of user {key!r}") for key, value in threshold.items()]
-    return np.array(values)[found]
-
-
-def _checked(threshold: object, what: str) -> float:
-    if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real):
-        raise InputTypeError(
-            f"{what}={threshold!r} must be a number, a dict {{user: number}} or 'user_mean'."
-        )
-    if not math.isfinite(threshold):
-        raise InputError(f"{what}={threshold!r} must be a finite number.")
-    return float(threshold)

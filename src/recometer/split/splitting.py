@@ -283,23 +283,10 @@ class _Work:
                 present[table.users.codes[parts == TEST]] = True
             return table.users.named(np.flatnonzero(present & (table.users.counts > 0)))
 
-        all_parts = parts
-        if self.rows is not None:
-            all_parts = np.full(self.container.table.n, LEFT_OUT, dtype=np.uint8)
-            all_parts[self.rows] = parts
-        apart = self.untested == "apart"
-        names = {TRAIN: "train", TEST: "test", REMAINDER: "remainder"}
-        n_apart = int(np.count_nonzero(parts == REMAINDER)) if apart else 0
-        n_train = len(parts) - int(np.count_nonzero(parts))  # TRAIN is 0
-        counts = {"train": n_train, "test": n_test, "remainder": n_apart}
-        counts["left_out"] = self.container.table.n - sum(counts.values())
-        if not n_train + n_apart:
+        counts = self._counts(parts)
+        if not counts["train"] + counts["remainder"]:
             self._warn_of_no_train(named or who, what, fold)
-        taken = {
-            name: self.container.take(all_parts, part, self.values)
-            for part, name in names.items()
-            if apart or part != REMAINDER
-        }
+        taken = self._taken(parts)
         protocol = SplitProtocol(
             who=repr(named or who),
             what=repr(what),
@@ -320,6 +307,27 @@ class _Work:
             columns=self.container.columns,
             find_users=users,
         )
+
+    def _counts(self, parts: UInt8) -> dict[str, int]:
+        """Count the rows of each part; what filters left out is `left_out`."""
+        counts = {
+            "train": len(parts) - int(np.count_nonzero(parts)),  # TRAIN is 0
+            "test": int(np.count_nonzero(parts == TEST)),
+            "remainder": int(np.count_nonzero(parts == REMAINDER)),
+        }
+        if self.untested != "apart":
+            counts["remainder"] = 0
+        return {**counts, "left_out": self.container.table.n - sum(counts.values())}
+
+    def _taken(self, parts: UInt8) -> dict[str, Any]:
+        """Return the parts of the data, by their names in `Split`."""
+        if self.rows is not None:
+            of_rows, parts = parts, np.full(self.container.table.n, LEFT_OUT, dtype=np.uint8)
+            parts[self.rows] = of_rows
+        names = {TRAIN: "train", TEST: "test"}
+        if self.untested == "apart":
+            names[REMAINDER] = "remainder"
+        return {name: self.container.take(parts, part, self.values) for part, name in names.items()}
 
     def _tested(self, who: Who, held: Held) -> Bool | None:
         """Return who is tested, bool by code; None: all who have rows."""

@@ -14,8 +14,8 @@ __all__ = ["Grouped", "column", "group", "group_checked", "grouped"]
 
 Float64 = npt.NDArray[np.float64]
 
-SORTED_UP_TO = 4_096  # values: sorting them takes less than what follows
-N_CELLS = (4_096, 65_536)
+SORTED_UP_TO = 2_048  # values: sorting them takes less than what follows
+N_CELLS = (2_048, 65_536)
 LOST_VARIANCE = 1e-6  # share of the variance that cells may hide; half of it in widths
 FAR_USERS = 1_000  # on each side, whose variance does not count for that
 SAME = 1e-12  # of the largest value: differences this small are rounding

@@ -9,7 +9,7 @@ import numpy as np
 __all__ = ["increasing_root", "normal_quantile_of", "root_of_increasing"]
 
 NEAR_THE_MEAN = 1e-4
-PRECISION = 1e-10
+PRECISION = 1e-9
 STEPS = 200
 
 

@@ -1,0 +1,175 @@
+"""Factors and biases as the kernel, or a device, reads them: checked, in one dtype."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.arrays import Array
+from recometer.data.tensors import dtype_name, elsewhere, is_tensor, to_numpy
+from recometer.errors import InputError, InputTypeError, warn
+from recometer.sources import _torch
+
+
+@dataclasses.dataclass(frozen=True)
+class FactorArrays:
+    """The factors and biases of a model, all in one dtype.
+
+    Attributes
+    ----------
+    users : float32 or float64 [n_users, n_factors]
+        An array, or a tensor on a device; no rows where the ranking is the same for everybody.
+    items : [n_items, n_factors]
+        Likewise.
+    user_bias, item_bias : [n_users] and [n_items], or None
+    n_users : int or None
+        None: the ranking is the same for everybody.
+    converted : str
+        What was converted, for the description.
+    """
+
+    users: Any
+    items: Any
+    user_bias: Array | None
+    item_bias: Array | None
+    n_users: int | None
+    converted: str = ""
+
+    @classmethod
+    def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:
+        """Read what `Factors` is given."""
+        if (users is None) != (items is None):
+            given, missing = ("items", "users") if users is None else ("users", "items")
+            raise InputError(
+                f"Factors has {given}, but {missing} is None. Hint: give both, or neither and "
+                "item_bias=... for one ranking for everybody."
+            )
+        if users is None:
+            return cls._for_everybody(item_bias)
+        users, items, converted = _matrices(users, items)
+        n_users, dtype = len(users), np.dtype(dtype_name(items))
+        own = _bias(item_bias, "item", len(items), dtype)
+        return cls(users, items, _bias(user_bias, "user", n_users, dtype), own, n_users, converted)
+
+    @classmethod
+    def _for_everybody(cls, item_bias: Any) -> FactorArrays:
+        if item_bias is None:
+            raise InputError(
+                "Factors(None, None) has nothing to rank by. Hint: item_bias=... is the score "
+                "of each item in a ranking for everybody."
+            )
+        bias = _vector(item_bias, "item_bias")
+        dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
+        bias = np.ascontiguousarray(bias, dtype=dtype)
+        return cls(np.zeros((0, 0), dtype), np.zeros((len(bias), 0), dtype), None, bias, None)
+
+    def finite_for_sure(self) -> bool:
+        """Return whether no score can be NaN or infinite, judged by the largest numbers."""
+        n_factors = self.items.shape[1]
+        with np.errstate(over="ignore", invalid="ignore"):
+            bound = n_factors * _largest(self.users) * _largest(self.items)
+            bound += _largest(self.item_bias) + _largest(self.user_bias)
+        return bool(bound < float(np.finfo(self.items.dtype).max) / 4)
+
+
+def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
+    """Return both in one dtype, and what it took.
+
+    Arrays come as the kernel reads them; if one of the two is a tensor on a device, both come
+    as tensors there.
+    """
+    on_device = elsewhere(users) or elsewhere(items)
+    if on_device:
+        left, right = _torch.factors(users, items)
+    else:
+        left, right = _numbers(users, "users"), _numbers(items, "items")
+    for name, matrix in (("users", left), ("items", right)):
+        if matrix.ndim != 2:
+            raise InputError(
+                f"{name} of Factors have shape {tuple(matrix.shape)}, expected two dimensions: "
+                f"[n_{name}, n_factors]."
+            )
+    if left.shape[1] != right.shape[1]:
+        hint = ""
+        if left.shape[0] == right.shape[0] or left.shape[1] == right.shape[0]:
+            hint = " Hint: is one of them transposed? Rows are users and items."
+        raise InputError(
+            f"users have {counted(left.shape[1], 'factor')}, but items have {right.shape[1]:,} "
+            f"(shapes {tuple(left.shape)} and {tuple(right.shape)}).{hint}"
+        )
+    if not on_device:
+        small = all(m.dtype.kind == "f" and m.dtype.itemsize <= 4 for m in (left, right))
+        dtype = np.float32 if small else np.float64
+        left = left.astype(dtype, copy=False)
+        right = _readable(right.astype(dtype, copy=False))
+    converted = ""
+    for name, given in (("users", users), ("items", items)):
+        # A list has no dtype that its owner would miss.
+        if isinstance(given, np.ndarray) or is_tensor(given):
+            before, after = dtype_name(given), dtype_name(left)
+            if before != after:
+                warn(
+                    f"{name} of Factors were converted from {before} to {after}: both factors are "
+                    "taken as float32, or both as float64."
+                )
+                converted += f", {name} converted from {before}"
+    return left, right, converted
+
+
+def _numbers(given: Any, name: str) -> Array:
+    if hasattr(given, "toarray"):
+        raise InputTypeError(
+            f"{name} of Factors are sparse ({type(given).__name__}). Hint: .toarray() makes a "
+            "matrix of them."
+        )
+    array = to_numpy(given) if is_tensor(given) else np.asanyarray(given)
+    if isinstance(array, np.ma.MaskedArray):
+        raise InputTypeError(
+            f"{name} of Factors are a masked array. Hint: .filled(value) says what masked "
+            "entries are."
+        )
+    if array.dtype.kind not in "fiub":
+        raise InputTypeError(
+            f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64."
+        )
+    return array
+
+
+def _readable(array: Array) -> Array:
+    """Copy what the kernel cannot read as it lies: strides that are not whole elements."""
+    strides_fit = all(stride % array.itemsize == 0 for stride in array.strides)
+    return array if strides_fit and array.flags.aligned else array.copy()
+
+
+def _vector(values: npt.ArrayLike, name: str) -> Array:
+    array = to_numpy(values) if is_tensor(values) else np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise InputTypeError(f"{name} of Factors is of dtype {array.dtype}, expected numbers.")
+    if array.ndim != 1:
+        raise InputError(f"{name} of Factors has shape {array.shape}, expected one dimension.")
+    return array
+
+
+def _largest(array: Array | None) -> float:
+    """Return the largest absolute value, NaN if there is one."""
+    if array is None or not array.size:
+        return 0.0
+    return float(np.maximum(array.max(), -array.min(), dtype=np.float64))
+
+
+def _bias(values: npt.ArrayLike | None, of: str, n: int, dtype: np.dtype[Any]) -> Array | None:
+    if values is None:
+        return None
+    array = _vector(values, f"{of}_bias")
+    if len(array) != n:
+        raise InputError(
+            f"{of}_bias of Factors has {len(array):,} entries, but there are {counted(n, of)}."
+        )
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def counted(n: int, what: str) -> str:
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"

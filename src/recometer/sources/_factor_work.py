@@ -1,0 +1,190 @@
+"""Ranking by factors: what the tasks of one call share."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from recometer import _kernel, ragged
+from recometer._kernel import NanRule
+from recometer.arrays import Array, Int64, UInt32
+from recometer.errors import InternalError
+from recometer.ranks import Ranks, UserFlag
+from recometer.sources._align_result import Aligned
+from recometer.sources._assemble import assemble, best_first
+from recometer.sources._factor_arrays import FactorArrays
+from recometer.sources.base import Request
+from recometer.tasks import Ticker
+
+# A task: enough users that packing the items costs little, and bounded memory.
+USERS_PER_TASK = 2048
+
+
+JUDGED_PER_TASK = 100_000
+
+
+FACTOR_BYTES_PER_TASK = 4 * 2**20
+
+
+# A call of the kernel: short, so that Ctrl-C and the progress bar live.
+SECONDS_PER_CALL = 0.03
+
+
+@dataclasses.dataclass
+class FactorsWork:
+    """What the tasks of one call share; each writes the part of its users."""
+
+    factors: FactorArrays
+    aligned: Aligned
+    limit: int | None
+    check: bool
+    nan_rule: NanRule
+    scores: Array
+    above: Int64
+    tied: Int64
+    before: Int64
+    instruction_set: str
+
+    @classmethod
+    def of(cls, factors: FactorArrays, aligned: Aligned, request: Request) -> FactorsWork:
+        """Prepare what all tasks of a ranking read."""
+        check = not factors.finite_for_sure()
+        n = len(aligned.ranked_items)
+        return cls(
+            factors,
+            aligned,
+            # To know that all scores are finite, all must be looked at.
+            None if check or aligned.candidates is not None else request.depth,
+            check,
+            NanRule[request.protocol.nan_scores.upper()],
+            np.empty(n, factors.items.dtype),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            _kernel.instruction_set(),
+        )
+
+    def blocks(self, threads: int) -> list[slice]:
+        """Cut the users into tasks, alike for the threads and bounded in memory."""
+        n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
+        row_bytes = max(1, self.factors.items.shape[1]) * self.factors.items.itemsize
+        size = max(1, min(USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes))
+        n_blocks = -(-n_users // size)
+        n_blocks = max(1, min(n_users, -(-n_blocks // threads) * threads))
+        size = max(1, -(-n_users // n_blocks))
+        return ragged.blocks(indptr, JUDGED_PER_TASK, size)
+
+    def run(self, block: slice, ticker: Ticker) -> None:
+        """Rank the items for a block of users."""
+        aligned = self.aligned
+        indptr = aligned.ranked_indptr[block.start : block.stop + 1]
+        excluded_indptr = aligned.excluded_indptr[block.start : block.stop + 1]
+        rows = np.maximum(aligned.rows[block], 0)
+        factors = self.native(rows)
+        flags = aligned.flags[block]
+        if self.check:
+            self.flag_user_bias(rows, flags)
+
+        mine = slice(int(indptr[0]), int(indptr[-1]))
+        _kernel.score_items(
+            **factors, indptr=indptr, listed=aligned.ranked_items, scores=self.scores
+        )
+        if self.check and self.nan_rule != NanRule.UNDEFINED:
+            scores = self.scores[mine]
+            infinity = np.inf if self.nan_rule == NanRule.FIRST else -np.inf
+            scores[np.isnan(scores)] = infinity
+        if not self.check and not np.isfinite(self.scores[mine]).all():
+            raise InternalError("A score is not finite though no factor is too large.")
+        step = self._items_per_call(len(rows), mine.stop - mine.start)
+        for first in range(0, aligned.n_items, step):
+            last = min(first + step, aligned.n_items)
+            lost = _kernel.rank_factors(
+                **factors,
+                first=first,
+                last=last,
+                excluded_indptr=excluded_indptr,
+                excluded=aligned.excluded,
+                judged_indptr=indptr,
+                judged=aligned.ranked_items,
+                judged_scores=self.scores,
+                above=self.above,
+                tied=self.tied,
+                before=self.before,
+                limit=self.limit,
+                check=self.check,
+                nan_rule=self.nan_rule,
+                flags=flags,
+            )
+            if lost >= 0:
+                raise InternalError(
+                    f"The item at position {aligned.ranked_items[lost]} did not find its own "
+                    "score among the candidates. Please report this, with the processor's name."
+                )
+            ticker.advance(float((last - first) * len(rows)))
+        if self.check:
+            # Users without factors were given those of row 0.
+            flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
+        if self.check and self.nan_rule == NanRule.UNDEFINED:
+            unranked = np.isnan(self.scores[mine])
+            self.above[mine][unranked] = -1
+        if self.limit is not None:
+            beyond = self.above[mine] >= self.limit
+            for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
+                counts[mine][beyond] = value
+
+    def ranks(self, threads: int) -> Ranks:
+        """Put the blocks together."""
+        aligned = self.aligned
+        above, tied, before = self.above, self.tied, self.before
+        if aligned.ranked is not None:
+            above = np.full(len(aligned.judged), -1, np.int64)
+            tied, before = np.zeros_like(above), np.zeros_like(above)
+            above[aligned.ranked] = self.above
+            tied[aligned.ranked] = self.tied
+            before[aligned.ranked] = self.before
+        order = best_first(aligned.judged_indptr, above, before, threads)
+        return assemble(aligned, above, tied, before, order, aligned.outside, self.limit)
+
+    def native(self, rows: Int64) -> dict[str, Any]:
+        """Return the factors of some users and of all items as the kernel's functions take them."""
+        return {
+            "instruction_set": self.instruction_set,
+            "users": self._user_factors(rows),
+            "items": self.factors.items,
+            "bias": self.factors.item_bias,
+            "rows": self.aligned.item_rows,
+        }
+
+    def _user_factors(self, rows: Int64) -> Array:
+        """Return the factors of some rows, contiguous."""
+        factors = self.factors
+        if not len(factors.users):
+            return np.zeros((len(rows), factors.items.shape[1]), factors.items.dtype)
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+            return np.ascontiguousarray(factors.users[rows[0] : rows[-1] + 1])
+        return np.ascontiguousarray(factors.users[rows])
+
+    def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
+        """Flag users whose bias is not finite."""
+        flag_user_bias(self.factors.user_bias, rows, flags)
+
+    def _items_per_call(self, n_users: int, n_judged: int) -> int:
+        """How many items the kernel may do in SECONDS_PER_CALL, roughly."""
+        groups = 1 + n_judged / (31 * n_users)
+        nanoseconds = (self.factors.items.shape[1] + 25 * groups) / 40
+        if self.instruction_set == "plain":
+            nanoseconds *= 10
+        return max(2048, int(SECONDS_PER_CALL * 1e9 / (nanoseconds * n_users)))
+
+
+def flag_user_bias(user_bias: Array | None, rows: Int64, flags: UInt32) -> None:
+    """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
+    if user_bias is None:
+        return
+    bias = user_bias[rows]
+    known = (flags & np.uint32(UserFlag.KNOWN)) != 0
+    # All scores of such a user are NaN: no rule can rank them.
+    flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
+    flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)

@@ -1,0 +1,248 @@
+"""Ranking by lists: what the tasks of one call share."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from recometer import _kernel, ragged
+from recometer._kernel import NanRule, TieOrder
+from recometer.arrays import Array, Bool, Int64, UInt32
+from recometer.data import ids
+from recometer.errors import InputError, warn
+from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.sources import _top
+from recometer.sources._align_result import Aligned
+from recometer.sources._assemble import assemble, best_first
+from recometer.sources._list_candidates import has_list, only_candidates
+from recometer.sources._list_catalogue import ListCatalogue
+from recometer.sources._list_table import ListTable
+from recometer.sources._top import Best, Rule, Shelf
+from recometer.sources.base import Request
+from recometer.tasks import Ticker, run_tasks
+
+USERS_PER_TASK = 4096
+
+
+@dataclasses.dataclass
+class ListWork:
+    """What the tasks of one call share; each writes the part of its users."""
+
+    table: ListTable
+    aligned: Aligned
+    begin: Int64
+    end: Int64
+    input_order: bool
+    nan_rule: NanRule
+    judged: dict[str, Int64]
+    flags: UInt32
+    users: dict[str, Int64]
+    user_ids: Array | None
+    whole: ListTable  # before candidates were chosen
+    shelf: Shelf
+    order: TieOrder = TieOrder.ITEM
+    dropped: int = 0  # entries that are no candidates
+
+    @classmethod
+    def of(cls, table: ListTable, aligned: Aligned, request: Request) -> ListWork:
+        rows = np.where(aligned.rows < 0, 0, aligned.rows)
+        begin, end = table.indptr[rows], table.indptr[rows + 1]
+        n = len(aligned.ranked_items)
+        judged = {"above": np.empty(n, np.int64)}
+        for name in ("tied", "before"):
+            # Without scores nothing is tied, and to say so takes no memory.
+            none = np.broadcast_to(np.int64(0), n)
+            judged[name] = none if table.scores is None else np.empty(n, np.int64)
+        return cls(
+            table,
+            aligned,
+            begin,
+            np.where(aligned.rows < 0, begin, end),
+            request.protocol.ties == "input",
+            NanRule[request.protocol.nan_scores.upper()],
+            judged,
+            np.zeros(aligned.n_users, np.uint32),
+            {
+                name: np.empty(aligned.n_users, np.int64)
+                for name in ("given", "listed", "removed", "repeated")
+            },
+            request.test.user_ids,
+            table,
+            Shelf.of(np.zeros(aligned.n_users, np.uint64), 0, np.float64),
+        )
+
+    def places(self, k: int, rule: Rule) -> None:
+        """Have the first places of the lists written down, too."""
+        longest = int((self.end - self.begin).max(initial=0))
+        self.shelf = Shelf.of(rule.keys, min(k, longest), np.float64)
+        self.order = rule.order
+
+    def run_all(self, request: Request) -> None:
+        """Read the lists of all users, on several threads."""
+        n_users = self.aligned.n_users
+        starts = range(0, n_users, USERS_PER_TASK)
+        run_tasks(
+            self.run,
+            [slice(start, min(start + USERS_PER_TASK, n_users)) for start in starts],
+            threads=request.threads,
+            progress=request.progress,
+            label="Ranking",
+        )
+
+    def among_candidates(self) -> ListWork:
+        """Leave only candidates in the lists."""
+        table, dropped = only_candidates(self.table, self.aligned)
+        rows = np.maximum(self.aligned.rows, 0)
+        begin = table.indptr[rows]
+        end = np.where(self.aligned.rows < 0, begin, table.indptr[rows + 1])
+        return dataclasses.replace(self, table=table, begin=begin, end=end, dropped=dropped)
+
+    def run(self, users: slice, ticker: Ticker) -> None:
+        """Find the judged items of some users in their lists."""
+        ticker.advance()
+        table, aligned = self.table, self.aligned
+        above, tied, before = self.judged.values()
+        scored = table.scores is not None
+        offsets = slice(users.start, users.stop + 1)
+        _kernel.rank_lists(
+            items=table.items,
+            scores=table.scores,
+            begin=self.begin[users],
+            end=self.end[users],
+            n_items=table.n_items,
+            excluded_indptr=aligned.excluded_indptr[offsets],
+            excluded=aligned.excluded,
+            judged_indptr=aligned.ranked_indptr[offsets],
+            judged=aligned.ranked_items,
+            input_order=self.input_order,
+            nan_rule=self.nan_rule,
+            above=above,
+            tied=tied if scored else None,
+            before=before if scored else None,
+            flags=self.flags[users],
+            given=self.users["given"][users],
+            listed=self.users["listed"][users],
+            removed=self.users["removed"][users],
+            repeated=self.users["repeated"][users],
+            order=self.order,
+            keys=self.shelf.keys[users],
+            top=self.shelf.items[users],
+            left=self.shelf.left[users],
+        )
+
+    def cut(self, depth: int, falling: bool) -> None:
+        """Forget what lies beyond the first places; `falling`: the higher ids tie first."""
+        above, tied, before = self.judged.values()
+        np.minimum(self.users["listed"], depth, out=self.users["listed"])
+        if self.table.scores is None:
+            above[above >= depth] = -1
+            return
+        gone = (above >= 0) & (above + (tied - before if falling else before) >= depth)
+        left = np.minimum(tied, depth - 1 - above)
+        if falling:
+            before -= tied - left
+        np.copyto(tied, left)
+        above[gone], tied[gone], before[gone] = -1, 0, 0
+
+    def known(self) -> Bool:
+        """Flag the users, and return who has a list."""
+        known = self.users["given"] > 0
+        if self.whole is not self.table:
+            known = has_list(self.whole, self.aligned)
+        self.aligned.flags[:] |= self.flags
+        self.aligned.flags[~known] &= ~np.uint32(UserFlag.KNOWN)
+        return known
+
+    def lists(self, k: int, catalogue: ListCatalogue) -> TopLists:
+        """Put the first places of all users together."""
+        known = self.known()
+        best = Best(self.shelf.items, self.shelf.left)
+        counts = self._counts(known, catalogue)
+        return _top.finished(
+            self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
+        )
+
+    def ranks(self, catalogue: ListCatalogue, threads: int) -> Ranks:
+        """Put the users together."""
+        aligned = self.aligned
+        known = self.known()
+        n_excluded = np.diff(aligned.excluded_indptr)
+        if catalogue.inside is not None:
+            inside = ragged.indptr_of(catalogue.inside[aligned.excluded])
+            n_excluded = np.diff(inside[aligned.excluded_indptr])
+        if aligned.candidate_indptr is not None:
+            n_candidates = np.diff(aligned.candidate_indptr)
+        elif catalogue.n_items is None:
+            n_candidates = np.full(aligned.n_users, -1)
+        else:
+            n_candidates = catalogue.n_items - n_excluded
+            self._check(n_candidates)
+        above, tied, before = self.judged.values()
+        if aligned.ranked is not None:
+            above, tied, before = (np.zeros(len(aligned.judged), np.int64) for _ in range(3))
+            above[:] = -1
+            for column, found in zip((above, tied, before), self.judged.values(), strict=True):
+                column[aligned.ranked] = found
+        ties = None if self.table.scores is None else before
+        order = best_first(aligned.judged_indptr, above, ties, threads)
+        no_candidates = aligned.n_items - np.diff(aligned.excluded_indptr) - n_candidates
+        ranks = assemble(aligned, above, tied, before, order, no_candidates, None)
+        return dataclasses.replace(
+            ranks,
+            depth=self.users["listed"],
+            n_excluded=n_excluded,
+            counts=self._counts(known, catalogue),
+            # The lists do not say how many others there are that could have been drawn.
+            pool=None if aligned.pool is None else np.full(aligned.n_users, -1),
+        )
+
+    def _check(self, n_candidates: Int64) -> None:
+        """Check that the catalogue holds what was listed."""
+        listed = self.users["listed"]
+        if (listed > n_candidates).any():
+            user = int(np.argmax(listed > n_candidates))
+            raise InputError(
+                f"catalogue= leaves {n_candidates[user]:,} items to recommend to user "
+                f"{self._user(user)} (the items of train are not recommended), but the list has "
+                f"{listed[user]:,}. Hint: the catalogue is all that could have been recommended."
+            )
+
+    def _counts(self, known: Bool, catalogue: ListCatalogue) -> dict[str, int]:
+        """Count what the rules settled, and warn of items that are repeated."""
+        table, aligned = self.whole, self.aligned
+        ignored = np.ones(table.n_lists, bool)
+        ignored[aligned.rows[aligned.rows >= 0]] = False
+        counts = {
+            **aligned.counts,
+            "users_unknown": int(np.count_nonzero(~known)),
+            "list_users_ignored": table.not_empty(np.flatnonzero(ignored)),
+            "list_train_items": int(self.users["removed"].sum()),
+            "list_duplicates": int(self.users["repeated"].sum()),
+            "list_items_uncatalogued": catalogue.n_added,
+            "list_not_candidates": self.dropped,
+        }
+        if catalogue.inside is not None:
+            strange = (aligned.judged >= 0) & ~catalogue.inside[aligned.judged]
+            counts["items_unknown"] = len(np.unique(aligned.judged[strange]))
+            counts["relevant_unranked"] = int(np.count_nonzero(strange & aligned.relevant))
+        if counts["list_duplicates"]:
+            self._warn_of_duplicates()
+        return {name: count for name, count in sorted(counts.items()) if count}
+
+    def _warn_of_duplicates(self) -> None:
+        repeated = self.users["repeated"]
+        user = int(np.argmax(repeated > 0))
+        items = self.table.items[self.begin[user] : self.end[user]]
+        again: Array = np.delete(items, np.unique(items, return_index=True)[1])
+        item = int(again[again >= 0][0])
+        ids_of_items = self.table.item_ids
+        warn(
+            f"{repeated.sum():,} entries in {np.count_nonzero(repeated):,} lists repeat an item "
+            f"(the first: user {self._user(user)}, item "
+            f"{item if ids_of_items is None else ids.show(ids_of_items, item)}); it counts once, "
+            "at its first place, and the rest moves up."
+        )
+
+    def _user(self, user: int) -> str:
+        return str(user) if self.user_ids is None else ids.show(self.user_ids, user)

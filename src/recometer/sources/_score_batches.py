@@ -1,0 +1,255 @@
+"""Ranking from users' scores of all items, some users at a time: of `Scores`, and of a device."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recometer import _kernel, ragged
+from recometer._kernel import NanRule, TieOrder
+from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.data.tensors import dtype_name, is_tensor, to_numpy
+from recometer.errors import InternalError
+from recometer.ranks import Ranks, UserFlag
+from recometer.sources import _align_narrow, _torch
+from recometer.sources._align_result import Aligned
+from recometer.sources._assemble import assemble, best_first
+from recometer.sources._score_prefetch import Prefetch
+from recometer.sources._top import Best, Rule, Shelf
+from recometer.sources._torch import Counts
+from recometer.sources.base import Request
+from recometer.tasks import Ticker, run_tasks
+
+USERS_PER_BATCH = 1024
+
+
+class Batches(NamedTuple):
+    """How users' scores of all items are asked for, some users at a time.
+
+    Attributes
+    ----------
+    ask
+        Takes users of test (int64), of whom all are known, and returns their scores as
+        float32 or float64 [len(users), n_columns]: a contiguous array, or a tensor on a
+        device.
+    request
+    n_columns
+        The items of the source.
+    bytes_per_batch
+        What the scores of a batch may take.
+    ahead
+        Ask on a thread of its own, one batch ahead.
+    """
+
+    ask: Callable[[Int64], Any]
+    request: Request
+    n_columns: int
+    bytes_per_batch: int
+    ahead: bool
+
+    def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
+        """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
+        size = max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
+        batches = [known[start : start + size] for start in range(0, len(known), size)]
+        with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
+
+            def run(users: Int64, ticker: Ticker) -> None:
+                if prefetch is None:
+                    use(users, self.ask(users))
+                else:
+                    use(*prefetch.take(ticker))
+
+            run_tasks(
+                run,
+                batches,
+                weights=[float(len(batch)) for batch in batches],
+                threads=self.request.threads,
+                progress=self.request.progress,
+                label=label,
+            )
+
+
+def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
+    """Rank users from their scores of all items, some users at a time."""
+    work = _Work.of(aligned, batches.request)
+    batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Ranking")
+    return work.ranks(batches.request.threads)
+
+
+def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
+    """Find the best candidates of users from their scores of all items."""
+    k = min(k, aligned.n_items)
+    nan_rule = NanRule[batches.request.protocol.nan_scores.upper()]
+    best = Best(np.full((aligned.n_users, k), -1, np.int32), np.zeros(aligned.n_users, np.int64))
+
+    def use(users: Int64, scores: Any) -> None:
+        scores = _align_narrow.mask_scores(aligned, users, scores)
+        excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
+        excluded = aligned.excluded[rows]
+        if is_tensor(scores) and rule.order == TieOrder.RANDOM:
+            scores = to_numpy(scores)  # what is drawn is drawn here
+        shelf = Shelf.of(rule.keys[users], k, dtype_name(scores))
+        flags, gone = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
+        if is_tensor(scores):
+            _torch.top_scores(
+                scores,
+                aligned.item_rows,
+                excluded_indptr,
+                excluded,
+                rule.order,
+                shelf,
+                nan_rule,
+                flags,
+                gone,
+            )
+        else:
+            _kernel.top_scores(
+                instruction_set=_kernel.instruction_set(),
+                scores=scores,
+                columns=aligned.item_rows,
+                excluded_indptr=excluded_indptr,
+                excluded=excluded,
+                order=rule.order,
+                **shelf.native(),
+                nan_rule=nan_rule,
+                flags=flags,
+                no_candidates=gone,
+            )
+        n_candidates = aligned.n_items - np.diff(excluded_indptr) - gone
+        flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
+        best.items[users], best.left[users] = shelf.items, shelf.left
+        aligned.flags[users] |= flags
+
+    batches.each(np.flatnonzero(aligned.rows >= 0), use, "Listing")
+    return best
+
+
+@dataclasses.dataclass
+class _Work:
+    """What the tasks of one call share; each writes the part of its users."""
+
+    aligned: Aligned
+    limit: int | None
+    nan_rule: NanRule
+    above: Int64
+    tied: Int64
+    before: Int64
+    no_candidates: Int64
+    score: Float64 | None  # of the judged items, where it is read
+
+    @classmethod
+    def of(cls, aligned: Aligned, request: Request) -> _Work:
+        n = len(aligned.judged)
+        return cls(
+            aligned,
+            None if aligned.candidates is not None else request.depth,
+            NanRule[request.protocol.nan_scores.upper()],
+            np.full(n, -1, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(aligned.n_users, np.int64),
+            None if request.protocol.score_above is None else np.full(n, np.nan),
+        )
+
+    def count(self, users: Int64, scores: Any) -> None:
+        """Rank all items for some users of test, whose scores these are."""
+        aligned = self.aligned
+        scores = _align_narrow.mask_scores(aligned, users, scores)
+        # The judged items of these users that the source has, as a table of their own.
+        judged_indptr, at = ragged.take(aligned.judged_indptr, users)
+        who = np.repeat(np.arange(len(users)), np.diff(judged_indptr))
+        has = aligned.judged[at] >= 0
+        who, at = who[has], at[has]
+        excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
+        excluded = aligned.excluded[rows]
+        table = (
+            scores,
+            aligned.item_rows,
+            excluded_indptr,
+            excluded,
+            who,
+            aligned.judged[at],
+            self.nan_rule,
+        )
+        counts = (
+            _torch.rank_scores(*table) if is_tensor(scores) else _rank_scores(*table, self.limit)
+        )
+        self.above[at], self.tied[at], self.before[at] = counts[:3]
+        aligned.flags[users] |= counts.flags
+        self.no_candidates[users] = counts.no_candidates
+        if self.score is not None:
+            positions = aligned.judged[at]
+            columns = positions if aligned.item_rows is None else aligned.item_rows[positions]
+            own = scores[who, columns]
+            self.score[at] = to_numpy(own) if is_tensor(own) else own
+
+    def ranks(self, threads: int) -> Ranks:
+        """Put the batches together."""
+        aligned = self.aligned
+        above, tied, before = self.above, self.tied, self.before
+        candidates = above >= 0
+        if self.limit is not None:
+            beyond = above >= self.limit
+            above[beyond], tied[beyond], before[beyond] = -1, 0, 0
+        order = best_first(aligned.judged_indptr, above, before, threads)
+        ranks = assemble(aligned, above, tied, before, order, self.no_candidates, self.limit)
+        if self.score is not None:
+            ranks = dataclasses.replace(ranks, score=self.score[order])
+        if self.limit is None:
+            return ranks
+        # A score of -inf is no candidate: `assemble` cannot tell.
+        rankable = ragged.offsets(aligned.relevant & candidates, aligned.judged_indptr)
+        return dataclasses.replace(ranks, n_rankable=np.diff(rankable))
+
+
+def _rank_scores(
+    scores: Array,
+    columns: Int64 | None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    who: Int64,
+    judged: Int32,
+    nan_rule: NanRule,
+    limit: int | None,
+) -> Counts:
+    """Count with the kernel; see `_torch.rank_scores`, which counts on a device."""
+    n_users = len(scores)
+    own = scores[who, judged if columns is None else columns[judged]]
+    candidate = ~np.isneginf(own)
+    if nan_rule == NanRule.UNDEFINED:
+        candidate &= ~np.isnan(own)
+    else:
+        own[np.isnan(own)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
+    above, tied, before = (np.zeros(np.count_nonzero(candidate), np.int64) for _ in range(3))
+    flags, no_candidates = np.zeros(n_users, np.uint32), np.zeros(n_users, np.int64)
+    lost = _kernel.rank_scores(
+        instruction_set=_kernel.instruction_set(),
+        scores=scores,
+        columns=columns,
+        excluded_indptr=excluded_indptr,
+        excluded=excluded,
+        judged_indptr=np.searchsorted(who[candidate], np.arange(n_users + 1)),
+        judged=judged[candidate],
+        judged_scores=own[candidate],
+        above=above,
+        tied=tied,
+        before=before,
+        limit=limit,
+        nan_rule=nan_rule,
+        flags=flags,
+        no_candidates=no_candidates,
+    )
+    if lost >= 0:
+        raise InternalError(
+            f"The item at position {judged[candidate][lost]} did not find its own score among the "
+            "candidates. Please report this, with the processor's name."
+        )
+    # Those that are no candidates lie nowhere.
+    places = [np.full(len(judged), nowhere, np.int64) for nowhere in (-1, 0, 0)]
+    for place, counts in zip(places, (above, tied, before), strict=True):
+        place[candidate] = counts
+    return Counts(places[0], places[1], places[2], flags, no_candidates)
