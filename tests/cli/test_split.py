@@ -86,6 +86,7 @@ PARTS_OF_WHAT: dict[str, Any] = {
     "number=2": splits.Number(2),
     "after=200": splits.After(200),
     "after=200,until=240,since=20.5": splits.After(200, 240, 20.5),
+    "after_share=0.8": splits.After(share=0.8),
     "windows=100,150": splits.Windows((100, 150)),
     "windows=100,150,until=200,length=50": splits.Windows((100, 150), until=200, length=50),
     "folds=3": splits.KFold(3),
@@ -394,7 +395,7 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
         (("--what", "last=1", "--time", "when"), "ratings.parquet: There is no column 'when'"),
         (("--what", "last=1", "--time", "none"), "the data have no times"),
         # What was asked for is shown as it is in Python, not half of it as options.
-        (("--what", "after=5000"), "what=After(time=5000, until=None, since=None), min_train=0"),
+        (("--what", "after=5000"), "what=After(time=5000, until=None, since=None, share=None)"),
         (("--what", "last=1", "--core", "99"), "KCore(user=99, item=99) left out"),
     ],
 )

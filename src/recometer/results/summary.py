@@ -136,6 +136,7 @@ def notes(
 ) -> list[str]:
     """Return what a result was computed from, what was settled, and by which rules."""
     found = [f"{name}: {described['description']}" for name, described in inputs.items()]
+    found += [described["reading"] for described in inputs.values() if "reading" in described]
     if over_rows:
         values = " ".join(f"{name} {value:.4f}" for name, value in over_rows.items())
         found.append(f"over the rows of all users: {values}")
