@@ -155,17 +155,7 @@ def read_lists(
         return _from_array(np.asarray(data), user_ids, item_ids, item_offset)
     if is_frame(data):
         _refuse(given_ids, "a data frame, which has ids")
-        data = twice_readable(data)
-        names, fetch = open_frame(data)
-        found = choose_columns(names, columns)
-        if _is_by_rows(found) and score is None:
-            _warn_of_others(found, frames.numeric_columns(data))
-        # Together: a lazy frame that is collected twice may come in another order.
-        wanted = [option for option, name in found.items() if name is not None]
-        series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
-        table = _from_columns(found, series.pop)
-        _list_runs.check(table, found, names, fetch)
-        return table
+        return _from_frame(data, columns)
     if is_column(data):
         raise InputTypeError(
             f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
@@ -181,6 +171,20 @@ def read_lists(
     raise InputTypeError(
         f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
     )
+
+
+def _from_frame(data: Any, columns: Mapping[str, object]) -> ListTable:
+    data = twice_readable(data)
+    names, fetch = open_frame(data)
+    found = choose_columns(names, columns)
+    if _is_by_rows(found) and columns["score"] is None:
+        _warn_of_others(found, frames.numeric_columns(data))
+    # Together: a lazy frame that is collected twice may come in another order.
+    wanted = [option for option, name in found.items() if name is not None]
+    series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
+    table = _from_columns(found, series.pop)
+    _list_runs.check(table, found, names, fetch)
+    return table
 
 
 def _refuse(options: Mapping[str, object], what: str) -> None:
