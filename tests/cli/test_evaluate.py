@@ -634,7 +634,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
     ("arguments", "message"),
     [
         (("--test", "tset.csv", *MF), "There is no file tset.csv. Hint: Did you mean 'test.csv'"),
-        (("--test", ".", *MF), ". is not a file. Hint: name one file"),
+        (("--test", ".", *MF), "The files of . cannot be read as one table: "),
         (("--test", "users.npy", *MF), "users.npy has an extension that is not read"),
         (("--test", "test.csv", "--train", "no.csv", *MF), "There is no file no.csv"),
         ((*BASIC, *MF, "-m", "ndgc@10"), "There is no metric 'ndgc'. Hint: Did you mean 'ndcg'"),

@@ -17,7 +17,15 @@ from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import files, frames, ids, trec
 from recometer.data.columns import choose_columns, common_names, could_be_places, refuse_columns
 from recometer.data.files import FileColumn, in_memory, open_file
-from recometer.data.frames import is_column, is_frame, numbers, open_frame, twice_readable
+from recometer.data.frames import (
+    flat,
+    holds_lists,
+    is_column,
+    is_frame,
+    numbers,
+    open_frame,
+    twice_readable,
+)
 from recometer.errors import FileError, InputError, InputTypeError, warn
 from recometer.ranks import Ranks
 from recometer.sources import _list_columns, _list_runs
@@ -238,9 +246,12 @@ def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> 
 
 def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> ListTable:
     """Read the columns one after the other, so that few are in memory at a time."""
+    column = fetch("item")
+    if holds_lists(column):
+        return _from_list_column(found, column, fetch)
     what = {option: f"{option}s (column {name!r})" for option, name in found.items()}
     lists, indptr, user_ids = _lists_of(fetch("user"), f"user ids (column {found['user']!r})")
-    items, item_ids = _encode(fetch("item"), f"item ids (column {found['item']!r})")
+    items, item_ids = _encode(column, f"item ids (column {found['item']!r})")
     n_items, scores = len(item_ids), None
     pieces: Iterable[Array] | None = None
     if found["rank"] is not None:
@@ -276,6 +287,37 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
         given=real,
         by_rows=_is_by_rows(found),
     )
+
+
+def _from_list_column(
+    found: Mapping[str, str | None], lists: Any, fetch: Callable[[str], Any]
+) -> ListTable:
+    """Read a table with a row per user, and the user's list in a cell."""
+    user_ids = ids.as_ids(in_memory(fetch("user")), f"user ids (column {found['user']!r})")
+    if not _distinct(user_ids):
+        raise InputError(
+            f"Column {found['item']!r} holds lists, and a user has several rows. Hint: a row per "
+            "user, or an item per row."
+        )
+    what = f"item ids (column {found['item']!r})"
+    entries, lengths = flat(in_memory(lists), what)
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    items, item_ids = _encode(entries, what)
+    scores = None
+    by = "rank" if found["rank"] is not None else "score"
+    if found[by] is not None:
+        column, others = flat(in_memory(fetch(by)), f"{by}s (column {found[by]!r})")
+        if not np.array_equal(lengths, others):
+            row = int(np.flatnonzero(lengths != others)[0])
+            raise InputError(
+                f"Row {row} (counted from 0) has {lengths[row]} items, but {others[row]} {by}s "
+                f"(column {found[by]!r}). Hint: one for each item."
+            )
+        scores = (_ranks if by == "rank" else _scores)(column, f"{by}s (column {found[by]!r})")
+    needed = _unless_ordered(scores, indptr)
+    given = scores if by == "score" else None
+    return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=given)
 
 
 def _from_dict(data: Mapping[Any, Any]) -> ListTable:

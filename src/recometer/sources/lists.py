@@ -47,6 +47,8 @@ class Lists(Source):
           one of ranks (1 is best) or scores (the highest is best); with neither, the order
           of a user's rows is the ranking (and if there is another column of numbers, a
           `DataWarning` says so, unless ``score=False``);
+          A column of items may hold lists, best first (and that of ranks or scores, too): a row
+          per user;
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
         * an integer array or tensor [n_users, k] of item indices, best first, padded with
           -1; row u is that of user u of test, unless `user_ids` are given;
