@@ -12,7 +12,6 @@ import dataclasses
 import itertools
 import json
 import math
-import os
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import _cases
 import _machine
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,6 @@ from recometer import stats
 from recometer.tasks import run_tasks
 
 HERE = Path(__file__).parent
-SHARED = Path(os.environ.get("RECOMETER_SHARED", HERE.parents[1] / "shared"))
 Float64 = npt.NDArray[np.float64]
 Bounds = tuple[float, float]
 
@@ -58,33 +57,29 @@ class Population:
     bounds: Bounds
 
 
-def populations() -> list[Population]:
+def populations(shared: Path) -> list[Population]:
     """Return those of MovieLens 1M (if it is there) and of the data that come with recometer."""
     found = []
-    for name, first, second in itertools.chain(_movies(), _visits()):
+    for name, first, second in itertools.chain(_movies(shared), _visits()):
         for metric, bounds in BOUNDS.items():
             found.append(Population(f"{name} {metric}", first[metric], second[metric], bounds))
     return found
 
 
-def _movies() -> Iterator[tuple[str, rm.Evaluation, rm.Evaluation]]:
-    import scipy.sparse as sp
-
-    folder = SHARED / "data" / "ml1m_als"
-    if not folder.exists():
+def _movies(shared: Path) -> Iterator[tuple[str, rm.Evaluation, rm.Evaluation]]:
+    data = _cases.read_ml1m(shared)
+    if data is None:
+        print(f"There is no data/ml1m_als in {shared}: without MovieLens.")
         return
-    train, test = sp.load_npz(folder / "train.npz"), sp.load_npz(folder / "test.npz")
-    factors = [np.load(folder / f"ml-1m_{who}_factors.npy") for who in ("user", "item")]
-    yield "ml1m", *_evaluated(rm.Factors(*factors), train, test)
+    source = rm.Factors(data.users, data.items)
+    yield "ml1m", *_evaluated(source, data.train, data.test)
 
 
 def _visits() -> Iterator[tuple[str, rm.Evaluation, rm.Evaluation]]:
-    import polars as pl
-
+    from recometer.datasets import msweb
     from recometer.split import Fraction, split
 
-    path = Path(rm.__file__).parent / "data" / "msweb" / "interactions.parquet"
-    parts = split(pl.read_parquet(path), Fraction(0.3), seed=0)
+    parts = split(msweb(), Fraction(0.3), seed=0)
     train, test = parts.train, parts.test
     yield "msweb", *_evaluated(rm.baselines.item_knn(train), train, test)
 
@@ -215,7 +210,7 @@ def _on_threads(
 
 def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
     """Return coverage, errors and alarms, and what is to be reached."""
-    data, sizes = populations(), (20, 200) if options.quick else SIZES
+    data, sizes = populations(options.shared), (20, 200) if options.quick else SIZES
     repeats = 60 if options.quick else options.repeats
     cells = list(itertools.product(data, sizes))
     lines = _on_threads(coverage, [(*cell, repeats) for cell in cells], options.threads, "Coverage")
@@ -228,7 +223,8 @@ def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]
     )
     noise = 2 * math.sqrt(LEAST * (1 - LEAST) / repeats)
     off = 2 * math.sqrt(LEVEL * (1 - LEVEL) / repeats)
-    usual = [one for one in wrong if one["differ"] >= 30]
+    # Exact tests of few users who all differ by as much cannot err in just 5 of 100 cases.
+    usual = [one for one in wrong if one["differ"] >= 30 and "hit" not in one["population"]]
     table = [
         Measure(
             f"coverage of the default interval, the least of {len(covered)} settings",
@@ -256,10 +252,27 @@ def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]
     ]
     for name in ("randomisation", "t", "wilcoxon", "sign"):
         rates = [one[name] for one in usual]
-        label = f"type I error of {name}, at least 30 users differ"
+        label = f"type I error of {name}, at least 30 users differ, without hit"
         table.append(Measure(f"{label}: least", "", "", min(rates), round(0.04 - off, 3)))
         table.append(Measure(f"{label}: most", "", "", max(rates), round(0.06 + off, 3), True))
     return {"coverage": covered, "errors": wrong, "alarms": alarmed}, table
+
+
+def by_size(covered: list[dict[str, Any]]) -> str:
+    """Return a table of the coverage by the number of users: the least and the mean."""
+    lines = []
+    for of, n in itertools.product(("mean", "difference"), SIZES):
+        rows = [line for line in covered if (line["of"], line["n"]) == (of, n)]
+        if not rows:
+            continue
+        cells = [of, f"{n:,}"]
+        for kind in ("covered", "without range", "student"):
+            values = [line[kind] for line in rows]
+            cells.append(f"{min(values):.3f}, {np.mean(values):.3f}")
+        widths = [line["width"] for line in rows]
+        lines.append([*cells, f"{min(widths):.2f} to {max(widths):.2f}"])
+    headers = ["of", "users", "default", "range not known", "Student's t", "width, default / t"]
+    return markdown(headers, lines)
 
 
 def columns(n_users: int, n: int, seed: int = 0) -> list[Float64]:
@@ -349,6 +362,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("quality", "speed"), help="one half")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--wait", type=float, default=30.0, help="seconds for others to be quiet")
+    parser.add_argument("--shared", type=Path, default=HERE.parents[1] / "shared")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -364,7 +378,11 @@ def main() -> None:
         if options.only in (None, name):
             results[name], lines = half(options)
             table += lines
-            results[f"{name} options"] = {k: v for k, v in vars(options).items() if k != "child"}
+            results[f"{name} options"] = {
+                key: str(value) for key, value in vars(options).items() if key != "child"
+            }
+            if name == "quality":
+                print(by_size(results[name]["coverage"]), end="\n\n")
     print(markdown(HEADERS, [measure.cells() for measure in table]))
     if not options.quick:
         path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

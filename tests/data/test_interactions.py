@@ -786,7 +786,7 @@ def test_repr_and_length():
         "Interactions(3 users (positions), 2,000 items (positions), 0 interactions)"
     )
     frame = pl.DataFrame({"user": [1], "item": [2], "time": [7]})
-    assert "times 7 to 7" in repr(Interactions.of(frame))
+    assert "every time 7" in repr(Interactions.of(frame))
 
 
 def test_to_csr():

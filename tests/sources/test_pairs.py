@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.measuring.compute import Reason
+from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.measuring.compute import Reason
+from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")

@@ -11,7 +11,7 @@ from recometer.arrays import Float64, Int64, UInt8, UInt32
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, warn
-from recometer.measuring.compute import Reason
+from recometer.measuring.reasons import Reason
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag

@@ -20,6 +20,7 @@ from recometer.evaluating.arguments import (
     test_of,
     with_order,
 )
+from recometer.evaluating.effects import warn_without_effect
 from recometer.measuring import corrections
 from recometer.measuring.side_data import check_side_data, needed_by
 from recometer.metrics.conventions import parse_under
@@ -181,6 +182,7 @@ def read_inputs(
     source = check_source(given, test)
     stated = protocol_of(protocol, rules, parameters)
     requested = parse_under(metrics, stated)
+    warn_without_effect(source, requested, stated)
     settled = with_order(source, stated)
     known_items = catalogue_of(catalogue)
     other = baseline_of(baseline)
@@ -192,15 +194,7 @@ def read_inputs(
     chosen = read_candidates(candidates, truth)
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, _is_uniform(chosen))
-    if truth.n_users == 0 or len(truth) == 0:
-        raise InputError(
-            f"test is empty: {truth.n_users} users, {len(truth)} interactions. "
-            "Hint: is the split right, and the column of users?"
-        )
-    given_test = truth
-    listed = source.listed_users()
-    if listed is not None and any(rules_of(one, settled).users == "listed" for one in requested):
-        truth = truth.with_users(listed)
+    given_test, truth = truth, _with_listed_users(source, truth, requested, settled)
     requested = with_largest_gain(requested, _largest_gain(truth))
     check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
     return Inputs(
@@ -227,6 +221,21 @@ def read_inputs(
         },
         brings_truth=brings_truth,
     )
+
+
+def _with_listed_users(
+    source: Source, test: Interactions, metrics: Sequence[Metric], protocol: Protocol
+) -> Interactions:
+    """Check that test is not empty, and add the users with a list where these count, too."""
+    if test.n_users == 0 or len(test) == 0:
+        raise InputError(
+            f"test is empty: {test.n_users} users, {len(test)} interactions. "
+            "Hint: is the split right, and the column of users?"
+        )
+    listed = source.listed_users()
+    if listed is None or all(rules_of(one, protocol).users != "listed" for one in metrics):
+        return test
+    return test.with_users(listed)
 
 
 def _largest_gain(test: Interactions) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from recometer import ragged
 from recometer.errors import InputError
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks
+from recometer.ranks import Ranks, UserFlag
 
 
 def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
@@ -23,13 +23,16 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
     """
     if protocol.unranked == "misses" and protocol.unknown_items == "misses":
         return ranks
-    missing = ranks.above < 0
+    # Of a user whose scores cannot be ranked, nothing says what was left out.
+    unusable = (ranks.flags & np.uint32(UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
+    missing = (ranks.above < 0) & ~unusable[ranks.user]
     if protocol.unranked == "misses":
         whole = (ranks.n_candidates >= 0) & (ranks.depth >= ranks.n_candidates)
         missing &= np.repeat(whole, np.diff(ranks.indptr))
     else:
         # Nothing exists but what is in the lists.
-        ranks = dataclasses.replace(ranks, n_candidates=ranks.depth)
+        n_candidates = np.where(unusable, ranks.n_candidates, ranks.depth)
+        ranks = dataclasses.replace(ranks, n_candidates=n_candidates)
     if not missing.any():
         return ranks
     once = missing & ranks.relevant  # as in n_relevant
@@ -76,7 +79,12 @@ def settle(
 
 def _padded(ranks: Ranks, places: int) -> Ranks:
     """Let the first item of the catalogue fill the places after its end."""
-    n_items = np.maximum(ranks.n_candidates + ranks.n_excluded, 0)
+    if (ranks.n_candidates < 0).any():
+        raise InputError(
+            "short_lists='first_item' (or defects=True, under a convention that has it) needs to "
+            "know how many items there are. Hint: pass catalogue= (their number, or ids)."
+        )
+    n_items = ranks.n_candidates + ranks.n_excluded
     user = ranks.user
     first = (ranks.item == 0) & (ranks.relevant | (ranks.gain != 0))
     if ranks.repeated is not None:

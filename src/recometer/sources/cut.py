@@ -61,6 +61,10 @@ class Cut(Source):
         """Return the truth where it comes with the output."""
         return self._source.test()
 
+    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
+        """Return the rules that change nothing of its rankings, or of its lists, and why."""
+        return self._source.unread_rules(listed=listed)
+
     def removes_train(self, protocol: Protocol) -> bool:
         """Tell whether a user's items of train leave the ranking and test."""
         return self._source.removes_train(protocol)

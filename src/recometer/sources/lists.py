@@ -61,6 +61,9 @@ class Lists(Source):
         equal ranks, are tied.
     user_ids, item_ids
         For an array: whose row and which item's index it is.
+    item_offset
+        For an array: where the items begin, if they are numbered after something else, such as
+        the users of a graph, whose nodes PyTorch Geometric's models recommend.
     depth
         Only so many places of each list count, as if what follows were not there; None:
         all. Of items that tie for the last of them, under a rule for ties that knows no
@@ -100,6 +103,7 @@ class Lists(Source):
         score: str | bool | None = None,
         user_ids: object = None,
         item_ids: object = None,
+        item_offset: int = 0,
         depth: int | None = None,
     ) -> None:
         whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
@@ -114,8 +118,8 @@ class Lists(Source):
             score=score,
             user_ids=user_ids,
             item_ids=item_ids,
+            item_offset=item_offset,
         )
-
         if not self._table.n_lists:
             raise InputError(
                 "There is no list: the recommendations are empty. Hint: what did the model return?"
@@ -171,6 +175,10 @@ class Lists(Source):
         longest = lengths.max(initial=0)
         order = ", in the order of the rows" if self._table.by_rows else ""
         return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}{order}"
+
+    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
+        """Return the rules that change nothing of where items landed, or of lists, and why."""
+        return {"constant_scores": "lists are read as they were given"} if listed else {}
 
     def removes_train(self, protocol: Protocol) -> bool:
         """Tell whether a user's items of train leave the lists and test, as the rule says."""

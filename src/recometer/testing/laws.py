@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from recometer.arrays import Float64, UInt64
 from recometer.measuring.compute import compute
+from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import METRICS, Metric
 from recometer.protocol import Protocol, TieRule
 from recometer.ranks import Ranks
@@ -291,7 +292,8 @@ def _values(
     seed: int = 0,
 ) -> Float64:
     """Compute the values of all users, float64 [n_users, n_metrics]."""
-    values, _ = compute(ranks, metrics, AS_TIES.replace(ties=ties), seed, user_keys)
+    ranked = RankedUsers(ranks, seed, user_keys)
+    values, _ = compute(ranked, metrics, AS_TIES.replace(ties=ties))
     columns = [values[str(metric)] for metric in metrics]
     return np.column_stack(columns) if columns else np.empty((ranks.n_users, 0))
 

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.arrays import Bool, Float64, Int64
-from recometer.measuring.listed import compute_lists, compute_over_users
+from recometer.measuring.compute import compute, compute_for_all
+from recometer.measuring.listed import ListedUsers
 from recometer.metrics import ListData, Metric
 from recometer.metrics.registry import SideData
 from recometer.protocol import Protocol
@@ -199,8 +200,9 @@ def _values(data: ListData, metrics: Sequence[Metric], weights: Int64 | None = N
     """Compute values of all users, float64 [n_users, n_metrics]; at least one row."""
     over_users = [metric for metric in metrics if metric.definition.over_users]
     per_user = [metric for metric in metrics if not metric.definition.over_users]
-    found: dict[str, npt.ArrayLike] = dict(compute_lists(data, per_user, Protocol())[0])
-    found |= compute_over_users(data, over_users, Protocol(), weights)
+    listed = ListedUsers(data)
+    found: dict[str, npt.ArrayLike] = dict(compute(listed, per_user, Protocol())[0])
+    found |= compute_for_all(listed, over_users, Protocol(), weights)
     n_rows = max(data.n_users, 1)
     columns = [np.broadcast_to(found[str(metric)], n_rows) for metric in metrics]
     return np.column_stack(columns) if columns else np.empty((n_rows, 0))

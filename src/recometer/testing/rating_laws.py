@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from recometer.arrays import Float64, UInt64
 from recometer.measuring.compute import compute
+from recometer.measuring.rated import RatedUsers
 from recometer.metrics import Metric
 from recometer.metrics.rated import Predictions
 from recometer.protocol import Protocol
 from recometer.ranks import Ratings
 from recometer.testing._checks import holds, near, same_bits, some_cases
-from recometer.testing.rankings import copies
 from recometer.testing.rating_cases import RatingCase, rating_cases
 from recometer.ties import WHOLE, resolve
 
@@ -150,7 +150,7 @@ def random_averages_to_expected(metrics: Sequence[Metric]) -> None:
         np.array([3.5]),
     )
     one, n = case.ratings(), 10_000
-    many = Ratings(copies(one.ranks, n), np.tile(one.predicted, n), np.full(n, 3.5))
+    many = Ratings.concat([one] * n)
     draws = _values(many, metrics, "random", seed=1)
     error = draws.std(axis=0) / np.sqrt(n)
     # Five standard errors: one in two million by chance, and the seed is fixed.
@@ -181,6 +181,6 @@ def _values(
 ) -> Float64:
     """Compute the values of all users, float64 [n_users, n_metrics]."""
     protocol = Protocol().replace(ties=ties)
-    values, _ = compute(ratings.ranks, metrics, protocol, seed, user_keys, ratings)
+    values, _ = compute(RatedUsers(ratings, seed, user_keys), metrics, protocol)
     columns = [values[str(metric)] for metric in metrics]
     return np.column_stack(columns) if columns else np.empty((ratings.ranks.n_users, 0))

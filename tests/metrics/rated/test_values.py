@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.measuring.compute import Reason, compute
+from recometer.measuring.compute import compute
+from recometer.measuring.ranked import RankedUsers
+from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, parse, reading
 from recometer.protocol import Protocol
 from recometer.testing import rank, rating_by_definition
@@ -259,10 +261,10 @@ def test_blocks_do_not_change_a_bit(monkeypatch):
         }
     )
     whole = table(evaluated(frame))
-    monkeypatch.setattr("recometer.measuring.compute.BLOCK_USERS", 3)
+    monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 3)
     assert table(evaluated(frame)).tobytes() == whole.tobytes()
 
 
 def test_metrics_of_ratings_are_not_computed_without():
     with pytest.raises(rm.InternalError, match="'mae' was asked for without ratings"):
-        compute(rank([2, 1], [1, math.nan]), [Metric("mae")], Protocol())
+        compute(RankedUsers(rank([2, 1], [1, math.nan])), [Metric("mae")], Protocol())
