@@ -172,7 +172,7 @@ def read_lists(
         wanted = [option for option, name in found.items() if name is not None]
         series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
         table = _from_columns(found, series.pop)
-        _list_runs.check(table, found, names, fetch)
+        _list_runs.check(_runs_of(table), found, names, fetch)
         return table
     if is_column(data):
         raise InputTypeError(
@@ -213,8 +213,12 @@ def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> L
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, files.numeric_columns(path))
     table = _from_columns(found, fetch)
-    _list_runs.check(table, found, files.column_names(path), partial(_from_file, path))
+    _list_runs.check(_runs_of(table), found, files.column_names(path), partial(_from_file, path))
     return table
+
+
+def _runs_of(table: ListTable) -> _list_runs.Lists:
+    return _list_runs.Lists(table.indptr, table.scores, table.user_ids)
 
 
 def _from_file(path: str | os.PathLike[str], names: list[str]) -> list[Any]:
