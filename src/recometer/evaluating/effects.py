@@ -25,6 +25,7 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
     "ranks": {"percent": "it is about metrics with one value for all users"},
     "ratings": {
         "constant_scores": TRUE_RATINGS,
+        "min_positives": TRUE_RATINGS,
         "min_candidates": TRUE_RATINGS,
         "no_list": "every user with a true rating has a prediction",
         "deep_cutoffs": TRUE_RATINGS,
