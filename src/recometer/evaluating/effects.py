@@ -83,7 +83,7 @@ def _without_effect(
     source: Source, metrics: Sequence[Metric], protocol: Protocol
 ) -> Iterator[tuple[str, str]]:
     convention = find(protocol.name)
-    usual = Protocol() if convention is None else convention.protocol
+    usual = type(protocol)() if convention is None else convention.protocol
     given = [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]
     kinds = dict.fromkeys(map(_kind, metrics))
     for rule in given:
