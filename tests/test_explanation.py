@@ -270,7 +270,7 @@ def test_a_convention_in_words(name: str) -> None:
 
 def test_an_unknown_convention() -> None:
     code, _, err = run("conventions", "lenskitt")
-    assert code == 1
+    assert code == 2
     assert "Did you mean 'lenskit'?" in err
 
 

@@ -36,8 +36,8 @@ ORDER = (
     "_kernel",
     "tasks",
     "data",
-    "split",
     "rendering",
+    "split",
     "stats",
     "ties",
     "metrics",
@@ -101,6 +101,23 @@ def test_imports_run_one_way(module: str) -> None:
         there = entry(imported)
         assert here == there or ORDER.index(there) < ORDER.index(here), f"it imports {imported}"
         assert (here, there) not in APART, f"it imports {imported}"
+
+
+def test_no_module_imports_one_that_imports_it() -> None:
+    """Not even in a function, or for its types."""
+    imported = {module: imports(module) - {module} for module in MODULES}
+
+    def reached(module: str) -> set[str]:
+        found: set[str] = set()
+        waiting = list(imported[module])
+        while waiting:
+            one = waiting.pop()
+            if one in MODULES and one not in found:
+                found.add(one)
+                waiting += imported[one]
+        return found
+
+    assert [module for module in MODULES if module in reached(module)] == []
 
 
 def test_only_the_kernel_imports_the_native_module() -> None:

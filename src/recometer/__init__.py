@@ -34,6 +34,7 @@ from recometer.version import __version__
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
     from recometer.explanation import explain
+    from recometer.results.leaderboard import Leaderboard
     from recometer.sources.lists import Lists
     from recometer.sources.models import from_model
     from recometer.sources.pairs import Pairs
@@ -54,6 +55,7 @@ __all__ = [
     "InputTypeError",
     "Interactions",
     "InternalError",
+    "Leaderboard",
     "Lists",
     "ModelError",
     "Negatives",
@@ -82,6 +84,7 @@ SUBMODULES = ("baselines", "compat", "split")
 LAZY = {
     "Audit": "auditing",
     "Folds": "split.result",
+    "Leaderboard": "results.leaderboard",
     "Lists": "sources.lists",
     "Pairs": "sources.pairs",
     "Scores": "sources.scores",

@@ -258,8 +258,8 @@ def test_duplicate_rows_get_a_warning(file) -> None:
         (("--user", "who"), 2, "only goes with --data"),
         (("--test-fraction", "1"), 2, "must lie between 0 and 1"),
         (("--threads", "0"), 2, "--threads"),
-        (("--metrics", "ndgc@10"), 1, "Did you mean 'ndcg'"),
-        (("--metrics", "recall@0"), 1, "cut-off .0. of the metric .recall."),
+        (("--metrics", "ndgc@10"), 2, "Did you mean 'ndcg'"),
+        (("--metrics", "recall@0"), 2, "cut-off .0. of the metric .recall."),
     ],
 )
 def test_wrong_options(arguments: tuple[str, ...], code: int, message: str) -> None:

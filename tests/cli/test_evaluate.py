@@ -8,6 +8,7 @@ import io
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -105,8 +106,9 @@ def _write_lists(scores: np.ndarray) -> None:
 
 
 BASIC = ("--test", "test.parquet", "--train", "train.parquet", "-m", METRICS)
-MF = ("--factors", "mf=users.npy,items.npy")
-OTHER = ("--factors", "other=users.npy,other.npy")
+MF = ("--factors", "mf=users.npy,items.npy,users.txt,items.txt")
+BY_POSITION = ("--factors", "mf=users.npy,items.npy,positions,positions")
+OTHER = ("--factors", "other=users.npy,other.npy,users.txt,items.txt")
 
 
 def expected(items: str = "items.npy", **rules: object) -> rm.Evaluation:
@@ -191,7 +193,9 @@ def test_csv(folder) -> None:
 @pytest.mark.parametrize("models", [MF, (*MF, *OTHER)])
 def test_markdown(folder, models) -> None:
     result = evaluate(*BASIC, *models, "--format", "markdown")
-    header, rule, *rows = result.stdout.splitlines()
+    table, *notes = result.stdout.split("\n\n")
+    header, rule, *rows = table.splitlines()
+    assert notes
     assert set(rule) <= set("|-: ")
     assert {line.count("|") for line in (header, rule, *rows)} == {header.count("|")}
     assert f"{expected().mean()['ndcg@5']:.4f}" in result.stdout
@@ -324,9 +328,22 @@ def test_the_format_of_standard_input_can_be_given(folder) -> None:
     assert means(result)["mf"] == expected().mean()
 
 
-def test_factors_without_ids_are_said(folder) -> None:
-    result = evaluate(*BASIC, *MF)
-    assert "users.npy: no ids, so its rows are the users 0 to 19" in result.stderr
+def test_factors_without_ids_beside_a_table_with_ids(folder) -> None:
+    result = evaluate(*BASIC, "--factors", "mf=users.npy,items.npy")
+    assert result.exit_code == 1
+    assert "users.npy has no user ids, but test has, such as 0" in result.stderr
+    assert "--factors NAME=USERS,ITEMS,positions,positions" in result.stderr
+    # Ids that start at 1 are no positions.
+    shifted = pl.read_parquet("test.parquet").with_columns(pl.col("user_id") + 1)
+    shifted.write_parquet("test.parquet")
+    result = evaluate(*BASIC, *BY_POSITION)
+    assert result.exit_code == 1
+    assert "users.npy has the users 0 to 19, but test has the user 20" in result.stderr
+
+
+def test_factors_by_position_are_said(folder) -> None:
+    result = evaluate(*BASIC, *BY_POSITION)
+    assert "users.npy: its rows are the users 0 to 19" in result.stderr
 
 
 def ids_files(folder: pathlib.Path) -> dict[str, str]:
@@ -345,13 +362,13 @@ def ids_files(folder: pathlib.Path) -> dict[str, str]:
     pl.DataFrame(items).with_columns(pl.Series("item", order)).write_parquet("columns.parquet")
     pl.DataFrame({"item": order, "factors": items}).write_parquet("arrays.parquet")
     return {
-        "npy": "users.npy,shuffled.npy,,order.npy",
+        "npy": "users.npy,shuffled.npy,positions,order.npy",
         "txt": "users.npy,shuffled.npy,users.txt,order.txt",
         "csv": "users.npy,shuffled.npy,users.txt,order.csv",
-        "parquet": "users.npy,shuffled.npy,,order.parquet",
-        "lists": "users.npy,lists.parquet",
+        "parquet": "users.npy,shuffled.npy,positions,order.parquet",
+        "lists": "users.npy,lists.parquet,positions,",
         "columns": "users.npy,columns.parquet,users.txt,",
-        "arrays": "users.npy,arrays.parquet",
+        "arrays": "users.npy,arrays.parquet,positions,",
     }
 
 
@@ -372,9 +389,9 @@ def test_ids_in_text_are_texts_where_those_of_test_are(folder) -> None:
     assert result.exit_code == 0, result.stderr
     assert means(result)["mf"]["roc_auc"] > 0.5
 
-    result = evaluate(*BASIC, *MF)
+    result = evaluate(*BASIC, *BY_POSITION)
     assert result.exit_code == 1
-    assert "users.npy has no ids, so its rows are the users 0, 1, 2, ..." in result.stderr
+    assert "positions: the rows of users.npy are the users 0, 1, 2, ..." in result.stderr
     assert "the users of test are of type str, such as '0'" in result.stderr
     assert "--factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS" in result.stderr
 
@@ -606,7 +623,7 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         (("--test", "test.csv", "--factors", "a=b,c,d"), "is not [NAME=]USERS,ITEMS"),
         (("--test", "test.csv", "--factors", "=a,b"), "has no name before '='"),
         ((*BASIC, *MF, *MF), "two models are called 'mf'"),
-        ((*BASIC, *MF, "--ties", "luck"), "The rule ties='luck' does not exist"),
+        ((*BASIC, *MF, "--ties", "luck"), "The rule --ties luck does not exist"),
         ((*BASIC, *MF, "--protocol", "trec"), "there is no protocol 'trec'"),
         ((*BASIC, *MF, "--rule", "undefined"), "'undefined' is not RULE=VALUE"),
         ((*BASIC, *MF, "--rule", "tie=item"), "There is no rule 'tie'. Hint: Did you mean 'ties'"),
@@ -622,6 +639,8 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         ((*BASIC, *MF, "--depth", "0"), "Invalid value for '--depth'"),
         ((*BASIC, *MF, "--complete", "--rule", "users=known"), "'users' is given twice"),
         ((*BASIC, *MF, "--threads", "0"), "Invalid value for '--threads'"),
+        ((*BASIC, *MF, "-m", "ndgc@10"), "There is no metric 'ndgc'. Hint: Did you mean 'ndcg'"),
+        ((*BASIC, *MF, "-m", "recall@0"), "The cut-off '0' of the metric 'recall'"),
     ],
 )
 def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
@@ -637,23 +656,30 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         (("--test", ".", *MF), ". is not a file. Hint: name one file"),
         (("--test", "users.npy", *MF), "users.npy has an extension that is not read"),
         (("--test", "test.csv", "--train", "no.csv", *MF), "There is no file no.csv"),
-        ((*BASIC, *MF, "-m", "ndgc@10"), "There is no metric 'ndgc'. Hint: Did you mean 'ndcg'"),
-        ((*BASIC, *MF, "-m", "recall@0"), "The cut-off '0' of the metric 'recall'"),
         ((*BASIC, "--factors", "mf=user.npy,items.npy"), "mf: There is no file user.npy. Hint:"),
         ((*BASIC, "--factors", "mf=users.npy,test.csv"), "test.csv has an extension that is not"),
         ((*BASIC, "--factors", "mf=users.npy,text.npy"), "text.npy cannot be read as a NumPy"),
         ((*BASIC, "--factors", "mf=users.npy,flat.npy"), "flat.npy holds an array of shape (3,)"),
         (
-            (*BASIC, "--factors", "mf=users.npy,narrow.npy"),
+            (*BASIC, "--factors", "mf=users.npy,narrow.npy,positions,positions"),
             "mf: users have 4 factors, but items have 3",
         ),
-        ((*BASIC, "--factors", "mf=users.npy,items.npy,,users.txt"), "mf: Factors has 30 items"),
+        (
+            (*BASIC, "--factors", "mf=users.npy,items.npy,positions,users.txt"),
+            "mf: Factors has 30 items",
+        ),
         ((*BASIC, "--factors", "mf=users.npy,ids.parquet"), "expected factors beside the ids"),
         ((*BASIC, "--factors", "mf=users.npy,ragged.parquet"), "row 1 (counted from 0) of column"),
-        ((*BASIC, "--factors", "mf=users.npy,empty.parquet"), "but items have 0"),
+        ((*BASIC, "--factors", "mf=users.npy,empty.parquet,positions,"), "but items have 0"),
         ((*BASIC, "--factors", "mf=users.npy,two.parquet"), "several columns hold lists: a, b"),
-        ((*BASIC, "--factors", "mf=users.npy,items.npy,,odd.parquet"), "no column could hold the"),
-        ((*BASIC, "--factors", "mf=users.npy,lists.parquet,,items.txt"), "has ids of its own"),
+        (
+            (*BASIC, "--factors", "mf=users.npy,items.npy,positions,odd.parquet"),
+            "no column could hold the",
+        ),
+        (
+            (*BASIC, "--factors", "mf=users.npy,lists.parquet,positions,items.txt"),
+            "has ids of its own",
+        ),
         ((*BASIC, *MF, "--user", "usr"), "--user usr: no file has such a column. Hint: Did you"),
         ((*BASIC, *MF, "--value", "score"), "There is no column 'score'"),
         (("--test", "two.csv", *MF), "Hint: pass --value with the name of one, or --value none"),
@@ -667,7 +693,10 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         ((*LISTS, "--run", "odd.csv", "--score", "pionts"), "--score pionts: no file has such"),
         ((*LISTS, "--run", "texts.csv"), "texts: The user ids of test are of type int"),
         ((*LISTS, "--run", "far.csv"), "does --user name the users' column"),
-        ((*LISTS[:4], *MF, "-m", "rmse"), "Hint: rm.Pairs(frame, score=..., rating=...)"),
+        (
+            (*LISTS[:4], *MF, "-m", "rmse"),
+            "the command line reads no predicted ratings",
+        ),
         ((*LISTS, *MF, "--ties", "input"), "mf: --ties input keeps the order"),
         ((*LISTS, "--run", "als.parquet", "--catalogue", "no.txt"), "There is no file no.txt"),
         ((*BASIC, *MF, "--out", "test.csv"), "--out test.csv: the folder cannot be made"),
@@ -702,6 +731,7 @@ def test_stated_failures(folder, arguments: tuple[str, ...], message: str) -> No
     assert error.startswith("Error: ")
     assert message in error
     assert "=False" not in error
+    assert not re.search(r"\brm\.(?!Pairs does, in Python)|\b[a-z_]+=\.\.\.", error)
 
 
 def test_empty_standard_input(folder) -> None:

@@ -442,7 +442,27 @@ def test_columns_that_are_not_numbers_or_times(frame):
     with pytest.raises(InputTypeError, match=r"values \(column 'value'\) must be numbers, found"):
         Interactions.of(frame(data))
     data = {"user": [1], "item": [2], "time": ["today"]}
-    with pytest.raises(InputTypeError, match=r"times \(column 'time'\) must be numbers or dates"):
+    told = r"The times \(column 'time'\): row 0 \(counted from 0\) holds 'today'\..*2024-05-31"
+    with pytest.raises(InputError, match=told):
+        Interactions.of(frame(data))
+    with pytest.raises(InputTypeError, match="must be numbers or dates, found List"):
+        Interactions.of(pl.DataFrame({**data, "time": [[1]]}))
+
+
+@pytest.mark.parametrize(
+    ("texts", "times"),
+    [
+        (["1970-01-02", "1970-01-01"], [86_400_000_000, 0]),
+        (["1970-01-02T00:00:01", "1970-01-01T00:00:02"], [86_401_000_000, 2_000_000]),
+        (["12", " 7"], [12, 7]),
+        (["1.5", "7"], [1.5, 7.0]),
+    ],
+)
+def test_times_that_are_texts(frame, texts, times):
+    data = {"user": [1, 1], "item": [2, 3], "time": texts}
+    assert Interactions.of(frame(data)).times.tolist() == times
+    data["time"] = ["03/04/2020", "05/06/2020"]
+    with pytest.raises(InputError, match=r"'03/04/2020', and no row says which .* is the day"):
         Interactions.of(frame(data))
 
 
@@ -766,7 +786,7 @@ def test_repr_and_length():
         "Interactions(3 users (positions), 2,000 items (positions), 0 interactions)"
     )
     frame = pl.DataFrame({"user": [1], "item": [2], "time": [7]})
-    assert "times 7 to 7" in repr(Interactions.of(frame))
+    assert "every time 7" in repr(Interactions.of(frame))
 
 
 def test_to_csr():

@@ -142,6 +142,40 @@ def test_thousands_of_judged_and_excluded_items(instruction_set, judged, exclude
             np.testing.assert_array_equal(mine, other)
 
 
+@pytest.mark.parametrize("instruction_set", SETS)
+@given(seed=st.integers(0, 2**31), most=st.sampled_from([1, 2, 10]), how=st.integers(0, 29))
+def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, how):
+    """Also those in the middle, in which nothing is judged or excluded."""
+    problem = Problem(seed, 7, 50, 3, np.float32, 2, most, most, how)
+    _, *counts, _ = problem.twin()
+    judged, scores = problem.judged, np.empty(len(problem.judged[1]), np.float32)
+    mine = zero_counts(len(scores))
+    for user in range(7):
+        block, offsets = slice(user, user + 1), slice(user, user + 2)
+        factors = {
+            "instruction_set": instruction_set,
+            "users": problem.users[block],
+            "items": problem.items,
+            "bias": problem.bias,
+            "rows": problem.rows,
+        }
+        _kernel.score_items(**factors, indptr=judged[0][offsets], listed=judged[1], scores=scores)
+        excluded = problem.excluded[0][offsets], problem.excluded[1]
+        lost = _kernel.rank_factors(
+            **factors,
+            first=0,
+            last=50,
+            **tables(excluded, (judged[0][offsets], judged[1]), scores),
+            **mine,
+            limit=None,
+            check=False,
+            nan_rule=NanRule.UNDEFINED,
+            flags=np.zeros(1, np.uint32),
+        )
+        assert lost == -1
+    np.testing.assert_array_equal(list(mine.values()), counts)
+
+
 N_MANY = 150_000
 NOTHING = np.zeros(2, np.int64), np.zeros(0, np.int32)
 

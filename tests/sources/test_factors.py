@@ -410,13 +410,18 @@ def test_constant_scores(data):
 # ------------------------------------------------------------------ wrong input
 
 
+def test_factors_have_names(data):
+    named = rm.Factors(item_factors=data.items, user_factors=data.users)
+    assert named.describe() == rm.Factors(data.users, data.items).describe()
+
+
 def test_messages_of_the_constructor(data):
     users, items = data.users, data.items
     for arguments, options, error, message in (
         ((users, items[:, :3]), {}, InputError, r"8 factors, but items have 3 .*\(60, 8\)"),
         ((users, items.T), {}, InputError, "Hint: is one of them transposed"),
         ((users, items[0]), {}, InputError, r"items of Factors have shape \(8,\), expected two"),
-        ((users, None), {}, InputError, "users, but items is None"),
+        ((users, None), {}, InputError, "user_factors, but item_factors is None"),
         ((None, None), {}, InputError, "nothing to rank by"),
         ((users, items[:0]), {}, InputError, "no items"),
         ((users, items), {"item_bias": np.ones(3)}, InputError, "item_bias of Factors has 3"),

@@ -221,8 +221,43 @@ def test_user_ids_alone():
     assert result.counts == {"list_users_ignored": 1, "users_unknown": 2}
 
 
-def test_indices_beyond_the_items_of_test_are_misses():
-    assert rr(rm.Lists(np.array([[9, 1], [2, 9], [9, 8]])), ARRAY_TEST) == EXPECTED
+def test_indices_beyond_the_items():
+    lists = rm.Lists(np.array([[0, 1], [2, 9], [3, 8]]))
+    message = "list in row 1 holds the item position 9, .* 0 to 3. Hint: .*item_offset=n_users"
+    with pytest.raises(rm.InputError, match=message):
+        rr(lists, ARRAY_TEST)
+    # The catalogue may have items that nobody has in test.
+    assert rr(lists, ARRAY_TEST, catalogue=10) == [1 / 2, 1, 0]
+    assert rr(lists, ARRAY_TEST, catalogue=range(10)) == [1 / 2, 1, 0]
+    with pytest.raises(rm.InputError, match="positions 0 to 8"):
+        rr(lists, ARRAY_TEST, catalogue=9)
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8])
+def test_nodes_of_a_graph(dtype):
+    """Items follow the 3 users."""
+    nodes = np.where(ARRAY >= 0, ARRAY + 3, -1).astype(dtype)
+    assert rr(rm.Lists(nodes, item_offset=3), ARRAY_TEST) == EXPECTED
+    with_ids = rm.Lists(nodes, item_offset=3, user_ids=["bob", "ann", "zoe"], item_ids=list("zyxw"))
+    assert rr(with_ids, {"ann": ["w"], "bob": ["y"]}) == [1 / 3, 1 / 2]
+    with pytest.raises(rm.InputError, match=r"Row 0 .* index 3, which is below item_offset=4"):
+        rm.Lists(nodes, item_offset=4)
+    with pytest.raises(rm.InputError, match="item_offset=-1 must be a whole number"):
+        rm.Lists(nodes, item_offset=-1)
+    with pytest.raises(rm.InputError, match="item_offset= does not apply to a dict"):
+        rm.Lists({"a": [4]}, item_offset=3)
+
+
+def test_lists_and_test_that_share_no_item():
+    lists, test = rm.Lists({"a": range(103, 108)}), {"a": range(3, 6), "b": [7, 8]}
+    message = "share no item: .* such as 103, written like those of test, such as 3.*item_offset"
+    with pytest.warns(rm.DataWarning, match=message):
+        assert rr(lists, test) == [0, 0]
+    with pytest.warns(rm.DataWarning, match=message):
+        rr(lists, test, train={"b": [5]})
+    # Train, or the catalogue, shows that the ids are right.
+    assert rr(lists, test, train={"b": [104]}) == [0, 0]
+    assert rr(lists, test, catalogue=range(200)) == [0, 0]
 
 
 @pytest.mark.parametrize(

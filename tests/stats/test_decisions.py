@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -155,7 +156,7 @@ def test_equivalence_is_two_one_sided_tests() -> None:
 
 @pytest.mark.parametrize("test", ["randomisation", "t"])
 @pytest.mark.parametrize("n", [20, 100])
-@settings(max_examples=20)
+@examples(0.5)
 @given(st.integers(0, 1_000))
 def test_models_are_equivalent_where_the_interval_lies_within(test, n: int, seed: int) -> None:
     differences = np.random.default_rng(seed).normal(0.01, 0.1, n).clip(-1, 1)

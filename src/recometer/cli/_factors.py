@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 USAGE = "USERS,ITEMS or USERS,ITEMS,USER_IDS,ITEM_IDS"
+POSITIONS = "positions"  # in place of a file of ids: the ids count the rows
 
 
 def read_factors(
@@ -37,10 +38,10 @@ def read_factors(
         Files of the users, of the items, and of the ids of both; the last two may be
         missing or empty. Factors are a NumPy array (.npy, memory-mapped), or a Parquet file
         with a column of ids and the factors in one column of lists or in columns of numbers.
-        Ids are text with one per line, a NumPy array, or a column of a table. Without ids
-        the rows count from 0.
+        Ids are text with one per line, a NumPy array, a column of a table, or the word
+        ``positions``: they count the rows from 0.
     test
-        Its ids say whether ids in text are numbers.
+        Its ids say whether ids in text are numbers, and whether they can be positions.
     note
         Called with what the user should know.
     columns
@@ -49,7 +50,7 @@ def read_factors(
     Raises
     ------
     FileError, ColumnError, InputError
-        A file that is not there or that cannot be understood.
+        A file that is not there or that cannot be understood; no ids; ids of test beyond the rows.
     """
     given = [*paths, "", ""][:4]
     matrices, names = [], []
@@ -58,17 +59,31 @@ def read_factors(
         ("item", given[1], given[3], test.item_ids),
     ):
         matrix, own = _matrix(Path(path), what, columns[what])
-        if ids_path:
-            if own is not None:
-                raise InputError(f"{path} has ids of its own. Hint: leave out {ids_path}.")
-            own = read_ids(Path(ids_path), what, columns[what], known)
-        elif own is None:
-            own = np.arange(len(matrix))
-            _check_positions(path, what, known)
-            note(f"{path}: no ids, so its rows are the {what}s 0 to {len(matrix) - 1:,}")
         matrices.append(matrix)
+        if own is not None and ids_path:
+            raise InputError(f"{path} has ids of its own. Hint: leave out {ids_path}.")
+        if ids_path == POSITIONS:
+            own = _positions(path, what, known, len(matrix))
+            note(f"{path}: its rows are the {what}s 0 to {len(matrix) - 1:,}")
+        elif ids_path:
+            own = read_ids(Path(ids_path), what, columns[what], known)
         names.append(own)
+    for what, path, own, known in zip(
+        ("user", "item"), given, names, (test.user_ids, test.item_ids), strict=False
+    ):
+        if own is None:
+            _lacking(path, what, known)
     return Factors(matrices[0], matrices[1], user_ids=names[0], item_ids=names[1])
+
+
+def _lacking(path: str, what: str, known: Array | None) -> NoReturn:
+    example = "" if known is None or not len(known) else f", such as {ids.show(known, 0)}"
+    raise InputError(
+        f"{path} has no {what} ids, but test has{example}: its rows are positions, and nothing "
+        "says which is which. Hint: add files of ids, --factors "
+        "NAME=USERS,ITEMS,USER_IDS,ITEM_IDS; or, where the ids count the rows from 0, "
+        f"--factors NAME=USERS,ITEMS,{POSITIONS},{POSITIONS}."
+    )
 
 
 def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:
@@ -210,11 +225,21 @@ def _id_column(path: Path, names: list[str], what: str, column: str | None) -> s
     )
 
 
-def _check_positions(path: str, what: str, known: Array | None) -> None:
-    if known is None or not len(known) or ids.kind(known) == "int":
-        return
-    raise InputError(
-        f"{path} has no ids, so its rows are the {what}s 0, 1, 2, ..., but the {what}s of test are "
-        f"of type {ids.kind(known)}, such as {ids.show(known, 0)}. Hint: add files of ids: "
-        "--factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
-    )
+def _positions(path: str, what: str, known: Array | None, n_rows: int) -> Array:
+    """Return the numbers of the rows as their ids; refuse ids of test that cannot be such."""
+    if known is None or not len(known):
+        return np.arange(n_rows)
+    if ids.kind(known) != "int":
+        raise InputError(
+            f"{POSITIONS}: the rows of {path} are the {what}s 0, 1, 2, ..., but the {what}s of "
+            f"test are of type {ids.kind(known)}, such as {ids.show(known, 0)}. Hint: add files "
+            "of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
+        )
+    outside = (known < 0) | (known >= n_rows)
+    if outside.any():
+        raise InputError(
+            f"{POSITIONS}: {path} has the {what}s 0 to {n_rows - 1:,}, but test has the {what} "
+            f"{known[outside][0]}. Hint: are the ids of test numbered from 1, or not at all? "
+            "Files of ids say which row is whose: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
+        )
+    return np.arange(n_rows)

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from recometer.data.columns import Columns, choose_columns
 from recometer.data.frames import warn_of_values
-from recometer.errors import ColumnError, FileError, InputError
+from recometer.data.text import check_parsed, times_of_text
+from recometer.errors import ColumnError, FileError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,8 +26,6 @@ SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
 ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
-# Days and months that could be either; after the year they could not.
-DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
 PROBE = 100  # rows
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
@@ -336,7 +335,7 @@ def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> p
 def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:
     if option in ("user", "item"):
         return integers(text)
-    return _times(text, path) if option == "time" else _floats(text, path, option)
+    return times_of_text(text, f"{path}: ") if option == "time" else _floats(text, path, option)
 
 
 def integers(text: pl.Series) -> pl.Series:
@@ -364,47 +363,5 @@ def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:
     expected = "a number" + (" with a decimal point" if comma else "")
     if option == "value":
         expected += " (or pass value=False)"
-    _check_parsed(text, parsed, path, expected)
+    check_parsed(text, parsed, f"{path}: ", expected)
     return parsed
-
-
-def _times(text: pl.Series, path: pathlib.Path) -> pl.Series:
-    import polars as pl
-
-    for dtype in (pl.Int64, pl.Float64):
-        number = text.str.strip_chars().cast(dtype, strict=False)
-        if number.null_count() == text.null_count():
-            return number
-    _check_days(text, path)
-    try:
-        parsed = text.str.to_datetime(time_unit="us", strict=False)
-    except pl.exceptions.PolarsError:
-        parsed = pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
-    _check_parsed(text, parsed, path, "a number or a date such as 2024-05-31 (or pass time=False)")
-    return parsed
-
-
-def _check_days(text: pl.Series, path: pathlib.Path) -> None:
-    """Raise if dates are such as 01/05/2020, unless a day above 12 says which number it is."""
-    import polars as pl
-
-    numbers = text.str.extract_groups(DAY_OR_MONTH).struct.unnest().cast(pl.Int64)
-    first, second = numbers.get_columns()
-    either = (first <= 12) & (second <= 12)
-    if either.any() and either.sum() == first.count():
-        row = int(either.arg_true()[0])
-        raise InputError(
-            f"{path}: row {row} (counted from 0) of column {text.name!r} holds {text[row]!r}, and "
-            "no row says which number is the day and which the month. Hint: write dates such as "
-            "2024-05-31 (or pass time=False)."
-        )
-
-
-def _check_parsed(text: pl.Series, parsed: pl.Series, path: pathlib.Path, expected: str) -> None:
-    wrong = (parsed.is_null() & text.is_not_null()).arg_true()
-    if len(wrong):
-        row = int(wrong[0])
-        raise InputError(
-            f"{path}: row {row} (counted from 0) of column {text.name!r} holds {text[row]!r}. "
-            f"Hint: expected {expected}."
-        )

@@ -18,6 +18,7 @@ from recometer.data.columns import (
     warn_of_unread,
 )
 from recometer.data.ids import many_strings, missing
+from recometer.data.text import times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -152,6 +153,8 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
 def times(column: Any, what: str) -> Array:
     """Return times as int64 or float64: numbers as they are, dates in microseconds since 1970.
 
+    Texts are read as numbers, or as dates and times in ISO 8601.
+
     Raises
     ------
     InputTypeError
@@ -176,6 +179,10 @@ def times(column: Any, what: str) -> Array:
         column = column.fill_nan(None)
     if column.null_count():
         missing(what, int(column.is_null().arg_true()[0]), hint)
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        column = times_of_text(column.alias(""), f"The {what}: ")
     if column.dtype in (pl.Date, pl.Datetime):
         column = column.dt.epoch("us")
     if len(column) and not (column.dtype.is_integer() or column.dtype.is_float()):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.data import shown
 from recometer.data.columns import Columns
 from recometer.data.ids import as_ids, encode, kind, match, show
 from recometer.data.rows import OPTIONS, Options, Rows, as_positions, ascending, read_rows
@@ -199,9 +200,9 @@ class Interactions:
         ]
         parts.append(f"{len(self):,} interactions")
         if self.values is not None and len(self):
-            parts.append(f"values {self.values.min():g} to {self.values.max():g}{_of(of.value)}")
+            parts.append(f"{shown.values(self.values)}{_of(of.value)}")
         if self.times is not None and len(self):
-            parts.append(f"times {self.times.min()} to {self.times.max()}{_of(of.time)}")
+            parts.append(f"{shown.times(self.times)}{_of(of.time)}")
         return f"Interactions({', '.join(parts)})"
 
     def to_csr(self) -> scipy.sparse.csr_array:

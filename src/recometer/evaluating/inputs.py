@@ -112,7 +112,32 @@ class Inputs:
         }
         if _is_uniform(self.candidates) is not None:
             found["candidates"]["warning"] = _warning(self.candidates, self.protocol)
+        reading = self._reading()
+        if reading:
+            found["test"]["reading"] = reading
         return found
+
+    def _reading(self) -> str:
+        """Say how values of test above 1 were read, where nobody has said how they should be."""
+        values, rules = self.test.values, self.protocol
+        if (
+            values is None
+            or not len(values)
+            or values.max() <= 1
+            or rules.relevant_from is not None
+        ):
+            return ""
+        of_gain = [
+            str(one)
+            for one in self.reading("ranks")
+            if one.definition.reads == "gain" and rules_of(one, rules).relevant_from is None
+        ]
+        shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")
+        return (
+            f"values of test are {values.min():g} to {values.max():g}: an item with any but 0 is "
+            "relevant (the rule relevant_from says from which value on)"
+            + (f", and its value is the gain of {shown}" if of_gain else "")
+        )
 
     def duplicates(self) -> dict[str, int]:
         """Count the rows that repeat a pair of user and item, where there are any."""

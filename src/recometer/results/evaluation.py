@@ -39,7 +39,7 @@ POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are o
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation:
+class Evaluation(rendering.Printed):
     """How good recommendations were: every metric for every user.
 
     ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a
@@ -399,12 +399,6 @@ class Evaluation:
     def __repr__(self) -> str:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
 
-    def __str__(self) -> str:
-        return rendering.to_text(self.table(), rendering.WIDTH)
-
-    def _repr_html_(self) -> str:
-        return rendering.to_html(self.table())
-
     def _known(self, metric: str | Metric) -> str:
         """Return the name of a metric, which may be written otherwise: ``rbp(p=0.8)`` for rbp."""
         name = str(metric)
@@ -467,6 +461,10 @@ class Evaluation:
         """Return what ``print`` shows, for other ways to show it."""
         notes = summary.notes(self.inputs, self.over_rows, self.counts, self.protocol)
         return summary.table(self.summary(), self.protocol, notes)
+
+    def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:
+        """Return everything but the users' values as plain values (for JSON), or these, too."""
+        return summary.to_dict(self, per_user)
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:

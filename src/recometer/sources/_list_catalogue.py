@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from recometer.arrays import Bool
+from recometer.arrays import Array, Bool
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.data.matching import both_have_ids
-from recometer.errors import InputError
+from recometer.errors import InputError, warn
 from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
+
+FEW_ITEMS = 5  # that share none without a warning
 
 
 class ListCatalogue(NamedTuple):
@@ -59,10 +62,12 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
     if table.item_ids is not None:
         given = {"test": test.item_ids, "train": None if train is None else train.item_ids}
         given["the catalogue"] = None if isinstance(catalogue, int) else catalogue
+        others = [given[name] for name in ("train", "the catalogue")]
         given |= {"candidates": chosen, "exclude": None if never is None else never.ids}
-        return table.with_items({w: more for w, more in given.items() if more is not None}), request
-    n_items = max(
-        table.n_items,
+        widened = table.with_items({w: more for w, more in given.items() if more is not None})
+        _warn_of_strangers(table, test, [other for other in others if other is not None])
+        return widened, request
+    n_known = max(
         test.n_items,
         0 if train is None else train.n_items,
         0 if sets is None else sets.n_items,
@@ -72,12 +77,14 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
             if isinstance(items, Items) and items.ids.dtype == np.int64
         ),
     )
-    if isinstance(request.candidates, SampledCandidates) and isinstance(catalogue, int):
-        n_items = max(n_items, catalogue)
+    if isinstance(catalogue, int):
+        n_known = max(n_known, catalogue)
     if catalogue is not None and not isinstance(catalogue, int):
         if catalogue.dtype != np.int64 or catalogue.min(initial=0) < 0:
             both_have_ids("item", "the catalogue", catalogue, "Lists", None)
-        n_items = max(n_items, int(catalogue.max(initial=-1)) + 1)
+        n_known = max(n_known, int(catalogue.max(initial=-1)) + 1)
+    _check_positions(table, n_known)
+    n_items = n_known
     return (
         dataclasses.replace(table, n_items=n_items),
         dataclasses.replace(
@@ -86,6 +93,48 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
             train=None if train is None else _widened(train, n_items),
             candidates=request.candidates if sets is None else _widened(sets, n_items),
         ),
+    )
+
+
+def _check_positions(table: ListTable, n_items: int) -> None:
+    """Refuse positions of items that nobody has: they may be nodes of a graph."""
+    if table.n_items <= n_items:
+        return
+    entry = int(np.argmax(table.items >= n_items))
+    user = int(np.searchsorted(table.indptr, entry, side="right")) - 1
+    raise InputError(
+        f"The list in row {user} holds the item position {table.items[entry]:,}, but the items of "
+        f"test, train and the catalogue are the positions 0 to {n_items - 1:,}. Hint: where items "
+        "are the nodes of a graph after its users, rm.Lists(array, item_offset=n_users); where "
+        "there are more items, catalogue= takes their number."
+    )
+
+
+def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Array]) -> None:
+    """Warn where no item of test is listed, and nothing shows that ids are written alike.
+
+    Parameters
+    ----------
+    table, test
+        Before they are given the same items.
+    others
+        Ids of items that train and the catalogue name.
+    """
+    if table.item_ids is None or test.item_ids is None or not len(test.item_ids):
+        return
+    listed = np.zeros(len(table.item_ids) + 1, bool)
+    listed[table.items] = True  # the last is padding
+    named = table.item_ids[listed[:-1]]
+    if min(len(named), len(test.item_ids)) < FEW_ITEMS:
+        return  # chance alone explains it
+    for other in (test.item_ids, *others):
+        if (ids.match(other, named, "item ids", "item ids of Lists") >= 0).any():
+            return
+    warn(
+        f"Lists and test share no item: every relevant item is a miss. Hint: are the item ids of "
+        f"Lists, such as {ids.show(named, 0)}, written like those of test, such as "
+        f"{ids.show(test.item_ids, 0)}? Those of a graph's nodes begin after its users: "
+        "rm.Lists(array, item_offset=n_users)."
     )
 
 

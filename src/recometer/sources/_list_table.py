@@ -128,10 +128,11 @@ def read_lists(
     score: object,
     user_ids: object,
     item_ids: object,
+    item_offset: int = 0,
 ) -> ListTable:
     """Read lists of any kind; see `recometer.Lists`."""
     columns = {"user": user, "item": item, "rank": rank, "score": score}
-    given_ids = {"user_ids": user_ids, "item_ids": item_ids}
+    given_ids = {"user_ids": user_ids, "item_ids": item_ids, "item_offset": item_offset or None}
     if rank not in (None, False) and score not in (None, False):
         raise InputError("rank= and score= were both given. Hint: name the one to rank by.")
     if isinstance(score, str):
@@ -151,20 +152,10 @@ def read_lists(
         if isinstance(data, np.ma.MaskedArray):
             signed: Any = data.astype(np.int64) if data.dtype.kind == "u" else data
             data = signed.filled(-1)
-        return _from_array(np.asarray(data), user_ids, item_ids)
+        return _from_array(np.asarray(data), user_ids, item_ids, item_offset)
     if is_frame(data):
         _refuse(given_ids, "a data frame, which has ids")
-        data = twice_readable(data)
-        names, fetch = open_frame(data)
-        found = choose_columns(names, columns)
-        if _is_by_rows(found) and score is None:
-            _warn_of_others(found, frames.numeric_columns(data))
-        # Together: a lazy frame that is collected twice may come in another order.
-        wanted = [option for option, name in found.items() if name is not None]
-        series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
-        table = _from_columns(found, series.pop)
-        _list_runs.check(table, found, names, fetch)
-        return table
+        return _from_frame(data, columns)
     if is_column(data):
         raise InputTypeError(
             f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
@@ -180,6 +171,20 @@ def read_lists(
     raise InputTypeError(
         f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
     )
+
+
+def _from_frame(data: Any, columns: Mapping[str, object]) -> ListTable:
+    data = twice_readable(data)
+    names, fetch = open_frame(data)
+    found = choose_columns(names, columns)
+    if _is_by_rows(found) and columns["score"] is None:
+        _warn_of_others(found, frames.numeric_columns(data))
+    # Together: a lazy frame that is collected twice may come in another order.
+    wanted = [option for option, name in found.items() if name is not None]
+    series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
+    table = _from_columns(found, series.pop)
+    _list_runs.check(table, found, names, fetch)
+    return table
 
 
 def _refuse(options: Mapping[str, object], what: str) -> None:
@@ -310,13 +315,16 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
     return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=scores)
 
 
-def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
+def _from_array(
+    array: Array, user_ids: object, item_ids: object, item_offset: int = 0
+) -> ListTable:
     if array.ndim != 2 or array.dtype.kind not in "iu":
         raise InputTypeError(
             f"An array of lists must hold item indices, as integers [n_users, k], found "
             f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, -1 "
             "where a list is shorter; ids of items go into item_ids=."
         )
+    array = _without_offset(array, item_offset)
     narrowed = _list_columns.narrow(array.reshape(-1))
     assert narrowed is not None
     items, low, high = narrowed
@@ -348,6 +356,23 @@ def _from_array(array: Array, user_ids: object, item_ids: object) -> ListTable:
             )
     indptr = np.arange(len(array) + 1, dtype=np.int64) * array.shape[1]
     return ListTable(indptr, items, n_items, None, users, names, padded=True)
+
+
+def _without_offset(array: Array, offset: int) -> Array:
+    """Return item indices from 0 on; -1 stays -1."""
+    if isinstance(offset, bool) or not isinstance(offset, int | np.integer) or offset < 0:
+        raise InputError(f"item_offset={offset!r} must be a whole number, 0 or more.")
+    if not offset:
+        return array
+    below = (array < offset) & (array != -1)
+    if below.any():
+        row, column = np.argwhere(below)[0]
+        raise InputError(
+            f"Row {row} of the lists holds the item index {array[row, column]}, which is below "
+            f"item_offset={offset}. Hint: items are numbered from the offset on; -1 stands for no "
+            "item."
+        )
+    return np.where(array == -1, -1, array.astype(np.int64) - offset)
 
 
 def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:

@@ -59,6 +59,9 @@ class Lists(Source):
         equal ranks, are tied.
     user_ids, item_ids
         For an array: whose row and which item's index it is.
+    item_offset
+        For an array: where the items begin, if they are numbered after something else, such as
+        the users of a graph, whose nodes PyTorch Geometric's models recommend.
     depth
         Only so many places of each list count, as if what follows were not there; None:
         all. Of items that tie for the last of them, under a rule for ties that knows no
@@ -98,6 +101,7 @@ class Lists(Source):
         score: str | bool | None = None,
         user_ids: object = None,
         item_ids: object = None,
+        item_offset: int = 0,
         depth: int | None = None,
     ) -> None:
         whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
@@ -112,8 +116,8 @@ class Lists(Source):
             score=score,
             user_ids=user_ids,
             item_ids=item_ids,
+            item_offset=item_offset,
         )
-
         if not self._table.n_lists:
             raise InputError(
                 "There is no list: the recommendations are empty. Hint: what did the model return?"
