@@ -5,6 +5,7 @@ by comparing every pair, `by_definition` reads one explicit order of the items, 
 `mean_over_orders` averages that over every order of the tied ones. `cases` and `metrics` are
 Hypothesis strategies, and `LAWS` what holds for every metric, one of your own included:
 `check_laws`. Metrics of lists have the same: `list_cases`, `list_by_definition`, `LIST_LAWS`.
+`check_source` checks a source of `Ranks`, by `SOURCE_LAWS`.
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 
@@ -31,6 +32,12 @@ try:
         rank,
         variants,
     )
+    from recometer.testing.source_laws import (
+        SOURCE_LAWS,
+        SourceCase,
+        check_source,
+        source_cases,
+    )
 except ModuleNotFoundError as error:
     if error.name != "hypothesis":
         raise
@@ -42,12 +49,15 @@ except ModuleNotFoundError as error:
 __all__ = [
     "LAWS",
     "LIST_LAWS",
+    "SOURCE_LAWS",
     "Case",
     "ListCase",
     "MissingHypothesisError",
+    "SourceCase",
     "by_definition",
     "cases",
     "check_laws",
+    "check_source",
     "copies",
     "list_by_definition",
     "list_cases",
@@ -56,5 +66,6 @@ __all__ = [
     "observed",
     "orders",
     "rank",
+    "source_cases",
     "variants",
 ]
