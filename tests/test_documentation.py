@@ -27,6 +27,7 @@ PAGES = [
     "docs/catalogue.md",
     "docs/conventions.md",
     "docs/lists.md",
+    "docs/own_source.md",
     "docs/result.md",
     "docs/splits.md",
 ]
