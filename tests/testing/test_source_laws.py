@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import recometer as rm
+from recometer.sources.base import Source
 from recometer.sources.cut import Cut
 from recometer.testing import SOURCE_LAWS, SourceCase, check_source
 
@@ -46,9 +47,19 @@ def pairs(scores, users, items):
     return rm.Pairs(frame_of(scores, users, items), relevance=False, rating=False)
 
 
-@pytest.mark.parametrize("make", [factors, matrix, function, lists, pairs])
+MAKES = (factors, matrix, function, lists, pairs)
+
+
+@pytest.mark.parametrize("make", MAKES)
 def test_sources_made_of_scores(make):
     check_source(make)
+
+
+def test_every_public_source_is_checked():
+    arguments, _, _ = given()
+    public = [getattr(rm, name) for name in rm.__all__]
+    sources = {one for one in public if isinstance(one, type) and issubclass(one, Source)}
+    assert {type(make(*arguments)) for make in MAKES} == sources
 
 
 def test_one_ranking_for_everybody():
