@@ -29,6 +29,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def nightly(session: nox.Session) -> None:
+    """Run the tests with five times as many generated cases, others each time."""
+    session.install(".[test]")
+    session.run("pytest", "-n", "auto", "--hypothesis-profile", "nightly", *session.posargs)
+
+
+@nox.session
 @nox.parametrize("library", sorted(RIVALS))
 def rivals(session: nox.Session, library: str) -> None:
     """Compare the convention of a library with the library itself, on random cases."""

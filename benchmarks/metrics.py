@@ -26,7 +26,8 @@ from _table import HEADERS, Measure, markdown, seconds
 from _timing import WAIT, Times, side_by_side
 
 from recometer.measuring.compute import compute
-from recometer.measuring.listed import compute_lists
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import ListData, Metric, parse, reading
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
@@ -121,7 +122,7 @@ def at_cutoffs(*names: str) -> list[Metric]:
 
 def ours(data: Data, metrics: list[Metric], threads: int) -> Call:
     ranks = data.ranks()
-    return lambda: compute(ranks, metrics, Protocol(), threads=threads)
+    return lambda: compute(RankedUsers(ranks), metrics, Protocol(), threads)
 
 
 def writing(n_users: int, n_columns: int, threads: int) -> Call:
@@ -220,7 +221,8 @@ def ild(run: Run) -> None:
     metrics = parse(f"ild@{length}")
 
     def call() -> object:
-        return compute_lists(ListData(lists, features=features), metrics, Protocol())
+        listed = ListedUsers(ListData(lists, features=features))
+        return compute(listed, metrics, Protocol())
 
     own = run.time("ild", {"ours": call})["ours"].median
     title = f"ILD of {n_features} numbers an item, {n_users:,} lists of {length} (s)"

@@ -149,7 +149,8 @@ class Ranker {
             for (std::size_t i = 0; i < entry; ++i) before += scores[i] == score;
         } else if (equal > 1) {
             for (std::size_t i = 0; i < n; ++i) {
-                before += (scores[i] == score) & (items[i] < items[entry]);
+                before += static_cast<int>(scores[i] == score) &
+                          static_cast<int>(items[i] < items[entry]);
             }
         }
         p.above[judged] = higher;

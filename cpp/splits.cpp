@@ -29,7 +29,7 @@ struct Entry {
 class Grouped {
  public:
     Grouped(const InteractionRows& rows, const UserRange& users, RowOrder order)
-        : p(rows), range(users), order_(order), ends(users.n), entries(total(users)) {
+        : p(rows), order_(order), ends(users.n), entries(total(users)) {
         std::vector<std::int64_t> next(users.n);
         std::int64_t end = 0;
         for (std::size_t u = 0; u < users.n; ++u) {
@@ -113,7 +113,6 @@ class Grouped {
     }
 
     const InteractionRows& p;
-    const UserRange& range;
     const RowOrder order_;
     std::vector<std::int64_t> ends;
     Buffer<Entry> entries;

@@ -508,6 +508,7 @@ RANKS: dict[tuple[str, str], tuple[str, str, Callable[[float], float]]] = {
 class Places:
     """The places of items under a convention, as if they were an evaluation."""
 
+    protocol: rm.Protocol
     user_ids: Any
     values: dict[str, Any]
 
@@ -541,7 +542,8 @@ def _tied(case: Mapping[str, Any], record: Record) -> tuple[Any, str] | None:
     places = {user: place_of(v) for user, v in zip(result.user_ids, result[metric], strict=True)}
     if "gdeval" in record["impl"]:  # five digits of the value; three of the place are recorded
         places = {user: round(place, 3) for user, place in places.items()}
-    return Places(np.array(list(places), object), {metric: np.array(list(places.values()))}), metric
+    values = {metric: np.array(list(places.values()))}
+    return Places(result.protocol, np.array(list(places), object), values), metric
 
 
 def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
@@ -550,9 +552,8 @@ def _all_relevant(case: Mapping[str, Any]) -> tuple[Any, str]:
     test = {USER: dict.fromkeys(case["items"], 1.0)}
     name = "PrecisionTopKMetric@1..5"
     result = rm.evaluate(source, test, metrics=name, protocol="evidently")
-    return Places(
-        np.array(list("12345"), object), {name: np.array([*result.mean().values()])}
-    ), name
+    values = {name: np.array([*result.mean().values()])}
+    return Places(result.protocol, np.array(list("12345"), object), values), name
 
 
 def _short_last_hit() -> tuple[Any, str]:
@@ -561,7 +562,8 @@ def _short_last_hit() -> tuple[Any, str]:
     name, cutoffs = "MAPKMetric@1,3,5,10", ["1", "3", "5", "10"]
     test = {"a": {2: 1.0}, "b": {0: 1.0}}
     result = rm.evaluate(source, test, metrics=name, protocol="evidently", defects=True)
-    return Places(np.array(cutoffs, object), {name: np.array([*result.mean().values()])}), name
+    values = {name: np.array([*result.mean().values()])}
+    return Places(result.protocol, np.array(cutoffs, object), values), name
 
 
 def _unseen_positive(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:

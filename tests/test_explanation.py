@@ -6,7 +6,8 @@ import pathlib
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -64,7 +65,7 @@ def test_the_steps_lead_from_one_number_to_the_other() -> None:
 
 
 @pytest.mark.parametrize("name", ["lenskit", "recbole", "trec_eval", "recpack", "pyg", "ranx"])
-@settings(max_examples=8)
+@examples(0.2)
 @given(seed=st.integers(0, 1000))
 def test_both_ends_are_what_evaluate_gives(name: str, seed: int) -> None:
     result = random_result(seed, "recometer")
@@ -269,7 +270,7 @@ def test_a_convention_in_words(name: str) -> None:
 
 def test_an_unknown_convention() -> None:
     code, _, err = run("conventions", "lenskitt")
-    assert code == 1
+    assert code == 2
     assert "Did you mean 'lenskit'?" in err
 
 

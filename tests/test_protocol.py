@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import recometer as rm
-from recometer.cli.evaluate import complete_rules
+from recometer.cli._options import complete_rules
 from recometer.protocol import STEPS, Number, Protocol, Rule, rule, ruled
 
 LISTS = {"ann": {"song": 0.9, "film": 0.8}, "bob": {"film": 0.9, "book": 0.9, "game": 0.7}}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import math
 from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from recometer.testing import Case, cases, copies, rank
-from recometer.ties import WHOLE, Groups, resolve
+from recometer.ties import WHOLE, Groups, resolve, two_to, worth_of
 
 NAN = np.nan
 RULES = ("optimistic", "pessimistic", "random", "item", "item_desc")
@@ -61,6 +63,62 @@ def test_places_by_gain_leave_unjudged_items_between_likes_and_dislikes(rule, ex
     assert list(zip(groups.start.tolist(), groups.gain.tolist(), strict=True)) == expected
 
 
+def test_shared_places_are_the_middle_of_the_group_rounded_up():
+    """Of five tied items the third place, of four the second: the same for all of them."""
+    assert resolve(rank(SCORES, GAINS), "shared").start.tolist() == [3, 3, 6]
+    assert resolve(rank([9, 5, 5, 5, 5], [NAN, 1, NAN, NAN, 1]), "shared").start.tolist() == [2, 2]
+    assert resolve(rank([5, 5, 1], [1, NAN, 1]), "shared").start.tolist() == [0, 2]
+
+
+def test_of_tied_items_within_the_cutoff_the_higher_id_comes_first():
+    """The first two places are the lower ids', in falling order; the others follow, rising."""
+    ranks = rank(SCORES, [NAN, 1, 2, 3, 4, 5, NAN])
+    for within, gains in ((3, [2, 1, 3, 4, 5]), (1, [1, 2, 3, 4, 5]), (None, [5, 4, 3, 2, 1])):
+        groups = resolve(ranks, "item_desc_within", "gain", within=within)
+        assert groups.start.tolist() == [1, 2, 3, 4, 5]
+        assert groups.gain.tolist() == gains
+
+
+@pytest.mark.parametrize(
+    ("by", "worth"),
+    [
+        ("gain", [2, -1, 0.5]),
+        ("positive_gain", [2, 0.5]),
+        ("relevant_gain", [2, 0.5]),
+        ("judgement", [1, 1, -1, 1]),
+        ("exponential", [3, -0.5, 2**0.5 - 1]),
+        ("shifted", [7, 1, 2**1.5 - 1]),
+    ],
+)
+def test_items_with_a_property_and_no_others_are_in_groups(by, worth):
+    ranks = rank([5, 4, 3, 2, 1], [2, 0, -1, 0.5, NAN], relevant_from=0)
+    groups = resolve(ranks, by=by, relevant_from=0)
+    has, every = worth_of(ranks, by, 0)
+    assert groups.gain.tolist() == every[has].tolist() == worth
+    assert not every[~has].any()
+    assert groups.hits_before.tolist() == list(range(len(worth)))
+
+
+def test_an_item_that_a_list_repeats_counts_once_in_the_ideal():
+    ranks = rank([5, 4, 3, 2], [3, 2, 3, -1], unranked=[False, True, False, False])
+    once = resolve(ranks, by="gain")
+    twice = resolve(dataclasses.replace(ranks, repeated=ranks.above == 1), by="gain")
+    assert twice.gain.tolist() == once.gain.tolist() == [3, 3, -1]
+    for groups, ideal, listed, signed in (
+        (once, [3, 3, 2], [3, 3], [3, 3, 2, -1]),
+        (twice, [3, 2], [3], [3, 2, -1]),
+    ):
+        assert groups.ideal_gain.tolist() == ideal
+        assert groups.listed_ideal()[1].tolist() == listed
+        assert groups.signed_ideal()[1].tolist() == signed
+
+
+@pytest.mark.parametrize("power", [[1023, 1024, -1074, 2000], [1023.5, 1024, 0.5, 1e300]])
+def test_a_power_that_is_too_large_is_infinite(power):
+    expected = [math.inf if one >= 1024 else 2.0**one for one in power]
+    assert two_to(np.array(power, np.float64)).tolist() == expected
+
+
 def test_unranked_items_are_in_no_group_but_in_the_ideal():
     ranks = rank([3, 2, 1], [1, 4, 2], unranked=[False, True, False])
     groups = resolve(ranks, by="gain")
@@ -92,9 +150,10 @@ def test_within_counts_the_places_of_a_group_that_the_cutoff_takes():
     per_user, inside = groups.within(np.array([3]))
     assert (per_user.tolist(), inside.tolist()) == ([0], [2])
     assert groups.within(WHOLE)[1].tolist() == [5, 1]
+    parted = {cutoff: groups.parted(cutoff).tolist() for cutoff in range(1, 8)}
+    assert parted == {1: [], 2: [0], 3: [0], 4: [0], 5: [0], 6: [], 7: []}
 
 
-@settings(deadline=None)
 @given(cases())
 def test_every_rule_gives_distinct_places_within_the_tie_group(case: Case):
     ranks = case.ranks()

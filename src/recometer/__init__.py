@@ -27,13 +27,14 @@ from recometer.metrics.conventions import Convention, conventions
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.results.evaluation import Evaluation, load
-from recometer.sources.candidates import SampledCandidates
+from recometer.sources.candidates import Negatives, SampledCandidates
 from recometer.sources.factors import Factors
 from recometer.version import __version__
 
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
     from recometer.explanation import explain
+    from recometer.results.leaderboard import Leaderboard
     from recometer.sources.lists import Lists
     from recometer.sources.models import from_model
     from recometer.sources.pairs import Pairs
@@ -54,8 +55,10 @@ __all__ = [
     "InputTypeError",
     "Interactions",
     "InternalError",
+    "Leaderboard",
     "Lists",
     "ModelError",
+    "Negatives",
     "Pairs",
     "Protocol",
     "Ranks",
@@ -81,6 +84,7 @@ SUBMODULES = ("baselines", "compat", "split")
 LAZY = {
     "Audit": "auditing",
     "Folds": "split.result",
+    "Leaderboard": "results.leaderboard",
     "Lists": "sources.lists",
     "Pairs": "sources.pairs",
     "Scores": "sources.scores",

@@ -6,37 +6,24 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from recometer import _kernel, ragged
-from recometer.arrays import Array, Int64, UInt32
-from recometer.data import ids
-from recometer.data.catalogue import Catalogue
+from recometer import _kernel
 from recometer.data.fingerprints import Fingerprinting
-from recometer.data.matching import in_train, relevant_rows
-from recometer.errors import InputError
-from recometer.evaluating.checks import (
-    check_correction,
-    check_cutoffs,
-    check_defined,
-    check_length,
-    check_users,
-)
+from recometer.evaluating.checks import check_defined
 from recometer.evaluating.folds import evaluate_made, is_made
 from recometer.evaluating.inputs import Inputs, read_inputs
-from recometer.evaluating.lists import FoundLists, find_lists, measure_lists
-from recometer.measuring import compute
-from recometer.measuring.settling import leave_out
-from recometer.measuring.side_data import needed_by, ranks_with
-from recometer.metrics.conventions import asked_of_source
+from recometer.evaluating.records import Records, data_of_result, find_records, measured_by
+from recometer.measuring.compute import compute, compute_for_all
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.side_data import needed_by
 from recometer.metrics.registry import METRICS, Metric
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, Ratings
 from recometer.results.evaluation import Evaluation
 from recometer.results.profiles import profiles
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Source
 from recometer.version import __version__
 
 if TYPE_CHECKING:
@@ -44,7 +31,6 @@ if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
-RANKED = ("ranks", "ratings")  # the records that come from a ranking
 
 
 @overload
@@ -114,9 +100,10 @@ def evaluate(
         What may be recommended; None: the whole catalogue. A list of items (ids, or positions
         where the source has no ids; also the only column of a data frame) is for all users; an
         `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
-        matter); and `SampledCandidates` draws one. A relevant item that is no candidate is a
-        miss, and counted. Where sets per user are a sample, the values are not those of the
-        whole catalogue, which the result says; see the rule `correction`.
+        matter), as does an array of positions [n_users, n], padded with -1; `Negatives` adds the
+        items of test to such sets, and `SampledCandidates` draws others. A relevant item that is
+        no candidate is a miss, and counted. Where sets per user are a sample, the values are not
+        those of the whole catalogue, which the result says; see the rule `correction`.
     exclude
         A list of items that must not be recommended to anybody.
     metrics
@@ -163,6 +150,12 @@ def evaluate(
     UnknownNameError
         A metric, protocol or rule that does not exist.
 
+    Warns
+    -----
+    DataWarning
+        Among others, a rule that was given and changes nothing of what is asked for, such as
+        ``train_in_lists`` of `Factors`; those that a convention brings along are not mentioned.
+
     Examples
     --------
     Ann already has the book and went on to choose the song; Bob has the song and chose
@@ -199,8 +192,13 @@ def evaluate(
         return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
     given = read_inputs(source, test, **options, rules=rules, parameters=[*options])
+    return _evaluated(given, begin)
+
+
+def _evaluated(given: Inputs, begin: float) -> Evaluation:
+    """Evaluate what was read; `begin` is when that began."""
     read = time.perf_counter()
-    records = _rank(given)
+    records = find_records(given)
     ranked = time.perf_counter()
     with Fingerprinting(given.arrays(), given.threads) as fingerprinting:
         measured = _measure(given, records)
@@ -229,143 +227,23 @@ def evaluate(
     )
 
 
-class _Records(NamedTuple):
-    """What the source was asked for: only what the metrics read."""
-
-    ranks: Ranks | None
-    ratings: Ratings | None
-    lists: FoundLists | None
-    users: _Users
-    counts: dict[str, int]
-    request: Request
-
-
-def _rank(given: Inputs) -> _Records:
-    """Ask the source for what the metrics read, and check it."""
-    rules, of_ranks, of_lists = given.protocol, given.reading(*RANKED), given.reading("lists")
-    forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
-    catalogue = given.catalogue
-    request = Request(
-        given.test,
-        given.train,
-        asked_of_source(of_ranks, rules),
-        _numbered(catalogue),
-        None if rules.correction != "none" or forgets else _depth(of_ranks),
-        given.threads,
-        given.progress,
-        given.candidates,
-        given.exclude,
-        given.seed,
-    )
-    source, test = given.source, given.test
-    ratings = _ratings(source, request, given.metrics)
-    ranks = None if ratings is None else ratings.ranks
-    if ranks is None and (of_ranks or given.brings_truth):
-        ranks = source.rank(request)
-    lists = find_lists(source, given.baseline, request, of_lists) if of_lists else None
-    if ranks is not None:
-        ranks = leave_out(ranks, rules)
-    users = _Users.of(ranks, lists, request)
-    check_users(users.flags, users.n_relevant, source, test)
-    counts = {} if lists is None else dict(lists.lists.counts)
-    if ranks is not None:
-        check_length(ranks, of_ranks, test)
-        counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
-        check_correction(ranks, source, rules)
-        ranks = ranks_with(
-            ranks, needed_by(of_ranks), test=test, train=given.train, catalogue=catalogue
-        )
-    return _Records(ranks, ratings, lists, users, counts, request)
-
-
-def _measure(given: Inputs, records: _Records) -> dict[str, Any]:
+def _measure(given: Inputs, records: Records) -> dict[str, Any]:
     """Compute all metrics: the fields of an `Evaluation` that hold values."""
-    ranks, ratings, lists, test = records.ranks, records.ratings, records.lists, given.test
-    values: dict[str, Any] = {}
-    reasons: dict[str, Any] = {}
-    found: dict[str, Any] = {}
-    of_ranks, rules = given.reading(*RANKED), given.protocol
-    if ranks is not None and of_ranks:
-        keys = ids.user_keys(test.user_ids, test.n_users) if rules.ties == "random" else None
-        values, reasons = compute.compute(
-            ranks, of_ranks, rules, given.seed, keys, ratings, given.threads
-        )
-    if ratings is not None:
-        found["over_rows"] = compute.compute_over_rows(ratings, given.metrics, rules)
-    if lists is not None:
-        truth = ranks if given.brings_truth else None
-        of_lists = given.reading("lists")
-        measured = measure_lists(lists, of_lists, records.request, given.catalogue, truth)
-        values |= measured.values
-        reasons |= measured.reasons
-        found |= {"over_users": measured.over_users, "list_data": measured.data}
-        found["lists"] = lists.lists
+    measured, rules = measured_by(given, records), given.protocol
+    values, reasons = compute(measured.values(), given.metrics, rules, given.threads)
+    found: dict[str, Any] = {"values": values, "reasons": reasons}
+    if "ratings" in measured:
+        over_rows = [metric for metric in given.metrics if metric.definition.over_rows]
+        found["over_rows"] = compute_for_all(measured["ratings"], over_rows, rules)
+    listed = measured.get("lists")
+    if isinstance(listed, ListedUsers):
+        over_users = [metric for metric in given.metrics if metric.definition.over_users]
+        found["over_users"] = compute_for_all(listed, over_users, rules)
+        found["list_data"] = data_of_result(listed.data, needed_by(over_users))
+        found["lists"] = records.lists
     if given.train is not None:
-        found["activity"], found["popularity"] = profiles(test, given.train)
-    # In the order asked for.
-    names = list(map(str, given.metrics))
-    found["values"] = {name: values[name] for name in names if name in values}
-    found["reasons"] = {name: reasons[name] for name in names}
+        found["activity"], found["popularity"] = profiles(given.test, given.train)
     return found
-
-
-class _Users(NamedTuple):
-    """What an Evaluation says of each user."""
-
-    n_relevant: Int64
-    n_candidates: Int64
-    n_excluded: Int64
-    depth: Int64
-    flags: UInt32
-
-    @classmethod
-    def of(cls, ranks: Ranks | None, lists: FoundLists | None, request: Request) -> _Users:
-        if ranks is not None:
-            return cls(
-                ranks.n_relevant, ranks.n_candidates, ranks.n_excluded, ranks.depth, ranks.flags
-            )
-        assert lists is not None
-        test, train = request.test, request.train
-        relevant = relevant_rows(test, request.protocol.relevant_from)
-        if train is not None and lists.removes_train:
-            relevant &= ~in_train(test, train)
-        unknown = np.full(test.n_users, -1)
-        n_relevant = np.diff(ragged.offsets(relevant, test.indptr))
-        return cls(n_relevant, unknown, unknown, unknown, lists.lists.flags)
-
-
-def _numbered(catalogue: Catalogue | None) -> int | Array | None:
-    """Return what sources read of a catalogue: the ids of its items, or their number."""
-    if catalogue is None:
-        return None
-    return catalogue.n_items if catalogue.item_ids is None else catalogue.item_ids
-
-
-def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:
-    """Ask for ratings where a metric reads them."""
-    wanted = [metric for metric in metrics if metric.definition.record == "ratings"]
-    if not wanted:
-        return None
-    ratings = source.ratings(request)
-    if ratings is None:
-        raise InputError(
-            f"The metric {str(wanted[0])!r} reads predicted and true ratings, which the source "
-            f"({source.describe()}) does not give. Hint: rm.Pairs(frame, score=..., rating=...)."
-        )
-    for metric in wanted:
-        if metric.definition.reads == "relevance" and ratings.threshold is None:
-            raise InputError(
-                f"The metric {str(metric)!r} needs to know from which rating on an item is "
-                f"relevant, and the source ({source.describe()}) does not say. Hint: "
-                "rm.Pairs(..., threshold=3.5)."
-            )
-    return ratings
-
-
-def _depth(metrics: Iterable[Metric]) -> int | None:
-    depths = [metric.depth for metric in metrics]
-    known = [depth for depth in depths if depth is not None]
-    return max(known) if known and len(known) == len(depths) else None
 
 
 def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer import rendering
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.errors import DataWarning, InputError, UnknownNameError
@@ -19,6 +18,7 @@ from recometer.evaluating.arguments import protocol_of
 from recometer.metrics.conventions import find, parse_under
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import STEPS, Protocol
+from recometer.rendering import Column, Printed, Table, plain
 from recometer.results.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -79,8 +79,16 @@ class Step:
     users: int
 
 
+COLUMNS = (
+    Column("step", ("name",)),
+    Column("mean", show="{:.4f}".format, number=True),
+    Column("users changed", ("users",), lambda users: f"{users:,}" if users else "", number=True),
+    Column("change", wraps=True),
+)
+
+
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Explanation:
+class Explanation(Printed):
     """Why two definitions of a metric give different numbers; see `explain`.
 
     Attributes
@@ -93,6 +101,8 @@ class Explanation:
     values : float64 [n_users, n_steps + 1]
         Each user's value before the first step and after each; NaN where it does not count, or
         where there is one value for all users.
+    n_shown : int or None
+        How many of the users who differ are shown; None: all of them, and CSV has these alone.
     """
 
     left: Side
@@ -100,6 +110,7 @@ class Explanation:
     steps: tuple[Step, ...]
     user_ids: Array | None
     values: Float64
+    n_shown: int | None = N_USERS
 
     def frame(self) -> polars.DataFrame:
         """Return a Polars frame of all users: both values, and the step where they part most."""
@@ -116,8 +127,8 @@ class Explanation:
             }
         )
 
-    def most_different(self, n: int = N_USERS) -> Int64:
-        """Return the positions of the users whose two values differ most, at most n."""
+    def most_different(self, n: int | None = N_USERS) -> Int64:
+        """Return the positions of the users whose two values differ most, at most n; None: all."""
         first, last = self.values[:, 0], self.values[:, -1]
         size = _difference(first, last)
         order = np.argsort(-size, kind="stable")[:n]
@@ -133,52 +144,63 @@ class Explanation:
         )
         return np.where(changes.max(axis=1) > 0, changes.argmax(axis=1), -1)
 
-    def tables(self) -> list[rendering.Table]:
-        """Return what ``print`` shows: the steps, and the users that differ most."""
+    def table(self) -> Table:
+        """Return the steps, with both means and formulas above; CSV holds this table alone."""
         felt: list[Step] = []
         idle: list[Step] = []
         before = self.left.mean
         for step in self.steps:
             (felt if step.users or _changes(before, step.mean) else idle).append(step)
             before = step.mean
-        rows = [(self.left.protocol, f"{self.left.mean:.4f}", "", self.left.metric)]
-        rows += [
-            (s.name, f"{s.mean:.4f}", f"{s.users:,}" if s.users else "", s.change) for s in felt
-        ]
+        first = Step(self.left.protocol, self.left.metric, self.left.mean, 0)
         unfelt = " ".join(step.change for step in idle)
         notes = [f"Without effect on these data: {unfelt}"] if idle else []
         if not felt:
             notes.insert(0, "Every user has the same value by both.")
-        numbers = ("mean", "users changed")
-        steps = rendering.Table(["step", "mean", "users changed", "change"], rows, numbers, notes)
-        parted = self._parted
-        users = [
-            (
-                str(user if self.user_ids is None else self.user_ids[user]),
-                _text(self.values[user, 0]),
-                _text(self.values[user, -1]),
-                self.steps[parted[user]].name if parted[user] >= 0 else "",
-            )
-            for user in self.most_different().tolist()
-        ]
-        names = ["user", self.left.protocol, self.right.protocol, "they part at"]
-        if names[1] == names[2]:
-            names[1:3] = ["before", "after"]
-        return [steps, rendering.Table(names, users, names[1:3])] if users else [steps]
+        return Table(COLUMNS, [first, *felt], notes, list(self.head()))
 
-    def __str__(self) -> str:
-        texts = [rendering.to_text(table, rendering.WIDTH) for table in self.tables()]
-        return "\n\n".join(["\n".join(map(rendering.wrapped, self.head())), *texts])
+    def tables(self, width: int | None = None) -> list[Table]:
+        """Return what ``print`` shows: the steps, and the users that differ most."""
+        users = self._users()
+        return [self.table(), users] if users.rows else [self.table()]
+
+    def data(self) -> Table:
+        """Return the steps, or the users where all are shown."""
+        return self.table() if self.n_shown is not None else self._users()
+
+    def _users(self) -> Table:
+        """Return the users that differ most, and where."""
+        parted = self._parted
+        rows = [
+            {
+                "user": user if self.user_ids is None else self.user_ids[user],
+                "left": float(self.values[user, 0]),
+                "right": float(self.values[user, -1]),
+                "step": self.steps[parted[user]].name if parted[user] >= 0 else "",
+            }
+            for user in self.most_different(self.n_shown).tolist()
+        ]
+        names = [self.left.protocol, self.right.protocol]
+        if names[0] == names[1]:
+            names = ["before", "after"]
+        left, right = (
+            Column(name, (side,), _text, number=True)
+            for name, side in zip(names, ("left", "right"), strict=True)
+        )
+        return Table([Column("user"), left, right, Column("they part at", ("step",))], rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return both sides, the steps, and the users that differ most, as plain values."""
+        return {
+            "left": plain(vars(self.left)),
+            "right": plain(vars(self.right)),
+            "steps": [plain(vars(step)) for step in self.steps],
+            "users": self._users().records(),
+        }
 
     def __repr__(self) -> str:
         left, right = (f"{side.protocol} {side.metric}" for side in (self.left, self.right))
         return f"<Explanation: {left}, {right}, {len(self.steps)} steps>"
-
-    def _repr_html_(self) -> str:
-        import html
-
-        head = "".join(f"<p>{html.escape(line)}</p>\n" for line in self.head())
-        return head + "\n".join(map(rendering.to_html, self.tables()))
 
     def head(self) -> Iterator[str]:
         """Yield the lines above the tables: both means and formulas."""
@@ -281,10 +303,17 @@ def walk(
     if last_rules.correction == "none":
         steps.sort(key=lambda step: step != "correction")
     for step in steps:
-        _take_rules(take, step, metric, rules, last_rules)
+        changed = {
+            rule: getattr(last_rules, rule)
+            for rule in last_rules.differing(rules)
+            if last_rules.declared[rule].step == step
+        }
+        if changed:
+            after = rules.replace(**changed)
+            take(step, " ".join(map(after.sentence, changed)), metric, after)
         if step == "formula":
-            for name, change, changed in list(_metric_steps(metric, last_metric)):
-                take(name, change, changed, rules)
+            for name, change, next_metric in list(_metric_steps(metric, last_metric)):
+                take(name, change, next_metric, rules)
     user_ids, values = _together(results)
     means = [result.mean()[str(result.metrics[0])] for result in results]
     taken = tuple(
@@ -307,20 +336,6 @@ def walk(
         )
     ]
     return Explanation(sides[0], sides[1], taken, user_ids, values)
-
-
-def _take_rules(
-    take: Callable[[str, str, Metric, Protocol], None],
-    step: str,
-    metric: Metric,
-    rules: Protocol,
-    last: Protocol,
-) -> None:
-    """Change the rules of a step, if one of them differs."""
-    differing = [rule for rule in last.differing(rules) if last.declared[rule].step == step]
-    if differing:
-        changed = rules.replace(**{rule: getattr(last, rule) for rule in differing})
-        take(step, " ".join(map(changed.sentence, differing)), metric, changed)
 
 
 def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metric]]:

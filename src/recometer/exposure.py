@@ -107,7 +107,7 @@ def exposure(
     if not 0 < patience < 1:
         raise InputError(f"patience={patience!r} must lie between 0 and 1.")
     settled = protocol_of(protocol, rules, [*(exposure.__kwdefaults__ or ())])
-    trained = None if train is None else read_interactions(train, "train")
+    trained = None if train is None else read_interactions(train, "train", warns=False)
     truth: Interactions | None
     if isinstance(lists, Evaluation):
         truth = None if test is None else read_interactions(test, "test")

@@ -1,14 +1,229 @@
-"""Ragged tables: the rows of user u are indptr[u]:indptr[u + 1]."""
+"""Ragged tables: the rows of user u are indptr[u]:indptr[u + 1]; and records made of columns.
+
+The fields of a record say of what they have an entry, as their metadata:
+
+    item: Int64 = field(metadata=PER_ROW)
+    depth: Int64 = field(metadata=PER_USER)
+
+From that follows whether shapes fit, what is left of some users or rows, and how parts are put
+together. A field that holds a record has its users; one without metadata holds for all of them.
+"""
 
 from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Bool, Int32, Int64
+from recometer.arrays import Array, Bool, Int32, Int64
+from recometer.errors import InternalError
 
 ROWS_AT_ONCE = 2**16  # that are looked through: they stay in the caches
 FEW_ITEMS = 2**20
+
+PER_ROW: Final = {"per": "row"}
+PER_USER: Final = {"per": "user"}
+PER_ITEM: Final = {"per": "item"}
+OFFSETS: Final = {"per": "offset"}  # where the rows of each user begin
+COUNTS: Final = {"per": "count"}  # a mapping of counts over all users, which parts add up
+KEPT: Final = {"per": "nothing"}  # what was computed once, and can be again
+
+AnyRecord = TypeVar("AnyRecord", bound="Record")
+AnyTable = TypeVar("AnyTable", bound="Table")
+
+
+def per_row_of(field: str) -> dict[str, str]:
+    """Return the metadata of a column with an entry per row of the `Table` in another field."""
+    return {"per": "row", "of": field}
+
+
+def per_user(absent: int) -> dict[str, Any]:
+    """Return the metadata of a column per user, and what stands for a user who is not there."""
+    return {"per": "user", "absent": absent}
+
+
+class Record:
+    """A frozen dataclass whose fields say of what they have an entry; see above."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def n_users(self) -> int:
+            """Number of users."""
+
+        @property
+        def n_items(self) -> int:
+            """Number of items, where a column has an entry for each."""
+
+    def check_shapes(self) -> None:
+        """Check that every column has an entry per row, user or item.
+
+        Raises
+        ------
+        InternalError
+            Naming the column.
+        """
+        for field, value in self._columns():
+            per, found = field.metadata.get("per"), 0
+            if isinstance(value, Record):
+                per, found, expected = "user", value.n_users, self.n_users
+            elif per == "row":
+                found, expected = value.shape[0], int(self._table_of(field).indptr[-1])
+            elif per in ("user", "item"):
+                found = value.shape[0]
+                expected = self.n_users if per == "user" else self.n_items
+            else:
+                continue
+            if found != expected:
+                name = f"{type(self).__name__}.{field.name}"
+                raise InternalError(f"{name} must have one entry per {per}: {found} of {expected}.")
+
+    def users(self: AnyRecord, which: slice | Int64) -> AnyRecord:
+        """Return what is known of some users.
+
+        Parameters
+        ----------
+        which
+            A slice of users, for whom nothing is copied; or int64 [n_taken], their positions: -1
+            stands for a user of whom nothing is known.
+        """
+        changes: dict[str, Any] = {}
+        for field, value in self._columns():
+            per = field.metadata.get("per")
+            if isinstance(value, Record):
+                changes[field.name] = value.users(which)
+            elif per == "user":
+                changes[field.name] = _taken(value, which, field.metadata.get("absent", 0))
+            elif per in ("row", "offset"):
+                indptr, rows = _rows_of(self._table_of(field).indptr, which)
+                changes[field.name] = indptr if per == "offset" else value[rows]
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+    @classmethod
+    def concat(cls: type[AnyRecord], parts: Sequence[AnyRecord]) -> AnyRecord:
+        """Put the users of several records one after the other.
+
+        Raises
+        ------
+        InternalError
+            There is no part, or they differ in what holds for all users.
+        """
+        if not parts:
+            raise InternalError(f"{cls.__name__}.concat needs a part.")
+        changes: dict[str, Any] = {}
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+            if field.init and field.metadata.get("per") != "nothing":
+                values = [getattr(part, field.name) for part in parts]
+                changes[field.name] = _together(f"{cls.__name__}.{field.name}", field, values)
+        return cls(**changes)
+
+    def _columns(self) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
+        """Yield the fields that are known, with their values."""
+        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if value is not None and field.init:
+                yield field, value
+
+    def _table_of(self, field: dataclasses.Field[Any]) -> Table:
+        """Return the table of whose rows a field has entries."""
+        table = getattr(self, field.metadata["of"]) if "of" in field.metadata else self
+        if not isinstance(table, Table):
+            raise InternalError(f"{type(self).__name__}.{field.name} belongs to rows of nothing.")
+        return table
+
+
+class Table(Record):
+    """A record with rows: those of user u are ``indptr[u]:indptr[u + 1]``."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def indptr(self) -> Int64:
+            """Where the rows of each user begin: int64 [n_users + 1]."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.indptr) - 1
+
+    @property
+    def user(self) -> Int64:
+        """The user of each row: int64 [n_rows]."""
+        return users_of(self.indptr)
+
+    def rows(self: AnyTable, which: Array) -> AnyTable:
+        """Return some rows; what is known of users stays as it is.
+
+        Parameters
+        ----------
+        which
+            bool [n_rows]: which rows stay; or int64 [n_taken]: the numbers of rows in the order
+            wanted, whose users ascend. A row may be taken several times.
+        """
+        changes: dict[str, Any] = {}
+        for field, value in self._columns():
+            per = field.metadata.get("per")
+            if isinstance(value, Table):
+                changes[field.name] = value.rows(which)
+            elif per == "row" and "of" not in field.metadata:
+                changes[field.name] = value[which]
+            elif per == "offset" and which.dtype == bool:
+                changes[field.name] = offsets(which, self.indptr)
+            elif per == "offset":
+                counts = np.bincount(self.user[which], minlength=self.n_users)
+                changes[field.name] = indptr_of(counts)
+        return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+
+def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]:
+    """Return the indptr of some users alone, and where their rows are."""
+    if not isinstance(which, slice):
+        return take(indptr, which)
+    start, stop, _ = which.indices(len(indptr) - 1)
+    some = indptr[start : stop + 1]
+    return some - some[0], slice(int(some[0]), int(some[-1]))
+
+
+def _taken(column: Array, which: slice | Int64, absent: int) -> Array:
+    """Return the entries of some users; `absent` for those at -1."""
+    if isinstance(which, slice):
+        return column[which]
+    if not len(column):
+        return np.full((len(which), *column.shape[1:]), absent, column.dtype)
+    taken: Array = column[which]
+    taken[which < 0] = absent
+    return taken
+
+
+def _together(name: str, field: dataclasses.Field[Any], values: Sequence[Any]) -> Any:
+    """Put the values of a field of several records together."""
+    first, per = values[0], field.metadata.get("per")
+    known = [value is not None for value in values]
+    if not any(known):
+        return None
+    if not all(known):
+        raise InternalError(f"{name} is known in some parts, and not in others.")
+    if isinstance(first, Record):
+        return type(first).concat(values)
+    if per == "offset":
+        return indptr_of(np.concatenate([np.diff(value) for value in values]))
+    if per == "count":
+        return dict(sum(map(Counter, values), Counter()))
+    if per in ("row", "user"):
+        return np.concatenate(values)
+    if not all(_same(first, value) for value in values[1:]):
+        raise InternalError(f"{name} differs between the parts.")
+    return first
+
+
+def _same(left: Any, right: Any) -> bool:
+    if left is right or not hasattr(left, "shape"):
+        return left is right or bool(left == right)
+    return isinstance(left, np.ndarray) and np.array_equal(left, right)
 
 
 def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:

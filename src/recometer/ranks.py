@@ -1,4 +1,7 @@
-"""Ranks, TopLists and Ratings: the hand-over from sources to metrics."""
+"""Ranks, TopLists and Ratings: the hand-over from sources to metrics.
+
+Each field states whether it has an entry per row, per user or neither (see `recometer.ragged`).
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,13 @@ import dataclasses
 import enum
 import functools
 from collections.abc import Mapping
+from dataclasses import field
 
 import numpy as np
 
 from recometer.arrays import Array, Bool, Float64, Int64, UInt32
 from recometer.errors import InternalError
+from recometer.ragged import COUNTS, OFFSETS, PER_ROW, PER_USER, Record, Table, per_user
 
 
 class UserFlag(enum.IntFlag):
@@ -24,7 +29,7 @@ class UserFlag(enum.IntFlag):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Ranks:
+class Ranks(Table):
     """Where each judged item of each user landed.
 
     A ragged table in CSR layout: the judged items of user ``u`` are the rows
@@ -80,43 +85,30 @@ class Ranks:
         Sorted ids of the positions in `item`; None: positions name the items.
     """
 
-    indptr: Int64
-    item: Int64
-    above: Int64
-    tied: Int64
-    before: Int64
-    gain: Float64
-    relevant: Bool
-    n_relevant: Int64
-    n_candidates: Int64
-    n_excluded: Int64
-    depth: Int64
-    flags: UInt32
-    counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    indptr: Int64 = field(metadata=OFFSETS)
+    item: Int64 = field(metadata=PER_ROW)
+    above: Int64 = field(metadata=PER_ROW)
+    tied: Int64 = field(metadata=PER_ROW)
+    before: Int64 = field(metadata=PER_ROW)
+    gain: Float64 = field(metadata=PER_ROW)
+    relevant: Bool = field(metadata=PER_ROW)
+    n_relevant: Int64 = field(metadata=PER_USER)
+    n_candidates: Int64 = field(metadata=PER_USER)
+    n_excluded: Int64 = field(metadata=PER_USER)
+    depth: Int64 = field(metadata=PER_USER)
+    flags: UInt32 = field(metadata=PER_USER)
+    counts: Mapping[str, int] = field(default_factory=dict, metadata=COUNTS)
     any_cutoff: bool = False
-    pool: Int64 | None = None
-    n_rankable: Int64 | None = None
-    score: Float64 | None = None
-    repeated: Bool | None = None
-    popularity: Float64 | None = None
-    propensity: Float64 | None = None
+    pool: Int64 | None = field(default=None, metadata=PER_USER)
+    n_rankable: Int64 | None = field(default=None, metadata=PER_USER)
+    score: Float64 | None = field(default=None, metadata=PER_ROW)
+    repeated: Bool | None = field(default=None, metadata=PER_ROW)
+    popularity: Float64 | None = field(default=None, metadata=PER_ROW)
+    propensity: Float64 | None = field(default=None, metadata=PER_ROW)
     item_ids: Array | None = None
 
     def __post_init__(self) -> None:
-        n_judged = int(self.indptr[-1])
-        rows = ["item", "above", "tied", "before", "gain", "relevant"]
-        rows += [name for name in ("popularity", "propensity") if getattr(self, name) is not None]
-        for name in rows:
-            if getattr(self, name).shape != (n_judged,):
-                raise InternalError(f"Ranks.{name} must have one entry per judged item.")
-        for name in ("n_relevant", "n_candidates", "n_excluded", "depth", "flags"):
-            if getattr(self, name).shape != (self.n_users,):
-                raise InternalError(f"Ranks.{name} must have one entry per user.")
-
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return len(self.indptr) - 1
+        self.check_shapes()
 
     @property
     def ends_early(self) -> Bool:
@@ -127,7 +119,7 @@ class Ranks:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TopLists:
+class TopLists(Record):
     """The first places of each user's ranking.
 
     Under a rule for ties that gives equal scores no order (``"expected"``, ``"optimistic"``,
@@ -153,13 +145,13 @@ class TopLists:
         How many items could have been recommended to somebody; None: unknown.
     """
 
-    items: Int64
+    items: Int64 = field(metadata=per_user(absent=-1))
     n_items: int
-    known: Bool
-    cut_in_ties: Bool
-    counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    known: Bool = field(metadata=PER_USER)
+    cut_in_ties: Bool = field(metadata=PER_USER)
+    counts: Mapping[str, int] = field(default_factory=dict, metadata=COUNTS)
     # By default what `known` says.
-    flags: UInt32 = None  # type: ignore[assignment]
+    flags: UInt32 = field(default=None, metadata=PER_USER)  # type: ignore[arg-type]
     item_ids: Array | None = None
     n_catalogue: int | None = None
 
@@ -169,9 +161,7 @@ class TopLists:
         if self.flags is None:
             known = np.where(self.known, UserFlag.KNOWN, 0).astype(np.uint32)
             object.__setattr__(self, "flags", known)
-        for name in ("known", "cut_in_ties", "flags"):
-            if getattr(self, name).shape != (self.n_users,):
-                raise InternalError(f"TopLists.{name} must have one entry per user.")
+        self.check_shapes()
         if not -1 <= self.items.min(initial=-1) <= self.items.max(initial=-1) < self.n_items:
             raise InternalError(f"TopLists.items must be -1 or below n_items={self.n_items}.")
         if ((self.items[:, :-1] < 0) & (self.items[:, 1:] >= 0)).any():
@@ -195,7 +185,7 @@ class TopLists:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Ratings:
+class Ratings(Table):
     """Predicted beside true ratings.
 
     Attributes
@@ -210,11 +200,13 @@ class Ratings:
     """
 
     ranks: Ranks
-    predicted: Float64
-    threshold: Float64 | None = None
+    predicted: Float64 = field(metadata=PER_ROW)
+    threshold: Float64 | None = field(default=None, metadata=PER_USER)
 
     def __post_init__(self) -> None:
-        if self.predicted.shape != self.ranks.gain.shape:
-            raise InternalError("Ratings.predicted must have one entry per judged item.")
-        if self.threshold is not None and self.threshold.shape != (self.ranks.n_users,):
-            raise InternalError("Ratings.threshold must have one entry per user.")
+        self.check_shapes()
+
+    @property
+    def indptr(self) -> Int64:
+        """That of `ranks`, whose rows these are."""
+        return self.ranks.indptr

@@ -1,62 +1,227 @@
-"""A table of texts, and how it is shown as plain text and as HTML."""
+"""Tables, and every way to show them: text, a terminal, Markdown, LaTeX, HTML, JSON and CSV.
+
+A result says what its columns are (`Column`) and which rows they show (`Table`); all formats
+follow from that. A new format is a function of what is shown, an entry in `FORMATS` and a method of
+`Shown`.
+"""
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import html
+import io
+import json
+import math
+import os
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from recometer.errors import FileError, UnknownNameError, did_you_mean
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
 
 WIDTH = 100  # of what is printed
 NARROWEST = 30  # of a column that is broken into lines
+GAP = 2  # between two columns
+MOST_LINES = 10_000  # of JSON that is read by people, too
+# What TeX reads as a command, or shows as another character.
+LATEX = {
+    **{character: "\\" + character for character in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "±": r"$\pm$",
+}
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class Column:
+    """A column of a table: its title, and what of a row it shows.
+
+    Attributes
+    ----------
+    title
+        What people read above it.
+    fields
+        Names of the values that it shows together, such as ``("low", "high")``; CSV and JSON have
+        each of them by itself. Empty: one, called like the title.
+    show
+        Makes a text of these values.
+    number
+        Whether it is aligned to the right.
+    wraps
+        Whether a narrow terminal may break it into lines.
+    hidden
+        Whether only CSV and JSON have it.
+    """
+
+    title: str
+    fields: tuple[str, ...] = ()
+    show: Callable[..., str] = str
+    number: bool = False
+    wraps: bool = False
+    hidden: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the values that it shows."""
+        return self.fields or (self.title,)
+
+
+class Shown:
+    """What can be shown as a table, in every format."""
+
+    def table(self) -> Table:
+        """Return what people read."""
+        raise NotImplementedError
+
+    def tables(self, width: int | None = None) -> Sequence[Table]:
+        """Return the same as tables that are not wider than `width` columns, if that can be."""
+        return [self.table()]
+
+    def data(self) -> Table:
+        """Return the table that CSV holds; its rows have the values themselves."""
+        return self.table()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        table = self.data()
+        return {"rows": table.records(), "notes": [*table.head, *table.notes]}
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return a table in Markdown; a path: write it to this file, too."""
+        return _written(to_markdown(self), path)
+
+    def to_latex(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return a table in LaTeX, for the package booktabs; a path: write it there, too."""
+        return _written(to_latex(self), path)
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return a table in HTML, every text escaped; a path: write it to this file, too."""
+        return _written(to_html(self), path)
+
+    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return everything in JSON, what is undefined as null; a path: write it there, too."""
+        return _written(to_json(self), path)
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return rows in CSV, what is undefined empty; a path: write it to this file, too."""
+        return _written(to_csv(self), path)
+
+
+class Printed(Shown):
+    """What ``print`` and notebooks show as a table, too."""
+
+    def __str__(self) -> str:
+        return to_text(self, WIDTH)
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table(Printed):
     """What is shown, whatever the format.
 
     Attributes
     ----------
-    headers
-        Names of the columns.
+    columns
     rows
-        A text per column.
-    numbers
-        Names of the columns that are aligned to the right.
+        Mappings, or objects with attributes, that have the values of the columns.
     notes
         Lines below the table.
+    head
+        Lines above it.
+    best
+        Cells to highlight, each as (row, column).
     """
 
-    headers: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    numbers: Sequence[str] = ()
+    columns: Sequence[Column]
+    rows: Sequence[Any]
     notes: Sequence[str] = ()
+    head: Sequence[str] = ()
+    best: Collection[tuple[int, int]] = ()
+
+    def table(self) -> Table:
+        """Return the table itself."""
+        return self
+
+    @property
+    def shown(self) -> list[Column]:
+        """The columns that people read."""
+        return [column for column in self.columns if not column.hidden]
+
+    @property
+    def headers(self) -> list[str]:
+        """Their titles."""
+        return [column.title for column in self.shown]
+
+    def cells(self) -> list[list[str]]:
+        """Return the texts of all rows."""
+        return [
+            [column.show(*(_value(row, name) for name in column.names)) for column in self.shown]
+            for row in self.rows
+        ]
+
+    def fields(self) -> list[str]:
+        """Return the names of all values of a row."""
+        return list(dict.fromkeys(name for column in self.columns for name in column.names))
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a dict of plain values per row, undefined ones as None."""
+        return [{name: plain(_value(row, name)) for name in self.fields()} for row in self.rows]
+
+    def marked(self, mark: Callable[[str], str], escape: Callable[[str], str]) -> list[list[str]]:
+        """Return escaped texts of all rows, the best of them marked."""
+        return [
+            [
+                mark(escape(cell)) if (row, column) in self.best else escape(cell)
+                for column, cell in enumerate(line)
+            ]
+            for row, line in enumerate(self.cells())
+        ]
 
 
-def to_text(table: Table, width: int | None = None) -> str:
-    """Return the table as plain text, without a line break at its end.
+def to_text(shown: Shown, width: int | None = None) -> str:
+    """Return tables as plain text, without a line break at the end.
 
     Parameters
     ----------
-    table
+    shown
     width
-        If it is given, long texts in the last column, and notes, are broken into lines that end
-        before this column.
+        If it is given, long texts in the last column, lines above and notes are broken into lines
+        that end before this column.
     """
-    lines = [table.headers, *table.rows]
-    notes = table.notes
+    return "\n\n".join(_table_as_text(table, width) for table in shown.tables(width))
+
+
+def _table_as_text(table: Table, width: int | None) -> str:
+    lines = [table.headers, *table.cells()]
     if width is not None:
         lines = _broken(lines, width)
-        notes = [wrapped(note, width) for note in notes]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    right = [header in table.numbers for header in table.headers]
     texts = [
-        "  ".join(
-            cell.rjust(width) if numeric else cell.ljust(width)
-            for cell, width, numeric in zip(line, widths, right, strict=True)
-        ).rstrip()
+        (" " * GAP)
+        .join(
+            cell.rjust(wide) if column.number else cell.ljust(wide)
+            for cell, wide, column in zip(line, widths, table.shown, strict=True)
+        )
+        .rstrip()
         for line in lines
     ]
-    return "\n".join([*texts, *([""] if notes else []), *notes])
+
+    def around(lines: Sequence[str]) -> list[str]:
+        return [line if width is None else wrapped(line, width) for line in lines]
+
+    parts = (around(table.head), texts, around(table.notes))
+    return "\n\n".join("\n".join(part) for part in parts if part)
 
 
 def wrapped(text: str, width: int = WIDTH) -> str:
@@ -67,10 +232,10 @@ def wrapped(text: str, width: int = WIDTH) -> str:
     )
 
 
-def _broken(lines: Sequence[Sequence[str]], width: int) -> list[Sequence[str]]:
+def _broken(lines: Sequence[list[str]], width: int) -> list[list[str]]:
     """Continue long texts of the last column in lines that are otherwise empty."""
-    before = sum(max(map(len, column)) + 2 for column in list(zip(*lines, strict=True))[:-1])
-    found: list[Sequence[str]] = []
+    before = sum(max(map(len, column)) + GAP for column in list(zip(*lines, strict=True))[:-1])
+    found: list[list[str]] = []
     for *cells, last in lines:
         parts = textwrap.wrap(
             last, max(width - before, NARROWEST), break_long_words=False, break_on_hyphens=False
@@ -80,23 +245,210 @@ def _broken(lines: Sequence[Sequence[str]], width: int) -> list[Sequence[str]]:
     return found
 
 
-def to_html(table: Table) -> str:
-    """Return the table as HTML, every text escaped."""
-    import html  # not needed in a terminal
+def to_markdown(shown: Shown) -> str:
+    """Return tables in Markdown, each with the lines around it as paragraphs."""
 
-    def cells(tag: str, line: Sequence[str]) -> str:
-        aligned = [
-            f' style="text-align: {"right" if header in table.numbers else "left"}"'
-            for header in table.headers
+    def escape(text: str) -> str:
+        return " ".join(text.split()).replace("|", r"\|")
+
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |"
+
+    parts = []
+    for table in shown.tables():
+        rule = ["---:" if column.number else "---" for column in table.shown]
+        rows = table.marked(lambda text: f"**{text}**", escape)
+        lines = [line(map(escape, table.headers)), line(rule), *map(line, rows)]
+        parts += [*table.head, "\n".join(lines), *table.notes]
+    return "\n\n".join(parts)
+
+
+def to_latex(shown: Shown) -> str:
+    """Return tables in LaTeX, with booktabs' rules; lines around them are comments."""
+
+    def escape(text: str) -> str:
+        return "".join(LATEX.get(character, character) for character in text)
+
+    def line(cells: Iterable[str]) -> str:
+        return f"{' & '.join(cells)} \\\\"
+
+    def comments(lines: Iterable[str]) -> list[str]:
+        return [f"% {' '.join(line.split())}" for line in lines]
+
+    parts = [r"% \usepackage{booktabs}"]
+    for table in shown.tables():
+        aligned = "".join("r" if column.number else "l" for column in table.shown)
+        rows = table.marked(lambda text: rf"\textbf{{{text}}}", escape)
+        parts += comments(table.head)
+        parts += [rf"\begin{{tabular}}{{{aligned}}}", r"\toprule"]
+        parts += [line(map(escape, table.headers)), r"\midrule", *map(line, rows)]
+        parts += [r"\bottomrule", r"\end{tabular}", *comments(table.notes)]
+    return "\n".join(parts)
+
+
+def to_html(shown: Shown) -> str:
+    """Return tables in HTML, every text escaped."""
+
+    def paragraphs(lines: Iterable[str]) -> list[str]:
+        return [f"<p>{html.escape(line)}</p>" for line in lines]
+
+    parts: list[str] = []
+    for table in shown.tables():
+        styles = [
+            f' style="text-align: {"right" if column.number else "left"}"' for column in table.shown
         ]
-        return "".join(
-            f"<{tag}{style}>{html.escape(cell)}</{tag}>"
-            for cell, style in zip(line, aligned, strict=True)
-        )
 
-    body = "\n".join(f"<tr>{cells('td', row)}</tr>" for row in table.rows)
-    notes = "\n".join(f"<p>{html.escape(note)}</p>" for note in table.notes)
-    return (
-        f"<table>\n<thead><tr>{cells('th', table.headers)}</tr></thead>\n"
-        f"<tbody>\n{body}\n</tbody>\n</table>\n{notes}"
+        def cells(tag: str, line: Iterable[str], styles: Sequence[str] = styles) -> str:
+            found = zip(line, styles, strict=True)
+            return f"<tr>{''.join(f'<{tag}{style}>{text}</{tag}>' for text, style in found)}</tr>"
+
+        rows = table.marked(lambda text: f"<strong>{text}</strong>", html.escape)
+        parts += paragraphs(table.head)
+        parts += ["<table>", f"<thead>{cells('th', map(html.escape, table.headers))}</thead>"]
+        parts += ["<tbody>", *(cells("td", row) for row in rows), "</tbody>", "</table>"]
+        parts += paragraphs(table.notes)
+    return "\n".join(parts)
+
+
+def to_json(shown: Shown) -> str:
+    """Return everything in JSON, what is undefined as null."""
+    content = plain(shown.to_dict())
+    text = json.dumps(content, indent=2, allow_nan=False)
+    # With values per user, an entry a line would be most of what is written.
+    return text if text.count("\n") < MOST_LINES else json.dumps(content, allow_nan=False)
+
+
+def to_csv(shown: Shown) -> str:
+    """Return rows in CSV, what is undefined empty; numbers have all of their digits."""
+    table = shown.data()
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.fields())
+    for row in table.rows:
+        writer.writerow([_flat(_value(row, name)) for name in table.fields()])
+    return text.getvalue().removesuffix("\n")
+
+
+FORMATS: dict[str, Callable[[Shown], str]] = {
+    "table": to_text,
+    "markdown": to_markdown,
+    "latex": to_latex,
+    "html": to_html,
+    "json": to_json,
+    "csv": to_csv,
+}
+"""Every way to show something, by its name on the command line."""
+
+
+def render(shown: Shown, form: str) -> str:
+    """Return something in a format, without a line break at the end.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such format.
+    """
+    if form not in FORMATS:
+        raise UnknownNameError(f"There is no format {form!r}. {did_you_mean(form, FORMATS)}")
+    return FORMATS[form](shown)
+
+
+def output(shown: Shown, form: str = "table", width: int | None = WIDTH) -> None:
+    """Write something to standard output; a table is styled if that is a terminal.
+
+    Parameters
+    ----------
+    shown
+    form
+        One of `FORMATS`.
+    width
+        Of the lines of plain text; None: a line per row, however long.
+    """
+    if form != "table":
+        print(render(shown, form), flush=True)
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        print(to_text(shown, width), flush=True)
+        return
+    for number, table in enumerate(shown.tables(console.width)):
+        lines = ([""] if number else []) + ([*table.head, ""] if table.head else [])
+        for line in lines:
+            console.print(line, markup=False)
+        console.print(rich_table(table))
+        for line in ["", *table.notes] if table.notes else []:
+            console.print(line, markup=False)
+
+
+def rich_table(table: Table) -> RichTable:
+    """Return a table for a terminal, without the lines around it."""
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    styled = RichTable(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0)
     )
+    for column in table.shown:
+        justify = "right" if column.number else "left"
+        styled.add_column(column.title, justify=justify, no_wrap=not column.wraps)  # type: ignore[arg-type]
+    for row, line in enumerate(table.cells()):
+        styles = ["bold green" if (row, at) in table.best else "" for at in range(len(line))]
+        styled.add_row(*(Text(cell, style) for cell, style in zip(line, styles, strict=True)))
+    return styled
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: what is undefined as None, what it does not know as a text."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if hasattr(value, "tolist"):  # NumPy's
+        return plain(value.tolist())
+    return str(value)
+
+
+def _flat(value: Any) -> str:
+    """Return a value as a field of CSV."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_flat(one)}" for name, one in value.items())
+    if isinstance(value, list | tuple):
+        return "; ".join(map(str, value))
+    return str(value)
+
+
+def _value(row: Any, name: str) -> Any:
+    return row[name] if isinstance(row, Mapping) else getattr(row, name)
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Return a text, and write it if there is a path."""
+    if path is not None:
+        write_text(path, text + "\n")
+    return text
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text file.
+
+    Raises
+    ------
+    FileError
+        It cannot be written.
+    """
+    try:
+        Path(path).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise FileError(
+            f"{os.fspath(path)!r} cannot be written: {error.strerror}. Hint: the folder must exist "
+            "and be writable."
+        ) from error

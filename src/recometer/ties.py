@@ -19,6 +19,7 @@ from recometer.arrays import Bool, Float64, Int64, UInt64
 from recometer.draws import drawn_places, find_runs, number_runs
 from recometer.errors import InternalError
 from recometer.protocol import TieRule
+from recometer.ragged import indptr_of
 from recometer.ranks import Ranks
 
 Property = Literal[
@@ -231,35 +232,15 @@ def resolve(
     within
         The cut-off of the rule ``"item_desc_within"``; None: the whole ranking.
     """
-    user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+    user = ranks.user
     has, every_worth = worth_of(ranks, by, relevant_from)
-    ranked = ranks.above >= 0
-    has_and_ranked = has & ranked
+    ideal = _Ideal(ranks, user, by, every_worth)
+    has_and_ranked = has & (ranks.above >= 0)
     # Mostly it is all rows: then nothing is copied.
     rows = slice(None) if has_and_ranked.all() else np.flatnonzero(has_and_ranked)
     user_of_row, above, tied = user[rows], ranks.above[rows], ranks.tied[rows]
     count = np.ones(len(above), np.int64)
-    worth = every_worth[rows]
-    if by == "relevance":
-        ideal_indptr = _offsets(ranks.n_relevant)
-        ideal_gain = np.broadcast_to(1.0, int(ideal_indptr[-1]))
-    else:
-        once = every_worth if ranks.repeated is None else np.where(ranks.repeated, 0, every_worth)
-        ideal_indptr, ideal_gain = _best_first(once, user, ranks.n_users)
-
-    def listed_ideal() -> tuple[Int64, Float64]:
-        if by != "relevance" and ranked.all():
-            return ideal_indptr, ideal_gain
-        seen = ranked if ranks.repeated is None else ranked & ~ranks.repeated
-        return _best_first(np.where(seen, every_worth, 0), user, ranks.n_users)
-
-    def signed_ideal() -> tuple[Int64, Float64]:
-        judged = slice(None) if ranks.repeated is None else ~ranks.repeated
-        order = np.lexsort((-every_worth[judged], user[judged]))
-        counted = np.bincount(user[judged], minlength=ranks.n_users)
-        return _offsets(counted), every_worth[judged][order]
-
-    members = worth
+    members = worth = every_worth[rows]
     if not tied.any():
         start, size = above, count
     elif ties == "expected":
@@ -269,22 +250,15 @@ def resolve(
     else:
         if ties == "random":
             place = drawn_places(ranks, user, seed, user_keys)[rows]
-        elif ties == "item" or ties == "input":  # two tests: mypy narrows no tuple
-            place = above + ranks.before[rows]
-        elif ties == "item_desc":
-            place = above + tied - ranks.before[rows]
-        elif ties == "shared":
-            place = above + tied // 2
-        elif ties == "item_desc_within":
-            place = _falling_within(above, tied, ranks.before[rows], within)
         else:
-            place = _extreme_places(user_of_row, above, tied + 1, worth, ties)
+            place = _places(user_of_row, above, tied, ranks.before[rows], worth, ties, within)
         order = np.lexsort((place, user_of_row))
         start, size, worth = place[order], count, worth[order]
         members = worth
 
-    indptr = _offsets(np.bincount(user_of_row, minlength=ranks.n_users))
-    seen = _offsets(count)
+    indptr = indptr_of(np.bincount(user_of_row, minlength=ranks.n_users))
+    seen = indptr_of(count)
+    ideal_indptr, ideal_gain = ideal.positive()
     return Groups(
         indptr=indptr,
         user=user_of_row,
@@ -299,10 +273,66 @@ def resolve(
         depth=ranks.depth,
         ideal_indptr=ideal_indptr,
         ideal_gain=ideal_gain,
-        listed_ideal=listed_ideal,
-        signed_ideal=signed_ideal,
+        listed_ideal=ideal.listed,
+        signed_ideal=ideal.signed,
         ranks=ranks,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ideal:
+    """What judged items are worth, best first; one that a list repeats counts once."""
+
+    ranks: Ranks
+    user: Int64
+    by: Property
+    worth: Float64
+
+    def positive(self) -> tuple[Int64, Float64]:
+        """Return the offsets of each user, and what is worth more than 0."""
+        ranks = self.ranks
+        if self.by == "relevance":
+            indptr = indptr_of(ranks.n_relevant)
+            return indptr, np.broadcast_to(1.0, int(indptr[-1]))
+        once = self.worth if ranks.repeated is None else np.where(ranks.repeated, 0, self.worth)
+        return _best_first(once, self.user, ranks.n_users)
+
+    def listed(self) -> tuple[Int64, Float64]:
+        """Return the same of ranked items only."""
+        ranks, ranked = self.ranks, self.ranks.above >= 0
+        if self.by != "relevance" and ranked.all():
+            return self.positive()
+        seen = ranked if ranks.repeated is None else ranked & ~ranks.repeated
+        return _best_first(np.where(seen, self.worth, 0), self.user, ranks.n_users)
+
+    def signed(self) -> tuple[Int64, Float64]:
+        """Return the same with what is worth less."""
+        ranks = self.ranks
+        judged = slice(None) if ranks.repeated is None else ~ranks.repeated
+        order = np.lexsort((-self.worth[judged], self.user[judged]))
+        counted = np.bincount(self.user[judged], minlength=ranks.n_users)
+        return indptr_of(counted), self.worth[judged][order]
+
+
+def _places(
+    user: Int64,
+    above: Int64,
+    tied: Int64,
+    before: Int64,
+    worth: Float64,
+    ties: TieRule,
+    within: int | None,
+) -> Int64:
+    """Return the place of each row under a rule that neither averages nor draws."""
+    if ties in ("item", "input"):
+        return above + before
+    if ties == "item_desc":
+        return above + tied - before
+    if ties == "shared":
+        return above + tied // 2
+    if ties == "item_desc_within":
+        return _falling_within(above, tied, before, within)
+    return _extreme_places(user, above, tied + 1, worth, best_first=ties == "optimistic")
 
 
 def worth_of(
@@ -377,16 +407,10 @@ def _sums_of_runs(values: Float64, first: Int64, count: Int64) -> Float64:
     return sums
 
 
-def _offsets(counts: Int64) -> Int64:
-    offsets = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=offsets[1:])
-    return offsets
-
-
 def _best_first(gain: Float64, user: Int64, n_users: int) -> tuple[Int64, Float64]:
     """Return each user's positive gains in falling order, as offsets and values."""
     positive = gain > 0
-    indptr = _offsets(np.bincount(user[positive], minlength=n_users))
+    indptr = indptr_of(np.bincount(user[positive], minlength=n_users))
     best = gain[positive]
     if len(best) and best.min() < best.max():
         # Users with as many gains are sorted together: much faster than one long sort.
@@ -404,16 +428,12 @@ def _falling_within(above: Int64, tied: Int64, before: Int64, within: int | None
 
 
 def _extreme_places(
-    user: Int64,
-    above: Int64,
-    size: Int64,
-    worth: Float64,
-    ties: Literal["optimistic", "pessimistic"],
+    user: Int64, above: Int64, size: Int64, worth: Float64, *, best_first: bool
 ) -> Int64:
     """Return the places under the best or the worst order of every tie group."""
     _, count = find_runs(user, above)
     run, index = number_runs(count)
-    rising = -worth if ties == "optimistic" else worth
+    rising = -worth if best_first else worth
     order = np.lexsort((rising, run))
     # Items without worth stay between those that come first and those that come last.
     skipped = np.where(rising[order] < 0, 0, size[order] - count[run])

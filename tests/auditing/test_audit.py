@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -162,14 +162,12 @@ def test_it_finds_what_a_slow_audit_finds(split, relevant_from, min_positives, m
     assert {f.name for f in found.findings} == set(expected) | shifts
 
 
-@settings(max_examples=30)
 @given(split=sides(), order=st.randoms(use_true_random=False))
 def test_the_order_of_the_rows_means_nothing(split, order):
     shuffled = [order.sample(side, len(side)) for side in split]
     assert audit(*map(frame, split)).to_dict() == audit(*map(frame, shuffled)).to_dict()
 
 
-@settings(max_examples=30)
 @given(split=sides())
 def test_positions_are_matched_as_ids_are(split):
     numbers = [
@@ -522,7 +520,8 @@ def test_it_reads_what_interactions_reads(tmp_path):
         rm.audit(rm.Interactions.of(train), rm.Interactions.of(test)),
         rm.audit(train.to_pandas(), test.lazy()),
     ):
-        assert found.to_dict() == expected
+        assert found.to_dict()["findings"] == expected["findings"]
+        assert found.train.startswith("Interactions(300 users (int ids of column ")
     with pytest.raises(rm.InputError, match="user= does not apply"):
         rm.audit(rm.Interactions.of(train), rm.Interactions.of(test), user="who")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -256,7 +257,7 @@ def test_nothing_fails_on_users_and_items_without_interactions(model: str) -> No
         assert not found.any()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(0.5)
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 2**32))
 def test_any_small_matrix_can_be_fitted(n_users: int, n_items: int, seed: int) -> None:
     generator = np.random.default_rng(seed)

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from recometer.cli._app import app
-from recometer.cli.metrics import complete_metrics
+from recometer.cli._options import complete_metrics
 from recometer.metrics.registry import METRICS
 
 
@@ -58,7 +58,7 @@ def test_a_cut_off_makes_no_difference() -> None:
 
 def test_a_wrong_name_gets_a_suggestion() -> None:
     result = metrics("ngcd")
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("Error: There is no metric 'ngcd'. Hint: Did you mean 'ndcg'")
 
 

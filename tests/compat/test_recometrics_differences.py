@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -247,11 +244,3 @@ def test_a_split_of_single_precision_rounds_alike():
         for split in (recometrics.split_reco_train_test, split_reco_train_test)
     ]
     assert held_out == [[5, 4], [5, 5]]
-
-
-def test_the_page_of_differences_shows_what_happens():
-    page = Path(__file__).parents[2] / "docs" / "recometrics.md"
-    options = doctest.NORMALIZE_WHITESPACE
-    failed, tried = doctest.testfile(str(page), module_relative=False, optionflags=options)
-    assert tried > 30
-    assert failed == 0

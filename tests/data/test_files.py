@@ -5,7 +5,7 @@ import pathlib
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.data.files import column_names, read_file
@@ -247,7 +247,7 @@ def test_no_header(text, options):
 
 
 def test_numbers_in_a_header_may_be_named(text):
-    read = Interactions.of(text("who,1,2\na,5,6\n"), user="who", item="1")
+    read = Interactions.of(text("who,1,2\na,5,6\n"), user="who", item="1", value=False)
     assert content(read)[:2] == (["a"], [5])
 
 
@@ -327,7 +327,6 @@ def test_file_errors_are_os_errors(tmp_path):
 letters = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=4)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.sampled_from(sorted(WRITERS)),
     st.lists(letters.map("u{}".format), min_size=4, max_size=4, unique=True),

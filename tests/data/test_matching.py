@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -39,7 +39,6 @@ def rows(data):
 
 
 @given(two_sides())
-@settings(deadline=None)
 def test_twins_have_the_same_user_and_item(sides):
     test, train = map(with_ids, sides)
     of_test, of_train = rows(test), rows(train)

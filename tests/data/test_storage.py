@@ -203,3 +203,25 @@ def test_what_is_no_path(path) -> None:
         load(path)
     with pytest.raises(InputTypeError, match=r"path of a saved evaluation is of type .*Hint: pass"):
         evaluation({"rr": [1.0]}).save(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        (
+            "result.csv",
+            "Hint: save('result.parquet'). result.to_csv('result.csv') writes the table.",
+        ),
+        ("result.JSON", "result.to_json('result.JSON') writes"),
+        ("result.xlsx", "Hint: save('result.parquet')."),
+    ],
+)
+def test_a_name_of_another_format_is_refused(tmp_path, name: str, hint: str) -> None:
+    result = evaluation({"rr": [1.0]})
+    with pytest.raises(FileError, match=r"but what is saved is Parquet") as found:
+        result.save(tmp_path / name)
+    assert hint in str(found.value)
+    assert not (tmp_path / name).exists()
+    for allowed in ("result", "als.v2", "result.parquet"):
+        result.save(tmp_path / allowed)
+        assert load(tmp_path / allowed).mean() == result.mean()

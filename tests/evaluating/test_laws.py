@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -60,9 +60,8 @@ def as_factors(scores):
     return rm.Factors(scores, np.eye(scores.shape[1]))
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(problem=problems())
-@settings(max_examples=40, deadline=None)
+@given(ties=st.sampled_from(RULES), problem=problems())
+@examples(1.5)
 def test_factors_and_scores_agree(ties, problem):
     scores, test, train = problem
     np.testing.assert_array_equal(
@@ -71,9 +70,7 @@ def test_factors_and_scores_agree(ties, problem):
     )
 
 
-@pytest.mark.parametrize("ties", WITHOUT_ITEM_ORDER)
-@given(problem=problems(), data=st.data())
-@settings(max_examples=40, deadline=None)
+@given(ties=st.sampled_from(WITHOUT_ITEM_ORDER), problem=problems(), data=st.data())
 def test_relabelling_items_changes_nothing(ties, problem, data):
     scores, test, train = problem
     order = np.array(data.draw(st.permutations(range(scores.shape[1]))))
@@ -84,9 +81,12 @@ def test_relabelling_items_changes_nothing(ties, problem, data):
     )
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(problem=problems(), slope=st.sampled_from([0.5, 4.0]), shift=st.integers(-8, 8))
-@settings(max_examples=40, deadline=None)
+@given(
+    ties=st.sampled_from(RULES),
+    problem=problems(),
+    slope=st.sampled_from([0.5, 4.0]),
+    shift=st.integers(-8, 8),
+)
 def test_a_strictly_increasing_change_of_scores_changes_nothing(ties, problem, slope, shift):
     scores, test, train = problem
     expected = values(rm.Scores(scores), test, train, ties)
@@ -94,9 +94,7 @@ def test_a_strictly_increasing_change_of_scores_changes_nothing(ties, problem, s
         np.testing.assert_array_equal(values(rm.Scores(changed), test, train, ties), expected)
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(problem=problems(), data=st.data())
-@settings(max_examples=40, deadline=None)
+@given(ties=st.sampled_from(RULES), problem=problems(), data=st.data())
 def test_a_user_does_not_depend_on_the_others(ties, problem, data):
     scores, test, train = problem
     n_users = len(scores)
@@ -122,7 +120,6 @@ def test_a_user_does_not_depend_on_the_others(ties, problem, data):
 
 
 @given(problem=problems())
-@settings(max_examples=40, deadline=None)
 def test_expected_lies_between_pessimistic_and_optimistic(problem):
     scores, test, train = problem
     sign = [1 if metric.definition.higher_is_better else -1 for metric in ASKED]

@@ -3,14 +3,16 @@
 Small whole numbers make every score exact, so the two must agree to the last count.
 """
 
+import functools
 import os
 import subprocess
 import sys
-from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
@@ -88,8 +90,8 @@ class Problem:
 
     def native(self, instruction_set, **options):
         return self.run(
-            partial(_kernel.score_items, instruction_set=instruction_set),
-            partial(_kernel.rank_factors, instruction_set=instruction_set),
+            functools.partial(_kernel.score_items, instruction_set=instruction_set),
+            functools.partial(_kernel.rank_factors, instruction_set=instruction_set),
             **options,
         )
 
@@ -104,7 +106,6 @@ ITEMS = [1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 255, 256, 
 FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
 @given(
     seed=st.integers(0, 2**31),
     n_users=st.sampled_from(USERS),
@@ -117,19 +118,19 @@ FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
     how=st.integers(0, 29),
     check=st.booleans(),
 )
-@settings(max_examples=120, deadline=None)
-def test_native_and_twin_agree(instruction_set, check, **problem):
+@examples(3)
+def test_native_and_twin_agree(check, **problem):
     problem = Problem(**problem)
     expected = problem.twin(check=check)
     cut = len(problem.items) // 3
-    for cuts in ((), (cut,), (cut, cut), (cut, 2 * cut)):
+    for instruction_set, cuts in product(SETS, ((), (cut,), (cut, cut), (cut, 2 * cut))):
         for name, mine, other in zip(
             ("scores", "above", "tied", "before", "flags"),
             problem.native(instruction_set, cuts=cuts, check=check),
             expected,
             strict=True,
         ):
-            np.testing.assert_array_equal(mine, other, err_msg=f"{name}, cut at {cuts}")
+            np.testing.assert_array_equal(mine, other, err_msg=f"{name} {instruction_set} {cuts}")
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
@@ -139,6 +140,40 @@ def test_thousands_of_judged_and_excluded_items(instruction_set, judged, exclude
         problem = Problem(7, 3, 4099, 5, dtype, high, judged, excluded, how=1)
         for mine, other in zip(problem.native(instruction_set), problem.twin(), strict=True):
             np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@given(seed=st.integers(0, 2**31), most=st.sampled_from([1, 2, 10]), how=st.integers(0, 29))
+def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, how):
+    """Also those in the middle, in which nothing is judged or excluded."""
+    problem = Problem(seed, 7, 50, 3, np.float32, 2, most, most, how)
+    _, *counts, _ = problem.twin()
+    judged, scores = problem.judged, np.empty(len(problem.judged[1]), np.float32)
+    mine = zero_counts(len(scores))
+    for user in range(7):
+        block, offsets = slice(user, user + 1), slice(user, user + 2)
+        factors = {
+            "instruction_set": instruction_set,
+            "users": problem.users[block],
+            "items": problem.items,
+            "bias": problem.bias,
+            "rows": problem.rows,
+        }
+        _kernel.score_items(**factors, indptr=judged[0][offsets], listed=judged[1], scores=scores)
+        excluded = problem.excluded[0][offsets], problem.excluded[1]
+        lost = _kernel.rank_factors(
+            **factors,
+            first=0,
+            last=50,
+            **tables(excluded, (judged[0][offsets], judged[1]), scores),
+            **mine,
+            limit=None,
+            check=False,
+            nan_rule=NanRule.UNDEFINED,
+            flags=np.zeros(1, np.uint32),
+        )
+        assert lost == -1
+    np.testing.assert_array_equal(list(mine.values()), counts)
 
 
 N_MANY = 150_000
@@ -209,7 +244,6 @@ def test_an_item_that_misses_its_own_score_is_reported(instruction_set):
     assert rank_biases(instruction_set, scores, judged, own, zero_counts(len(own))) == 1
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
 @given(
     seed=st.integers(0, 2**31),
     limit=st.integers(0, 30),
@@ -217,24 +251,26 @@ def test_an_item_that_misses_its_own_score_is_reported(instruction_set):
     # Many ties in one block of packed items; hardly any in several blocks.
     shape=st.sampled_from([(2000, 3, 1), (2000, 3, 20), (1500, 200, 3)]),
 )
-@settings(max_examples=60, deadline=None)
-def test_a_limit_keeps_what_lies_within_it(instruction_set, seed, limit, how, shape):
+@examples(1.5)
+def test_a_limit_keeps_what_lies_within_it(seed, limit, how, shape):
     n_items, n_factors, high = shape
     problem = Problem(seed, 31, n_items, n_factors, np.float32, high, 12, 30, how)
     _, above, tied, before, _ = problem.twin()
     within = above < limit
-    for cuts in ((), (700,)):
+    for instruction_set, cuts in product(SETS, ((), (700,))):
         mine = problem.native(instruction_set, cuts=cuts, limit=limit)
         for counts, expected in zip(mine[1:4], (above, tied, before), strict=True):
             np.testing.assert_array_equal(counts[within], expected[within])
         assert (mine[1][~within] >= limit).all()
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("nan_rule", NanRule)
-@given(seed=st.integers(0, 2**31), dtype=st.sampled_from([np.float32, np.float64]))
-@settings(max_examples=40, deadline=None)
-def test_scores_that_are_not_finite(instruction_set, nan_rule, seed, dtype):
+@given(
+    nan_rule=st.sampled_from(NanRule),
+    seed=st.integers(0, 2**31),
+    dtype=st.sampled_from([np.float32, np.float64]),
+)
+@examples(2)
+def test_scores_that_are_not_finite(nan_rule, seed, dtype):
     problem = Problem(seed, 9, 70, 3, dtype, 5, 8, 8, how=1)
     rng = np.random.default_rng(seed)
     for value in (np.nan, np.inf, -np.inf):
@@ -242,22 +278,22 @@ def test_scores_that_are_not_finite(instruction_set, nan_rule, seed, dtype):
             problem.items[rng.integers(70), rng.integers(3)] = value
     with np.errstate(invalid="ignore"):
         expected = problem.twin(check=True, nan_rule=nan_rule)
-    mine = problem.native(instruction_set, check=True, nan_rule=nan_rule)
-    np.testing.assert_array_equal(mine[4], expected[4])
-    for counts, other in zip(mine[1:4], expected[1:4], strict=True):
-        np.testing.assert_array_equal(counts, other)
+    for instruction_set in SETS:
+        mine = problem.native(instruction_set, check=True, nan_rule=nan_rule)
+        np.testing.assert_array_equal(mine[4], expected[4])
+        for counts, other in zip(mine[1:4], expected[1:4], strict=True):
+            np.testing.assert_array_equal(counts, other)
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
-@pytest.mark.parametrize("nan_rule", NanRule)
 @given(
+    nan_rule=st.sampled_from(NanRule),
     seed=st.integers(0, 2**31),
     n_items=st.sampled_from([1, 15, 16, 17, 256, 300]),
     dtype=st.sampled_from([np.float32, np.float64]),
     permuted=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
-def test_given_scores(instruction_set, nan_rule, seed, n_items, dtype, permuted):
+@examples(2)
+def test_given_scores(nan_rule, seed, n_items, dtype, permuted):
     rng = np.random.default_rng(seed)
     scores = rng.integers(-3, 4, (6, n_items)).astype(dtype)
     scores[rng.random(scores.shape) < 0.1] = -np.inf
@@ -290,9 +326,11 @@ def test_given_scores(instruction_set, nan_rule, seed, n_items, dtype, permuted)
         assert lost == -1
         return *counts.values(), flags, gone
 
-    mine = run(partial(_kernel.rank_scores, instruction_set=instruction_set))
-    for one, other in zip(mine, run(reference.rank_scores), strict=True):
-        np.testing.assert_array_equal(one, other)
+    expected = run(reference.rank_scores)
+    for instruction_set in SETS:
+        mine = run(functools.partial(_kernel.rank_scores, instruction_set=instruction_set))
+        for one, other in zip(mine, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @given(st.lists(st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 2)), max_size=6), max_size=5))

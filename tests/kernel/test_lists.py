@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
@@ -44,7 +45,7 @@ def run(rank_lists, problem, k, ties):
     order=st.sampled_from(TieOrder),
     ties=st.booleans(),
 )
-@settings(max_examples=400)
+@examples(5)
 def test_rank_lists(seed, scored, input_order, nan_rule, k, order, ties):
     rng = np.random.default_rng(seed)
     n_users, n_items = int(rng.integers(1, 5)), int(rng.integers(1, 12))

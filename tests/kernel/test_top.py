@@ -3,12 +3,13 @@
 Small whole numbers make every score exact, and most of them tied.
 """
 
+import functools
 import itertools
-from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer import _kernel
@@ -51,7 +52,6 @@ class Lists:
             np.testing.assert_array_equal(getattr(self, name), getattr(other, name), err_msg=name)
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
 @given(
     seed=st.integers(0, 2**31),
     # Around the edges of tiles (users) and chunks (items).
@@ -66,8 +66,8 @@ class Lists:
     nan_rule=st.sampled_from(NanRule),
     how=st.integers(0, 5),
 )
-@settings(max_examples=120, deadline=None)
-def test_top_factors(instruction_set, seed, n_users, n_items, n_factors, dtype, high, k, **rules):
+@examples(2)
+def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules):
     order, special, nan_rule, how = (rules[r] for r in ("order", "special", "nan_rule", "how"))
     rng = np.random.default_rng(seed)
     users = rng.integers(-high, high + 1, (n_users, n_factors)).astype(dtype)
@@ -101,17 +101,14 @@ def test_top_factors(instruction_set, seed, n_users, n_items, n_factors, dtype, 
 
     run(reference.top_factors, expected, 0, n_items)
     for cuts in ((0, n_items), (0, cut, n_items), (0, cut, cut, 2 * cut, n_items)):
-        for function in (
-            partial(_kernel.top_factors, instruction_set=instruction_set),
-            reference.top_factors,
-        ):
+        natives = (functools.partial(_kernel.top_factors, instruction_set=name) for name in SETS)
+        for function in (*natives, reference.top_factors):
             lists = Lists(n_users, k, dtype)
             for first, last in itertools.pairwise(cuts):
                 run(function, lists, first, last)
             lists.agrees_with(expected)
 
 
-@pytest.mark.parametrize("instruction_set", SETS)
 @given(
     seed=st.integers(0, 2**31),
     n_items=st.sampled_from([1, 15, 16, 17, 256, 300, 1500]),
@@ -121,8 +118,8 @@ def test_top_factors(instruction_set, seed, n_users, n_items, n_factors, dtype, 
     order=st.sampled_from(TieOrder),
     nan_rule=st.sampled_from(NanRule),
 )
-@settings(max_examples=100, deadline=None)
-def test_top_scores(instruction_set, seed, n_items, dtype, permuted, k, order, nan_rule):
+@examples(2)
+def test_top_scores(seed, n_items, dtype, permuted, k, order, nan_rule):
     rng = np.random.default_rng(seed)
     scores = rng.integers(-3, 4, (6, n_items)).astype(dtype)
     scores[rng.random(scores.shape) < 0.1] = -np.inf
@@ -146,8 +143,11 @@ def test_top_scores(instruction_set, seed, n_items, dtype, permuted, k, order, n
         )
         return lists
 
-    native = run(partial(_kernel.top_scores, instruction_set=instruction_set))
-    native.agrees_with(run(reference.top_scores))
+    expected = run(reference.top_scores)
+    for instruction_set in SETS:
+        run(functools.partial(_kernel.top_scores, instruction_set=instruction_set)).agrees_with(
+            expected
+        )
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
@@ -164,7 +164,7 @@ def test_long_catalogues(instruction_set, order, shape):
     }[shape].astype(np.float32)
     nothing = np.zeros((n, 0), np.float32)
     results = []
-    native = partial(_kernel.top_factors, instruction_set=instruction_set)
+    native = functools.partial(_kernel.top_factors, instruction_set=instruction_set)
     for function in (native, reference.top_factors):
         lists = Lists(1, k, np.float32)
         function(

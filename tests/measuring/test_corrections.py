@@ -1,12 +1,14 @@
 """Metrics of sampled candidates, corrected: the formulas, their laws, and how far they help."""
 
+import functools
 import itertools
 from math import comb
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from shared import SHARED
 
@@ -34,6 +36,7 @@ def estimate(n, m, f, correction, gamma=0.1, head=1):
     return estimates(x, m * full, n * full, head * full, (n + head) * full, f, correction, gamma)
 
 
+@functools.cache
 def hypergeometric(n, m):
     """P(x | X) of m distinct items out of n."""
     return np.array(
@@ -57,9 +60,15 @@ def paper(conditional, f, gamma, head=1):
     return np.linalg.solve((1 - gamma) * a.T @ a + gamma * np.diag(c), a.T @ b)
 
 
-@pytest.mark.parametrize(("n", "m"), [(7, 7), (30, 1), (30, 12), (200, 20), (201, 100)])
-@pytest.mark.parametrize("gamma", [0.5, 0.1, 0.01])
-@pytest.mark.parametrize("head", [1, 4])
+@pytest.mark.parametrize(
+    ("n", "m", "gamma", "head"),
+    [
+        *itertools.product([7], [7], [0.5, 0.1, 0.01], [1, 4]),
+        *itertools.product([30], [1, 12], [0.5, 0.1, 0.01], [1, 4]),
+        (200, 20, 0.1, 1),
+        (201, 100, 0.01, 4),
+    ],
+)
 def test_cv_is_the_formula_of_the_paper(n, m, gamma, head):
     for f in (first_places(5), first_places(n), lambda rank: 1 / rank):
         np.testing.assert_allclose(
@@ -113,7 +122,7 @@ def problems(draw):
 
 @pytest.mark.parametrize("correction", CORRECTIONS)
 @given(problem=problems(), relevant_from=st.sampled_from([None, 2]))
-@settings(max_examples=40, deadline=None)
+@examples(0.5)
 def test_all_items_drawn_need_no_correction(correction, problem, relevant_from):
     """Ties, grades, judged items that are not relevant: the corrected value is the exact one."""
     scores, test, train = problem

@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from recometer.measuring.compute import Reason
-from recometer.measuring.listed import compute_lists, compute_over_users
+from recometer.measuring.compute import compute, compute_for_all
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.reasons import Reason
 from recometer.metrics import ListData, parse
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists, UserFlag
@@ -38,13 +39,15 @@ def values(metric, protocol=None, **changes):
     data = dataclasses.replace(NOBODY, **changes).data()
     (one,) = parse(metric)
     if one.definition.over_users:
-        return [compute_over_users(data, [one], protocol or Protocol())[metric]]
-    return compute_lists(data, [one], protocol or Protocol())[0][metric].tolist()
+        return [compute_for_all(ListedUsers(data), [one], protocol or Protocol())[metric]]
+    return compute(ListedUsers(data), [one], protocol or Protocol())[0][metric].tolist()
 
 
 def why(metric, protocol=None, **changes):
     data = dataclasses.replace(NOBODY, **changes).data()
-    return Reason(int(compute_lists(data, parse(metric), protocol or Protocol())[1][metric][0]))
+    return Reason(
+        int(compute(ListedUsers(data), parse(metric), protocol or Protocol())[1][metric][0])
+    )
 
 
 TWO = {"lists": [[0, 1], [0, 2]], "baseline": [[], []], "train": [{}, {}], "test": [{}, {}]}
@@ -219,19 +222,23 @@ def test_users_whose_items_were_not_ranked(flag, reason):
     flags = np.array([UserFlag.KNOWN | flag, UserFlag.KNOWN], np.uint32)
     lists = TopLists(np.array([[0], [1]]), 2, np.ones(2, bool), np.zeros(2, bool), flags=flags)
     data = ListData(lists, n_catalogue=2, n_train_users=2, item_users=np.array([1, 1]))
-    found, reasons = compute_lists(data, parse("novelty@1"), Protocol())
+    found, reasons = compute(ListedUsers(data), parse("novelty@1"), Protocol())
     assert reasons["novelty@1"].tolist() == [reason, 0]
     assert found["novelty@1"].tolist()[1] == 1
     # They do not count in what all users have in common either.
-    assert compute_over_users(data, parse("coverage@1"), Protocol()) == {"coverage@1": 0.5}
+    assert compute_for_all(ListedUsers(data), parse("coverage@1"), Protocol()) == {
+        "coverage@1": 0.5
+    }
 
 
 def test_users_that_the_source_does_not_know():
     known = np.array([False, True])
     lists = TopLists(np.array([[-1], [1]]), 2, known, np.zeros(2, bool))
     data = ListData(lists)
-    every = compute_over_users(data, parse("user_coverage@1"), Protocol())
-    only_known = compute_over_users(data, parse("user_coverage@1"), Protocol(users="known"))
+    every = compute_for_all(ListedUsers(data), parse("user_coverage@1"), Protocol())
+    only_known = compute_for_all(
+        ListedUsers(data), parse("user_coverage@1"), Protocol(users="known")
+    )
     assert (every, only_known) == ({"user_coverage@1": 0.5}, {"user_coverage@1": 1.0})
 
 
@@ -256,7 +263,9 @@ def test_what_is_computed_once_belongs_to_its_users():
     data = dataclasses.replace(NOBODY, **changes).data()
     metrics, weights = parse("coverage@2"), np.array([1])
     found = [
-        compute_over_users(data.users(slice(user, user + 1)), metrics, Protocol(), weights)
+        compute_for_all(
+            ListedUsers(data.users(slice(user, user + 1))), metrics, Protocol(), weights
+        )
         for user in (0, 1)
     ]
     assert found == [{"coverage@2": 1 / 6}, {"coverage@2": 2 / 6}]

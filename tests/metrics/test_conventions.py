@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from convention_cases import Ask, Cases, Record, ask_for, load, mini, number, of_lists
+from convention_numbers import printed
 
 import recometer as rm
 from recometer.metrics.conventions import find
@@ -132,10 +133,12 @@ class Outcome:
     covered: collections.Counter[tuple[str, str]]
     known: collections.Counter[tuple[str, str]]
     failures: list[str]
+    # The conventions' names that a number was printed for, by a library that was run.
+    compared: set[tuple[str, str]]
 
     @classmethod
     def of(cls, records: list[Record]) -> Outcome:
-        cases, outcome = Cases(), cls(collections.Counter(), collections.Counter(), [])
+        cases, outcome = Cases(), cls(collections.Counter(), collections.Counter(), [], set())
         evaluations = evaluate_all(cases, records)
         for record in records:
             sort = kind(record)
@@ -162,20 +165,28 @@ class Outcome:
             try:
                 if kind(record) == "list":
                     found = of_lists(cases, record)
-                    return "there is no call" if found is None else differs(record, *found)
-                if record["source"].startswith("mini:"):
+                elif record["source"].startswith("mini:"):
                     found = mini(cases, record)
-                    return "there is no call" if found is None else differs(record, *found)
-                ask = ask_for(record)
-                if ask is None:
-                    return "there is no call"
-                if not is_known(ask):
-                    return "there is no such metric"
-                return differs(
-                    record, evaluations[ask.call], ask.metric, evaluations[for_one(ask).call]
-                )
+                else:
+                    found = in_evaluations(evaluations, record)
+                if found is None:
+                    return "there is no call of a metric that is known"
+                wrong = differs(record, *found)
+                if wrong is None and record["executed"]:
+                    self.compared.add((found[0].protocol.name, found[1]))
+                return wrong
             except rm.RecometerError as error:
                 return f"{type(error).__name__}: {error}"
+
+
+def in_evaluations(
+    evaluations: dict[tuple[Any, ...], rm.Evaluation], record: Record
+) -> tuple[Any, ...] | None:
+    """Return the evaluation that gives a record, the metric, and that of one user alone."""
+    ask = ask_for(record)
+    if ask is None or not is_known(ask):
+        return None
+    return evaluations[ask.call], ask.metric, evaluations[for_one(ask).call]
 
 
 def is_known(ask: Ask) -> bool:
@@ -287,3 +298,37 @@ def test_every_library_has_a_convention(records: list[Record]) -> None:
     libraries = {record["library"] for record in records}
     names = {convention.name for convention in rm.conventions()}
     assert libraries <= names
+
+
+def test_every_advertised_name_was_compared(outcome: Outcome) -> None:
+    """Whoever adds a name adds a number that the library printed, or says that there is none."""
+    compared = outcome.compared | {(convention, metric) for convention, _, metric, _ in printed()}
+    names: dict[str, set[str]] = collections.defaultdict(set)
+    for convention, metric in compared:
+        entry, _ = convention_of(convention).entry(metric)
+        if entry is not None:
+            names[convention].add(entry.name)
+    same = {one.name: convention_of(one.name) for one in rm.conventions()}
+    for convention in same.values():
+        # One that takes everything from another is compared with it.
+        for other in same.values():
+            if other.entries == convention.entries and not convention.protocol.differing(
+                other.protocol
+            ):
+                names[convention.name] |= names[other.name]
+    lacking = {
+        f"{convention.name}: {entry.name}"
+        for convention in same.values()
+        for entry in convention.entries
+        if (entry.name in names[convention.name]) == entry.read
+    }
+    assert not lacking, (
+        "Hint: add what the library prints to tests/metrics/convention_numbers.toml; or name it in "
+        "'read' of conventions.toml, where it cannot be run (and no longer where it was compared)."
+    )
+
+
+def convention_of(name: str) -> rm.Convention:
+    convention = find(name)
+    assert convention is not None
+    return convention

@@ -8,7 +8,7 @@ import typing
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.errors import InputError, InputTypeError, UnknownNameError
@@ -197,7 +197,6 @@ def test_parameters_that_the_function_does_not_take():
             raise AssertionError
 
 
-@settings(deadline=None)
 @given(st.lists(metrics(max_cutoff=2**62), min_size=1, unique=True))
 def test_parse_and_str_are_inverses(wanted):
     assert parse(" ".join(map(str, wanted))) == wanted
@@ -205,7 +204,6 @@ def test_parse_and_str_are_inverses(wanted):
     assert parse(wanted) == wanted
 
 
-@settings(deadline=None)
 @given(st.integers(1, 1000), st.integers(0, 30))
 def test_a_range_holds_both_ends(first, length):
     cutoffs = [metric.cutoff for metric in parse(f"ap@{first}..{first + length}")]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 from results import evaluation
+from sorting import Sorting
 
 from recometer import _kernel
 from recometer._kernel import reference
@@ -29,88 +30,11 @@ from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNam
 from recometer.evaluate import evaluate
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks, UserFlag
 from recometer.results.evaluation import load
-from recometer.sources.base import Request, Source
+from recometer.sources.base import Request
 from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores
 from recometer.stats.intervals import student
-from recometer.tasks import run_tasks
-
-
-class Sorting(Source):
-    """Scores [n_users, n_items] of users and items by position, ranked by comparing them all."""
-
-    def __init__(self, scores: object, pause: float = 0.0) -> None:
-        self.scores = np.asarray(scores, dtype=float)
-        self.pause = pause
-        self.requests: list[Request] = []
-
-    def describe(self) -> str:
-        return f"Sorting, {self.scores.shape[0]} x {self.scores.shape[1]}"
-
-    def arrays(self) -> Mapping[str, object]:
-        return {"scores": self.scores, "bias": None}
-
-    def rank(self, request: Request) -> Ranks:
-        self.requests.append(request)
-        users = run_tasks(
-            lambda user, ticker: self.rank_user(request, user),
-            range(request.test.n_users),
-            threads=request.threads,
-            progress=request.progress,
-            label="Ranking",
-        )
-        judged = [np.array(rows, dtype=float).reshape(-1, 6) for rows, _ in users]
-        facts = np.array([facts for _, facts in users])
-        table = np.concatenate(judged)
-        whole = table[:, :4].astype(np.int64)
-        return Ranks(
-            np.concatenate([[0], np.cumsum([len(rows) for rows in judged])]),
-            *whole.T,
-            gain=table[:, 4],
-            relevant=table[:, 5] != 0,
-            n_relevant=facts[:, 0],
-            n_candidates=facts[:, 1],
-            n_excluded=facts[:, 2],
-            depth=facts[:, 1],
-            flags=facts[:, 3].astype(np.uint32),
-            counts={
-                "users_unknown": int((facts[:, 3] & UserFlag.KNOWN == 0).sum()),
-                "items_unknown": 0,
-                "relevant_unranked": 0,
-                "train_test_overlap": int(facts[:, 4].sum()),
-            },
-        )
-
-    def rank_user(self, request: Request, user: int) -> tuple[list[tuple[float, ...]], list[int]]:
-        threading.Event().wait(self.pause)
-        test, train = request.test, request.train
-        rows = range(test.indptr[user], test.indptr[user + 1])
-        values = {int(test.items[r]): 1.0 if test.values is None else test.values[r] for r in rows}
-        seen = set() if train is None else set(train.items[slice(*train.indptr[user : user + 2])])
-        overlap = len(seen & set(values))
-        values = {item: value for item, value in values.items() if item not in seen}
-        flags = UserFlag.TRAINED if seen else UserFlag(0)
-        candidates: dict[int, float] = {}
-        if user < len(self.scores):
-            flags |= UserFlag.KNOWN
-            candidates = {i: s for i, s in enumerate(self.scores[user]) if i not in seen}
-            scores = np.array(list(candidates.values()))
-            if np.isnan(scores).any():
-                flags |= UserFlag.NAN_SCORE
-            if np.isinf(scores).any():
-                flags |= UserFlag.INFINITE_SCORE
-            if len(set(scores)) == 1:
-                flags |= UserFlag.CONSTANT_SCORES
-        found = []
-        for item, value in values.items():
-            above = sum(score > candidates[item] for score in candidates.values())
-            same = [i for i, score in candidates.items() if score == candidates[item] and i != item]
-            found.append((item, above, len(same), sum(i < item for i in same), value, value != 0))
-        found.sort(key=lambda row: (row[1], row[3]))
-        n_relevant = sum(value != 0 for value in values.values())
-        return found, [n_relevant, len(candidates), len(seen), int(flags), overlap]
 
 
 def random_case(seed: int = 0, n_users: int = 12, n_items: int = 9) -> tuple[Sorting, np.ndarray]:
@@ -584,7 +508,7 @@ INTERRUPTED = """
 import sys, threading
 import numpy as np
 from recometer.evaluate import evaluate
-from test_evaluation import Sorting
+from sorting import Sorting
 
 class Slow(Sorting):
     def rank(self, request):

@@ -1,5 +1,6 @@
 """Candidates: whitelists, sets per user, samples, and items that are never recommended."""
 
+import warnings
 from itertools import permutations
 
 import numpy as np
@@ -8,12 +9,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.data.matching import SourceIndex
-from recometer.errors import InputError, InputTypeError, UnknownNameError
+from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.protocol import Protocol
 from recometer.sources import _align_draw, _factor_candidates
 from recometer.sources._align import align
@@ -57,9 +59,7 @@ def stored(values):
     return sp.coo_array((values[users, items], (users, items)), shape=values.shape).tocsr()
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(problem=problems())
-@settings(max_examples=15, deadline=None)
+@given(ties=st.sampled_from(RULES), problem=problems())
 def test_what_is_no_candidate_is_as_if_masked(ties, problem):
     """-inf in Scores is a road of its own: whitelists, sets and exclusion must all agree."""
     scores, test, train, chosen = problem
@@ -80,9 +80,8 @@ def test_what_is_no_candidate_is_as_if_masked(ties, problem):
         same(rm.evaluate(among, test, exclude=others, **options), expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@given(problem=problems())
-@settings(max_examples=15, deadline=None)
+@given(kind=st.sampled_from(KINDS), problem=problems())
+@examples(0.5)
 def test_all_items_are_no_restriction(kind, problem):
     scores, test, train, _ = problem
     n_users, n_items = scores.shape
@@ -100,9 +99,7 @@ def test_all_items_are_no_restriction(kind, problem):
         np.testing.assert_array_equal(result.n_excluded, expected.n_excluded)
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(problem=problems(), as_ids=st.booleans())
-@settings(max_examples=15, deadline=None)
+@given(ties=st.sampled_from(RULES), problem=problems(), as_ids=st.booleans())
 def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
     scores, test, train, chosen = problem
     n_users, n_items = scores.shape
@@ -144,9 +141,8 @@ def test_lists_of_everything_agree_with_scores(ties, problem, as_ids):
         np.testing.assert_array_equal(result.n_candidates, expected.n_candidates)
 
 
-@pytest.mark.parametrize("ties", ["expected", "pessimistic", "item", "item_desc"])
-@given(problem=problems())
-@settings(max_examples=15, deadline=None)
+@given(ties=st.sampled_from(["expected", "pessimistic", "item", "item_desc"]), problem=problems())
+@examples(0.75)
 def test_pairs_of_everything_agree_with_scores(ties, problem):
     """Their truth beside the scores, or a test of its own."""
     scores, test, train, chosen = problem
@@ -672,3 +668,90 @@ def test_messages(case):
         rm.evaluate(named, with_ids, candidates=["x", "y"], metrics="rr")
     with pytest.raises(InputTypeError, match="items of exclude are of type int"):
         rm.evaluate(named, with_ids, exclude=[1], metrics="rr")
+
+
+# Negatives alone
+
+
+def negatives_alone(n_users=40, n_items=60, n=20):
+    """A good model, an item of test for each user, and a file of sampled negatives without it."""
+    rng = np.random.default_rng(2)
+    scores = rng.normal(size=(n_users, n_items))
+    test = np.zeros((n_users, n_items))
+    test[np.arange(n_users), rng.integers(0, n_items, n_users)] = 1
+    scores += 2 * test
+    others = [rng.permutation(np.flatnonzero(row == 0))[:n] for row in test]
+    return scores, test, np.array(others)
+
+
+def test_negatives_alone_are_warned_of_and_the_items_of_test_added():
+    scores, test, negatives = negatives_alone()
+    both = test.copy()
+    np.put_along_axis(both, negatives, 1, axis=1)
+    expected = rm.evaluate(rm.Scores(scores), test, candidates=both, metrics="hit@3 rr")
+    assert expected.mean()["hit@3"] > 0.5
+    marks = both - test
+    for given_ in (negatives, marks, sp.csr_array(marks), marks.astype(int)):
+        with pytest.warns(DataWarning, match=r"40 of 40 relevant .*candidates=rm\.Negatives\(cand"):
+            alone = rm.evaluate(rm.Scores(scores), test, candidates=given_, metrics="hit@3")
+        assert alone.mean() == {"hit@3": 0.0}
+        result = rm.evaluate(
+            rm.Scores(scores), test, candidates=rm.Negatives(given_), metrics="hit@3 rr"
+        )
+        same(result, expected)
+
+
+def test_negatives_by_id():
+    scores, test, negatives = negatives_alone()
+    users, items = [f"u{n:02}" for n in range(40)], [f"i{n:02}" for n in range(60)]
+    source_ = rm.Scores(scores, user_ids=users, item_ids=items)
+    truth = {user: [items[row.argmax()]] for user, row in zip(users, test, strict=True)}
+    # Some users of test have no negatives, and some negatives no user of test.
+    sets = {u: [items[i] for i in row] for u, row in zip(users[1:], negatives[1:], strict=True)}
+    sets["nobody"] = ["i01"]
+    frame = pl.DataFrame([{"user": u, "item": i} for u, row in sets.items() for i in row])
+    plain = rm.evaluate(rm.Scores(scores), test, candidates=rm.Negatives(negatives), metrics="rr")
+    for given_ in (sets, frame):
+        result = rm.evaluate(source_, truth, candidates=rm.Negatives(given_), metrics="rr")
+        assert result["rr"][1:].tolist() == plain["rr"][1:].tolist()
+        assert result.n_candidates[0] == 1
+
+
+def test_what_are_no_negatives():
+    scores, test, _ = negatives_alone()
+    for wrong in (None, rm.SampledCandidates(3)):
+        with pytest.raises(InputTypeError, match=r"Hint: rm\.Negatives\(\{user: \[items\]\}\)"):
+            rm.Negatives(wrong)
+    with pytest.raises(InputTypeError, match="one list for all"):
+        rm.evaluate(rm.Scores(scores), test, candidates=rm.Negatives([1, 2]))
+    with pytest.raises(InputError, match="Of test and candidates, one has user ids"):
+        rm.evaluate(rm.Scores(scores), test, candidates=rm.Negatives({"a": [1]}))
+
+
+def test_arrays_of_positions():
+    scores, test, negatives = negatives_alone()
+    padded = np.concatenate([negatives, np.full((40, 2), -1)], axis=1)
+    first = rm.evaluate(rm.Scores(scores), test, candidates=negatives, metrics="rr")
+    assert (first.n_candidates == 20).all()
+    same(rm.evaluate(rm.Scores(scores), test, candidates=padded, metrics="rr"), first)
+    for wrong, message in (
+        (negatives[:3], r"expected a row for each of the 40 users"),
+        (np.where(negatives == negatives.max(), 60, negatives), r"to 60\. .*from 0 to 59"),
+        (np.where(negatives > 0, negatives, 7) % 9, r"twice in row 0.*pass matrix != 0"),
+    ):
+        with pytest.raises(InputError, match=message):
+            rm.evaluate(rm.Scores(scores), test, candidates=wrong)
+    with pytest.raises(InputError, match=r"but test has ids\. Hint: pass a dict"):
+        rm.evaluate(rm.Scores(scores), {"a": ["b"]}, candidates=negatives)
+
+
+def test_a_test_that_is_part_of_train_is_warned_of():
+    scores, test, _ = negatives_alone()
+    train = test.copy()
+    train[:19] = 0
+    with pytest.warns(DataWarning, match=r"21 of 40 rows of test are in train, too.*rm\.split"):
+        rm.evaluate(rm.Scores(scores), test, train=train, metrics="rr")
+    train[19] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rm.evaluate(rm.Scores(scores), test, train=train, metrics="rr")

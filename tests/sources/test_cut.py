@@ -60,6 +60,87 @@ def test_as_if_the_rest_had_never_been_given(frame, judged, depth, ties) -> None
         np.testing.assert_array_equal(cut[name], short[name], err_msg=name)
 
 
+RULES = {
+    "ties": (*ORDERED, "item_desc_within", "expected", "optimistic", "pessimistic", "random"),
+    "duplicates": ("removed", "first", "counted", "joined"),
+    "train_in_lists": ("removed", "kept"),
+    "nan_scores": ("undefined", "first", "last"),
+    "score_above": (None, 1.0),
+    "unranked": ("misses", "left_out"),
+    "unknown_items": ("misses", "left_out"),
+    "users": ("test", "all", "known", "listed", "positive"),
+    "no_relevant": ("undefined", 0.0),
+}
+
+
+@st.composite
+def repeating(draw: st.DrawFn) -> pl.DataFrame:
+    """Return lists that repeat items, with equal scores and perhaps NaN."""
+    score = st.sampled_from([0.0, 1.0, 1.0, 2.0, np.nan])
+    entry = st.tuples(st.integers(0, 2), st.integers(0, 4), score)
+    rows = draw(st.lists(entry, min_size=1, max_size=12))
+    return pl.DataFrame(rows, ("user", "item", "score"), orient="row")
+
+
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")
+@given(
+    frame=repeating(),
+    judged=st.sets(st.tuples(st.integers(0, 2), st.integers(0, 5)), min_size=1),
+    train=st.sets(st.tuples(st.integers(0, 2), st.integers(0, 5)), min_size=1),
+    depth=st.integers(1, 4),
+    rules=st.fixed_dictionaries({rule: st.sampled_from(values) for rule, values in RULES.items()}),
+)
+def test_a_source_that_is_cut_is_the_source_with_that_depth(
+    frame, judged, train, depth, rules
+) -> None:
+    test, trained = (
+        rm.Interactions.of(pl.DataFrame(sorted(pairs), ("user", "item"), orient="row"))
+        for pairs in (judged, train)
+    )
+    outcomes = []
+    for source in (Cut(rm.Lists(frame), depth), rm.Lists(frame, depth=depth)):
+        try:
+            found = rm.evaluate(
+                source, test, train=trained, catalogue=range(6),
+                metrics="recall@2 ndcg@3 ap precision@1 coverage@2 epc@2", **rules,
+            )  # fmt: skip
+        except rm.InputError as error:  # nobody has finite scores, for instance
+            outcomes.append(str(error).partition("(")[0])
+            continue
+        outcomes.append([found.mean(), {name: found.skipped(name) for name in found.reasons}])
+        outcomes[-1].append({name: column.tolist() for name, column in found.values.items()})
+    np.testing.assert_equal(*outcomes)
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat an item")
+@pytest.mark.parametrize("ties", ["item", "item_desc", "input"])
+def test_an_item_that_is_repeated_counts_at_its_first_place(ties: str) -> None:
+    tied = pl.DataFrame({"user": [0, 0], "item": [0, 0], "score": [1.0, 1.0]})
+    for source in (rm.Lists(tied), Cut(rm.Lists(tied), 1), rm.Lists(tied, depth=1)):
+        for duplicates in ("removed", "first", "counted"):
+            result = rm.evaluate(
+                source, {0: [0]}, metrics="recall@1 ndcg@1", ties=ties, duplicates=duplicates
+            )
+            assert result.mean() == {"recall@1": 1.0, "ndcg@1": 1.0}
+    # Whatever the order of the rows.
+    later = pl.DataFrame({"user": [0] * 3, "item": [0, 1, 0], "score": [1.0, 2.0, 3.0]})
+    result = rm.evaluate(rm.Lists(later), {0: [0]}, metrics="rr", ties=ties, duplicates="first")
+    assert result.mean() == {"rr": 1.0}
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat an item")
+def test_a_repetition_is_as_popular_as_its_item() -> None:
+    lists = rm.Lists({"ann": ["film", "film", "song"]})
+    test = {"ann": ["film"]}
+    train = {"ann": ["book"], "bob": ["film"], "eve": ["film", "song"]}
+    once, twice = (
+        rm.evaluate(lists, test, train=train, metrics="ips_recall@2", duplicates=duplicates)
+        for duplicates in ("first", "counted")
+    )
+    assert once.mean() == {"ips_recall@2": 1.0}
+    assert twice.mean() == {"ips_recall@2": 2.0}
+
+
 def test_factors_can_be_cut() -> None:
     source = rm.Factors(np.eye(2, 5), np.arange(50.0).reshape(10, 5))
     test = np.zeros((2, 10))

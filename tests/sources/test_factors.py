@@ -9,7 +9,8 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -263,7 +264,7 @@ def test_strangers_are_counted_and_follow_their_rules():
 
 
 @given(st.integers(0, 2**31), st.sampled_from(["expected", "item", "item_desc", "pessimistic"]))
-@settings(max_examples=30, deadline=None)
+@examples(0.75)
 def test_exact_scores_agree_with_plain_sorting(seed, ties):
     """With whole-number factors, ties are many; rr under an item order is plain sorting."""
     data = Data(seed, n_users=6, n_items=40, n_factors=2, whole=True)
@@ -409,13 +410,18 @@ def test_constant_scores(data):
 # ------------------------------------------------------------------ wrong input
 
 
+def test_factors_have_names(data):
+    named = rm.Factors(item_factors=data.items, user_factors=data.users)
+    assert named.describe() == rm.Factors(data.users, data.items).describe()
+
+
 def test_messages_of_the_constructor(data):
     users, items = data.users, data.items
     for arguments, options, error, message in (
         ((users, items[:, :3]), {}, InputError, r"8 factors, but items have 3 .*\(60, 8\)"),
         ((users, items.T), {}, InputError, "Hint: is one of them transposed"),
         ((users, items[0]), {}, InputError, r"items of Factors have shape \(8,\), expected two"),
-        ((users, None), {}, InputError, "users, but items is None"),
+        ((users, None), {}, InputError, "user_factors, but item_factors is None"),
         ((None, None), {}, InputError, "nothing to rank by"),
         ((users, items[:0]), {}, InputError, "no items"),
         ((users, items), {"item_bias": np.ones(3)}, InputError, "item_bias of Factors has 3"),

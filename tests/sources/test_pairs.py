@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import recometer as rm
-from recometer.measuring.compute import Reason
+from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
@@ -367,7 +367,7 @@ def test_columns_by_name_and_booleans(frame):
             "user item score",
             {"rating": "score", "score": "score"},
             rm.ColumnError,
-            "'score' is named by score= and another option",
+            "'score' is named by score= and rating= at once",
         ),
         ("user item score", {"score": "sore"}, rm.ColumnError, "Did you mean 'score'"),
         ("user item score", {"score": False}, rm.InputTypeError, "score= must be the name"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-import pytest
+from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.measuring.compute import Reason
+from recometer.measuring.reasons import Reason
 from recometer.metrics import reading
 
 RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
@@ -42,8 +42,8 @@ def narrowed(draw_from, shape):
     return {}
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(problem=problems(), random=st.randoms(use_true_random=False))
+@given(ties=st.sampled_from(RULES), problem=problems(), random=st.randoms(use_true_random=False))
+@examples(1.5)
 def test_all_sources_agree(ties, problem, random):
     scores, test, train = problem
     n_users, n_items = scores.shape

@@ -3,7 +3,8 @@
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
@@ -115,9 +116,12 @@ def check_law(source, request, k):
     return lists
 
 
-@pytest.mark.parametrize("ties", RULES)
-@given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 2, 3, 5, 20]), data=st.data())
-@settings(max_examples=15, deadline=None)
+@given(
+    ties=st.sampled_from(RULES),
+    seed=st.integers(0, 2**32),
+    k=st.sampled_from([1, 2, 3, 5, 20]),
+    data=st.data(),
+)
 def test_judged_items_stand_at_their_places(ties, seed, k, data):
     case = Case(seed)
     candidates = data.draw(st.sampled_from(["all", "items", "sets", "sampled"]))
@@ -137,25 +141,26 @@ def test_judged_items_stand_at_their_places(ties, seed, k, data):
         check_law(source, case.request(ties, **options), k)
 
 
-@pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
-@pytest.mark.parametrize("ties", ["expected", "item_desc", "random"])
-@given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 3, 20]))
-@settings(max_examples=15, deadline=None)
+@given(
+    nan_scores=st.sampled_from(["undefined", "first", "last"]),
+    ties=st.sampled_from(["expected", "item_desc", "random"]),
+    seed=st.integers(0, 2**32),
+    k=st.sampled_from([1, 3, 20]),
+)
 def test_scores_that_are_not_finite(ties, nan_scores, seed, k):
     case = Case(seed, special=True)
     for source in case.sources().values():
         check_law(source, case.request(ties, nan_scores=nan_scores), k)
 
 
-@pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
 @given(
+    nan_scores=st.sampled_from(["undefined", "first", "last"]),
     seed=st.integers(0, 2**32),
     ties=st.sampled_from(RULES),
     sets=st.booleans(),
     value=st.sampled_from([np.nan, np.inf, -np.inf]),
     k=st.sampled_from([1, 3, 20]),
 )
-@settings(max_examples=20, deadline=None)
 def test_factors_that_are_not_finite(nan_scores, seed, ties, sets, value, k):
     case = Case(seed)
     items = np.round(case.rng.normal(size=(case.n_items, 2)))
@@ -175,7 +180,7 @@ def test_factors_that_are_not_finite(nan_scores, seed, ties, sets, value, k):
 
 
 @given(seed=st.integers(0, 2**32), k=st.sampled_from([1, 3, 20]))
-@settings(max_examples=25, deadline=None)
+@examples(0.5)
 def test_lists_are_what_sorting_gives(seed, k):
     case = Case(seed)
     names = sorted(case.item_ids)
@@ -198,7 +203,7 @@ def test_lists_are_what_sorting_gives(seed, k):
 
 
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=15, deadline=None)
+@examples(0.25)
 def test_constant_scores_are_flagged(seed):
     case = Case(seed, constant=True)
     for name, source in case.sources().items():

@@ -761,7 +761,10 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
             InputError,
             "length=5 is a number, but the times of the data are dates",
         ),
-        (lambda d: split(d, After(None)), InputTypeError, "must be a number or a date"),
+        (lambda d: split(d, After(None)), InputError, r"After takes a time or a share.*share=0\.8"),
+        (lambda d: split(d, After(3, share=0.8)), InputError, "After takes a time or a share"),
+        (lambda d: split(d, After(share=1.0)), InputError, "share"),
+        (lambda d: split(d, After([3])), InputTypeError, "must be a number or a date"),
         (lambda d: split(d, After(float("nan"))), InputError, "must not be NaN"),
         (lambda d: split(dated(d), After(pd.NaT)), InputError, "must not be NaN or NaT"),
         (lambda d: split(d, After(9, until=9)), InputError, "must ascend: since < time < until"),
@@ -1024,3 +1027,30 @@ def test_folds_that_were_saved_are_evaluated_together(tmp_path):
         found = rm.evaluate(sources, loaded, metrics="rr")
         assert found.per_fold().equals(expected.per_fold())
         np.testing.assert_array_equal(found["rr"], expected["rr"])
+
+
+@pytest.mark.parametrize("kind", [list, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow, "file"])
+def test_dates_that_are_texts_split_frames(kind, tmp_path):
+    days = [f"2024-05-{day:02}" for day in (3, 1, 2, 4)]
+    frame = pl.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 3, 4], "date": days})
+    data = frame if kind is list else kind(frame) if callable(kind) else tmp_path / "d.parquet"
+    frame.write_parquet(tmp_path / "d.parquet")
+    for what in (After("2024-05-03"), After(share=0.5), Last(1)):
+        made = split(data, what)
+        taken = made.test.lazy().collect() if kind == "file" else pl.DataFrame(made.test)
+        assert sorted(taken["date"]) == ["2024-05-03", "2024-05-04"]
+
+
+def test_after_a_share_of_the_interactions():
+    times = [5, 1, 1, 1, 2, 3, 4, 4, 4, 6]
+    data = pl.DataFrame({"user_id": range(10), "item_id": range(10), "time": times})
+    # Of 10, the 8th in their order is at 4, and so are two more.
+    for share, first in ((0.7, 4), (0.8, 5), (0.9, 6), (0.4, 3)):
+        made = split(data, After(share=share))
+        expected = sorted(times)[int(share * 10)]
+        assert made.test["time"].min() == expected >= first
+        assert made.train["time"].max() < expected
+        assert made.test.height == sum(time >= expected for time in times)
+    assert split(data, After(share=0.8, until=6)).test["time"].to_list() == [5]
+    with pytest.raises(InputError, match="of the first time, 1, that none lies before"):
+        split(data, After(share=0.2))

@@ -135,7 +135,11 @@ def _of_split(split: object) -> tuple[Interactions, Interactions]:
 
 
 def _read(name: str, data: object, columns: dict[str, Any]) -> Interactions:
-    found = data if isinstance(data, Interactions) else read_interactions(data, name, **columns)
+    found = (
+        data
+        if isinstance(data, Interactions)
+        else read_interactions(data, name, warns=name == "test", **columns)
+    )
     if not len(found):
         raise InputError(
             f"{name} is empty: {found.n_users:,} users, no interactions. Hint: is the split right, "

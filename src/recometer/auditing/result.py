@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from recometer import rendering
 from recometer.errors import UnknownNameError, did_you_mean
+from recometer.rendering import Column, Printed, Table
 from recometer.version import __version__
 
 if TYPE_CHECKING:
@@ -73,8 +73,29 @@ class Finding:
         }
 
 
+def _list(examples: tuple[Any, ...]) -> str:
+    more = ", ..." if len(examples) > SHOWN else ""
+    return ", ".join(str(example) for example in examples[:SHOWN]) + more
+
+
+COLUMNS = (
+    Column("finding", ("name",)),
+    Column("what", hidden=True),
+    Column("level", ("level", "count"), lambda level, count: level if count else ""),
+    Column(
+        "count",
+        show=lambda count: "not checked" if count is None else f"{count:,}",
+        number=True,
+    ),
+    Column("of", ("total",), "{:,}".format, number=True),
+    Column("share", show=lambda share: "" if share is None else f"{share:.1%}", number=True),
+    Column("for instance", ("examples",), _list, wraps=True),
+    Column("sentence", hidden=True),
+)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Audit:
+class Audit(Printed):
     """What is wrong with a split into train and test, and what it does to the result.
 
     ``print(audit)`` shows a table, ``audit["overlap"]`` is one finding.
@@ -85,11 +106,14 @@ class Audit:
         Everything that was looked for, found or not, always in the same order.
     train, test
         Descriptions of the data.
+    allowed : tuple of str
+        Names of leakage that is accepted, which the verdict says.
     """
 
     findings: tuple[Finding, ...]
     train: str
     test: str
+    allowed: tuple[str, ...] = ()
 
     @property
     def leaks(self) -> bool:
@@ -139,29 +163,11 @@ class Audit:
             "findings": [finding.to_dict() for finding in self.findings],
         }
 
-    def table(self, allowed: Collection[str] = ()) -> rendering.Table:
-        """Return what ``print`` shows, for other ways to show it.
+    def table(self) -> Table:
+        """Return a row per finding, and below a sentence for each that was made."""
+        return Table(COLUMNS, self.findings, self._notes())
 
-        Parameters
-        ----------
-        allowed
-            Names of leakage that is accepted, which the verdict says.
-        """
-        rows = [
-            (
-                finding.name,
-                finding.level if finding.count else "",
-                "not checked" if finding.count is None else f"{finding.count:,}",
-                f"{finding.total:,}",
-                "" if finding.share is None else f"{finding.share:.1%}",
-                _list(finding.examples),
-            )
-            for finding in self.findings
-        ]
-        headers = ("finding", "level", "count", "of", "share", "for instance")
-        return rendering.Table(headers, rows, ("count", "of", "share"), self._notes(allowed))
-
-    def _notes(self, allowed: Collection[str]) -> list[str]:
+    def _notes(self) -> list[str]:
         said = [
             f"{finding.name} ({finding.what}): {finding.sentence}"
             for finding in self.findings
@@ -170,7 +176,7 @@ class Audit:
         checked = all(finding.count is not None for finding in self.findings)
         clear = "No leakage was found" + ("." if checked else ", as far as it was checked.")
         leaks = [finding.name for finding in self.findings if finding.level == "leakage"]
-        accepted = [name for name in leaks if name in allowed]
+        accepted = [name for name in leaks if name in self.allowed]
         leaking = "There is leakage"
         if accepted:
             part = "all of it" if accepted == leaks else "some of it"
@@ -182,19 +188,8 @@ class Audit:
         found = [finding.name for finding in self.findings if finding.level == "leakage"]
         return f"<Audit: {', '.join(found) if found else 'no leakage'}>"
 
-    def __str__(self) -> str:
-        return rendering.to_text(self.table())
-
-    def _repr_html_(self) -> str:
-        return rendering.to_html(self.table())
-
 
 def _plain(example: Any) -> Any:
     if isinstance(example, tuple):
         return [_plain(part) for part in example]
     return example if isinstance(example, int | float | str | bool) else str(example)
-
-
-def _list(examples: tuple[Any, ...]) -> str:
-    more = ", ..." if len(examples) > SHOWN else ""
-    return ", ".join(str(example) for example in examples[:SHOWN]) + more

@@ -8,14 +8,17 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperGroup
 
+from recometer.cli._exit import ExitCode, epilog
+from recometer.cli._words import in_words
 from recometer.cli.audit import audit
 from recometer.cli.conventions import conventions
 from recometer.cli.demo import demo
 from recometer.cli.evaluate import evaluate
 from recometer.cli.metrics import metrics
+from recometer.cli.show import show
 from recometer.cli.split import split
 from recometer.cli.why import why
-from recometer.errors import DataWarning, RecometerError
+from recometer.errors import DataWarning, RecometerError, UnknownNameError
 from recometer.version import __version__
 
 
@@ -30,11 +33,12 @@ class Commands(TyperGroup):
                 warnings.showwarning = _show_warning
                 return super().invoke(ctx)
         except RecometerError as error:
-            typer.echo(f"Error: {error}", err=True)
-            raise typer.Exit(1) from error
+            typer.echo(f"Error: {in_words(str(error))}", err=True)
+            unknown = isinstance(error, UnknownNameError)
+            raise typer.Exit(ExitCode.USAGE if unknown else ExitCode.FAILED) from error
         except KeyboardInterrupt as error:
             typer.echo("Interrupted.", err=True)
-            raise typer.Exit(130) from error
+            raise typer.Exit(ExitCode.INTERRUPTED) from error
 
 
 app = typer.Typer(
@@ -44,13 +48,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-app.command()(evaluate)
-app.command()(split)
-app.command()(audit)
-app.command()(metrics)
-app.command()(conventions)
-app.command()(why)
-app.command()(demo)
+for each in (evaluate, split, audit, show, metrics, conventions, why, demo):
+    app.command(epilog=epilog())(each)
 
 
 def _print_version(wanted: bool) -> None:
@@ -80,4 +79,4 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     name = "Warning" if issubclass(category, DataWarning) else category.__name__
-    typer.echo(f"{name}: {message}", err=True)
+    typer.echo(f"{name}: {in_words(str(message))}", err=True)

@@ -119,6 +119,12 @@ WHAT = {
         read=_time,
         options={"until": _time, "since": _time},
     ),
+    "after_share": Part(
+        lambda share: split.After(share=share),
+        "after_share=0.8",
+        "everything after the first share of all interactions",
+        read=float,
+    ),
     "windows": Part(
         lambda *times, **options: split.Windows(times, **options),
         "windows=TIME,TIME,...[,until=TIME][,length=30d]",

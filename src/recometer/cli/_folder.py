@@ -11,13 +11,6 @@ from recometer.errors import FileError
 from recometer.split import Split
 
 
-def output_folder(text: str) -> Path:
-    """Return the folder that --out names."""
-    if not text:
-        raise typer.BadParameter("names no folder. Hint: . is the one that you are in.")
-    return Path(text)
-
-
 def load_split(folder: str) -> Split:
     """Read a split; of a folder with folds, say that it is one."""
     if (Path(folder) / "fold_0").is_dir():

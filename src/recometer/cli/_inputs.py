@@ -15,8 +15,8 @@ import typer
 
 from recometer.arrays import Array
 from recometer.cli._factors import USAGE, like, read_factors, read_ids
-from recometer.cli._stdin import STDIN, InputFormat, StandardInput
-from recometer.cli._text import Note, as_options
+from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, is_stream
+from recometer.cli._text import Note
 from recometer.data import ids, trec
 from recometer.data.catalogue import Catalogue
 from recometer.data.columns import Columns, choose_columns, common_names
@@ -59,12 +59,12 @@ def models(runs: Sequence[str], factors: Sequence[str]) -> list[Model]:
     """
     found = []
     for text in runs:
-        name, path = _named(text, "--run")
+        name, path = split_name(text, "--run")
         if not path:
             raise typer.BadParameter(f"{text!r} names no file.", param_hint="--run")
-        found.append(Model(name or _stem(path), [path]))
+        found.append(Model(name or stem(path), [path]))
     for text in factors:
-        name, files = _named(text, "--factors")
+        name, files = split_name(text, "--factors")
         paths = files.split(",")
         if len(paths) not in (2, 4) or not (paths[0] and paths[1]):
             raise typer.BadParameter(f"{text!r} is not [NAME=]{USAGE}.", param_hint="--factors")
@@ -83,7 +83,8 @@ def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
     if text is None:
         return None
     found = next((model for model in named if model.name == text), None)
-    if found is None and text != STDIN and not os.path.exists(_named(text, "--baseline")[1]):
+    path = split_name(text, "--baseline")[1]
+    if found is None and not is_stdin(path) and not os.path.exists(path):
         names = ", ".join(repr(model.name) for model in named)
         raise FileError(
             f"--baseline {text}: there is no such file, and no such model. Hint: the models are "
@@ -110,17 +111,17 @@ def catalogue_columns(
 
 
 def check_stdin(paths: Sequence[str], form: InputFormat | None = None) -> None:
-    """Raise if standard input is named twice, or its format where it is not named."""
-    if paths.count(STDIN) > 1:
+    """Raise if standard input is named twice, or a format where every file has a name."""
+    if sum(map(is_stdin, paths)) > 1:
         raise typer.BadParameter("standard input (-) can be read only once.")
-    if form is not None and STDIN not in paths:
+    if form is not None and not any(map(is_stream, paths)):
         raise typer.BadParameter(
-            "only goes with standard input (-): the format of a file is told by its name.",
+            "only goes with standard input (-) and pipes: the name of a file tells its format.",
             param_hint="--format-in",
         )
 
 
-def _named(text: str, option: str) -> tuple[str, str]:
+def split_name(text: str, option: str) -> tuple[str, str]:
     """Split ``NAME=FILES``; the name is empty where there is none."""
     name, equals, files = text.partition("=")
     if not equals or "/" in name or os.sep in name:
@@ -130,9 +131,11 @@ def _named(text: str, option: str) -> tuple[str, str]:
     return name, files
 
 
-def _stem(path: str) -> str:
+def stem(path: str) -> str:
     """Return the name of a file without its extension."""
-    name = "stdin" if path == STDIN else Path(path).name
+    if is_stream(path):
+        return "stdin" if is_stdin(path) else "pipe"
+    name = Path(path).name
     extension = next((e for e in EXTENSIONS if name.lower().endswith(e)), "")
     return name[: len(name) - len(extension)] or name
 
@@ -143,15 +146,8 @@ ORDERS = ("rank", "score")  # columns that runs are ranked by, or neither
 
 # A hint of `evaluate` that speaks of an argument, and what it means on the command line.
 NAMED_BY_IDS = "give the source the ids that test has: user_ids=..."
+WRITTEN_ALIKE = "are users written alike in both?"
 RUN_HINT = "does --user name the users' column, and are users written alike in both files?"
-SIDE_DATA_HINTS = {
-    "--catalogue with a column of categories, or rm.Catalogue(frame, categories=...)": (
-        "--catalogue FILE --categories COLUMN"
-    ),
-    "rm.Catalogue(frame, features=...) as --catalogue": "--catalogue FILE --features COLUMN",
-    "rm.Catalogue(frame, propensity=...) as --catalogue": "--catalogue FILE --propensity COLUMN",
-    "--baseline (another source, or an evaluation)": "--baseline (a model's name, or a file)",
-}
 FACTORS_HINT = "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
 
 
@@ -194,12 +190,12 @@ class Inputs:
                     warnings.showwarning = _naming(what, warnings.showwarning)
                 yield
         except RecometerError as error:
-            message = as_options(self.stdin.named(str(error)))
-            for ours, option in SIDE_DATA_HINTS.items():
-                message = message.replace(ours, option)
+            message = self.stdin.named(str(error))
             if model is not None:
                 hint = RUN_HINT if model.is_run else FACTORS_HINT
-                message = f"{model.name}: {message.replace(NAMED_BY_IDS, hint)}"
+                for ours in (NAMED_BY_IDS, WRITTEN_ALIKE):
+                    message = message.replace(ours, hint)
+                message = f"{model.name}: {message}"
             raise type(error)(message) from error
 
     def check_columns(self, paths: Iterable[str]) -> None:
@@ -309,7 +305,12 @@ class Inputs:
             source = (
                 self._lists(model, test)
                 if model.is_run
-                else read_factors(model.paths, test, self.note, self.columns)
+                else read_factors(
+                    self._paths(model),
+                    test,
+                    lambda text: self.note(self.stdin.named(text)),
+                    self.columns,
+                )
             )
         return source if depth is None else Cut(source, depth)
 
@@ -333,18 +334,23 @@ class Inputs:
         if text is None or text.isdecimal():
             return None if text is None else int(text)
         with self.stated():
-            if _is_table(Path(text)):
-                asked = self._present(Path(text), "item")["item"]
-                if asked is not None or common_names("item", column_names(text)):
-                    found = Catalogue(text, item=asked, **columns)
-                    self.note(f"catalogue: {text} ({found.describe()})")
+            file = self.stdin.path(text)
+            if _is_table(file):
+                asked = self._present(file, "item")["item"]
+                if asked is not None or common_names("item", column_names(file)):
+                    found = Catalogue(file, item=asked, **columns)
+                    self.note(f"catalogue: {self.stdin.named(str(file))} ({found.describe()})")
                     return found
             if columns:
                 raise InputError(
                     f"{text} is no table with a column of item ids, so it has no columns for "
                     f"{', '.join(f'--{option}' for option in columns)}. Hint: --item names it."
                 )
-            return read_ids(Path(text), "item", self.columns["item"], test.item_ids)
+            return read_ids(file, "item", self.columns["item"], test.item_ids)
+
+    def _paths(self, model: Model) -> list[str]:
+        """Return the files of a factor model; those that are not given stay empty."""
+        return [path and str(self.stdin.path(path)) for path in model.paths]
 
     def _lists(self, model: Model, test: Interactions) -> Lists:
         file = self.stdin.path(model.paths[0])
@@ -385,7 +391,7 @@ def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
     """Return a function that shows warnings with a name in front."""
 
     def show_named(message: Warning | str, *where: Any) -> None:
-        show(f"{what}: {as_options(str(message))}", *where)
+        show(f"{what}: {message}", *where)
 
     return show_named
 

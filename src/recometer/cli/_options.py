@@ -2,13 +2,69 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from recometer.cli._formats import Format
+from recometer.cli._groups import Reads
+from recometer.cli._stdin import InputFormat
+from recometer.errors import did_you_mean
+from recometer.evaluating.arguments import protocol_names
+from recometer.metrics.registry import METRICS
+from recometer.protocol import Protocol
+from recometer.rendering import FORMATS
 
 DATA, MODELS, RULES, OUTPUT = "Data", "Models", "Rules", "Output"  # panels of the help
+
+
+def files_of_model(text: str) -> list[str]:
+    """Return the files of ``NAME=FILE,FILE,...``."""
+    return list(dict.fromkeys([*text.partition("=")[2].split(","), *text.split(",")]))
+
+
+def known_format(text: str) -> str:
+    """Return a format of the output, if it is one."""
+    if text not in FORMATS:
+        raise typer.BadParameter(f"there is no format {text!r}. {did_you_mean(text, FORMATS)}")
+    return text
+
+
+def check_no_format(form: str) -> None:
+    """Raise if a format was asked for what is no table."""
+    if form != "table":
+        raise typer.BadParameter("only goes with the list, without NAME.", param_hint="--format")
+
+
+def output_folder(text: str) -> Path:
+    """Return the folder that --out names."""
+    if not text:
+        raise typer.BadParameter("names no folder. Hint: . is the one that you are in.")
+    return Path(text)
+
+
+def complete_metrics(incomplete: str) -> list[str]:
+    """Return the names that the last name of a list of metrics may become."""
+    done, space, last = incomplete.rpartition(" ")
+    return [done + space + name for name in METRICS if name.startswith(last)]
+
+
+def complete_rules(incomplete: str) -> list[str]:
+    """Return what may follow: the rules' names, or the values of the one that is named."""
+    name, equals, _ = incomplete.partition("=")
+    if equals and name in Protocol.declared:
+        found = [f"{name}={value}" for value in Protocol.declared[name].choices]
+    else:
+        found = [f"{name}=" for name, declared in Protocol.declared.items() if declared.says]
+    return [each for each in found if each.startswith(incomplete)]
+
+
+def one_of(known: Callable[[], list[str]]) -> Callable[[str], list[str]]:
+    """Return what completes one of some names."""
+    return lambda incomplete: [name for name in known() if name.startswith(incomplete)]
+
 
 Test = Annotated[
     str | None,
@@ -18,6 +74,7 @@ Test = Annotated[
         "standard input.",
         rich_help_panel=DATA,
     ),
+    Reads(),
 ]
 Split = Annotated[
     str | None,
@@ -26,6 +83,7 @@ Split = Annotated[
         help="Or test and train of a split that recometer split made.",
         rich_help_panel=DATA,
     ),
+    Reads(),
 ]
 Train = Annotated[
     str | None,
@@ -34,6 +92,7 @@ Train = Annotated[
         help="What models learnt from and must not recommend again, likewise.",
         rich_help_panel=DATA,
     ),
+    Reads(),
 ]
 User = Annotated[
     str | None,
@@ -88,6 +147,7 @@ CatalogueOption = Annotated[
         show_default="unknown",
         rich_help_panel=DATA,
     ),
+    Reads(),
 ]
 Categories = Annotated[
     str | None,
@@ -121,6 +181,7 @@ Run = Annotated[
         help="Recommended lists: Parquet, CSV, TSV or a TREC run.",
         rich_help_panel=MODELS,
     ),
+    Reads(files_of_model),
 ]
 Factors = Annotated[
     list[str] | None,
@@ -131,6 +192,7 @@ Factors = Annotated[
         "with ids and factors.",
         rich_help_panel=MODELS,
     ),
+    Reads(files_of_model),
 ]
 Baseline = Annotated[
     str | None,
@@ -140,6 +202,7 @@ Baseline = Annotated[
         "this command, or a file of lists.",
         rich_help_panel=MODELS,
     ),
+    Reads(files_of_model),
 ]
 RelevantFrom = Annotated[
     float | None,
@@ -151,7 +214,80 @@ RelevantFrom = Annotated[
     ),
 ]
 Form = Annotated[
-    Format, typer.Option("--format", help="Of standard output.", rich_help_panel=OUTPUT)
+    str,
+    typer.Option(
+        "--format",
+        parser=known_format,
+        metavar="FORMAT",
+        help=f"Of standard output: {', '.join(FORMATS)}.",
+        autocompletion=one_of(lambda: list(FORMATS)),
+        rich_help_panel=OUTPUT,
+    ),
+]
+FormatIn = Annotated[
+    InputFormat | None,
+    typer.Option(
+        help="Format of standard input and of pipes.",
+        show_default="recognised",
+        rich_help_panel=DATA,
+    ),
+]
+Depth = Annotated[
+    int | None,
+    typer.Option(
+        metavar="M",
+        min=1,
+        help="Cut every list after its first M items (trec_eval's -M).",
+        show_default="whole lists",
+        rich_help_panel=RULES,
+    ),
+]
+Complete = Annotated[
+    bool | None,
+    typer.Option(
+        "--complete/--no-complete",
+        help="Users of test without a list count as misses (trec_eval's -c), or are left out.",
+        show_default="complete; for TREC runs alone not",
+        rich_help_panel=RULES,
+    ),
+]
+Ties = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULE",
+        help=f"Order of equal scores: {', '.join(Protocol.declared['ties'].choices)}.",
+        autocompletion=one_of(lambda: list(Protocol.declared["ties"].choices)),
+        show_default="expected",
+        rich_help_panel=RULES,
+    ),
+]
+Rule = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="RULE=VALUE",
+        help="Any other rule of the protocol, such as undefined=0. May be repeated.",
+        autocompletion=complete_rules,
+        rich_help_panel=RULES,
+    ),
+]
+ProtocolName = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME|FILE",
+        help="A set of rules: its name, or a saved evaluation (.parquet) to repeat.",
+        autocompletion=one_of(protocol_names),
+        rich_help_panel=RULES,
+    ),
+    Reads(),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of what is random.", rich_help_panel=RULES)]
+PerUser = Annotated[
+    bool,
+    typer.Option(
+        "--per-user",
+        help="Also print the values of every user (with --format csv: these alone).",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="At most so many.", show_default="all processors")
@@ -159,3 +295,58 @@ Threads = Annotated[
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Only warnings and errors on standard error.")
 ]
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOptions:
+    """What is tested on, and how it is read."""
+
+    test: Test = None
+    train: Train = None
+    split: Split = None
+    format_in: FormatIn = None
+    user: User = None
+    item: Item = None
+    value: Value = None
+    score: Score = None
+    rank: Rank = None
+    catalogue: CatalogueOption = None
+    categories: Categories = None
+    features: Features = None
+    propensity: Propensity = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelOptions:
+    """What is evaluated, and what it is compared with."""
+
+    run: Run = None
+    factors: Factors = None
+    baseline: Baseline = None
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleOptions:
+    """What the numbers depend on, beside the protocol."""
+
+    relevant_from: RelevantFrom = None
+    depth: Depth = None
+    complete: Complete = None
+    ties: Ties = None
+    rule: Rule = None
+    seed: Seed = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+    """What changes no number."""
+
+    form: Form = "table"
+    per_user: PerUser = False
+    threads: Threads = None
+    quiet: Quiet = False
+
+    def note(self, text: str) -> None:
+        """Say something beside the result, on standard error."""
+        if not self.quiet:
+            typer.echo(text, err=True)

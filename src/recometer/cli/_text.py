@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import sys
 import textwrap
@@ -10,15 +9,7 @@ from collections.abc import Callable
 
 import typer
 
-from recometer.protocol import Protocol
-
 WIDTH = 100  # where the output is no terminal
-
-CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")
-ARGUMENT = re.compile(
-    r"\b(user|item|value|score|rank|time|catalogue|train|baseline)=(False\b|'[^']*')?"
-)
-RULE = re.compile(rf"\b({'|'.join(Protocol.declared)})='(\w+)'")
 
 Note = Callable[[str], None]
 """Says something beside the result, on standard error."""
@@ -41,25 +32,3 @@ def say_line(line: str) -> None:
 def count(number: int, what: str) -> str:
     """Return ``"1 user"`` or ``"2,000 users"``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def as_options(message: str) -> str:
-    """Turn the arguments that a message speaks of into options of the command line.
-
-    Those within a call of Python, ``rm.Pairs(frame, score=...)`` or ``After(time=500)``, stay.
-    """
-    parts = CALL.split(message)
-    parts[::2] = map(_without_arguments, parts[::2])
-    return "".join(parts)
-
-
-def _without_arguments(text: str) -> str:
-    text = ARGUMENT.sub(
-        lambda found: f"--{found[1]} {_value(found[2])}".rstrip(),
-        text,
-    )
-    return RULE.sub(r"--rule \1=\2", text).replace("--rule ties=", "--ties ")
-
-
-def _value(written: str | None) -> str:
-    return "none" if written == "False" else (written or "").strip("'")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 from typing import Annotated
 
 import typer
@@ -10,59 +10,91 @@ import typer
 from recometer.auditing import LEAKAGE, Audit
 from recometer.auditing import audit as run_audit
 from recometer.cli import _options as options
+from recometer.cli._exit import ExitCode
 from recometer.cli._folder import load_split
-from recometer.cli._formats import Format, markdown
-from recometer.cli._inputs import Inputs
-from recometer.cli._stdin import STDIN, StandardInput
-from recometer.cli._tables import print_table
+from recometer.cli._groups import Files, Reads, command
+from recometer.cli._inputs import Inputs, check_stdin
+from recometer.cli._stdin import StandardInput
 from recometer.errors import did_you_mean
+from recometer.rendering import output
+
+Split = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FOLDER",
+        help="A split that recometer split made.",
+        show_default=False,
+    ),
+    Reads(),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help=f"Exit with {ExitCode.VERDICT:d} where there is leakage.",
+        rich_help_panel=options.RULES,
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FINDING",
+        help=f"Leakage that --strict lets pass: {', '.join(LEAKAGE)}. May be repeated.",
+        autocompletion=options.one_of(lambda: list(LEAKAGE)),
+        rich_help_panel=options.RULES,
+    ),
+]
 
 
+@command
 def audit(
-    split: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="FOLDER",
-            help="A split that recometer split made.",
-            show_default=False,
-        ),
-    ] = None,
+    files: Files,
+    split: Split = None,
     test: options.Test = None,
     train: options.Train = None,
+    format_in: options.FormatIn = None,
     user: options.User = None,
     item: options.Item = None,
     value: options.Value = None,
     time: options.Time = None,
     relevant_from: options.RelevantFrom = None,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Exit with 1 where there is leakage.",
-            rich_help_panel=options.RULES,
-        ),
-    ] = False,
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FINDING",
-            help=f"Leakage that --strict lets pass: {', '.join(LEAKAGE)}. May be repeated.",
-            autocompletion=lambda: list(LEAKAGE),
-            rich_help_panel=options.RULES,
-        ),
-    ] = None,
-    form: options.Form = Format.table,
+    strict: Strict = False,
+    allow: Allow = None,
+    form: options.Form = "table",
     quiet: options.Quiet = False,
 ) -> None:
     """Look for leakage and other faults in a split into train and test.
 
     Every finding comes with a count, examples and what it does to the result. Columns are found
     by their common names (user_id, movieId, timestamp, ...) unless they are given.
-
-    Exit codes: 0 done, 1 a failure that is stated on standard error, or leakage with --strict,
-    2 wrong usage.
     """
-    allowed = allow or []
+    allowed = tuple(allow or [])
+    _check_allowed(allowed, strict)
+    columns = {"user": user, "item": item, "value": value, "time": time}
+    if split is not None and (train or test or any(columns.values())):
+        raise typer.BadParameter("a split has its files and columns. Hint: name the folder alone.")
+    if split is None and (train is None or test is None):
+        raise typer.BadParameter("an audit needs --train and --test, or the folder of a split.")
+    check_stdin(files, format_in)
+
+    def note(text: str) -> None:
+        if not quiet:
+            typer.echo(text, err=True)
+
+    with StandardInput(format_in) as stdin:
+        found = _audit(Inputs(stdin, columns, note), split, train, test, relevant_from)
+    output(dataclasses.replace(found, allowed=allowed), form)
+    leaks = [
+        f"{finding.name} ({finding.count:,})"
+        for finding in found.findings
+        if finding.level == "leakage" and finding.name not in allowed
+    ]
+    if strict and leaks:
+        typer.echo(f"Leakage: {', '.join(leaks)}.", err=True)
+        raise typer.Exit(ExitCode.VERDICT)
+
+
+def _check_allowed(allowed: tuple[str, ...], strict: bool) -> None:
     unknown = next((name for name in allowed if name not in LEAKAGE), None)
     if unknown is not None:
         raise typer.BadParameter(
@@ -73,30 +105,6 @@ def audit(
         raise typer.BadParameter(
             "it says what --strict lets pass. Hint: pass --strict, too.", param_hint="--allow"
         )
-    columns = {"user": user, "item": item, "value": value, "time": time}
-    if split is not None and (train or test or any(columns.values())):
-        raise typer.BadParameter("a split has its files and columns. Hint: name the folder alone.")
-    if split is None and (train is None or test is None):
-        raise typer.BadParameter("an audit needs --train and --test, or the folder of a split.")
-    if train == test == STDIN:
-        raise typer.BadParameter("standard input (-) can be read only once.")
-
-    def note(text: str) -> None:
-        if not quiet:
-            typer.echo(text, err=True)
-
-    with StandardInput(None) as stdin:
-        inputs = Inputs(stdin, columns, note)
-        found = _audit(inputs, split, train, test, relevant_from)
-    _print(found, form, allowed)
-    leaks = [
-        f"{finding.name} ({finding.count:,})"
-        for finding in found.findings
-        if finding.level == "leakage" and finding.name not in allowed
-    ]
-    if strict and leaks:
-        typer.echo(f"Leakage: {', '.join(leaks)}.", err=True)
-        raise typer.Exit(1)
 
 
 def _audit(
@@ -118,16 +126,3 @@ def _audit(
     train_data = inputs.interactions("train", train, value=False, time=True, test=test_data)
     with inputs.stated():
         return run_audit(train_data, test_data, relevant_from=relevant_from)
-
-
-def _print(found: Audit, form: Format, allowed: list[str]) -> None:
-    if form is Format.json:
-        print(json.dumps(found.to_dict(), indent=2, allow_nan=False))
-    elif form is Format.csv:
-        import polars as pl
-
-        print(found.frame().with_columns(pl.col("examples").list.join("; ")).write_csv(), end="")
-    elif form is Format.markdown:
-        print(markdown(found.table()))
-    else:
-        print_table(found.table(allowed), wrapped=("for instance",))

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from recometer.cli._tables import print_table
+from recometer.cli import _options as options
 from recometer.cli._text import say_line
 from recometer.errors import UnknownNameError, did_you_mean
 from recometer.metrics.conventions import conventions as all_conventions
 from recometer.metrics.conventions import find
-from recometer.rendering import Table
+from recometer.rendering import Column, Table, output
 
 
 def complete_conventions(incomplete: str) -> list[str]:
@@ -29,23 +29,30 @@ def conventions(
             show_default=False,
         ),
     ] = None,
+    form: options.Form = "table",
 ) -> None:
     """List the conventions of other libraries, or explain how one differs from recometer."""
     if name is None:
-        print_table(_overview(), wrapped=("metrics",))
+        output(_overview(), form, width=None)
         return
+    options.check_no_format(form)
     convention = find(name)
     if convention is None:
-        known = [each.name for each in all_conventions()]
-        raise UnknownNameError(f"There is no convention {name!r}. {did_you_mean(name, known)}")
+        hint = did_you_mean(name, complete_conventions(""))
+        raise UnknownNameError(f"There is no convention {name!r}. {hint}")
     for line in convention.describe().splitlines():
         say_line(line)
 
 
 def _overview() -> Table:
     rows = [
-        (each.name, f"{each.library} {each.version}", " ".join(each.names))
+        {
+            "name": each.name,
+            "library": f"{each.library} {each.version}",
+            "metrics": " ".join(each.names),
+        }
         for each in all_conventions()
     ]
     notes = ["recometer conventions NAME explains one; evaluate --protocol NAME computes by it."]
-    return Table(("name", "library", "metrics"), rows, notes=notes)
+    columns = [Column("name"), Column("library"), Column("metrics", wraps=True)]
+    return Table(columns, rows, notes)

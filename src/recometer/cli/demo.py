@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-import time
+import contextlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from time import perf_counter
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from recometer.cli._leaderboard import Entry, print_leaderboard
-from recometer.cli._text import as_options, count, say
+from recometer.cli import _options as options
+from recometer.cli._exit import usage_of
+from recometer.cli._groups import Reads
+from recometer.cli._text import count, say
+from recometer.data import shown
 from recometer.data.interactions import Interactions
-from recometer.errors import ColumnError, InputError
+from recometer.errors import InputError
 from recometer.evaluate import evaluate
 from recometer.metrics.names import parse
+from recometer.rendering import output, wrapped
+from recometer.results.evaluation import Evaluation
+from recometer.results.leaderboard import Leaderboard
 from recometer.sources.base import Source
 from recometer.split.splitting import split
 from recometer.split.what import Fraction, LastFraction, What
@@ -27,48 +35,41 @@ FACTORS = 64
 REGULARISATION = 250.0
 
 
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="CSV, TSV or Parquet file with a row per interaction. "
+        "By default: the Microsoft Web data that come with recometer.",
+        show_default=False,
+    ),
+    Reads(),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metrics",
+        "-m",
+        metavar="METRICS",
+        help="For instance: ndcg@5,10 recall@1..10 roc_auc. May be repeated.",
+        autocompletion=options.complete_metrics,
+        show_default=DEFAULT_METRICS,
+    ),
+]
+TestFraction = Annotated[float, typer.Option(help="Share of each user's interactions to test on.")]
+
+
 def demo(
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="CSV, TSV or Parquet file with a row per interaction. "
-            "By default: the Microsoft Web data that come with recometer.",
-            show_default=False,
-        ),
-    ] = None,
-    user: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the users' ids.")
-    ] = None,
-    item: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of the items' ids.")
-    ] = None,
-    value: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column of ratings or counts; 'none': there is none."),
-    ] = None,
-    time_: Annotated[
-        str | None,
-        typer.Option("--time", metavar="COLUMN", help="Column of times; 'none': there is none."),
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--metrics",
-            "-m",
-            metavar="METRICS",
-            help="For instance: ndcg@5,10 recall@1..10 roc_auc. May be repeated.",
-            show_default=DEFAULT_METRICS,
-        ),
-    ] = None,
-    test_fraction: Annotated[
-        float, typer.Option(help="Share of each user's interactions to test on.")
-    ] = 0.25,
-    seed: Annotated[int, typer.Option(min=0, help="Of the random split and ranking.")] = 0,
-    threads: Annotated[
-        int | None,
-        typer.Option(min=1, help="At most so many.", show_default="all processors"),
-    ] = None,
+    data: Data = None,
+    user: options.User = None,
+    item: options.Item = None,
+    value: options.Value = None,
+    time: options.Time = None,
+    metric: Metrics = None,
+    test_fraction: TestFraction = 0.25,
+    seed: options.Seed = 0,
+    form: options.Form = "table",
+    threads: options.Threads = None,
 ) -> None:
     """Evaluate simple models on real data, and print a leaderboard.
 
@@ -79,17 +80,39 @@ def demo(
     if not 0 < test_fraction < 1:
         raise typer.BadParameter("must lie between 0 and 1.", param_hint="--test-fraction")
     metrics = " ".join(metric or [DEFAULT_METRICS])
-    parse(metrics)  # a wrong name should not wait for the models
+    with usage_of("--metrics"):
+        parse(metrics)  # a wrong name should not wait for the models
     threads = resolve_threads(threads)
-    columns = {"user": user, "item": item, "value": value, "time": time_}
-    if data is None:
-        given = [f"--{option}" for option, name in columns.items() if name is not None]
-        if given:
-            raise typer.BadParameter("only goes with --data.", param_hint=", ".join(given))
-        interactions = _shipped()
-    else:
-        interactions = _read(data, columns)
-    train, test = _split(interactions, test_fraction, seed)
+    columns = {"user": user, "item": item, "value": value, "time": time}
+    given = [f"--{option}" for option, name in columns.items() if name is not None]
+    if data is None and given:
+        raise typer.BadParameter("only goes with --data.", param_hint=", ".join(given))
+    # Other formats are for programs: there standard output holds them alone.
+    with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
+        interactions = _shipped() if data is None else _read(data, columns)
+        train, test = _split(interactions, test_fraction, seed)
+        _say_models(train)
+        results: dict[str, Evaluation] = {}
+        seconds, left_out = {}, []
+        for model, fit in _models(train, seed).items():
+            try:
+                begin = perf_counter()
+                source = _with_status(f"Fitting {model}", fit)
+                fitted = perf_counter()
+            except _LeftOut as reason:
+                left_out.append(f"Left out: {model}. {reason}")
+                continue
+            results[model] = evaluate(
+                source, test, train=train, metrics=metrics, seed=seed, threads=threads
+            )
+            seconds[model] = {"fit": fitted - begin, "evaluate": perf_counter() - fitted}
+        typer.echo()
+    output(Leaderboard(results, seconds), form)
+    for line in left_out:
+        typer.echo(wrapped(line), err=form != "table")
+
+
+def _say_models(train: Interactions) -> None:
     say(
         "Ranking  ",
         f"for each user all {count(train.n_items, 'item')}, less those of the user in train",
@@ -100,22 +123,6 @@ def demo(
         f"{count(_factors(train), 'factor')}, items of equal norm; "
         f"EASE: regularisation {REGULARISATION:g}",
     )
-    entries, left_out = [], []
-    for model, fit in _models(train, seed).items():
-        try:
-            begin = time.perf_counter()
-            source = _with_status(f"Fitting {model}", fit)
-            fitted = time.perf_counter()
-        except _LeftOut as reason:
-            left_out.append(f"Left out: {model}. {reason}")
-            continue
-        result = evaluate(source, test, train=train, metrics=metrics, seed=seed, threads=threads)
-        seconds = {"fit": fitted - begin, "evaluate": time.perf_counter() - fitted}
-        entries.append(Entry(model, result, seconds))
-    typer.echo()
-    print_leaderboard(entries)
-    for line in left_out:
-        say("", line)
 
 
 class _LeftOut(Exception):
@@ -134,21 +141,18 @@ def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
     from recometer.data.files import read_file
 
     none = {"value": False, "time": False}
-    wanted = {
+    wanted: dict[str, Any] = {
         option: none[option] if option in none and name == "none" else name
         for option, name in columns.items()
     }
-    try:
-        found, frame = read_file(path, **wanted)
-        interactions = Interactions.of(
-            frame,
-            user=found.user,
-            item=found.item,
-            value=found.value or False,
-            time=found.time or False,
-        )
-    except (ColumnError, InputError) as error:
-        raise type(error)(as_options(str(error))) from error
+    found, frame = read_file(path, **wanted)
+    interactions = Interactions.of(
+        frame,
+        user=found.user,
+        item=found.item,
+        value=found.value or False,
+        time=found.time or False,
+    )
     names = ", ".join(f"{option} {name!r}" for option, name in found._asdict().items() if name)
     _describe(f"{path} (columns: {names})", interactions)
     if not len(interactions):
@@ -165,11 +169,7 @@ def _read(path: Path, columns: dict[str, str | None]) -> Interactions:
 
 def _describe(what: str, interactions: Interactions) -> None:
     values = interactions.values
-    of_values = (
-        ""
-        if values is None or not len(values)
-        else f", values {values.min():g} to {values.max():g}"
-    )
+    of_values = "" if values is None or not len(values) else f", {shown.values(values)}"
     say("Data     ", what)
     say(
         "         ",

@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from recometer.cli._tables import print_table
+from recometer.cli import _options as options
 from recometer.cli._text import say
 from recometer.metrics.registry import METRICS, SIDE_DATA, Metric, MetricDefinition
-from recometer.rendering import Table
+from recometer.rendering import Column, Table, output
 
 LABEL = 12  # width of the labels in front of an explanation
+AT = "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10"
 CUTOFFS = {
-    "required": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10",
-    "optional": "{0}@10 reads the first 10 places; {0}@5,10,50 several; {0}@1..10 all up to 10; "
-    "{0} alone the whole ranking",
+    "required": AT,
+    "optional": f"{AT}; {{0}} alone the whole ranking",
     "none": "{0} takes none",
 }
 READS = {
@@ -33,27 +33,23 @@ READS = {
 }
 
 
-def complete_metrics(incomplete: str) -> list[str]:
-    """Return the names that the last name of a list of metrics may become."""
-    done, space, last = incomplete.rpartition(" ")
-    return [done + space + name for name in METRICS if name.startswith(last)]
-
-
 def metrics(
     name: Annotated[
         str | None,
         typer.Argument(
             metavar="[NAME]",
             help="Explain this one, for instance: ndcg.",
-            autocompletion=complete_metrics,
+            autocompletion=options.complete_metrics,
             show_default=False,
         ),
     ] = None,
+    form: options.Form = "table",
 ) -> None:
     """List every metric with its formula, or explain one."""
     if name is None:
-        print_table(_overview(), wrapped=("metric", "formula"))
+        output(_overview(), form, width=None)
         return
+    options.check_no_format(form)
     alone = re.split(r"[@(]", name)[0]
     if alone not in METRICS:
         Metric(alone)  # raises what fits: another name that was meant, or the nearest
@@ -61,9 +57,10 @@ def metrics(
 
 
 def _overview() -> Table:
-    rows = [
-        (_pattern(definition), definition.title, definition.formula)
-        for definition in METRICS.values()
+    columns = [
+        Column("name"),
+        Column("metric", wraps=True),
+        Column("formula", wraps=True),
     ]
     notes = [
         "h(k), hits(k): relevant items in the first k places; R: the user's relevant items; "
@@ -71,7 +68,11 @@ def _overview() -> Table:
         "[@k]: the cut-off may be left out, then the whole ranking is read.",
         "recometer metrics NAME explains one.",
     ]
-    return Table(("name", "metric", "formula"), rows, notes=notes)
+    rows = [
+        {"name": _pattern(one), "metric": one.title, "formula": one.formula}
+        for one in METRICS.values()
+    ]
+    return Table(columns, rows, notes)
 
 
 def _pattern(definition: MetricDefinition) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,12 +13,11 @@ import typer
 from recometer import split as splits
 from recometer.cli import _options as options
 from recometer.cli._compositions import WHAT, WHO, complete, make_core, make_part, usages
-from recometer.cli._folder import output_folder
-from recometer.cli._inputs import Inputs
-from recometer.cli._made import table_of_folds, table_of_split
+from recometer.cli._groups import Files, Reads, command
+from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._stdin import StandardInput
-from recometer.cli._tables import print_table
 from recometer.errors import FileError
+from recometer.rendering import output
 from recometer.split import saving
 from recometer.split.what import Folding
 from recometer.tasks import resolve_threads
@@ -48,127 +48,187 @@ class Untested(str, enum.Enum):
     apart = "apart"
 
 
+def files_of_part(text: str) -> list[str]:
+    """Return what may be files in ``users=FILE`` or ``cold_items=FILE``."""
+    return text.partition("=")[2].split(",")
+
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="Interactions: Parquet, CSV, TSV or TREC qrels; - is standard input.",
+    ),
+    Reads(),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        parser=options.output_folder,
+        metavar="FOLDER",
+        help="Write train.parquet, test.parquet, ... into this folder; of several folds, each "
+        "into a folder in it.",
+        rich_help_panel=options.OUTPUT,
+    ),
+]
+What = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WHAT",
+        help=f"What is held out of the interactions of those who are tested: "
+        f"{usages(WHAT.values())}.",
+        autocompletion=complete(WHAT),
+        rich_help_panel=CHOICE,
+    ),
+    Reads(files_of_part),
+]
+Who = Annotated[
+    str,
+    typer.Option(
+        metavar="WHO",
+        help=f"Who is tested: {usages(WHO.values())}.",
+        autocompletion=complete(WHO),
+        rich_help_panel=CHOICE,
+    ),
+    Reads(files_of_part),
+]
+UntestedOption = Annotated[
+    Untested,
+    typer.Option(
+        help="Where the interactions of the other users go: into train, or apart into "
+        "remainder.parquet.",
+        rich_help_panel=CHOICE,
+    ),
+]
+MinTrain = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Only users are tested who keep so many interactions in train.",
+        rich_help_panel=CHOICE,
+    ),
+]
+MinTest = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Only users are tested who have so many interactions in test.",
+        rich_help_panel=CHOICE,
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Of what is random.", rich_help_panel=CHOICE)]
+FromValue = Annotated[
+    float | None,
+    typer.Option(
+        metavar="VALUE",
+        help="Leave interactions of a smaller value out.",
+        rich_help_panel=FILTERS,
+    ),
+]
+Duplicates = Annotated[
+    Keep | None,
+    typer.Option(
+        help="Of several rows of a user and an item, keep the first or the last, or the last "
+        "with the sum of their values.",
+        show_default="keep all",
+        rich_help_panel=FILTERS,
+    ),
+]
+MinUser = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Leave users with fewer interactions out.",
+        rich_help_panel=FILTERS,
+    ),
+]
+MinItem = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Leave items with fewer interactions out (both are counted once).",
+        rich_help_panel=FILTERS,
+    ),
+]
+Core = Annotated[
+    str | None,
+    typer.Option(
+        metavar="K",
+        help="Leave users and items with fewer interactions out until none is left: 5, or "
+        "user=5,item=3.",
+        rich_help_panel=FILTERS,
+    ),
+]
+SeenOption = Annotated[
+    Seen | None,
+    typer.Option(
+        help="Leave interactions out of test whose user, item, or either is not in the "
+        "training data.",
+        show_default="keep all",
+        rich_help_panel=FILTERS,
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """Who is tested, and what of theirs is held out."""
+
+    what: What = None
+    who: Who = "all"
+    untested: UntestedOption = Untested.train
+    min_train: MinTrain = 0
+    min_test: MinTest = 1
+    seed: Seed = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Filters:
+    """What is left out, in the order in which it applies."""
+
+    from_value: FromValue = None
+    duplicates: Duplicates = None
+    min_user: MinUser = None
+    min_item: MinItem = None
+    core: Core = None
+    seen: SeenOption = None
+
+    def made(self) -> dict[str, Any]:
+        """Return the filters that were asked for, by the options that ask for them."""
+        found: dict[str, Any] = {}
+        if self.from_value is not None:
+            found[f"--from-value {self.from_value:g}"] = splits.ValuesFrom(self.from_value)
+        if self.duplicates is not None:
+            kept: Any = self.duplicates.value
+            found[f"--duplicates {kept}"] = splits.Duplicates(kept)
+        least = {"user": self.min_user, "item": self.min_item}
+        given = {side: number for side, number in least.items() if number is not None}
+        if given:
+            text = " ".join(f"--min-{side} {number}" for side, number in given.items())
+            found[text] = splits.MinCounts(**given)
+        if self.core is not None:
+            found[f"--core {self.core}"] = make_core(self.core)
+        if self.seen is not None:
+            users, items = self.seen is not Seen.items, self.seen is not Seen.users
+            found[f"--seen {self.seen.value}"] = splits.SeenInTrain(users=users, items=items)
+        return found
+
+
+@command
 def split(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="Interactions: Parquet, CSV, TSV or TREC qrels; - is standard input.",
-        ),
-    ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            parser=output_folder,
-            metavar="FOLDER",
-            help="Write train.parquet, test.parquet, ... into this folder; of several folds, each "
-            "into a folder in it.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ],
-    what: Annotated[
-        str | None,
-        typer.Option(
-            metavar="WHAT",
-            help=f"What is held out of the interactions of those who are tested: "
-            f"{usages(WHAT.values())}.",
-            autocompletion=complete(WHAT),
-            rich_help_panel=CHOICE,
-        ),
-    ] = None,
-    who: Annotated[
-        str,
-        typer.Option(
-            metavar="WHO",
-            help=f"Who is tested: {usages(WHO.values())}.",
-            autocompletion=complete(WHO),
-            rich_help_panel=CHOICE,
-        ),
-    ] = "all",
-    untested: Annotated[
-        Untested,
-        typer.Option(
-            help="Where the interactions of the other users go: into train, or apart into "
-            "remainder.parquet.",
-            rich_help_panel=CHOICE,
-        ),
-    ] = Untested.train,
-    min_train: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Only users are tested who keep so many interactions in train.",
-            rich_help_panel=CHOICE,
-        ),
-    ] = 0,
-    min_test: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Only users are tested who have so many interactions in test.",
-            rich_help_panel=CHOICE,
-        ),
-    ] = 1,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of what is random.", rich_help_panel=CHOICE)
-    ] = 0,
-    from_value: Annotated[
-        float | None,
-        typer.Option(
-            metavar="VALUE",
-            help="Leave interactions of a smaller value out.",
-            rich_help_panel=FILTERS,
-        ),
-    ] = None,
-    duplicates: Annotated[
-        Keep | None,
-        typer.Option(
-            help="Of several rows of a user and an item, keep the first or the last, or the last "
-            "with the sum of their values.",
-            show_default="keep all",
-            rich_help_panel=FILTERS,
-        ),
-    ] = None,
-    min_user: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Leave users with fewer interactions out.",
-            rich_help_panel=FILTERS,
-        ),
-    ] = None,
-    min_item: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Leave items with fewer interactions out (both are counted once).",
-            rich_help_panel=FILTERS,
-        ),
-    ] = None,
-    core: Annotated[
-        str | None,
-        typer.Option(
-            metavar="K",
-            help="Leave users and items with fewer interactions out until none is left: 5, or "
-            "user=5,item=3.",
-            rich_help_panel=FILTERS,
-        ),
-    ] = None,
-    seen: Annotated[
-        Seen | None,
-        typer.Option(
-            help="Leave interactions out of test whose user, item, or either is not in the "
-            "training data.",
-            show_default="keep all",
-            rich_help_panel=FILTERS,
-        ),
-    ] = None,
+    data: Data,
+    out: Out,
+    choice: Choice,
+    filters: Filters,
+    files: Files,
+    format_in: options.FormatIn = None,
     user: options.User = None,
     item: options.Item = None,
     value: options.Value = None,
     time: options.Time = None,
+    form: options.Form = "table",
     threads: options.Threads = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -177,71 +237,76 @@ def split(
     All columns are kept. Filters apply in the order of this help, --seen after the split.
     Columns are found by their common names (user_id, movieId, timestamp, ...) unless they are
     given. TIME is a number as in the data, or a date such as 2024-05-31.
-
-    Exit codes: 0 done, 1 a failure that is stated on standard error, 2 wrong usage.
     """
-    if what is None:
+    if choice.what is None:
         raise typer.BadParameter(f"it must be said: {usages(WHAT.values())}.", param_hint="--what")
-    # --who and --what may name files, too: users=FILE
-    read = [data, *(file for text in (who, what) for file in text.partition("=")[2].split(","))]
-    filters = _filters(from_value, duplicates, min_user, min_item, core, seen)
+    check_stdin(files, format_in)
+    left_out = filters.made()
     settings: dict[str, Any] = {
-        "untested": untested.value,
-        "min_train": min_train,
-        "min_test": min_test,
-        "seed": seed,
+        "untested": choice.untested.value,
+        "min_train": choice.min_train,
+        "min_test": choice.min_test,
+        "seed": choice.seed,
         "threads": resolve_threads(threads),
+        "filters": list(left_out.values()),
     }
 
     def note(text: str) -> None:
         if not quiet:
             typer.echo(text, err=True)
 
-    with StandardInput(None) as stdin:
+    with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, {"user": user, "item": item, "value": value, "time": time}, note)
         with inputs.stated(what="data"):
-            held_out = make_part("--what", WHAT, what, lambda of: inputs.some_ids(data, of))
-            tested = make_part("--who", WHO, who, lambda of: inputs.some_ids(data, of))
-            several = isinstance(held_out, Folding), isinstance(tested, splits.UserFolds)
-            if all(several):
-                raise typer.BadParameter(f"--who {who} and --what {what} both make folds.")
-            columns = inputs.columns_of(data)
-            inputs.say_columns("data", data, columns)
-            settings |= {"who": tested, "filters": filters, **(columns or {})}
-            if any(several):
-                made = splits.folds(stdin.path(data), held_out, **settings)
-                folders = [out / f"fold_{number}" for number in range(len(made))]
-                _check_folders(out, folders, read)
-                table = table_of_folds(_saved(made, folders))
-            else:
-                _check_folders(out, [], read)
-                one = splits.split(stdin.path(data), held_out, **settings)
-                one.save(out)
-                table = table_of_split(one, out)
+            table = _made(inputs, data, out, choice, settings, files).table()
     note(f"written: {out}")
-    print_table(table)
+    words = {str(rule): option for option, rule in left_out.items()}
+    output(dataclasses.replace(table, notes=_in_options(table.notes, choice, words)), form)
 
 
-def _filters(
-    from_value: float | None,
-    duplicates: Keep | None,
-    min_user: int | None,
-    min_item: int | None,
-    core: str | None,
-    seen: Seen | None,
-) -> list[Any]:
-    """Return the filters that were asked for, in the order in which they apply."""
-    found: list[Any] = []
-    if from_value is not None:
-        found.append(splits.ValuesFrom(from_value))
-    if duplicates is not None:
-        found.append(splits.Duplicates(duplicates.value))
-    if min_user is not None or min_item is not None:
-        found.append(splits.MinCounts(user=min_user or 1, item=min_item or 1))
-    if core is not None:
-        found.append(make_core(core))
-    if seen is not None:
-        found.append(splits.SeenInTrain(users=seen is not Seen.items, items=seen is not Seen.users))
+def _made(
+    inputs: Inputs, data: str, out: Path, choice: Choice, settings: dict[str, Any], files: Files
+) -> splits.Folds | splits.Split:
+    """Make a split or folds, and save them."""
+    assert choice.what is not None
+    held_out = make_part("--what", WHAT, choice.what, lambda of: inputs.some_ids(data, of))
+    tested = make_part("--who", WHO, choice.who, lambda of: inputs.some_ids(data, of))
+    several = isinstance(held_out, Folding), isinstance(tested, splits.UserFolds)
+    if all(several):
+        raise typer.BadParameter(f"--who {choice.who} and --what {choice.what} both make folds.")
+    columns = inputs.columns_of(data)
+    inputs.say_columns("data", data, columns)
+    settings = {**settings, "who": tested, **(columns or {})}
+    path = inputs.stdin.path(data)
+    if any(several):
+        folds = splits.folds(path, held_out, **settings)
+        folders = [out / f"fold_{number}" for number in range(len(folds))]
+        _check_folders(out, folders, files)
+        return splits.Folds(lambda: _saved(folds, folders), len(folders))
+    _check_folders(out, [], files)
+    splits.split(path, held_out, **settings).save(out)
+    return splits.Split.load(out)  # of a Parquet file, counts of what was written are cheap
+
+
+def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]) -> list[str]:
+    """Say how a split was made in the options that made it."""
+    defaults = Choice()
+    given = {
+        field.name: value
+        for field in dataclasses.fields(choice)
+        if (value := getattr(choice, field.name)) != getattr(defaults, field.name)
+        or field.name in ("who", "seed")
+    }
+    words = [
+        f"--{name.replace('_', '-')} {value.value if isinstance(value, enum.Enum) else value}"
+        for name, value in given.items()
+    ]
+    made = f"made by: {' '.join([*words, *filters.values()])}"
+    found = []
+    for note in notes:
+        for rule, option in filters.items():
+            note = note.replace(f"left out by {rule}:", f"left out by {option}:")
+        found.append(made if note.startswith("made by: ") else note)
     return found
 
 
@@ -252,7 +317,7 @@ def _saved(folds: splits.Folds, folders: list[Path]) -> Iterator[splits.Split]:
         yield fold
 
 
-def _check_folders(out: Path, folds: list[Path], inputs: list[str]) -> None:
+def _check_folders(out: Path, folds: list[Path], inputs: Iterable[str]) -> None:
     """Refuse a folder whose files would be lost, or whose split or folds would be mixed in."""
     if not out.is_dir():
         return

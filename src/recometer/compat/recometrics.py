@@ -24,7 +24,8 @@ from recometer.compat._recometrics_inputs import (
 from recometer.compat._recometrics_split import NoTestUsersError, split_reco_train_test
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, RecometerError
-from recometer.measuring.compute import Reason, reasons
+from recometer.measuring.ranked import RankedUsers
+from recometer.measuring.reasons import Reason
 from recometer.metrics import METRICS, Metric
 from recometer.metrics.conventions import CUTOFF, find
 from recometer.metrics.names import split
@@ -245,7 +246,8 @@ def undefined_values(
     dict of str to bool [n_users]
     """
     asked = set(labels)
-    reason = reasons(ranks, Metric("roc_auc"), protocol)
+    ranked = RankedUsers(ranks)
+    reason = ranked.reasons(Metric("roc_auc"), protocol)
     all_relevant = reason == Reason.ALL_RELEVANT
     nothing_at_all = (reason != Reason.DEFINED) & ~all_relevant
     no_choice = ranks.n_candidates == k  # the first k are all there is
@@ -266,7 +268,7 @@ def undefined_values(
     undefined = {}
     for label in labels:
         if label == "NDCG@K":
-            more = reasons(ranks, Metric("ndcg", k), protocol) != Reason.DEFINED
+            more = ranked.reasons(Metric("ndcg", k), protocol) != Reason.DEFINED
         elif label in AREAS:
             more = all_relevant
         elif label in kept_without_choice:

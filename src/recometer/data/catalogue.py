@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import frames, ids
-from recometer.data.columns import choose_columns
+from recometer.data.columns import KINDS, choose_columns, common_names
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
 
@@ -22,9 +22,6 @@ Fetch = Callable[[str], Any]
 
 TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 SEPARATOR = "|"  # between the categories of an item in one text
-# As in `recometer.data.columns.COMMON_NAMES`.
-TITLES = ("title", "titles", "name", "itemname", "itemtitle")
-CATEGORIES = ("categories", "category", "genres", "genre", "tags")
 
 
 class Catalogue:
@@ -129,7 +126,7 @@ class Catalogue:
             raise InputError("The catalogue has no items.")
         self._order = order
 
-        named = table.column(title, "title", TITLES)
+        named = table.column(title, "title")
         self.titles = None if named is None else self._aligned(_objects(named), "titles")
         self.categories: scipy.sparse.csr_array | None = None
         self.category_names: tuple[str, ...] = ()
@@ -141,7 +138,7 @@ class Catalogue:
         if propensity is not None and propensity is not False:
             if isinstance(propensity, str) and propensity in table.names:
                 propensity = table.numbers(propensity, "propensities")
-            self._take_propensity(table.column(propensity, "propensity", ()))
+            self._take_propensity(table.column(propensity, "propensity"))
 
     def __len__(self) -> int:
         """Return the number of items."""
@@ -211,7 +208,7 @@ class Catalogue:
                 [_booleans(c, f"column {n!r}") for n, c in zip(names, columns, strict=True)]
             )
         else:
-            given = table.column(given, "categories", CATEGORIES)
+            given = table.column(given, "categories")
         if given is None:
             return
         import scipy.sparse
@@ -233,7 +230,7 @@ class Catalogue:
         if several is not None:
             given = np.column_stack([table.numbers(name, "features") for name in several])
         elif isinstance(given, str):
-            column = table.column(given, "features", ())
+            column = table.column(given, "features")
             # Text files have no lists.
             given = (
                 table.numbers(given, "features")[:, np.newaxis]
@@ -343,7 +340,7 @@ class _Table:
             )
         return tuple(given)
 
-    def column(self, given: object, option: str, common: Sequence[str]) -> Any:
+    def column(self, given: object, option: str) -> Any:
         """Return the column that is named or has a common name, or what was given itself."""
         if given is False:
             return None
@@ -355,11 +352,8 @@ class _Table:
             return self.fetch(given)
         if given is not None:
             return given
-        near = [
-            name
-            for name in self.names
-            if name not in self.taken and "".join(filter(str.isalnum, name.lower())) in common
-        ]
+        free = [name for name in self.names if name not in self.taken]
+        near = common_names(option, free) if option in KINDS else []
         if len(near) > 1:
             raise ColumnError(
                 f"Several columns could be {option}=: {', '.join(map(repr, near))}. Hint: pass "

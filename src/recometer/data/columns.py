@@ -2,47 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Mapping, Sized
 from typing import Any, NamedTuple
 
-from recometer.errors import ColumnError, InputTypeError, did_you_mean
+from recometer.errors import ColumnError, InputTypeError, did_you_mean, warn
 
-# Compared in lower case and without punctuation: "user_id", "userId" and "USER ID" are one.
-COMMON_NAMES: dict[str, tuple[str, ...]] = {
-    "user": (
-        *("user", "userid", "uid", "u", "users", "useridx", "userindex", "username"),
-        *("visitor", "visitorid", "customer", "customerid", "member", "memberid"),
-        *("client", "clientid", "reviewer", "reviewerid"),
+
+class Kind(NamedTuple):
+    """What a column may hold.
+
+    Attributes
+    ----------
+    what
+        Its entries, for messages.
+    names
+        The names that are common for it, in lower case and without punctuation: ``"user_id"``,
+        ``"userId"`` and ``"USER ID"`` are one.
+    otherwise
+        Names that count where no column has one of `names`: what they say first is something else.
+    """
+
+    what: str
+    names: tuple[str, ...]
+    otherwise: tuple[str, ...] = ()
+
+
+def _ids(*words: str) -> tuple[str, ...]:
+    return tuple(word + end for word in words for end in ("", "id"))
+
+
+RELEVANCE = (
+    *("relevance", "relevances", "relevant", "isrelevant", "rel", "qrel", "grade", "grades"),
+    *("label", "labels", "target", "targets", "y", "ytrue", "truth", "groundtruth"),
+    *("click", "clicked", "isclick", "isclicked", "purchase", "purchased", "ispurchased"),
+    *("bought", "liked", "isliked", "converted"),
+)
+RATING = ("rating", "ratings", "stars", "rui", "truerating", "actual", "actualrating")
+# Every list of common names, of all that recometer reads.
+KINDS: dict[str, Kind] = {
+    "user": Kind(
+        "users",
+        (
+            *("user", "userid", "uid", "u", "users", "useridx", "userindex", "username"),
+            *_ids("visitor", "customer", "member", "client", "reviewer"),
+            *_ids("query", "queries"),
+            "qid",
+        ),
+        # Beside a user, a topic is one of items, and a session one of several.
+        _ids("topic", "session", "playlist", "basket", "account", "viewer", "buyer"),
     ),
-    "item": (
-        *("item", "itemid", "iid", "i", "items", "itemidx", "itemindex"),
-        *("movie", "movieid", "product", "productid", "book", "bookid", "isbn", "asin"),
-        *("article", "articleid", "news", "newsid", "artist", "artistid", "track", "trackid"),
-        *("song", "songid", "game", "gameid", "business", "businessid", "page", "pageid"),
+    "item": Kind(
+        "items",
+        (
+            *("item", "itemid", "iid", "i", "items", "itemidx", "itemindex"),
+            *_ids("movie", "product", "book", "article", "news", "artist", "track", "song"),
+            *_ids("game", "business", "page", "doc", "document", "sku"),
+            *("isbn", "asin", "docno"),
+        ),
+        (
+            *_ids("video", "anime", "show", "album", "passage", "paper", "recipe", "course"),
+            *_ids("poi", "venue", "hotel", "restaurant", "post", "app", "job", "listing"),
+        ),
     ),
-    "value": (
-        *("value", "rating", "ratings", "score", "weight", "count", "counts", "stars"),
-        *("plays", "playcount", "listens", "relevance", "confidence", "gain", "preference"),
+    "value": Kind(
+        "values",
+        (
+            *RELEVANCE,
+            *RATING,
+            *("value", "values", "weight", "count", "counts", "plays", "playcount", "listens"),
+            *("confidence", "gain", "gains", "preference", "feedback"),
+        ),
+        ("score", "scores"),
     ),
-    "time": (
-        *("time", "timestamp", "date", "datetime", "ts", "t"),
-        *("unixtime", "unixreviewtime", "createdat", "eventtime"),
+    "time": Kind(
+        "times",
+        (
+            *("time", "timestamp", "date", "datetime", "ts", "t", "createdat"),
+            *("unixtime", "unixtimestamp", "unixreviewtime", "eventtime", "eventtimestamp"),
+        ),
     ),
-    "rank": ("rank", "ranks", "ranking", "position", "place", "pos"),
-    "score": (
-        *("score", "scores", "prediction", "predictions", "predicted", "pred", "est"),
-        *("similarity", "sim", "relevance", "rating", "weight", "value", "probability", "prob"),
+    "rank": Kind("ranks", ("rank", "ranks", "ranking", "position", "place", "pos")),
+    "score": Kind(
+        "scores",
+        (
+            *("score", "scores", "est", "estimate", "estimated", "pred", "preds", "predicted"),
+            *("prediction", "predictions", "predictedrating", "predictedscore", "yhat", "ypred"),
+            *("yscore", "similarity", "sim", "probability", "prob", "proba", "logit", "logits"),
+        ),
+        ("relevance", "rating", "weight", "value"),
     ),
-}
-WHAT = {
-    "user": "users",
-    "item": "items",
-    "value": "values",
-    "time": "times",
-    "rank": "ranks",
-    "score": "scores",
+    "run": Kind(
+        "runs",
+        (
+            *("algorithm", "algorithmname", "algo", "model", "modelname", "modelid", "system"),
+            *("systemid", "run", "runid", "runname", "recommender", "method", "experiment"),
+            *("variant", "approach"),
+        ),
+    ),
+    "relevance": Kind("relevances", RELEVANCE),
+    "rating": Kind("ratings", RATING),
+    "title": Kind("titles", ("title", "titles", "name", "itemname", "itemtitle")),
+    "categories": Kind("categories", ("categories", "category", "genres", "genre", "tags")),
 }
 REQUIRED = ("user", "item")
+# How names of numbers end that are places in a list rather than scores.
+PLACES = {
+    *("order", "slot", "index", "idx", "no", "nr", "number", "row", "n", "seq", "sequence"),
+    *("ordinal", "position", "pos", "place", "rank", "ranking", "rnk", "rang"),
+}
+# Numbers that are nobody's opinion of an item: how their names end, in parts as "item_price".
+NO_VALUES = {
+    *("id", "ids", "idx", "index", "no", "nr", "number", "row", "code", "key", "hash", "fold"),
+    *("split", "train", "test", "group", "cluster", "level", "0"),
+    *("rank", "position", "slot", "order"),
+    *("time", "timestamp", "date", "year", "month", "week", "weekday", "day", "hour", "ts", "ms"),
+    *("age", "gender", "sex", "zip", "zipcode", "postcode", "lat", "lon", "lng"),
+    *("latitude", "longitude", "price", "cost", "length", "duration", "size"),
+}
 
 
 class Columns(NamedTuple):
@@ -71,6 +147,8 @@ def find_columns(
     user, item, value, time : str or None or False
         The column that was asked for by name; None: the only one with a common name, such
         as ``user_id``, ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation).
+        What says first something else counts only where there is nothing better: a session
+        beside no user, a score beside no label or rating.
         ``value=False`` and ``time=False``: none, whatever the names.
 
     Returns
@@ -92,7 +170,13 @@ def find_columns(
     return Columns(found["user"], found["item"], found["value"], found["time"])
 
 
-def choose_columns(names: Iterable[str], wanted: Mapping[str, object]) -> dict[str, str | None]:
+def choose_columns(
+    names: Iterable[str],
+    wanted: Mapping[str, object],
+    *,
+    required: Collection[str] = REQUIRED,
+    strict: Collection[str] = (),
+) -> dict[str, str | None]:
     """Find columns by what they hold, as `find_columns` does.
 
     Parameters
@@ -100,13 +184,17 @@ def choose_columns(names: Iterable[str], wanted: Mapping[str, object]) -> dict[s
     names
         The columns that exist.
     wanted
-        What each column holds (one of `COMMON_NAMES`) and, as there, what was asked for:
-        a name, None, or False for none.
+        What each column holds (one of `KINDS`) and, as there, what was asked for: a name, None,
+        or False for none.
+    required
+        What there must be, and cannot be False.
+    strict
+        What is not found by the names that count only otherwise.
     """
     names = [str(name) for name in names]
     found = dict(wanted)
     for option, name in found.items():
-        if name is None or (name is False and option not in REQUIRED):
+        if name is None or (name is False and option not in required):
             continue
         if not isinstance(name, str):
             raise InputTypeError(
@@ -117,7 +205,8 @@ def choose_columns(names: Iterable[str], wanted: Mapping[str, object]) -> dict[s
     for option, name in found.items():
         if name is None:
             free = [candidate for candidate in names if candidate not in found.values()]
-            found[option] = _guess(option, free)
+            near = common_names(option, free, otherwise=option not in strict)
+            found[option] = _only(option, near, names, option in required)
     chosen = [name for name in found.values() if isinstance(name, str)]
     for name in chosen:
         if names.count(name) > 1:
@@ -128,30 +217,92 @@ def choose_columns(names: Iterable[str], wanted: Mapping[str, object]) -> dict[s
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
 
 
-def common_names(option: str, names: Iterable[str]) -> list[str]:
-    """Return which columns have a common name for ``"user"``, ``"item"``, ``"value"``, ..."""
+def common_names(option: str, names: Iterable[str], *, otherwise: bool = True) -> list[str]:
+    """Return which columns have a common name for one of `KINDS`, the better names if any."""
+    plain = {name: "".join(filter(str.isalnum, name.lower())) for name in names}
+    kind = KINDS[option]
+    near = [name for name, word in plain.items() if word in kind.names]
+    if near or not otherwise:
+        return near
+    return [name for name, word in plain.items() if word in kind.otherwise]
+
+
+def _only(option: str, near: list[str], names: list[str], required: bool) -> str | None:
+    if len(near) == 1:
+        return near[0]
+    if near:
+        raise ColumnError(
+            f"Several columns could hold the {KINDS[option].what}: "
+            f"{', '.join(map(repr, near))}. Hint: pass {option}= with the name of one"
+            + ("." if required else f", or {option}=False for none.")
+        )
+    if not required:
+        return None
+    raise ColumnError(
+        f"No column has a common name for {KINDS[option].what}. Hint: pass {option}= with its "
+        f"name. Columns: {', '.join(names) or 'none'}."
+    )
+
+
+def could_hold_values(names: Iterable[str]) -> list[str]:
+    """Return which columns of numbers could be values although their names are not common.
+
+    Those of ids, times, places and of what a user or an item costs or measures could not.
+    """
     return [
-        name for name in names if "".join(filter(str.isalnum, name.lower())) in COMMON_NAMES[option]
+        name
+        for name in names
+        if not NO_VALUES.intersection(_last_words(name))
+        and not any(common_names(option, [name]) for option in ("user", "item", "time"))
     ]
 
 
-def _guess(option: str, names: list[str]) -> str | None:
-    near = common_names(option, names)
-    if len(near) == 1:
-        return near[0]
-    optional = option not in REQUIRED
-    if near:
-        raise ColumnError(
-            f"Several columns could hold the {WHAT[option]}: {', '.join(map(repr, near))}. "
-            f"Hint: pass {option}= with the name of one"
-            + (f", or {option}=False for none." if optional else ".")
-        )
-    if optional:
-        return None
-    raise ColumnError(
-        f"No column has a common name for {WHAT[option]}. Hint: pass {option}= with its name. "
-        f"Columns: {', '.join(names) or 'none'}."
+def could_be_places(names: Iterable[str]) -> list[str]:
+    """Return which columns of numbers could be ranks although their names are not common."""
+    return [name for name in names if PLACES.intersection(_last_words(name))]
+
+
+def _last_words(name: str) -> set[str]:
+    """Return how a name ends: ``"id"`` of ``"item_id"``, ``"itemId"`` and ``"item.id"``."""
+    spaced = "".join(
+        f" {letter}" if letter.isupper() and not before.isupper() else letter
+        for before, letter in zip(" " + name, name, strict=False)
     )
+    words = "".join(letter if letter.isalnum() else " " for letter in spaced.lower()).split()
+    return {*words[-1:], "".join(words)}
+
+
+def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
+    """Warn that all rows count alike if a column of numbers or truth values is not read.
+
+    Parameters
+    ----------
+    names
+        The columns of numbers and of True and False that are not read.
+    whose
+        The argument that the table is, where no columns can be named beside it.
+    """
+    others = could_hold_values(names)
+    if others:
+        warn(
+            "No column has a common name for values, so all rows count alike, as relevant: "
+            f"{', '.join(map(repr, others))} {'is' if len(others) == 1 else 'are'} not read. "
+            f"Hint: {_call(whose, repr(others[0]))} reads that column; "
+            f"{_call(whose, 'False')} says that the rows are all there is to know."
+        )
+
+
+def warn_of_score(name: str, whose: str = "") -> None:
+    """Warn that a score was taken for the truth, for lack of anything better."""
+    warn(
+        f"The column {name!r} was read as how relevant items are; a model's scores are no truth. "
+        f"Hint: {_call(whose, repr(name))} says that it is meant, {_call(whose, 'False')} that "
+        "all rows count alike."
+    )
+
+
+def _call(whose: str, value: str) -> str:
+    return f"rm.Interactions.of({whose}, value={value})" if whose else f"value={value}"
 
 
 def refuse_columns(data: Mapping[Any, Any]) -> None:

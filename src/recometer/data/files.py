@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recometer.data.columns import Columns, choose_columns
-from recometer.errors import ColumnError, FileError, InputError
+from recometer.data.frames import warn_of_values
+from recometer.data.text import check_parsed, times_of_text
+from recometer.errors import ColumnError, FileError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,10 +26,9 @@ SEPARATORS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
 ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
-# Days and months that could be either; after the year they could not.
-DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
 PROBE = 100  # rows
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
+TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
 
 
 def column_names(path: str | os.PathLike[str]) -> list[str]:
@@ -60,6 +61,7 @@ def read_file(
     item: object = None,
     value: object = None,
     time: object = None,
+    whose: str | None = "",
 ) -> tuple[Columns, pl.DataFrame]:
     """Read the columns of users, items, values and times of a file, and no others.
 
@@ -69,10 +71,12 @@ def read_file(
         A file that ends in one of `EXTENSIONS`. Text (CSV, TSV) is UTF-8, and its first line
         names the columns; if it has no comma (in .csv) or tab (in .tsv), its fields may be
         separated by a comma, a tab, ``;`` or ``|``. Ids in text are integers if every one is
-        written as a plain integer (so ``007`` stays a string), else strings. Times in text
-        are numbers, or dates and times in ISO 8601.
+        written as a plain integer (so ``007`` stays a string), else strings. Values are
+        numbers, or True and False. Times in text are numbers, or dates and times in ISO 8601.
     user, item, value, time
         As in `recometer.data.columns.find_columns`.
+    whose
+        As in `recometer.data.frames.read_frame`.
 
     Raises
     ------
@@ -92,6 +96,8 @@ def read_file(
     assert found["user"] is not None
     assert found["item"] is not None
     columns = Columns(found["user"], found["item"], found["value"], found["time"])
+    if whose is not None and value is None:
+        warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
     fetched = (fetch(option) for option, name in found.items() if name)
     return columns, pl.DataFrame([in_memory(column) for column in fetched])
 
@@ -171,23 +177,36 @@ def open_file(
     return found, lambda option: FileColumn(table, str(found[option]), path)
 
 
-def numeric_columns(path: str | os.PathLike[str]) -> list[str]:
+def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
     """Return the names of the columns that hold numbers; of text, the first rows tell.
+
+    Parameters
+    ----------
+    path
+    booleans
+        Whether those of True and False are among them.
 
     Raises
     ------
     FileError
         As `column_names` does.
     """
+    import polars as pl
+
     path = pathlib.Path(path)
     schema = _scan(path).collect_schema()
     if _extension(path) not in SEPARATORS:
-        return [name for name, dtype in schema.items() if dtype.is_numeric()]
+        return [
+            name
+            for name, dtype in schema.items()
+            if dtype.is_numeric() or (booleans and dtype == pl.Boolean)
+        ]
     rows = [record for _, record in itertools.islice(_records(path), 1, 1 + PROBE)]
     found = []
     for name, column in zip(schema, itertools.zip_longest(*rows, fillvalue=""), strict=False):
         entries = [entry for entry in column if entry]
-        if entries and all(map(NUMBER.fullmatch, entries)):
+        kinds = (NUMBER, TRUE_OR_FALSE) if booleans else (NUMBER,)
+        if entries and any(all(map(kind.fullmatch, entries)) for kind in kinds):
             found.append(name)
     return found
 
@@ -316,7 +335,7 @@ def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> p
 def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:
     if option in ("user", "item"):
         return integers(text)
-    return _times(text, path) if option == "time" else _floats(text, path)
+    return times_of_text(text, f"{path}: ") if option == "time" else _floats(text, path, option)
 
 
 def integers(text: pl.Series) -> pl.Series:
@@ -330,53 +349,19 @@ def integers(text: pl.Series) -> pl.Series:
     return text
 
 
-def _floats(text: pl.Series, path: pathlib.Path) -> pl.Series:
+def _floats(text: pl.Series, path: pathlib.Path, option: str) -> pl.Series:
     import polars as pl
 
-    parsed = text.str.strip_chars().cast(pl.Float64, strict=False)
+    plain = text.str.strip_chars()
+    parsed = plain.cast(pl.Float64, strict=False)
     wrong = text.filter(parsed.is_null() & text.is_not_null())
+    if len(wrong) and TRUE_OR_FALSE.fullmatch(wrong[0]):
+        lower = plain.str.to_lowercase()
+        if (lower.is_null() | lower.is_in(["true", "false"])).all():
+            return lower == "true"
     comma = len(wrong) > 0 and wrong.str.contains(r"^[^,]*\d,\d[^,]*$")[0]
-    _check_parsed(text, parsed, path, "a number" + (" with a decimal point" if comma else ""))
+    expected = "a number" + (" with a decimal point" if comma else "")
+    if option == "value":
+        expected += " (or pass value=False)"
+    check_parsed(text, parsed, f"{path}: ", expected)
     return parsed
-
-
-def _times(text: pl.Series, path: pathlib.Path) -> pl.Series:
-    import polars as pl
-
-    for dtype in (pl.Int64, pl.Float64):
-        number = text.str.strip_chars().cast(dtype, strict=False)
-        if number.null_count() == text.null_count():
-            return number
-    _check_days(text, path)
-    try:
-        parsed = text.str.to_datetime(time_unit="us", strict=False)
-    except pl.exceptions.PolarsError:
-        parsed = pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
-    _check_parsed(text, parsed, path, "a number or a date such as 2024-05-31 (or pass time=False)")
-    return parsed
-
-
-def _check_days(text: pl.Series, path: pathlib.Path) -> None:
-    """Raise if dates are such as 01/05/2020, unless a day above 12 says which number it is."""
-    import polars as pl
-
-    numbers = text.str.extract_groups(DAY_OR_MONTH).struct.unnest().cast(pl.Int64)
-    first, second = numbers.get_columns()
-    either = (first <= 12) & (second <= 12)
-    if either.any() and either.sum() == first.count():
-        row = int(either.arg_true()[0])
-        raise InputError(
-            f"{path}: row {row} (counted from 0) of column {text.name!r} holds {text[row]!r}, and "
-            "no row says which number is the day and which the month. Hint: write dates such as "
-            "2024-05-31 (or pass time=False)."
-        )
-
-
-def _check_parsed(text: pl.Series, parsed: pl.Series, path: pathlib.Path, expected: str) -> None:
-    wrong = (parsed.is_null() & text.is_not_null()).arg_true()
-    if len(wrong):
-        row = int(wrong[0])
-        raise InputError(
-            f"{path}: row {row} (counted from 0) of column {text.name!r} holds {text[row]!r}. "
-            f"Hint: expected {expected}."
-        )

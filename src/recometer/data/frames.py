@@ -10,8 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Float64
-from recometer.data.columns import Columns, find_columns
+from recometer.data.columns import (
+    Columns,
+    common_names,
+    find_columns,
+    warn_of_score,
+    warn_of_unread,
+)
 from recometer.data.ids import many_strings, missing
+from recometer.data.text import times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
 
 if TYPE_CHECKING:
@@ -22,6 +29,7 @@ DUCKDB_NUMBERS = (
     *("tinyint", "smallint", "integer", "bigint", "hugeint", "float", "double", "decimal"),
     *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
 )
+NO_VALUES = "or pass value=False where it holds something else"
 
 
 class Table(NamedTuple):
@@ -64,6 +72,7 @@ def read_frame(
     item: object = None,
     value: object = None,
     time: object = None,
+    whose: str | None = "",
 ) -> Table:
     """Read the columns of users, items, values and times of a data frame.
 
@@ -74,6 +83,9 @@ def read_frame(
         relation, anything with ``__arrow_c_stream__``, or with ``columns`` and ``[]``.
     user, item, value, time
         As in `find_columns`.
+    whose
+        For warnings of values that were found in no column, or in one of scores: see
+        `warn_of_unread`. None: no such warnings.
 
     Raises
     ------
@@ -86,19 +98,34 @@ def read_frame(
     FileError
         A lazy frame of a file that cannot be read.
     """
+    data = twice_readable(data)
     names, fetch = open_frame(data)
     columns = find_columns(names, user=user, item=item, value=value, time=time)
+    if whose is not None and value is None:
+        warn_of_values(columns, lambda: numeric_columns(data, booleans=True), whose)
     wanted = [name for name in columns if name is not None]
     series = dict(zip(wanted, fetch(wanted), strict=True))
     ratings = moments = None
     if columns.value is not None:
-        ratings = numbers(_plain(series[columns.value]), f"values (column {columns.value!r})")
+        what = f"values (column {columns.value!r})"
+        ratings = numbers(_plain(series[columns.value]), what, NO_VALUES)
     if columns.time is not None:
         moments = times(series[columns.time], f"times (column {columns.time!r})")
     return Table(columns, series[columns.user], series[columns.item], ratings, moments)
 
 
-def numbers(array: npt.ArrayLike, what: str) -> Float64 | None:
+def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:
+    """Warn of values that were looked for, and found in a column of scores or in none.
+
+    `numeric` returns the names of the columns that hold numbers, or True and False.
+    """
+    if columns.value is None:
+        warn_of_unread([name for name in numeric() if name not in columns], whose)
+    elif not common_names("value", [columns.value], otherwise=False):
+        warn_of_score(columns.value, whose)
+
+
+def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
     """Return numbers as float64; None where all are True, which says nothing beyond the row.
 
     Raises
@@ -118,13 +145,15 @@ def numbers(array: npt.ArrayLike, what: str) -> Float64 | None:
         example = (wrong or values)[0]
         raise InputTypeError(
             f"The {what} must be numbers, found {type(example).__name__} "
-            f"(for instance {example!r}). Hint: convert them, or leave them out."
+            f"(for instance {example!r}). Hint: convert them, {hint}."
         )
     return array.astype(np.float64)
 
 
 def times(column: Any, what: str) -> Array:
     """Return times as int64 or float64: numbers as they are, dates in microseconds since 1970.
+
+    Texts are read as numbers, or as dates and times in ISO 8601.
 
     Raises
     ------
@@ -150,6 +179,10 @@ def times(column: Any, what: str) -> Array:
         column = column.fill_nan(None)
     if column.null_count():
         missing(what, int(column.is_null().arg_true()[0]), hint)
+    if column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        column = times_of_text(column.alias(""), f"The {what}: ")
     if column.dtype in (pl.Date, pl.Datetime):
         column = column.dt.epoch("us")
     if len(column) and not (column.dtype.is_integer() or column.dtype.is_float()):
@@ -236,33 +269,46 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     return list(keys), lambda wanted: [np.asarray(data[keys[name]]) for name in wanted]
 
 
-def numeric_columns(data: Any) -> list[str]:
+def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
     """Return the names of the columns that hold numbers, as far as their types say so.
 
     Parameters
     ----------
     data
         A data frame that can be read twice, see `twice_readable`.
+    booleans
+        Whether those of True and False are among them.
     """
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(data, pandas.DataFrame):
         # Objects have no type but that of the first of them.
         types = data.iloc[:PROBE].infer_objects().dtypes
-        is_number = [pandas.api.types.is_any_real_numeric_dtype(one) for one in types]
+        known = pandas.api.types
+        is_number = [
+            known.is_any_real_numeric_dtype(one) or (booleans and known.is_bool_dtype(one))
+            for one in types
+        ]
         return [str(name) for name, found in zip(data.columns, is_number, strict=True) if found]
     if _is_arrow_table(data):
         from pyarrow import types as arrow
 
-        tests = (arrow.is_integer, arrow.is_floating, arrow.is_decimal)
+        tests = [arrow.is_integer, arrow.is_floating, arrow.is_decimal]
+        tests += [arrow.is_boolean] if booleans else []
         return [field.name for field in data.schema if any(test(field.type) for test in tests)]
     if _is_relation(data):
         types = zip(data.columns, data.types, strict=True)
-        return [name for name, dtype in types if dtype.id in DUCKDB_NUMBERS]
+        wanted = (*DUCKDB_NUMBERS, "boolean") if booleans else DUCKDB_NUMBERS
+        return [name for name, dtype in types if dtype.id in wanted]
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.DataFrame | polars.LazyFrame):
         schema = data.collect_schema()
-        return [name for name, dtype in schema.items() if dtype.is_numeric()]
-    return [str(name) for name in data.columns if np.asarray(data[name]).dtype.kind in "iuf"]
+        return [
+            name
+            for name, dtype in schema.items()
+            if dtype.is_numeric() or (booleans and dtype == polars.Boolean)
+        ]
+    kinds = "iufb" if booleans else "iuf"
+    return [str(name) for name in data.columns if np.asarray(data[name]).dtype.kind in kinds]
 
 
 def _from_stream(data: Any) -> pl.DataFrame:

@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.data import shown
+from recometer.data.columns import Columns
 from recometer.data.ids import as_ids, encode, kind, match, show
-from recometer.data.rows import Options, Rows, as_positions, ascending, read_rows
+from recometer.data.rows import OPTIONS, Options, Rows, as_positions, ascending, read_rows
 from recometer.errors import ColumnError, InputError, RecometerError, warn
 
 if TYPE_CHECKING:
@@ -48,6 +50,9 @@ class Interactions:
         Rows of the data that repeated a pair of user and item, and were settled.
     repeated : tuple
         The first few of these pairs, (user, item): ids, or positions where there are none.
+    columns : Columns or None
+        The names of the columns of a frame or file that were read: of users, items, values and
+        times.
 
     Raises
     ------
@@ -64,6 +69,7 @@ class Interactions:
     item_ids: Array | None = None
     duplicates: int = 0
     repeated: tuple[tuple[Any, Any], ...] = ()
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
         _check_item_count(self.n_items)
@@ -147,8 +153,10 @@ class Interactions:
               least 1".
         user, item, value, time
             Columns of a frame or file; by default those with common names (see
-            `find_columns`). ``value=False``, ``time=False``: none. For an edge_index, `value`
-            and `time` are arrays [n_edges].
+            `find_columns`): `columns` says which. With no column of values a `DataWarning` names
+            one of numbers, or of True and False, that could be meant; one of scores is taken
+            with a `DataWarning`, too. ``value=False``, ``time=False``: none. For an edge_index,
+            `value` and `time` are arrays [n_edges].
         n_users, n_items
             The numbers of users and items, where these are positions.
         item_offset
@@ -171,10 +179,7 @@ class Interactions:
         options = Options(
             user, item, value, time, n_users, n_items, item_offset, user_ids, item_ids
         )
-        if isinstance(data, Interactions):
-            options.refuse("Interactions", *options._fields)
-            return data
-        return _build(read_rows(data, options))
+        return _read(data, options)
 
     @property
     def n_users(self) -> int:
@@ -185,18 +190,19 @@ class Interactions:
         return len(self.items)
 
     def __repr__(self) -> str:
+        of = Columns("", "", None, None) if self.columns is None else self.columns
         parts = [
-            f"{n:,} {name} ({'positions' if ids is None else kind(ids) + ' ids'})"
-            for n, name, ids in (
-                (self.n_users, "users", self.user_ids),
-                (self.n_items, "items", self.item_ids),
+            f"{n:,} {name} ({'positions' if ids is None else kind(ids) + ' ids'}{_of(column)})"
+            for n, name, ids, column in (
+                (self.n_users, "users", self.user_ids, of.user),
+                (self.n_items, "items", self.item_ids, of.item),
             )
         ]
         parts.append(f"{len(self):,} interactions")
         if self.values is not None and len(self):
-            parts.append(f"values {self.values.min():g} to {self.values.max():g}")
+            parts.append(f"{shown.values(self.values)}{_of(of.value)}")
         if self.times is not None and len(self):
-            parts.append(f"times {self.times.min()} to {self.times.max()}")
+            parts.append(f"{shown.times(self.times)}{_of(of.time)}")
         return f"Interactions({', '.join(parts)})"
 
     def to_csr(self) -> scipy.sparse.csr_array:
@@ -299,16 +305,53 @@ def together(first: Interactions, second: Interactions) -> Interactions:
     )
 
 
+def in_either(first: Interactions, second: Interactions) -> Interactions:
+    """Return the pairs of user and item that are in one of two, without values and times.
+
+    Users and items are matched by id, or are positions.
+
+    Raises
+    ------
+    InputError
+        One has ids, and the other has positions.
+    """
+    for name in ("user", "item"):
+        has = [getattr(side, f"{name}_ids") is not None for side in (first, second)]
+        if has[0] != has[1]:
+            raise InputError(
+                f"Of test and candidates, one has {name} ids, and the other has none. Hint: name "
+                f"the {name}s alike in both."
+            )
+    sides = (first, second)
+    users, user_ids, n_users = _common("user", [(side.user_ids, side.n_users) for side in sides])
+    items, item_ids, n_items = _common("item", [(side.item_ids, side.n_items) for side in sides])
+    keys = [
+        user[ragged.users_of(side.indptr)] * n_items + item[side.items]
+        for user, item, side in zip(users, items, sides, strict=True)
+    ]
+    key = np.unique(np.concatenate(keys))
+    who, what = np.divmod(key, max(n_items, 1))
+    return _build(Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids))
+
+
 def _common(
     what: str, sides: list[tuple[Array | None, int]]
 ) -> tuple[list[Int64], Array | None, int]:
     """Return the codes of both sides' users or items among those of both, their ids and number."""
-    (ids, n), (other_ids, _) = sides
+    (ids, n), (other_ids, other_n) = sides
     if ids is None or other_ids is None:
-        return [np.arange(n)] * 2, None, n
+        most = max(n, other_n)
+        return [np.arange(most)] * 2, None, most
     parts = [part for part in (ids, other_ids) if len(part)]
     codes, distinct = encode([value for part in parts for value in part.tolist()], f"{what} ids")
     return [codes[:n], codes[n:]], distinct, len(distinct)
+
+
+def _read(data: object, options: Options) -> Interactions:
+    if isinstance(data, Interactions):
+        options.refuse("Interactions", *OPTIONS)
+        return data
+    return _build(read_rows(data, options))
 
 
 def _build(rows: Rows) -> Interactions:
@@ -363,6 +406,7 @@ def _build(rows: Rows) -> Interactions:
         item_ids=rows.item_ids,
         duplicates=duplicates,
         repeated=repeated,
+        columns=rows.columns,
     )
 
 
@@ -384,7 +428,7 @@ def _pointers(users: Int64, n_users: int) -> Int64:
     return indptr
 
 
-def read_interactions(data: Any, what: str, **columns: Any) -> Interactions:
+def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: Any) -> Interactions:
     """Read interactions as `Interactions.of` does; errors start with whose they are.
 
     Parameters
@@ -392,17 +436,24 @@ def read_interactions(data: Any, what: str, **columns: Any) -> Interactions:
     data
     what
         The argument that they are, or their file.
+    warns
+        Whether to warn of a column that is not read as values: not where these hardly matter.
     **columns
         As `Interactions.of` takes them; none: the user can name none here.
     """
     try:
-        return Interactions.of(data, **columns)
+        whose = (what if not columns else "") if warns else None
+        return _read(data, Options(**columns, whose=whose))
     except RecometerError as error:
         message = f"{what}: {error}"
         if isinstance(error, ColumnError) and not columns:
             message += f" Columns are named in rm.Interactions.of({what}, ...)."
         error.args = (message,)
         raise
+
+
+def _of(column: str | None) -> str:
+    return f" of column {column!r}" if column else ""
 
 
 def _named(positions: npt.NDArray[np.integer], ids: Array | None) -> list[Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
-from recometer.data.columns import refuse_columns
+from recometer.data.columns import Columns, refuse_columns
 from recometer.data.files import read_file
 from recometer.data.frames import is_column, is_frame, numbers, read_frame, times
 from recometer.data.ids import as_ids, encode, show
@@ -34,15 +34,16 @@ UNDERSTOOD = (
 class Options(NamedTuple):
     """The options of `Interactions.of` that say how to read the data."""
 
-    user: object
-    item: object
-    value: Any
-    time: Any
-    n_users: int | None
-    n_items: int | None
-    item_offset: int
-    user_ids: object
-    item_ids: object
+    user: object = None
+    item: object = None
+    value: Any = None
+    time: Any = None
+    n_users: int | None = None
+    n_items: int | None = None
+    item_offset: int = 0
+    user_ids: object = None
+    item_ids: object = None
+    whose: str | None = ""  # for warnings of columns that are not read; None: none
 
     def refuse(self, what: str, *names: str) -> None:
         """Raise if one of these options, which do not apply to the data, was given."""
@@ -64,6 +65,9 @@ class Options(NamedTuple):
         return int(self.n_users), int(self.n_items)
 
 
+OPTIONS = tuple(name for name in Options._fields if name != "whose")
+
+
 @dataclasses.dataclass
 class Rows:
     """Interactions before they are sorted; with `indptr` they are, and `users` is not needed."""
@@ -77,6 +81,7 @@ class Rows:
     user_ids: Array | None = None
     item_ids: Array | None = None
     indptr: Int64 | None = None
+    columns: Columns | None = None
 
     def unsorted(self) -> Rows:
         """Return the rows one by one, each with its user."""
@@ -121,9 +126,15 @@ def _read(data: Any, options: Options) -> Rows:
             )
         if trec_kind == "qrels":
             options.refuse("qrels", "user", "item", "value", "time")
-            return _from_frame(trec.read_qrels(data), options)
+            rows = _from_frame(trec.read_qrels(data), options)
+            return dataclasses.replace(rows, columns=None)
         columns, frame = read_file(
-            data, user=options.user, item=options.item, value=options.value, time=options.time
+            data,
+            user=options.user,
+            item=options.item,
+            value=options.value,
+            time=options.time,
+            whose=options.whose,
         )
         options = options._replace(
             user=columns.user,
@@ -157,19 +168,33 @@ def _read(data: Any, options: Options) -> Rows:
 
 def _from_frame(data: Any, options: Options) -> Rows:
     table = read_frame(
-        data, user=options.user, item=options.item, value=options.value, time=options.time
+        data,
+        user=options.user,
+        item=options.item,
+        value=options.value,
+        time=options.time,
+        whose=options.whose,
     )
     user_what = f"user ids (column {table.names.user!r})"
     item_what = f"item ids (column {table.names.item!r})"
-    size = options.size()
+    size, user_ids, item_ids = options.size(), None, None
     if size is None:
         users, user_ids = encode(table.users, user_what)
         items, item_ids = encode(table.items, item_what)
-        n_users, n_items = len(user_ids), len(item_ids)
-        return Rows(users, items, n_users, n_items, table.values, table.times, user_ids, item_ids)
-    users = as_positions(as_ids(table.users, user_what), size[0], 0, "user")
-    items = as_positions(as_ids(table.items, item_what), size[1], options.item_offset, "item")
-    return Rows(users, items, *size, table.values, table.times)
+        size = len(user_ids), len(item_ids)
+    else:
+        users = as_positions(as_ids(table.users, user_what), size[0], 0, "user")
+        items = as_positions(as_ids(table.items, item_what), size[1], options.item_offset, "item")
+    return Rows(
+        users,
+        items,
+        *size,
+        table.values,
+        table.times,
+        user_ids,
+        item_ids,
+        columns=table.names,
+    )
 
 
 def _from_dict(data: Mapping[Any, Any], options: Options) -> Rows:

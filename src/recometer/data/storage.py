@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 KEY = "recometer"  # of the header in the file's metadata
 VERSION = 1  # of the format; a reader understands its own version and all older ones
 
+# What writes the table of a result into files that are called so.
+WRITES = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown", ".tex": "to_latex"}
+WRITES |= {".html": "to_html", ".htm": "to_html"}
+OTHER_FORMATS = {*WRITES, ".tsv", ".txt", ".xlsx", ".pkl", ".pickle", ".npy", ".npz", ".gz", ".zip"}
+OTHER_FORMATS |= {".arrow", ".feather", ".jsonl", ".db"}
+
 # Ids that are objects, by their kind: how they become texts, and objects again.
 TEXTS: dict[str, tuple[Callable[[Any], str], Callable[[str], object]]] = {
     "str": (str, str),
@@ -103,13 +109,14 @@ def write_table(
     Raises
     ------
     FileError
-        The file cannot be written.
+        The file cannot be written, or has the name of another format.
     InputTypeError
         Ids of a type that cannot be stored, or something that is no path.
     """
     import polars as pl
 
     path = _path(path)
+    _check_extension(path)
     series = [pl.Series(name, values) for name, values in columns.items()]
     kind = None
     if user_ids is not None:
@@ -175,6 +182,18 @@ def read_table(
     kind = header.pop("user")
     user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
     return {column.name: column.to_numpy() for column in frame}, user_ids, header
+
+
+def _check_extension(path: Path) -> None:
+    """Raise if a file is called what it will not be."""
+    extension = path.suffix.lower()
+    if extension in OTHER_FORMATS:
+        writes = WRITES.get(extension)
+        more = f" result.{writes}({path.name!r}) writes the table." if writes else ""
+        raise FileError(
+            f"{str(path)!r} has the name of another format, but what is saved is Parquet. Hint: "
+            f"save({path.with_suffix('.parquet').name!r}).{more}"
+        )
 
 
 def _path(path: str | os.PathLike[str]) -> Path:

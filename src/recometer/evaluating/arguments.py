@@ -15,6 +15,8 @@ from recometer.sources.base import Source
 
 # What other libraries call the cut-off, which is no parameter here.
 CUTOFFS = ("k", "top_k", "topk", "n", "cutoff", "cutoffs", "at")
+COLUMNS = ("user", "item", "value", "time", "rank", "score")
+IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
 
 
 def check_source(source: object, test: object) -> Source:
@@ -101,11 +103,25 @@ def protocol_of(
         )
     for rule in rules:
         if rule not in protocol.declared:
-            hint = did_you_mean(rule, [*parameters, *protocol.declared])
-            if rule.lower() in CUTOFFS:
-                hint = "Hint: cut-offs stand in the names of metrics, as in 'ndcg@5,10'."
+            hint = _not_here(rule) or did_you_mean(rule, [*parameters, *protocol.declared])
             raise UnknownNameError(f"evaluate has no parameter or rule {rule!r}. {hint}")
     return protocol.replace(**rules)
+
+
+def _not_here(name: str) -> str:
+    """Return the hint for what is said elsewhere; nothing for a name that is not known."""
+    if name.lower() in CUTOFFS:
+        return "Hint: cut-offs stand in the names of metrics, as in metrics='ndcg@5,10'."
+    if name in COLUMNS:
+        where = [f"rm.Interactions.of(test, {name}=...)"] if name not in ("rank", "score") else []
+        where += [f"rm.Lists(frame, {name}=...)"] if name not in ("value", "time") else []
+        return f"Hint: columns are named where a table is read: {' or '.join(where)}."
+    if name in IDS:
+        return (
+            f"Hint: ids and positions belong to the data: rm.Interactions.of(test, {name}=...), "
+            "and user_ids= and item_ids= of rm.Factors and rm.Scores."
+        )
+    return ""
 
 
 def with_order(source: Source, protocol: Protocol) -> Protocol:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,11 +11,14 @@ from recometer.arrays import Float64, Int64, UInt8, UInt32
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, warn
-from recometer.measuring.compute import Reason
+from recometer.measuring.reasons import Reason
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.base import Source
+
+if TYPE_CHECKING:
+    from recometer.evaluating.inputs import Inputs
 
 
 def check_users(
@@ -27,10 +31,16 @@ def check_users(
     known = (flags & UserFlag.KNOWN) != 0
     if not known.any():
         users = range(test.n_users) if test.user_ids is None else test.user_ids.tolist()
+        named = source.arrays().get("user_ids")
+        hint = "give the source the ids that test has: user_ids=..."
+        if isinstance(named, np.ndarray):
+            hint = (
+                "are users written alike in both? The source has "
+                f"{', '.join(map(repr, named[:3].tolist()))}."
+            )
         raise InputError(
             f"The source ({source.describe()}) knows none of the {test.n_users:,} users of test, "
-            f"such as {', '.join(map(repr, users[:3]))}. "
-            "Hint: give the source the ids that test has: user_ids=..."
+            f"such as {', '.join(map(repr, users[:3]))}. Hint: {hint}"
         )
     judged = known & (n_relevant > 0)
     unusable = (flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
@@ -49,6 +59,30 @@ def check_users(
             f"{n_unusable:,} of {n_judged:,} users have a NaN or infinite score among their "
             f"candidates and are left out of the means. {hint}"
         )
+
+
+def check_overlaps(counts: Mapping[str, int], n_relevant: Int64, given: Inputs) -> None:
+    """Warn where most of test is in train, or is no candidate: then little is measured."""
+    n_rows, overlap = len(given.test), counts.get("train_test_overlap", 0)
+    if 2 * overlap > n_rows:
+        warn(
+            f"{overlap:,} of {n_rows:,} rows of test are in train, too, and are left out of test. "
+            "Hint: test must be apart from train (rm.split(data, ...) divides data, "
+            "rm.audit(train, test) says more); without train= nothing is left out."
+        )
+    lost, n = counts.get("relevant_not_candidates", 0), int(n_relevant.sum())
+    if 2 * lost <= n:
+        return
+    sets = isinstance(given.candidates, Interactions)
+    hint = (
+        "candidates=rm.Negatives(candidates) adds the items of test to each user's"
+        if sets
+        else "candidates= and exclude= must leave what should be found"
+    )
+    warn(
+        f"{lost:,} of {n:,} relevant rows of test are no candidates, so they are misses. "
+        f"Hint: {hint}."
+    )
 
 
 def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) -> None:

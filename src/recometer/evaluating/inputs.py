@@ -20,6 +20,7 @@ from recometer.evaluating.arguments import (
     test_of,
     with_order,
 )
+from recometer.evaluating.effects import warn_without_effect
 from recometer.measuring import corrections
 from recometer.measuring.side_data import check_side_data, needed_by
 from recometer.metrics.conventions import parse_under
@@ -111,7 +112,32 @@ class Inputs:
         }
         if _is_uniform(self.candidates) is not None:
             found["candidates"]["warning"] = _warning(self.candidates, self.protocol)
+        reading = self._reading()
+        if reading:
+            found["test"]["reading"] = reading
         return found
+
+    def _reading(self) -> str:
+        """Say how values of test above 1 were read, where nobody has said how they should be."""
+        values, rules = self.test.values, self.protocol
+        if (
+            values is None
+            or not len(values)
+            or values.max() <= 1
+            or rules.relevant_from is not None
+        ):
+            return ""
+        of_gain = [
+            str(one)
+            for one in self.reading("ranks")
+            if one.definition.reads == "gain" and rules_of(one, rules).relevant_from is None
+        ]
+        shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")
+        return (
+            f"values of test are {values.min():g} to {values.max():g}: an item with any but 0 is "
+            "relevant (the rule relevant_from says from which value on)"
+            + (f", and its value is the gain of {shown}" if of_gain else "")
+        )
 
     def duplicates(self) -> dict[str, int]:
         """Count the rows that repeat a pair of user and item, where there are any."""
@@ -156,6 +182,7 @@ def read_inputs(
     source = check_source(given, test)
     stated = protocol_of(protocol, rules, parameters)
     requested = parse_under(metrics, stated)
+    warn_without_effect(source, requested, stated)
     settled = with_order(source, stated)
     known_items = catalogue_of(catalogue)
     other = baseline_of(baseline)
@@ -163,19 +190,11 @@ def read_inputs(
     threads = resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)
-    trained = None if train is None else read_interactions(train, "train")
-    chosen = read_candidates(candidates)
+    trained = None if train is None else read_interactions(train, "train", warns=False)
+    chosen = read_candidates(candidates, truth)
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, _is_uniform(chosen))
-    if truth.n_users == 0 or len(truth) == 0:
-        raise InputError(
-            f"test is empty: {truth.n_users} users, {len(truth)} interactions. "
-            "Hint: is the split right, and the column of users?"
-        )
-    given_test = truth
-    listed = source.listed_users()
-    if listed is not None and any(rules_of(one, settled).users == "listed" for one in requested):
-        truth = truth.with_users(listed)
+    given_test, truth = truth, _with_listed_users(source, truth, requested, settled)
     requested = with_largest_gain(requested, _largest_gain(truth))
     check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
     return Inputs(
@@ -202,6 +221,21 @@ def read_inputs(
         },
         brings_truth=brings_truth,
     )
+
+
+def _with_listed_users(
+    source: Source, test: Interactions, metrics: Sequence[Metric], protocol: Protocol
+) -> Interactions:
+    """Check that test is not empty, and add the users with a list where these count, too."""
+    if test.n_users == 0 or len(test) == 0:
+        raise InputError(
+            f"test is empty: {test.n_users} users, {len(test)} interactions. "
+            "Hint: is the split right, and the column of users?"
+        )
+    listed = source.listed_users()
+    if listed is None or all(rules_of(one, protocol).users != "listed" for one in metrics):
+        return test
+    return test.with_users(listed)
 
 
 def _largest_gain(test: Interactions) -> float:

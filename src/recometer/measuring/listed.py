@@ -1,21 +1,23 @@
-"""Metrics of lists for all users, and when they have no value for one.
-
-As `recometer.measuring.compute` is for rankings: the functions of metrics know the formulas alone.
-"""
+"""Users measured by their lists, and what is known beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
 
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64, UInt8
-from recometer.measuring.compute import Reason, replace_undefined
+from recometer.errors import InternalError
+from recometer.measuring import reasons as why
+from recometer.measuring.measured import Measured
+from recometer.measuring.reasons import Reason, mark
 from recometer.metrics.listed.data import ListData, Side, needed
 from recometer.metrics.listed.sums import of_listed, relevant_places
-from recometer.metrics.registry import Metric, Without, rules_of
+from recometer.metrics.registry import Metric, Without
 from recometer.protocol import Protocol
-from recometer.ranks import UserFlag
+from recometer.ragged import PER_USER, Record
 from recometer.ties import sum_by_user
 
 # Users are taken in blocks with about so many listed items, so that working memory does not
@@ -23,113 +25,119 @@ from recometer.ties import sum_by_user
 BLOCK_PLACES = 2**21
 
 
-def compute_lists(
-    data: ListData,
-    metrics: Sequence[Metric],
-    protocol: Protocol,
-) -> tuple[dict[str, Float64], dict[str, UInt8]]:
-    """Compute metrics of lists for every user.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Judged(Record):
+    """What test has of the users of lists.
+
+    Attributes
+    ----------
+    n_rows, n_relevant : int64 [n_users]
+        Items that are judged, and that are relevant.
+    """
+
+    n_rows: Int64 = field(metadata=PER_USER)
+    n_relevant: Int64 = field(metadata=PER_USER)
+
+    def __post_init__(self) -> None:
+        self.check_shapes()
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.n_rows)
+
+
+class ListedUsers(Measured):
+    """Users measured by their lists, and what is known beside them.
 
     Parameters
     ----------
     data
         The lists, and the side data that the metrics read.
-    metrics
-        Of the record ``"lists"``, with a value per user.
-    protocol
-        `undefined` and the rules for undefined values are read.
-
-    Returns
-    -------
-    values, reasons
-        As `recometer.measuring.compute.compute` returns them.
+    judged
+        What test has of the users; None: as `data` has it, if at all.
     """
-    values = {str(metric): np.empty(data.n_users) for metric in metrics}
-    why = {str(metric): np.empty(data.n_users, np.uint8) for metric in metrics}
-    for block in _blocks(data):
-        some = data.users(block)
-        for wanted in _variants(metrics):
-            definition = wanted[0].definition
-            table = wanted[0].compute(some, _cutoffs(wanted))
-            table = np.clip(table, definition.lower, definition.upper)
-            own = rules_of(wanted[0], protocol)
-            for column, metric in enumerate(wanted):
-                reason = list_reasons(some, metric, own)
-                of_block = table[:, column]
-                replace_undefined(of_block, reason, own)
-                if own.decimals is not None:
-                    of_block = np.round(of_block, own.decimals)
-                values[str(metric)][block] = of_block
-                why[str(metric)][block] = reason
-    return values, why
 
+    record = "lists"
 
-def compute_over_users(
-    data: ListData,
-    metrics: Sequence[Metric],
-    protocol: Protocol,
-    weights: Int64 | None = None,
-) -> dict[str, float]:
-    """Compute metrics of lists that have one value for all users.
+    def __init__(self, data: ListData, judged: Judged | None = None) -> None:
+        self.data = data
+        self._judged = judged
 
-    Parameters
-    ----------
-    data, metrics, protocol
-        As of `compute_lists`. Users without a ranking (NaN scores, for instance) do not count.
-    weights : int64 [n_users], optional
-        How often each user counts: how often one was drawn in a resampling.
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.data.n_users
 
-    Returns
-    -------
-    dict of str to float
-        By the metric's name; NaN where it is undefined.
-    """
-    counted = _for_all_metrics(data, protocol) == 0
-    if not counted.all():
-        weights = counted.astype(np.int64) if weights is None else weights * counted
-    found: dict[str, float] = {}
-    for wanted in _variants(metrics):
-        definition = wanted[0].definition
-        row = wanted[0].compute_over_users(data, _cutoffs(wanted), weights)
-        row = np.clip(row, definition.lower, definition.upper)
-        own = rules_of(wanted[0], protocol)
-        row = 100 * row if own.percent else row
-        if own.decimals is not None:
-            row = np.round(row, own.decimals)
-        found |= {str(metric): float(value) for metric, value in zip(wanted, row, strict=True)}
-    return {str(metric): found[str(metric)] for metric in metrics}
+    def blocks(self) -> Iterator[slice]:
+        """Cut the users into blocks with a bounded number of places."""
+        size = max(BLOCK_PLACES // max(self.data.lists.depth, 1), 1)
+        for first in range(0, self.n_users, size):
+            yield slice(first, min(first + size, self.n_users))
 
+    def users(self, block: slice) -> ListedUsers:
+        """Return some users alone, without copying what is known of them."""
+        judged = None if self._judged is None else self._judged.users(block)
+        return ListedUsers(self.data.users(block), judged)
 
-def list_reasons(data: ListData, metric: Metric, protocol: Protocol) -> UInt8:
-    """Say for every user why a metric of lists is undefined; 0 where it is defined."""
-    definition, cutoff = metric.definition, needed(metric.cutoff)
-    result = _for_all_metrics(data, protocol)
-    if "relevant" in definition.without:
-        n_relevant = _relevant(data)
-        _mark(result, n_relevant == 0, Reason.NO_RELEVANT)
-        _mark(result, n_relevant < protocol.min_positives, Reason.FEW_RELEVANT)
-    _mark(result, ~_any(data.lists.items >= 0), Reason.NO_LIST)
-    for without in definition.without:
-        if without != "relevant":
-            reason, has = HAS[without]
-            _mark(result, ~has(data, cutoff), reason)
-    return result
+    def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
+        """Return the first `Reason` that holds for each user, 0 where none does."""
+        data, definition, cutoff = self.data, metric.definition, needed(metric.cutoff)
+        result = self._for_all_metrics(rules)
+        if "relevant" in definition.without:
+            why.mark_none(result, self.judged.n_relevant, rules)
+            why.mark_few(result, self.judged.n_relevant, rules)
+        mark(result, ~_any(data.lists.items >= 0), Reason.NO_LIST)
+        for without in definition.without:
+            if without != "relevant":
+                reason, has = HAS[without]
+                mark(result, ~has(data, cutoff), reason)
+        if definition.over_users:
+            # Of all users together, an empty list counts: as one that is not full, for instance.
+            result[result == Reason.NO_LIST] = 0
+        return result
 
+    def outside(self, metric: Metric, rules: Protocol) -> Bool | None:
+        """Tell who does not count in a mean."""
+        # A list has its value whatever test says, unless the metric reads what is relevant.
+        reads = "relevant" in metric.definition.without and rules.no_relevant != "undefined"
+        if rules.users in ("test", "known", "all", "positive") and not reads:
+            return None
+        judged, known = self.judged, self.data.lists.known
+        return why.outside(known, judged.n_relevant > 0, judged.n_rows > 0, rules)
 
-def _for_all_metrics(data: ListData, protocol: Protocol) -> UInt8:
-    """Apply the rules that do not depend on the metric."""
-    result = np.zeros(data.n_users, np.uint8)
-    flags = needed(data.lists.flags)
-    raised = {flag: (flags & np.uint32(flag)) != 0 for flag in UserFlag}
-    if protocol.users == "known":
-        _mark(result, ~data.lists.known, Reason.UNKNOWN_USER)
-    if not protocol.cold_start:
-        _mark(result, ~raised[UserFlag.TRAINED], Reason.COLD_START)
-    _mark(result, raised[UserFlag.NAN_SCORE], Reason.NAN_SCORE)
-    _mark(result, raised[UserFlag.INFINITE_SCORE], Reason.INFINITE_SCORE)
-    if protocol.constant_scores == "undefined":
-        _mark(result, raised[UserFlag.CONSTANT_SCORES], Reason.CONSTANT_SCORES)
-    return result
+    def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
+        """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
+        return metrics[0].compute(self.data, _cutoffs(metrics))
+
+    def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
+        """Return the one value of all users; those without a ranking do not count."""
+        counted = self._for_all_metrics(rules) == 0
+        if not counted.all():
+            weights = counted.astype(np.int64) if weights is None else weights * counted
+        return metrics[0].compute_over_users(self.data, _cutoffs(metrics), weights)
+
+    @property
+    def judged(self) -> Judged:
+        """What test has of the users."""
+        if self._judged is not None:
+            return self._judged
+        test, relevant = self.data.test, self.data.relevant
+        if test is None or relevant is None:
+            raise InternalError("A rule reads what is relevant, and nothing says what is.")
+        return Judged(
+            np.diff(test.indptr), np.bincount(test.user[relevant], minlength=self.n_users)
+        )
+
+    def _for_all_metrics(self, rules: Protocol) -> UInt8:
+        """Apply the rules that do not depend on the metric."""
+        lists = self.data.lists
+        result = np.zeros(self.n_users, np.uint8)
+        why.mark_unknown(result, lists.known, rules)
+        why.mark_cold(result, lists.flags, rules)
+        why.mark_scores(result, lists.flags)
+        why.mark_constant(result, lists.flags, rules)
+        return result
 
 
 def _several(data: ListData, cutoff: int) -> Bool:
@@ -197,33 +205,10 @@ def _any_category(data: ListData, side: Side, counted: Bool) -> Bool:
     return sum_by_user(side.user, has, data.n_users) > 0
 
 
-def _relevant(data: ListData) -> Float64:
-    relevant = needed(data.relevant).astype(np.float64)
-    return sum_by_user(needed(data.test).user, relevant, data.n_users)
-
-
 def _any(table: Bool) -> Bool:
     found: Bool = np.any(table, axis=1)
     return found
 
 
-def _mark(result: UInt8, where: Bool, reason: Reason) -> None:
-    result[where & (result == 0)] = reason
-
-
-def _variants(metrics: Iterable[Metric]) -> list[list[Metric]]:
-    """Put the cut-offs of the same metric together."""
-    found: dict[tuple[object, ...], list[Metric]] = {}
-    for metric in metrics:
-        found.setdefault((metric.variant, metric.rules), []).append(metric)
-    return list(found.values())
-
-
-def _cutoffs(metrics: Iterable[Metric]) -> Int64:
+def _cutoffs(metrics: Sequence[Metric]) -> Int64:
     return np.array([needed(metric.cutoff) for metric in metrics], np.int64)
-
-
-def _blocks(data: ListData) -> Iterator[slice]:
-    size = max(BLOCK_PLACES // max(data.lists.items.shape[1], 1), 1)
-    for first in range(0, data.n_users, size):
-        yield slice(first, min(first + size, data.n_users))

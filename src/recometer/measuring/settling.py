@@ -6,18 +6,13 @@ Each rule turns `Ranks` into `Ranks`, so that no metric knows of it.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Bool
 from recometer.errors import InputError
 from recometer.protocol import Protocol
-from recometer.ranks import Ranks
-
-PER_ROW = ("item", "above", "tied", "before", "gain", "relevant")
-PERHAPS = ("score", "popularity", "propensity")  # per row, where they are known
+from recometer.ranks import Ranks, UserFlag
 
 
 def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
@@ -28,13 +23,16 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
     """
     if protocol.unranked == "misses" and protocol.unknown_items == "misses":
         return ranks
-    missing = ranks.above < 0
+    # Of a user whose scores cannot be ranked, nothing says what was left out.
+    unusable = (ranks.flags & np.uint32(UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
+    missing = (ranks.above < 0) & ~unusable[ranks.user]
     if protocol.unranked == "misses":
         whole = (ranks.n_candidates >= 0) & (ranks.depth >= ranks.n_candidates)
         missing &= np.repeat(whole, np.diff(ranks.indptr))
     else:
         # Nothing exists but what is in the lists.
-        ranks = dataclasses.replace(ranks, n_candidates=ranks.depth)
+        n_candidates = np.where(unusable, ranks.n_candidates, ranks.depth)
+        ranks = dataclasses.replace(ranks, n_candidates=n_candidates)
     if not missing.any():
         return ranks
     once = missing & ranks.relevant  # as in n_relevant
@@ -72,51 +70,43 @@ def settle(
         found = ranks.score > score_above
         ranks = dataclasses.replace(ranks, above=np.where(found, ranks.above, -1))
     if duplicates == "first" and ranks.repeated is not None:
-        ranks = dataclasses.replace(_rows(ranks, ~ranks.repeated), repeated=None)
+        ranks = dataclasses.replace(ranks.rows(~ranks.repeated), repeated=None)
     if duplicates == "joined" and ranks.repeated is not None:
         again = np.diff(ragged.offsets(ranks.repeated & ranks.relevant, ranks.indptr))
         ranks = dataclasses.replace(ranks, n_relevant=ranks.n_relevant + again, repeated=None)
     return ranks if padded_to is None else _padded(ranks, padded_to)
 
 
-def _rows(ranks: Ranks, chosen: Bool) -> Ranks:
-    """Take some of the judged rows; what is known of users stays as it is."""
-    rows = {name: getattr(ranks, name)[chosen] for name in _columns(ranks)}
-    if ranks.repeated is not None:
-        rows["repeated"] = ranks.repeated[chosen]
-    return dataclasses.replace(ranks, indptr=ragged.offsets(chosen, ranks.indptr), **rows)
-
-
-def _columns(ranks: Ranks) -> list[str]:
-    """Return the names of what is known of each judged row."""
-    return [*PER_ROW, *(name for name in PERHAPS if getattr(ranks, name) is not None)]
-
-
 def _padded(ranks: Ranks, places: int) -> Ranks:
     """Let the first item of the catalogue fill the places after its end."""
-    n_items = np.maximum(ranks.n_candidates + ranks.n_excluded, 0)
-    user = ragged.users_of(ranks.indptr)
-    first = np.flatnonzero((ranks.item == 0) & (ranks.relevant | (ranks.gain != 0)))
-    count = np.maximum(places - n_items[user[first]], 0)
-    source = np.repeat(first, count)
-    if not len(source):
+    if (ranks.n_candidates < 0).any():
+        raise InputError(
+            "short_lists='first_item' (or defects=True, under a convention that has it) needs to "
+            "know how many items there are. Hint: pass catalogue= (their number, or ids)."
+        )
+    n_items = ranks.n_candidates + ranks.n_excluded
+    user = ranks.user
+    first = (ranks.item == 0) & (ranks.relevant | (ranks.gain != 0))
+    if ranks.repeated is not None:
+        first &= ~ranks.repeated
+    judged = np.flatnonzero(first)
+    count = np.maximum(places - n_items[user[judged]], 0)
+    again = np.repeat(judged, count)
+    if not len(again):
         return ranks
-    number = np.arange(len(source)) - np.repeat(np.cumsum(count) - count, count)
-    rows = {
-        name: np.concatenate([getattr(ranks, name), getattr(ranks, name)[source]])
-        for name in _columns(ranks)
-    }
-    n_rows = len(user)
-    rows["above"][n_rows:] = n_items[user[source]] + number
-    rows["tied"][n_rows:] = 0
-    rows["before"][n_rows:] = 0
-    repeated = np.zeros(len(rows["item"]), bool)
-    repeated[n_rows:] = True
-    every_user = np.concatenate([user, user[source]])
-    unranked = rows["above"] < 0
-    order = np.lexsort((rows["before"], rows["above"], unranked, every_user))
-    indptr = np.zeros(ranks.n_users + 1, np.int64)
-    np.cumsum(np.bincount(every_user, minlength=ranks.n_users), out=indptr[1:])
-    changed: dict[str, Any] = {name: column[order] for name, column in rows.items()}
-    changed |= {"repeated": repeated[order], "depth": np.maximum(ranks.depth, places)}
-    return dataclasses.replace(ranks, indptr=indptr, **changed)
+    # Copies of the row, with the places after the end.
+    number = np.arange(len(again)) - np.repeat(np.cumsum(count) - count, count)
+    row = np.concatenate([np.arange(len(user)), again])
+    copy = np.arange(len(row)) >= len(user)
+    above, tied, before = ranks.above[row], ranks.tied[row], ranks.before[row]
+    above[copy] = n_items[user[again]] + number
+    tied[copy] = before[copy] = 0
+    order = np.lexsort((before, above, above < 0, user[row]))
+    return dataclasses.replace(
+        ranks.rows(row[order]),
+        above=above[order],
+        tied=tied[order],
+        before=before[order],
+        repeated=copy[order],
+        depth=np.maximum(ranks.depth, places),
+    )

@@ -198,33 +198,6 @@ def _n_positions(ranks: Ranks) -> int:
     return int(ranks.item.max(initial=-1)) + 1
 
 
-def of_users(data: ListData, users: Int64) -> ListData:
-    """Return the data of some users, by their positions."""
-    changes: dict[str, Any] = {"lists": lists_of(data.lists, users), "kept": {}}
-    if data.baseline is not None:
-        changes["baseline"] = lists_of(data.baseline, users)
-    for name in ("train", "test"):
-        side = getattr(data, name)
-        if side is not None:
-            indptr, rows = ragged.take(side.indptr, users)
-            changes[name] = Side(indptr, side.items[rows], side.gain[rows])
-            if name == "test" and data.relevant is not None:
-                changes["relevant"] = data.relevant[rows]
-    return dataclasses.replace(data, **changes)
-
-
-def lists_of(lists: TopLists, users: Int64) -> TopLists:
-    """Return the lists of some users, by their positions; -1 stands for one without a list."""
-    there = users >= 0
-    return dataclasses.replace(
-        lists,
-        items=np.where(there[:, np.newaxis], lists.items[users], -1),
-        known=lists.known[users] & there,
-        cut_in_ties=lists.cut_in_ties[users] & there,
-        flags=np.where(there, lists.flags[users], 0).astype(np.uint32),
-    )
-
-
 class _Items:
     """Item positions: those of the lists, then those of other items, as they come."""
 

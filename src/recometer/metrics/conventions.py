@@ -48,6 +48,8 @@ class Entry:
         or empty. `metric` is what is documented.
     defect_rules
         What the defect changes of the convention's rules.
+    read
+        Whether this was read from the library's source alone, and never compared with it.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Entry:
     says: str = ""
     defect: str = ""
     defect_rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    read: bool = False
 
     @functools.cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -258,6 +261,8 @@ class Convention:
         yield from (f"    {sentence}" for sentence in changed.sentences(self.protocol))
         if entry.says:
             yield f"    {entry.says}"
+        if entry.read:
+            yield "    Read from the library's source, not compared with what it prints."
         if entry.defect:
             other = "" if entry.defect == entry.metric else f" {_readable(entry.defect)}"
             yield f"    With defects=True:{other}"
@@ -346,8 +351,9 @@ def _table() -> Mapping[str, Convention]:
 def _read(name: str, part: dict[str, Any], common: Mapping[str, Any]) -> Convention:
     rules = {**common, **part.get("rules", {})}
     protocol = Protocol(name=name, version=part["version"], **rules)
+    read = part.get("read", ())
     entries = tuple(
-        _entry(key, value, part.get("defects", {}).get(key, {}))
+        _entry(key, value, part.get("defects", {}).get(key, {}), "all" in read or key in read)
         for key, value in part["metrics"].items()
     )
     return Convention(
@@ -361,12 +367,12 @@ def _read(name: str, part: dict[str, Any], common: Mapping[str, Any]) -> Convent
     )
 
 
-def _entry(name: str, value: str | dict[str, Any], defect: dict[str, Any]) -> Entry:
+def _entry(name: str, value: str | dict[str, Any], defect: dict[str, Any], read: bool) -> Entry:
     given = {"metric": value} if isinstance(value, str) else dict(value)
     faulty = {"metric": defect} if isinstance(defect, str) else dict(defect)
     metric, says = given.pop("metric"), given.pop("says", "")
     wrong = faulty.pop("metric", metric if faulty else "")
-    return Entry(name, metric, given, says or faulty.pop("says", ""), wrong, faulty)
+    return Entry(name, metric, given, says or faulty.pop("says", ""), wrong, faulty, read)
 
 
 def _normal(name: str, cutoff: str | None = None) -> str:

@@ -10,12 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
 from recometer.arrays import Float64, Int64
-from recometer.errors import (
-    InputError,
-    InputTypeError,
-    UnknownNameError,
-    did_you_mean,
-)
+from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.metrics.parameters import Parameter, Value
 from recometer.protocol import Protocol
 from recometer.ties import WHOLE, Property

@@ -14,39 +14,32 @@ import numpy.typing as npt
 
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32
-from recometer.data import ids, storage
-from recometer.errors import FileError, InputError, InternalError, UnknownNameError, did_you_mean
-from recometer.measuring import side_data
-from recometer.measuring.compute import Reason
-from recometer.measuring.listed import compute_over_users
-from recometer.measuring.side_data import lists_of
+from recometer.data import ids
+from recometer.errors import InputError, InternalError, UnknownNameError, did_you_mean
+from recometer.measuring.compute import compute_for_all
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.reasons import Reason
 from recometer.metrics import ListData
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
-from recometer.results import summary
-from recometer.results.groups import LEFT_OUT, SegmentRow, Segments, read_groups
+from recometer.results import saved, summary
+from recometer.results.groups import LEFT_OUT, Segments, read_groups, segment_rows
 from recometer.results.groups import quantiles as quantiles_of
 from recometer.results.means import Averaging, Interval, Weights, intervals_over_users
+from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 
 if TYPE_CHECKING:
     import polars
 
 
-KIND = "evaluation"  # what a saved file says that it holds
-PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-PROFILE = ("activity", "popularity")  # per user, where there was train
 POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
-SAVED = (
-    *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
-    "negative_gains",
-)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation:
+class Evaluation(rendering.Printed):
     """How good recommendations were: every metric for every user.
 
     ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a
@@ -337,22 +330,10 @@ class Evaluation:
             codes, names = quantiles_of(groups, values, quantiles)
         else:
             codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
-        members = [np.flatnonzero(codes == code) for code in range(len(names))]
-        summaries = []
-        for chosen in members:
-            named = weights is None or isinstance(weights, str)
-            weight = weights if named else np.asarray(weights)[chosen]
-            summaries.append(self.of_users(chosen).summary(weight))
-        rows = [
-            SegmentRow(row.metric, name, len(chosen), row.mean, row.low, row.high, row.counted)
-            for of_metric in zip(*summaries, strict=True)
-            for row, name, chosen in zip(of_metric, names, members, strict=True)
-        ]
+        rows = segment_rows(self, codes, names, weights)
         left_out = int(np.count_nonzero(codes == LEFT_OUT))
         not_kept = () if weights is not None or self.list_data is not None else self.over_users
-        return Segments(
-            tuple(rows), tuple(names), left_out, self.protocol.confidence, tuple(not_kept)
-        )
+        return Segments(rows, tuple(names), left_out, self.protocol.confidence, tuple(not_kept))
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of some users alone.
@@ -370,10 +351,11 @@ class Evaluation:
             "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
         }
         if self.lists is not None:
-            changes["lists"] = lists_of(self.lists, chosen)
+            changes["lists"] = self.lists.users(chosen)
         if self.list_data is not None:
-            changes["list_data"] = data = side_data.of_users(self.list_data, chosen)
-            changes["over_users"] = compute_over_users(data, self._over_users(), self.protocol)
+            changes["list_data"] = data = self.list_data.users(chosen)
+            listed = ListedUsers(data)
+            changes["over_users"] = compute_for_all(listed, self._over_users(), self.protocol)
         elif self.over_users:
             # Nothing is left to compute them from.
             gone = self.over_users.keys()
@@ -395,13 +377,11 @@ class Evaluation:
         import polars as pl
 
         users = np.arange(self.n_users) if self.user_ids is None else self.user_ids
-        if users.dtype != object:
-            column = pl.Series("user", users)
-        elif ids.kind(users) in POLARS_KINDS:
-            column = pl.Series("user", users.tolist())
-        else:
-            column = pl.Series("user", list(map(str, users.tolist())))
-        return pl.DataFrame([column, *(pl.Series(*entry) for entry in self.values.items())])
+        named: Any = users
+        if users.dtype == object:
+            known = ids.kind(users) in POLARS_KINDS
+            named = users.tolist() if known else list(map(str, users.tolist()))
+        return pl.DataFrame({"user": named, **self.values})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one Parquet file, which `recometer.load` reads.
@@ -417,28 +397,10 @@ class Evaluation:
         InputTypeError
             User ids of a type that cannot be stored.
         """
-        columns = {name: getattr(self, name) for name in PER_USER}
-        columns |= {n: getattr(self, n) for n in PROFILE if getattr(self, n) is not None}
-        columns |= self.values
-        columns |= {_reason_column(name): codes for name, codes in self.reasons.items()}
-        header = {"kind": KIND, **{name: getattr(self, name) for name in SAVED}}
-        header["protocol"] = self.protocol.to_dict()
-        ends = self._all_intervals(self.over_users)
-        header["over_users"] = {
-            name: [value, *interval]
-            for (name, value), interval in zip(self.over_users.items(), ends, strict=True)
-        }
-        header["metrics"] = [dataclasses.astuple(metric) for metric in self.metrics]
-        storage.write_table(path, columns, self.user_ids, header)
+        saved.write(self, path, self._all_intervals(self.over_users))
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
-
-    def __str__(self) -> str:
-        return rendering.to_text(self.table(), rendering.WIDTH)
-
-    def _repr_html_(self) -> str:
-        return rendering.to_html(self.table())
 
     def _known(self, metric: str | Metric) -> str:
         """Return the name of a metric, which may be written otherwise: ``rbp(p=0.8)`` for rbp."""
@@ -503,6 +465,10 @@ class Evaluation:
         notes = summary.notes(self.inputs, self.over_rows, self.counts, self.protocol)
         return summary.table(self.summary(), self.protocol, notes)
 
+    def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:
+        """Return everything but the users' values as plain values (for JSON), or these, too."""
+        return summary.to_dict(self, per_user)
+
 
 def load(path: str | os.PathLike[str]) -> Evaluation:
     """Read an evaluation that `Evaluation.save` wrote.
@@ -522,31 +488,10 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     FileError
         The file does not exist, is something else, or was written by a newer recometer.
     """
-    columns, user_ids, header = storage.read_table(path)
-    if header["kind"] != KIND:
-        raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
-    metrics = tuple(Metric(*entry) for entry in header["metrics"])
-    names = [str(metric) for metric in metrics]
-    saved: dict[str, Any] = {name: columns[name] for name in PER_USER if name in columns}
-    saved.setdefault("depth", saved["n_candidates"])  # files of older versions lack it
-    saved |= {name: columns[name] for name in PROFILE if name in columns}
-    saved |= {name: header[name] for name in SAVED if name in header}
-    over_users = header.get("over_users", {})
-    result = Evaluation(
-        values={name: columns[name] for name in names if name not in over_users},
-        reasons={name: columns[_reason_column(name)] for name in names},
-        user_ids=user_ids,
-        metrics=metrics,
-        protocol=Protocol(**header["protocol"]),
-        over_users={name: value for name, (value, _, _) in over_users.items()},
-        **saved,
-    )
-    result._intervals.update({name: (low, high) for name, (_, low, high) in over_users.items()})
+    fields, intervals = saved.read(path)
+    result = Evaluation(**fields)
+    result._intervals.update(intervals)
     return result
-
-
-def _reason_column(metric: str) -> str:
-    return f"{metric}: reason"
 
 
 def _read_only(array: Array) -> Array:

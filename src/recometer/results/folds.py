@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer.arrays import Array, Int64
+from recometer.arrays import Array, Float64, Int64, UInt8
 from recometer.data.ids import encode, match
 from recometer.results.evaluation import Evaluation
 
@@ -57,24 +57,7 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
             combined[place] = combine(combined[place], getattr(fold, name))
         return combined
 
-    values, reasons = {}, {}
-    for name in first.reasons:
-        total, times = np.zeros(n_users), np.zeros(n_users)
-        # Where no fold defines it: what it counts as, and why, in the last fold that says most.
-        instead, reason = np.full(n_users, np.nan), np.zeros(n_users, np.uint8)
-        for fold, place in zip(folds, places, strict=True):
-            why = fold.reasons[name]
-            column = fold.values.get(
-                name, instead[place]
-            )  # one value for all users: none of theirs
-            total[place] += np.where(why == 0, column, 0.0)
-            times[place] += why == 0
-            says_more = (why != 0) & ((fold.n_relevant > 0) | (reason[place] == 0))
-            instead[place[says_more]] = column[says_more]
-            reason[place[says_more]] = why[says_more]
-        reasons[name] = np.where(times > 0, 0, reason).astype(np.uint8)
-        if name in first.values:
-            values[name] = np.where(times > 0, total / np.maximum(times, 1), instead)
+    values, reasons = _values(folds, places, n_users)
     counts: dict[str, int] = {}
     timings: dict[str, float] = {}
     for fold in folds:
@@ -114,6 +97,32 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
     # Folds are not independent: what is one value for all users of a fold has no interval.
     pooled._intervals.update(dict.fromkeys(first.over_users, (np.nan, np.nan)))
     return pooled
+
+
+def _values(
+    folds: Sequence[Evaluation], places: Sequence[Int64], n_users: int
+) -> tuple[dict[str, Float64], dict[str, UInt8]]:
+    """Return the mean over the folds that define a user's value, and why none does."""
+    first = folds[0]
+    values: dict[str, Float64] = {}
+    reasons: dict[str, UInt8] = {}
+    for name in first.reasons:
+        total, times = np.zeros(n_users), np.zeros(n_users)
+        # Where no fold defines it: what it counts as, and why, in the last fold that says most.
+        instead, reason = np.full(n_users, np.nan), np.zeros(n_users, np.uint8)
+        for fold, place in zip(folds, places, strict=True):
+            why = fold.reasons[name]
+            # With one value for all users, none is theirs.
+            column = fold.values.get(name, instead[place])
+            total[place] += np.where(why == 0, column, 0.0)
+            times[place] += why == 0
+            says_more = (why != 0) & ((fold.n_relevant > 0) | (reason[place] == 0))
+            instead[place[says_more]] = column[says_more]
+            reason[place[says_more]] = why[says_more]
+        reasons[name] = np.where(times > 0, 0, reason).astype(np.uint8)
+        if name in first.values:
+            values[name] = np.where(times > 0, total / np.maximum(times, 1), instead)
+    return values, reasons
 
 
 def _places(folds: Sequence[Evaluation]) -> tuple[list[Int64], int, Array | None]:

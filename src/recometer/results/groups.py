@@ -9,15 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from recometer import rendering
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.data.columns import choose_columns
 from recometer.data.frames import is_frame, open_frame
 from recometer.errors import ColumnError, InputError, InputTypeError
+from recometer.rendering import Column, Printed, Table
+from recometer.results.side_by_side import cell, fitting, metric_column
+from recometer.results.summary import COUNTED, MEAN, interval_column
 
 if TYPE_CHECKING:
     import polars
+
+    from recometer.results.evaluation import Evaluation
+    from recometer.results.means import Weights
 
 
 LEFT_OUT = -1  # the code of a user without a group
@@ -51,7 +56,7 @@ class SegmentRow:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Segments:
+class Segments(Printed):
     """The metrics of groups of users; see `Evaluation.by`.
 
     Attributes
@@ -100,32 +105,41 @@ class Segments:
         names = [field.name for field in dataclasses.fields(SegmentRow)]
         return pl.DataFrame({name: [getattr(row, name) for row in self.rows] for name in names})
 
-    def table(self) -> rendering.Table:
-        """Return what ``print`` shows, for other ways to show it."""
-        interval = f"{self.confidence:.0%} interval"
-        rows = [
-            (
-                row.metric,
-                row.group,
-                f"{row.users:,}",
-                f"{row.mean:.4f}",
-                "" if np.isnan(row.low) else f"{row.low:.4f} to {row.high:.4f}",
-                f"{row.counted:,}",
-            )
-            for row in self.rows
-        ]
-        headers = ["metric", "group", "users", "mean", interval, "counted"]
-        numbers = ("users", "mean", interval, "counted")
-        return rendering.Table(headers, rows, numbers, list(self._notes()))
+    def table(self) -> Table:
+        """Return what ``print`` shows: of several metrics a row per group and a column for each."""
+        return self.tables()[-1]
 
-    def __str__(self) -> str:
-        return rendering.to_text(self.table(), rendering.WIDTH)
+    def tables(self, width: int | None = None) -> list[Table]:
+        """Return the same as tables that are not wider than `width` columns, if that can be."""
+        if len(self._ends) == 1:
+            found = [self.data()]
+        else:
+            found = fitting(self._side_by_side, list(self._ends), width)
+        return [*found[:-1], dataclasses.replace(found[-1], notes=list(self._notes()))]
+
+    def data(self) -> Table:
+        """Return a row per metric and group."""
+        users = Column("users", show="{:,}".format, number=True)
+        interval = interval_column(self.confidence)
+        return Table([Column("metric"), Column("group"), users, MEAN, interval, COUNTED], self.rows)
+
+    def _side_by_side(self, metrics: Sequence[str]) -> Table:
+        """Return a row per group, and how far the groups are apart by each of some metrics."""
+        lines: dict[str, dict[str, str]] = {name: {"group": name} for name in self.groups}
+        for row in self.rows:
+            line = lines[row.group]
+            line["users"] = f"{row.users:,}"
+            line[row.metric] = cell(row.mean, row.low, row.high)
+        apart: list[dict[str, str]] = []
+        if len(self.groups) > 1:
+            for name, found in (("gap", self.gap()), ("ratio", self.ratio())):
+                texts = {metric: _number(value) for metric, value in found.items()}
+                apart.append({"group": name, "users": "", **texts})
+        columns = [Column("group"), *map(metric_column, ("users", *metrics))]
+        return Table(columns, [*lines.values(), *apart])
 
     def __repr__(self) -> str:
         return f"<Segments: {len(self.groups)} groups of users, {len(self._ends)} metrics>"
-
-    def _repr_html_(self) -> str:
-        return rendering.to_html(self.table())
 
     @functools.cached_property
     def _ends(self) -> dict[str, tuple[SegmentRow, SegmentRow] | None]:
@@ -146,8 +160,14 @@ class Segments:
 
     def _notes(self) -> Iterator[str]:
         ratios, gaps = self.ratio(), self.gap()
+        if len(self._ends) > 1:
+            yield (
+                f"Mean over the users counted, ± to the further end of its {self.confidence:.0%} "
+                "interval; gap: the greatest mean less the smallest; ratio: the smallest divided "
+                "by the greatest."
+            )
         for metric, ends in self._ends.items():
-            if ends and ends[0].group != ends[1].group:
+            if len(self._ends) == 1 and ends and ends[0].group != ends[1].group:
                 low, high = ends[0].group, ends[1].group
                 yield (
                     f"{metric}: gap {gaps[metric]:.4f}, ratio {ratios[metric]:.4f} "
@@ -160,6 +180,27 @@ class Segments:
             )
         if self.left_out:
             yield f"users without a group (left out): {self.left_out:,}"
+
+
+def segment_rows(
+    result: Evaluation, codes: Int64, names: Sequence[str], weights: Weights
+) -> tuple[SegmentRow, ...]:
+    """Return a row per metric and group, from the group of each user (see `read_groups`)."""
+    members = [np.flatnonzero(codes == code) for code in range(len(names))]
+    summaries = []
+    for chosen in members:
+        named = weights is None or isinstance(weights, str)
+        weight = weights if named else np.asarray(weights)[chosen]
+        summaries.append(result.of_users(chosen).summary(weight))
+    return tuple(
+        SegmentRow(row.metric, name, len(chosen), row.mean, row.low, row.high, row.counted)
+        for of_metric in zip(*summaries, strict=True)
+        for row, name, chosen in zip(of_metric, names, members, strict=True)
+    )
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.4f}"
 
 
 def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int64, list[str]]:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from recometer.arrays import Float64, Int64, UInt8
 from recometer.data.frames import numbers
 from recometer.errors import InputError
-from recometer.measuring.compute import Reason, entering
-from recometer.measuring.listed import compute_over_users
+from recometer.measuring.compute import compute_for_all
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.reasons import Reason, entering
 from recometer.metrics import ListData
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
@@ -128,7 +129,7 @@ def intervals_over_users(
 ) -> dict[str, Interval]:
     """Return the intervals of metrics with one value for all users, from resampled users."""
     found = intervals.resampled(
-        lambda weights: compute_over_users(data, metrics, protocol, weights),
+        lambda weights: compute_for_all(ListedUsers(data), metrics, protocol, weights),
         values,
         data.n_users,
         protocol.confidence,

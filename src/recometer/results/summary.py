@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import Any
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from recometer import rendering
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
+from recometer.rendering import Column, Table, plain
+from recometer.version import __version__
+
+if TYPE_CHECKING:
+    from recometer.results.evaluation import Evaluation
 
 # What a count says, with the rule that settled it. Others are shown by their name.
 COUNTS = {
@@ -66,19 +69,63 @@ class SummaryRow:
     reasons: Mapping[str, int]
 
 
-def table(rows: Iterable[SummaryRow], protocol: Protocol, below: Iterable[str]) -> rendering.Table:
-    """Return the table of a result: a line per metric, and the notes below."""
-    headers = ["metric", "mean", f"{protocol.confidence:.0%} interval", "counted"]
-    headers += ["skipped", "why"]
+def columns(protocol: Protocol) -> list[Column]:
+    """Return the columns of a table of `SummaryRow`."""
     number = protocol.undefined
     settled = "" if number == "nan" else f" (counted as {number:g})"
-    lines = []
-    for row in rows:
-        why = "; ".join(f"{users:,}{settled}: {reason}" for reason, users in row.reasons.items())
-        interval = "" if np.isnan(row.low) else f"{row.low:.4f} to {row.high:.4f}"
-        mean, counted, skipped = f"{row.mean:.4f}", f"{row.counted:,}", f"{row.skipped:,}"
-        lines.append((row.metric, mean, interval, counted, skipped, why))
-    return rendering.Table(headers, lines, ("mean", headers[2], "counted", "skipped"), list(below))
+
+    def why(reasons: Mapping[str, int]) -> str:
+        return "; ".join(f"{users:,}{settled}: {reason}" for reason, users in reasons.items())
+
+    return [
+        Column("metric"),
+        MEAN,
+        interval_column(protocol.confidence),
+        COUNTED,
+        Column("skipped", show="{:,}".format, number=True),
+        Column("why", ("reasons",), why, wraps=True),
+    ]
+
+
+MEAN = Column("mean", show="{:.4f}".format, number=True)
+COUNTED = Column("counted", show="{:,}".format, number=True)
+
+
+def interval_column(confidence: float) -> Column:
+    """Return the column of an interval."""
+
+    def show(low: float, high: float) -> str:
+        return "" if math.isnan(low) else f"{low:.4f} to {high:.4f}"
+
+    return Column(f"{confidence:.0%} interval", ("low", "high"), show, number=True)
+
+
+def table(rows: Sequence[SummaryRow], protocol: Protocol, below: Iterable[str]) -> Table:
+    """Return the table of a result: a line per metric, and the notes below."""
+    return Table(columns(protocol), rows, list(below))
+
+
+def to_dict(result: Evaluation, per_user: bool = False) -> dict[str, Any]:
+    """Return a result as plain values, in the words of the JSON that is written."""
+    content: dict[str, Any] = {
+        "recometer": __version__,
+        "inputs": {name: described["description"] for name, described in result.inputs.items()},
+        "seed": result.seed,
+        "users": result.n_users,
+        "protocol": result.protocol.to_dict(),
+        "counts": dict(result.counts),
+        "over_rows": dict(result.over_rows),
+        "metrics": {
+            row.metric: {
+                name: plain(value) for name, value in vars(row).items() if name != "metric"
+            }
+            for row in result.summary()
+        },
+    }
+    if per_user:
+        frame = result.per_user().fill_nan(None)
+        content["per_user"] = plain(frame.to_dict(as_series=False))
+    return content
 
 
 def notes(
@@ -89,6 +136,7 @@ def notes(
 ) -> list[str]:
     """Return what a result was computed from, what was settled, and by which rules."""
     found = [f"{name}: {described['description']}" for name, described in inputs.items()]
+    found += [described["reading"] for described in inputs.values() if "reading" in described]
     if over_rows:
         values = " ".join(f"{name} {value:.4f}" for name, value in over_rows.items())
         found.append(f"over the rows of all users: {values}")

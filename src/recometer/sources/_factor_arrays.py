@@ -42,7 +42,8 @@ class FactorArrays:
     def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:
         """Read what `Factors` is given."""
         if (users is None) != (items is None):
-            given, missing = ("items", "users") if users is None else ("users", "items")
+            names = ("user_factors", "item_factors")
+            given, missing = names[::-1] if users is None else names
             raise InputError(
                 f"Factors has {given}, but {missing} is None. Hint: give both, or neither and "
                 "item_bias=... for one ranking for everybody."

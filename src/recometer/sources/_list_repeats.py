@@ -105,13 +105,37 @@ class Repeats:
             item_ids=table.item_ids,
         )
 
-    def taken_back(self, ranks: Ranks) -> Ranks:
-        """Give the rows of repetitions their items, and count relevant items once."""
-        repeated = ranks.item >= self.first_own
-        user = ragged.users_of(ranks.indptr)
+    def taken_back(self, ranks: Ranks, lists: Int64, ties: str) -> Ranks:
+        """Give the rows of repetitions their items, and count relevant items once.
+
+        Of the rows of an item, all repeat the one that comes first in the ranking; where the rule
+        for ties knows no order, in the list.
+
+        Parameters
+        ----------
+        ranks
+        lists : int64 [n_users]
+            The list of each user, -1 for one without.
+        ties
+            The rule.
+        """
+        user, item = ranks.user, ranks.item.copy()
+        own = np.flatnonzero(item >= self.first_own)
+        n_items = self.table.n_items
+        repeats = ragged.pairs(self.user, self.own, n_items)
+        order = np.argsort(repeats)
+        at = np.searchsorted(repeats[order], ragged.pairs(lists[user[own]], item[own], n_items))
+        item[own] = self.item[order[at]]
+        place = ranks.above + (ranks.tied - ranks.before if ties == "item_desc" else ranks.before)
+        place[ranks.above < 0] = np.iinfo(np.int64).max
+        order = np.lexsort((ranks.item, place, item, user))
+        repeated = np.zeros(len(item), bool)
+        repeated[order[1:]] = (np.diff(user[order]) == 0) & (np.diff(item[order]) == 0)
+        repeated &= item >= 0  # of what the lists do not know, nothing is known to be the same
         again = np.bincount(user[repeated & ranks.relevant], minlength=ranks.n_users)
         return dataclasses.replace(
             ranks,
+            item=item,
             repeated=repeated,
             n_relevant=ranks.n_relevant - again,
             counts={**ranks.counts, "list_repeats": len(self.own)},

@@ -10,25 +10,15 @@ import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
-from recometer.data.columns import COMMON_NAMES
+from recometer.data.columns import choose_columns
 from recometer.data.frames import is_frame, numbers, open_frame
-from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
+from recometer.errors import InputError, InputTypeError
 
 Ids = Array
 Truth = Literal["relevance", "rating"]
 
-# As in `recometer.data.columns.COMMON_NAMES`.
-NAMES: dict[str, tuple[str, ...]] = {
-    "user": (*COMMON_NAMES["user"], "query", "queryid", "qid"),
-    "item": (*COMMON_NAMES["item"], "doc", "docid", "document", "documentid"),
-    "score": (
-        *("score", "scores", "est", "estimate", "estimated", "pred", "predicted"),
-        *("prediction", "predictions", "predictedrating", "predictedscore", "yhat", "ypred"),
-    ),
-    "relevance": ("relevance", "relevant", "rel", "label", "labels", "target", "ytrue"),
-    "rating": ("rating", "ratings", "stars", "rui", "truerating", "actual", "actualrating"),
-}
-OPTIONAL = ("item", "relevance", "rating")
+REQUIRED = ("user", "score")
+TRUTHS = ("relevance", "rating")
 FIELDS = ("uid", "iid", "r_ui", "est")  # of Surprise's Prediction
 
 
@@ -181,52 +171,20 @@ def _sorted(
 
 def _choose(names: list[str], given: dict[str, object]) -> dict[str, str]:
     """Return the columns to read, by option."""
-    for option, name in given.items():
-        if name is None or (name is False and option in OPTIONAL):
-            continue
-        if not isinstance(name, str):
-            raise InputTypeError(
-                f"{option}= must be the name of a column, found {type(name).__name__}."
-            )
-        if name not in names:
-            raise ColumnError(f"There is no column {name!r}. {did_you_mean(name, names)}")
-    chosen = {option: name for option, name in given.items() if isinstance(name, str)}
-    named_truth = "relevance" in chosen or "rating" in chosen
-    for option in NAMES:
-        if given[option] is not None or (named_truth and option in ("relevance", "rating")):
-            continue
-        guess = _guess(option, [name for name in names if name not in chosen.values()])
-        if guess is not None:
-            chosen[option] = guess
-    used = list(chosen.values())
-    for option, name in chosen.items():
-        if used.count(name) > 1:
-            raise ColumnError(f"The column {name!r} is named by {option}= and another option.")
-        if names.count(name) > 1:
-            raise ColumnError(f"There are {names.count(name)} columns {name!r}. Hint: rename one.")
+    named = [option for option in TRUTHS if isinstance(given[option], str)]
+    # Where one truth is named, the other is not looked for.
+    wanted = {
+        option: False if named and option in TRUTHS and option not in named else name
+        for option, name in given.items()
+    }
+    found = choose_columns(names, wanted, required=REQUIRED, strict=("score",))
+    chosen = {option: name for option, name in found.items() if name is not None}
     if "relevance" in chosen and "rating" in chosen:
         raise InputError(
             f"relevance={chosen['relevance']!r} and rating={chosen['rating']!r} are two truths. "
             "Hint: name the one that counts."
         )
-    return {option: chosen[option] for option in NAMES if option in chosen}
-
-
-def _guess(option: str, names: list[str]) -> str | None:
-    near = [name for name in names if "".join(filter(str.isalnum, name.lower())) in NAMES[option]]
-    if len(near) == 1:
-        return near[0]
-    if near:
-        raise ColumnError(
-            f"Several columns could hold the {option}s: {', '.join(map(repr, near))}. "
-            f"Hint: pass {option}= with the name of one."
-        )
-    if option in OPTIONAL:
-        return None
-    raise ColumnError(
-        f"No column has a common name for {option}s. Hint: pass {option}= with its name. "
-        f"Columns: {', '.join(names) or 'none'}."
-    )
+    return chosen
 
 
 def _numbers(column: Any, what: str) -> Float64:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
 
 from recometer.arrays import Array
 from recometer.data import ids
 from recometer.data.frames import is_column, is_frame, only_column, open_frame, twice_readable
-from recometer.data.interactions import Interactions, read_interactions
+from recometer.data.interactions import Interactions, in_either, read_interactions
+from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 
 WAYS = ("uniform", "popularity")
@@ -75,6 +78,41 @@ class SampledCandidates:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class Negatives:
+    """For each user the items of test and the items given here, which are to be told from them.
+
+    Files of sampled negatives, such as those of NCF (99 per user), often hold no item of test.
+    As they are, ``candidates=negatives`` would make a miss of every item of test;
+    ``candidates=rm.Negatives(negatives)`` ranks these among the negatives.
+
+    Parameters
+    ----------
+    items
+        What ``candidates=`` takes as a set for each user: what `Interactions.of` takes, or an
+        array of positions [n_users, n].
+
+    Examples
+    --------
+    >>> import recometer as rm
+    >>> source = rm.Scores([[0.1, 0.5, 0.9, 0.7]], user_ids=["ann"], item_ids=[1, 2, 3, 4])
+    >>> negatives = {"ann": [1, 2]}
+    >>> rm.evaluate(
+    ...     source, {"ann": [4]}, candidates=rm.Negatives(negatives), metrics="rr"
+    ... ).mean()
+    {'rr': 1.0}
+    """
+
+    items: object
+
+    def __post_init__(self) -> None:
+        if self.items is None or isinstance(self.items, SampledCandidates | Negatives):
+            raise InputTypeError(
+                f"Negatives are items of each user, found {type(self.items).__name__}. Hint: "
+                "rm.Negatives({user: [items]}); rm.SampledCandidates(100) draws them."
+            )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Items:
     """Some items, named as the source names them.
 
@@ -97,8 +135,15 @@ class Items:
 Candidates = Items | Interactions | SampledCandidates
 
 
-def read_candidates(given: object) -> Candidates | None:
+def read_candidates(given: object, test: Interactions | None = None) -> Candidates | None:
     """Return what `candidates` means: items for all users, a set per user, or a sample.
+
+    Parameters
+    ----------
+    given
+        As `recometer.evaluate` takes it.
+    test
+        Whose items are added to `Negatives`, and whose positions those of an array are.
 
     Raises
     ------
@@ -109,6 +154,14 @@ def read_candidates(given: object) -> Candidates | None:
     """
     if given is None or isinstance(given, SampledCandidates):
         return given
+    if isinstance(given, Negatives):
+        negatives = read_candidates(given.items, test)
+        if not isinstance(negatives, Interactions) or test is None:
+            raise InputTypeError(
+                "Negatives are items of each user, found one list for all. Hint: "
+                "rm.Negatives({user: [items]})."
+            )
+        return in_either(negatives, test)
     if isinstance(given, type) and issubclass(given, SampledCandidates):
         raise InputTypeError("candidates= is a class. Hint: rm.SampledCandidates(100).")
     if isinstance(given, numbers.Number):
@@ -120,7 +173,11 @@ def read_candidates(given: object) -> Candidates | None:
         given = twice_readable(given)
     if _one_dimensional(given) or (is_frame(given) and len(open_frame(given)[0]) == 1):
         return read_items(given, "candidates")
-    candidates = read_interactions(given, "candidates")
+    if is_tensor(given):
+        given = to_numpy(given)
+    if test is not None and _holds_positions(given):
+        return _from_positions(given, test)
+    candidates = read_interactions(given, "candidates", warns=False)
     if not len(candidates):
         raise InputError("candidates is empty: no user has an item that could be recommended.")
     return candidates
@@ -154,6 +211,48 @@ def read_items(given: object, what: str) -> Items:
     if not len(items) and what == "candidates":
         raise InputError("candidates is empty: no item could be recommended.")
     return Items(what, items)
+
+
+def _holds_positions(given: object) -> bool:
+    """Tell positions [n_users, n] from a matrix [n_users, n_items], which holds 0 and 1."""
+    return (
+        isinstance(given, np.ndarray)
+        and given.ndim == 2
+        and given.dtype.kind in "iu"
+        and given.size > 0
+        and (int(given.max()) > 1 or int(given.min()) < 0)
+    )
+
+
+def _from_positions(array: Any, test: Interactions) -> Interactions:
+    """Read an array of item positions, a row per user of test, padded with -1."""
+    if test.user_ids is not None or test.item_ids is not None:
+        raise InputError(
+            f"candidates is an array of whole numbers of shape {array.shape}, which are positions "
+            "of items, but test has ids. Hint: pass a dict {user: [items]} with its ids."
+        )
+    if len(array) != test.n_users or array.min() < -1 or array.max() >= test.n_items:
+        raise InputError(
+            f"candidates is an array of positions of shape {array.shape}, from {array.min()} to "
+            f"{array.max()}. Hint: expected a row for each of the {test.n_users:,} users of test, "
+            f"positions from 0 to {test.n_items - 1}, and -1 for none; a matrix "
+            "[n_users, n_items] of 0 and 1 (or of floats, or sparse) marks the candidates."
+        )
+    users, places = np.nonzero(array >= 0)
+    key = users * test.n_items + array[users, places].astype(np.int64)
+    distinct = np.unique(key)
+    if len(distinct) < len(key):
+        ordered = np.sort(key)
+        twice = int(ordered[:-1][ordered[1:] == ordered[:-1]][0])
+        raise InputError(
+            f"candidates holds the item {twice % test.n_items} twice in row "
+            f"{twice // test.n_items}. Hint: positions of a user are distinct; a matrix of counts "
+            "is no array of positions: pass matrix != 0."
+        )
+    indptr = np.zeros(test.n_users + 1, np.int64)
+    np.cumsum(np.bincount(distinct // test.n_items, minlength=test.n_users), out=indptr[1:])
+    items = (distinct % test.n_items).astype(np.int32)
+    return Interactions(indptr=indptr, items=items, n_items=test.n_items)
 
 
 def _one_dimensional(given: object) -> bool:

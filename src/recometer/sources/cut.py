@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from recometer.arrays import Array
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
@@ -51,6 +53,18 @@ class Cut(Source):
         """Return the arrays that the scores depend on, by name."""
         return self._source.arrays()
 
+    def listed_users(self) -> Array | None:
+        """Return the ids (or positions) of the users with a list; None: it is no list."""
+        return self._source.listed_users()
+
+    def test(self) -> Interactions | None:
+        """Return the truth where it comes with the output."""
+        return self._source.test()
+
+    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
+        """Return the rules that change nothing of its rankings, or of its lists, and why."""
+        return self._source.unread_rules(listed=listed)
+
     def removes_train(self, protocol: Protocol) -> bool:
         """Tell whether a user's items of train leave the ranking and test."""
         return self._source.removes_train(protocol)
@@ -76,7 +90,7 @@ class Cut(Source):
 
 
 def _cut(ranks: Ranks, depth: int, ties: str) -> Ranks:
-    user = np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))
+    user = ranks.user
     place = ranks.above + (ranks.tied - ranks.before if ties == "item_desc" else ranks.before)
     kept = (ranks.above >= 0) & (place < depth)
     room = depth - ranks.above
@@ -87,19 +101,12 @@ def _cut(ranks: Ranks, depth: int, ties: str) -> Ranks:
     counts = dict(ranks.counts)
     if ties not in ("item", "item_desc", "input") and split.any():
         counts["cut_in_ties"] = len(np.unique(user[split]))
-    order = np.lexsort((~kept, user))
-
-    def sorted_rows(column: np.ndarray, unranked: int) -> np.ndarray:
-        return np.where(kept, column, unranked)[order]
-
-    return dataclasses.replace(
+    cut = dataclasses.replace(
         ranks,
-        item=ranks.item[order],
-        above=sorted_rows(ranks.above, -1),
-        tied=sorted_rows(tied, 0),
-        before=sorted_rows(ranks.before - gone, 0),
-        gain=ranks.gain[order],
-        relevant=ranks.relevant[order],
+        above=np.where(kept, ranks.above, -1),
+        tied=np.where(kept, tied, 0),
+        before=np.where(kept, ranks.before - gone, 0),
         depth=np.minimum(ranks.depth, depth),
         counts=counts,
     )
+    return cut.rows(np.lexsort((~kept, user)))

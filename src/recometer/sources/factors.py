@@ -28,18 +28,19 @@ from recometer.tasks import run_tasks
 class Factors(Source):
     """A model whose score of a user and an item is a dot product of factors.
 
-    ``score(u, i) = user_bias[u] + item_bias[i] + sum over f of users[u, f] * items[i, f]``,
-    computed in the precision of the factors with fused multiply-adds, factor by factor,
-    beginning with the item's bias. A user's bias shifts all scores of the user and so does
-    not change a rank: it is left out of the sum, and only checked.
+    ``score(u, i) = user_bias[u] + item_bias[i] + sum over f of
+    user_factors[u, f] * item_factors[i, f]``, computed in the precision of the factors with
+    fused multiply-adds, factor by factor, beginning with the item's bias. A user's bias shifts
+    all scores of the user and so does not change a rank: it is left out of the sum, and only
+    checked.
 
     Parameters
     ----------
-    users : float32 or float64 [n_users, n_factors]
-        User factors, any strides, memory-mapped if need be. None together with `items`:
-        one ranking by `item_bias` for everybody.
-    items : float32 or float64 [n_items, n_factors]
-        Item factors, of the same dtype (otherwise both are taken as float64, with a warning).
+    user_factors : float32 or float64 [n_users, n_factors]
+        Any strides, memory-mapped if need be. None together with `item_factors`: one ranking by
+        `item_bias` for everybody.
+    item_factors : float32 or float64 [n_items, n_factors]
+        Of the same dtype (otherwise both are taken as float64, with a warning).
 
         Both may be torch tensors. Those on the CPU are read where they lie. Those on another
         device stay there: the candidates are scored and counted on the device, in the
@@ -70,15 +71,15 @@ class Factors(Source):
 
     def __init__(
         self,
-        users: npt.ArrayLike | None,
-        items: npt.ArrayLike | None,
+        user_factors: npt.ArrayLike | None,
+        item_factors: npt.ArrayLike | None,
         *,
         user_bias: npt.ArrayLike | None = None,
         item_bias: npt.ArrayLike | None = None,
         user_ids: object = None,
         item_ids: object = None,
     ) -> None:
-        self._factors = FactorArrays.of(users, items, user_bias, item_bias)
+        self._factors = FactorArrays.of(user_factors, item_factors, user_bias, item_bias)
         if not len(self._factors.items):
             raise InputError("Factors has no items to rank.")
         n_items = len(self._factors.items)

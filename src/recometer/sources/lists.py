@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from recometer.sources import _top
 from recometer.sources._align import align
 from recometer.sources._list_candidates import catalogue_size
 from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_all_items
+from recometer.sources._list_reading import read_lists
 from recometer.sources._list_repeats import Repeats
-from recometer.sources._list_table import ListTable, judged_scores, read_lists
+from recometer.sources._list_runs import take_apart
+from recometer.sources._list_table import ListTable, judged_scores
 from recometer.sources._list_work import ListWork
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
@@ -121,6 +124,48 @@ class Lists(Source):
                 "There is no list: the recommendations are empty. Hint: what did the model return?"
             )
 
+    @classmethod
+    def each(cls, recommendations: object, by: str, **options: Any) -> dict[Any, Lists]:
+        """Read the lists of several runs from one table.
+
+        Parameters
+        ----------
+        recommendations
+            A data frame, or the path of a Parquet, CSV or TSV file.
+        by
+            The column that says whose list a row belongs to: ``"algorithm"``.
+        **options
+            As for `Lists`.
+
+        Returns
+        -------
+        dict
+            The `Lists` of each value of the column, in the order in which they come.
+
+        Raises
+        ------
+        ColumnError
+            No such column.
+        InputError
+            An entry of it is missing.
+        InputTypeError
+            Data without columns.
+
+        Examples
+        --------
+        >>> import polars as pl, recometer as rm
+        >>> columns = {"user": [1, 1], "item": [7, 8], "rank": [1, 1], "algorithm": ["als", "bpr"]}
+        >>> test = {1: [8]}
+        >>> runs = rm.Lists.each(pl.DataFrame(columns), by="algorithm")
+        >>> {name: rm.evaluate(lists, test, metrics="rr").mean() for name, lists in runs.items()}
+        {'als': {'rr': 0.0}, 'bpr': {'rr': 1.0}}
+        """
+        columns = {name: options.pop(name, None) for name in ("user", "item", "rank", "score")}
+        if isinstance(columns["score"], str):
+            columns["rank"] = False
+        runs = take_apart(recommendations, by, columns)
+        return {run: cls(part, user="user", item="item", **options) for run, part in runs.items()}
+
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         lengths = np.diff(self._table.indptr)
@@ -129,6 +174,10 @@ class Lists(Source):
         longest = lengths.max(initial=0)
         order = ", in the order of the rows" if self._table.by_rows else ""
         return f"Lists: {n:,} lists, {entries:,} entries, up to {longest:,} each{cut}{order}"
+
+    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
+        """Return the rules that change nothing of where items landed, or of lists, and why."""
+        return {"constant_scores": "lists are read as they were given"} if listed else {}
 
     def removes_train(self, protocol: Protocol) -> bool:
         """Tell whether a user's items of train leave the lists and test, as the rule says."""
@@ -162,7 +211,9 @@ class Lists(Source):
         elif request.protocol.score_above is not None and request.protocol.version:
             # Under a convention, lists without scores have no low ones.
             ranks = dataclasses.replace(ranks, score=np.full(len(ranks.above), np.inf))
-        return ranks if repeats is None else repeats.taken_back(ranks)
+        if repeats is None:
+            return ranks
+        return repeats.taken_back(ranks, work.aligned.rows, request.protocol.ties)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list, without repetitions; see `TopLists`."""

@@ -184,6 +184,11 @@ class Pairs(Source):
         kind = names[rows.kind] + ("" if rows.kind is None else f", {self._stated}")
         return f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}, {kind}"
 
+    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
+        """Return the rules that change nothing of the rankings, or of the lists, and why."""
+        given = "cut-offs up to the number of a user's rows are always computed"
+        return {**super().unread_rules(listed=listed), "deep_cutoffs": given}
+
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""
         names = ("user", "item", "score", "truth", "user_ids", "item_ids")

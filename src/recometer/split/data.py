@@ -96,7 +96,7 @@ class _Interactions(Container):
 
     def take(self, parts: UInt8, number: int, values: Array | None) -> Interactions:
         kept = parts == number
-        changes: dict[str, Any] = {"duplicates": 0, "repeated": ()}
+        changes: dict[str, Any] = {"duplicates": 0, "repeated": (), "columns": None}
         if values is not None:
             changes["values"] = values[kept]
         return self.data.with_rows(ragged.offsets(kept, self.data.indptr), kept, **changes)
@@ -130,10 +130,16 @@ def _is_date(column: Any) -> bool:
     """Tell whether a column, as `open_frame` fetches it, holds dates."""
     import polars as pl
 
+    if not isinstance(column, pl.Series) and column.dtype == object:
+        if any(isinstance(entry, str) for entry in column[:1]):
+            column = pl.Series("", column[:1].tolist(), dtype=pl.String)
+        else:
+            return any(isinstance(entry, datetime.date) for entry in column[:1])
     if isinstance(column, pl.Series):
+        if column.dtype == pl.String:
+            # What it is not shows when all of it is read.
+            return column.head(1).str.strip_chars().cast(pl.Float64, strict=False).null_count() > 0
         return column.dtype in (pl.Date, pl.Datetime)
-    if column.dtype == object:
-        return any(isinstance(entry, datetime.date) for entry in column[:1])
     return bool(column.dtype.kind == "M")
 
 
@@ -248,7 +254,7 @@ class _Parquet(Container):
         scan = pl.scan_parquet(path, glob=False)
         n = int(scan.select(pl.len()).collect().item())
         time = self.columns.time
-        dates = time is not None and scan.collect_schema()[time] in (pl.Date, pl.Datetime)
+        dates = time is not None and _is_date(scan.select(time).head(1).collect().to_series())
         self.table = _table(lambda name: in_memory(fetch(by_name[name])), self.columns, n, dates)
 
     @property

@@ -14,7 +14,8 @@ from recometer.arrays import Array
 from recometer.data.columns import Columns
 from recometer.data.interactions import Interactions
 from recometer.errors import InputTypeError
-from recometer.split import saving
+from recometer.rendering import Shown, Table
+from recometer.split import saving, summary
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -64,7 +65,7 @@ class SplitProtocol:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Split:
+class Split(Shown):
     """Train and test, and how they were made.
 
     Attributes
@@ -105,6 +106,10 @@ class Split:
             if counts[name]
         ]
         return f"Split({', '.join(parts)}; {self.protocol})"
+
+    def table(self) -> Table:
+        """Return how many users, items and interactions each part has, and what was left out."""
+        return summary.table_of_split(self)
 
     def interactions(self) -> Split:
         """Return the same split with parts that are `Interactions`.
@@ -176,7 +181,7 @@ class Split:
         )
 
 
-class Folds:
+class Folds(Shown):
     """Several splits of the same data, each made when it is asked for.
 
     Iterating gives a `Split` per fold; ``len`` is their number, and ``folds[0]`` makes one.
@@ -204,3 +209,7 @@ class Folds:
 
     def __repr__(self) -> str:
         return f"Folds({self._n})"
+
+    def table(self) -> Table:
+        """Return how many users and interactions each fold has; all of them are made."""
+        return summary.table_of_folds(self)

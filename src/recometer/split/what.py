@@ -182,21 +182,49 @@ class After(What):
         Interactions from here on are left out.
     since : likewise, or None
         Earlier interactions are left out.
+    share : float, optional
+        Instead of `time`: the share of all interactions, in (0, 1), that lie before it. Of n
+        interactions in their order, the time is that of the one after the first ``share * n``,
+        rounded down; those of the same time are in test, too.
     """
 
-    time: Time
+    time: Time | None = None
     until: Time | None = None
     since: Time | None = None
+    share: float | None = None
     for_everybody = True
+
+    def __post_init__(self) -> None:
+        if (self.time is None) == (self.share is None):
+            raise InputError(
+                "After takes a time or a share. Hint: After('2024-05-31'), or After(share=0.8) "
+                "for the time that 80 % of the interactions lie before."
+            )
+        if self.share is not None:
+            check_share("share", self.share)
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return the rows from the time on."""
-        time = moment(table, self.time)
+        time = self._time(table)
         bounds = (self.since, self.until)
         since, until = (None if bound is None else moment(table, bound) for bound in bounds)
         if (since is not None and since >= time) or (until is not None and until <= time):
             raise InputError(f"{self!r}: the times must ascend: since < time < until.")
         return _held_between(table, since, time, until)
+
+    def _time(self, table: Table) -> float:
+        if self.share is None:
+            return moment(table, self.time)
+        if not len(table.times):
+            raise InputError(f"{self!r}: there are no interactions.")
+        place = min(int(self.share * len(table.times) + 1e-9), len(table.times) - 1)
+        time: float = np.partition(table.times, place)[place].item()
+        if time == table.times.min():
+            raise InputError(
+                f"{self!r}: so many interactions are of the first time, {time}, that none lies "
+                "before. Hint: a larger share, or a time."
+            )
+        return time
 
 
 @dataclasses.dataclass(frozen=True)

@@ -4,8 +4,9 @@ Everything here is slow and obvious, and shares no code with what it checks: `ra
 by comparing every pair, `by_definition` reads one explicit order of the items, and
 `mean_over_orders` averages that over every order of the tied ones. `cases` and `metrics` are
 Hypothesis strategies, and `LAWS` what holds for every metric, one of your own included:
-`check_laws`. Metrics of lists have the same: `list_cases`, `list_by_definition`, `LIST_LAWS`.
-`check_source` checks a source of `Ranks`, by `SOURCE_LAWS`.
+`check_laws`. Metrics of lists have the same: `list_cases`, `list_by_definition`, `LIST_LAWS`; and
+those of predicted ratings: `rating_cases`, `rating_by_definition`, `RATING_LAWS`. `check_source`
+checks a source of `Ranks`, by `SOURCE_LAWS`.
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 
@@ -32,6 +33,12 @@ try:
         rank,
         variants,
     )
+    from recometer.testing.rating_cases import RatingCase, rating_cases
+    from recometer.testing.rating_definitions import (
+        rating_by_definition,
+        rating_mean_over_orders,
+    )
+    from recometer.testing.rating_laws import RATING_LAWS
     from recometer.testing.source_laws import (
         SOURCE_LAWS,
         SourceCase,
@@ -49,10 +56,12 @@ except ModuleNotFoundError as error:
 __all__ = [
     "LAWS",
     "LIST_LAWS",
+    "RATING_LAWS",
     "SOURCE_LAWS",
     "Case",
     "ListCase",
     "MissingHypothesisError",
+    "RatingCase",
     "SourceCase",
     "by_definition",
     "cases",
@@ -66,6 +75,9 @@ __all__ = [
     "observed",
     "orders",
     "rank",
+    "rating_by_definition",
+    "rating_cases",
+    "rating_mean_over_orders",
     "source_cases",
     "variants",
 ]

@@ -9,20 +9,22 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.arrays import Bool, Float64, Int64
-from recometer.measuring.listed import compute_lists, compute_over_users
+from recometer.measuring.compute import compute, compute_for_all
+from recometer.measuring.listed import ListedUsers
 from recometer.metrics import ListData, Metric
 from recometer.metrics.registry import SideData
 from recometer.protocol import Protocol
+from recometer.testing._checks import holds, near, some_cases
 from recometer.testing.list_cases import ListCase, list_cases
 
 Key = TypeVar("Key", bound=Hashable)
 Law = Callable[[Sequence[Metric]], None]
 
-EXAMPLES = 12
+SLACK = 1e-9
 # Which of equally good items comes first is settled by their ids: in the tail, if that is a
 # number of items, and in the best order of alpha_ndcg.
 BY_ITEM_ID = ("alpha_ndcg", "tail_share")
@@ -42,11 +44,11 @@ def values_are_within_the_stated_range(metrics: Sequence[Metric]) -> None:
     lower = np.array([metric.definition.lower for metric in metrics])
     upper = np.array([metric.definition.upper for metric in metrics])
 
-    @settings(deadline=None, max_examples=EXAMPLES)
+    @some_cases()
     @given(list_cases())
     def check(case: ListCase) -> None:
         values = _values(case.data(), metrics)
-        _holds(metrics, np.isnan(values) | ((values >= lower) & (values <= upper)))
+        holds(metrics, np.isnan(values) | ((values >= lower) & (values <= upper)))
 
     check()
 
@@ -55,12 +57,12 @@ def items_have_no_names(metrics: Sequence[Metric]) -> None:
     """Check that other ids for the items change nothing but rounding."""
     metrics = [metric for metric in metrics if metric.name not in BY_ITEM_ID]
 
-    @settings(deadline=None, max_examples=EXAMPLES)
+    @some_cases()
     @given(list_cases(), st.data())
     def check(case: ListCase, data: st.DataObject) -> None:
         name = data.draw(st.permutations(range(case.n_items)))
         values = _values(case.relabelled(name).data(), metrics)
-        _holds(metrics, _near(values, _values(case.data(), metrics)))
+        holds(metrics, near(values, _values(case.data(), metrics), SLACK))
 
     check()
 
@@ -73,15 +75,15 @@ def a_user_does_not_depend_on_the_others(metrics: Sequence[Metric]) -> None:
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     over_users = [metric for metric in metrics if metric.definition.over_users]
 
-    @settings(deadline=None, max_examples=EXAMPLES)
+    @some_cases()
     @given(list_cases(), st.data())
     def check(case: ListCase, data: st.DataObject) -> None:
         every = data.draw(st.permutations(range(case.n_users)))
         chosen = every[: data.draw(st.integers(1, case.n_users))]
         alone = _values(case.users(chosen).data(), per_user)
-        _holds(per_user, _same_bits(alone, _values(case.data(), per_user)[chosen]))
+        holds(per_user, _same_bits(alone, _values(case.data(), per_user)[chosen]))
         permuted = _values(case.users(every).data(), over_users)
-        _holds(over_users, _near(permuted, _values(case.data(), over_users)))
+        holds(over_users, near(permuted, _values(case.data(), over_users), SLACK))
 
     check()
 
@@ -89,12 +91,12 @@ def a_user_does_not_depend_on_the_others(metrics: Sequence[Metric]) -> None:
 def cumulative_equals_separate(metrics: Sequence[Metric]) -> None:
     """Check that what else is computed changes not one bit."""
 
-    @settings(deadline=None, max_examples=EXAMPLES)
+    @some_cases()
     @given(list_cases())
     def check(case: ListCase) -> None:
         data = case.data()
         alone = [_values(data, [metric]) for metric in metrics]
-        _holds(metrics, _same_bits(np.concatenate(alone, axis=1), _values(data, metrics)))
+        holds(metrics, _same_bits(np.concatenate(alone, axis=1), _values(data, metrics)))
 
     check()
 
@@ -102,12 +104,12 @@ def cumulative_equals_separate(metrics: Sequence[Metric]) -> None:
 def only_the_first_places_are_read(metrics: Sequence[Metric]) -> None:
     """Check that what a list holds beyond the cut-off changes not one bit."""
 
-    @settings(deadline=None, max_examples=EXAMPLES)
+    @some_cases()
     @given(list_cases())
     def check(case: ListCase) -> None:
         for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
             short = dataclasses.replace(case, lists=[row[:k] for row in case.lists])
-            _holds(some, _same_bits(_values(short.data(), some), _values(case.data(), some)))
+            holds(some, _same_bits(_values(short.data(), some), _values(case.data(), some)))
 
     check()
 
@@ -116,13 +118,13 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[
     """Check that only which items are in the first places counts, but for rounding."""
     metrics = [metric for metric in metrics if metric.definition.order_free]
 
-    @settings(deadline=None, max_examples=EXAMPLES)
+    @some_cases()
     @given(list_cases())
     def check(case: ListCase) -> None:
         for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
             rows = [[*row[:k][::-1], *row[k:]] for row in case.lists]
             turned = dataclasses.replace(case, lists=rows)
-            _holds(some, _near(_values(turned.data(), some), _values(case.data(), some)))
+            holds(some, near(_values(turned.data(), some), _values(case.data(), some), SLACK))
 
     check()
 
@@ -130,7 +132,7 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[
 def no_more_is_read_than_is_stated(metrics: Sequence[Metric]) -> None:
     """Check that side data that the registry does not name can be missing."""
 
-    @settings(deadline=None, max_examples=EXAMPLES)
+    @some_cases()
     @given(list_cases())
     def check(case: ListCase) -> None:
         data = case.data()
@@ -142,7 +144,7 @@ def no_more_is_read_than_is_stated(metrics: Sequence[Metric]) -> None:
                 for name in FIELDS[side]
             }
             bare = dataclasses.replace(data, kept={}, **missing)
-            _holds(some, _same_bits(_values(bare, some), _values(data, some)))
+            holds(some, _same_bits(_values(bare, some), _values(data, some)))
 
     check()
 
@@ -151,13 +153,13 @@ def sparse_features_say_the_same(metrics: Sequence[Metric]) -> None:
     """Check that features as a sparse array give the same values, but for rounding."""
     metrics = [metric for metric in metrics if "features" in metric.definition.side]
 
-    @settings(deadline=None, max_examples=EXAMPLES)
+    @some_cases()
     @given(list_cases())
     def check(case: ListCase) -> None:
         known = [row if row[0] == row[0] else [0.0] * len(row) for row in case.features]
         case = dataclasses.replace(case, features=known)
         sparse, dense = (_values(case.data(sparse=sparse), metrics) for sparse in (True, False))
-        _holds(metrics, _near(sparse, dense))
+        holds(metrics, near(sparse, dense, SLACK))
 
     check()
 
@@ -166,16 +168,16 @@ def users_who_do_not_count_are_as_if_they_were_not_there(metrics: Sequence[Metri
     """Check the weights of metrics with one value for all users: 0 leaves one out."""
     metrics = [metric for metric in metrics if metric.definition.over_users]
 
-    @settings(deadline=None, max_examples=EXAMPLES)
+    @some_cases()
     @given(list_cases(), st.data())
     def check(case: ListCase, data: st.DataObject) -> None:
         counted = data.draw(st.lists(st.booleans(), min_size=case.n_users, max_size=case.n_users))
         weights = np.array(counted, np.int64)
         chosen = [user for user, counts in enumerate(counted) if counts]
         without = _values(case.users(chosen).data(), metrics)[:1]
-        _holds(metrics, _near(_values(case.data(), metrics, weights)[:1], without))
+        holds(metrics, near(_values(case.data(), metrics, weights)[:1], without, SLACK))
         doubled = _values(case.data(), metrics, np.full(case.n_users, 2))
-        _holds(metrics, _near(doubled, _values(case.data(), metrics)))
+        holds(metrics, near(doubled, _values(case.data(), metrics), SLACK))
 
     check()
 
@@ -198,8 +200,9 @@ def _values(data: ListData, metrics: Sequence[Metric], weights: Int64 | None = N
     """Compute values of all users, float64 [n_users, n_metrics]; at least one row."""
     over_users = [metric for metric in metrics if metric.definition.over_users]
     per_user = [metric for metric in metrics if not metric.definition.over_users]
-    found: dict[str, npt.ArrayLike] = dict(compute_lists(data, per_user, Protocol())[0])
-    found |= compute_over_users(data, over_users, Protocol(), weights)
+    listed = ListedUsers(data)
+    found: dict[str, npt.ArrayLike] = dict(compute(listed, per_user, Protocol())[0])
+    found |= compute_for_all(listed, over_users, Protocol(), weights)
     n_rows = max(data.n_users, 1)
     columns = [np.broadcast_to(found[str(metric)], n_rows) for metric in metrics]
     return np.column_stack(columns) if columns else np.empty((n_rows, 0))
@@ -213,17 +216,6 @@ def _by(
     for metric in metrics:
         found.setdefault(key(metric), []).append(metric)
     return found.items()
-
-
-def _holds(metrics: Sequence[Metric], what: Bool) -> None:
-    columns = zip(metrics, what.T, strict=True)
-    broken = [str(metric) for metric, column in columns if not column.all()]
-    assert not broken, f"The law does not hold for {', '.join(broken)}."
-
-
-def _near(left: Float64, right: Float64) -> Bool:
-    both_undefined = np.isnan(left) & np.isnan(right)
-    return both_undefined | (np.abs(left - right) <= 1e-9 * (1 + np.abs(right)))
 
 
 def _same_bits(left: Float64, right: Float64) -> Bool:

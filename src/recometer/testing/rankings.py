@@ -202,15 +202,7 @@ def metrics(draw: st.DrawFn, *, max_cutoff: int = 6) -> Metric:
 
 def copies(ranks: Ranks, n: int) -> Ranks:
     """Repeat all users n times: many draws of a random tie rule at once."""
-    rows = ("item", "above", "tied", "before", "gain", "relevant", "popularity", "propensity")
-    users = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
-    repeated: dict[str, Any] = {
-        name: np.tile(getattr(ranks, name), n)
-        for name in rows + users
-        if getattr(ranks, name) is not None
-    }
-    repeated["indptr"] = np.concatenate([[0], np.cumsum(np.tile(np.diff(ranks.indptr), n))])
-    return dataclasses.replace(ranks, **repeated)
+    return Ranks.concat([ranks] * n)
 
 
 def orders(scores: Mapping[int, float]) -> Iterator[list[int]]:

@@ -19,7 +19,8 @@ import scipy.sparse as sp
 from convention_cases import TOPK
 from shared import SHARED
 
-from recometer.measuring.listed import compute_lists, compute_over_users
+from recometer.measuring.compute import compute, compute_for_all
+from recometer.measuring.listed import ListedUsers
 from recometer.metrics import ListData, Side, parse
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
@@ -292,14 +293,14 @@ def computed(record, rule):
     given = data(record, users, rule.features)
     protocol = Protocol()
     if metric.definition.over_users:
-        value = compute_over_users(given, [metric], protocol)[str(metric)]
+        value = compute_for_all(ListedUsers(given), [metric], protocol)[str(metric)]
         alone = {}
         if record.get("per_user"):  # a library that was run on each user alone
             for user in record["per_user"]:
                 one = data(record, [user], rule.features)
-                alone[user] = compute_over_users(one, [metric], protocol)[str(metric)]
+                alone[user] = compute_for_all(ListedUsers(one), [metric], protocol)[str(metric)]
         return rule.last(value), alone
-    values = compute_lists(given, [metric], protocol)[0][str(metric)]
+    values = compute(ListedUsers(given), [metric], protocol)[0][str(metric)]
     if rule.absent is not None:
         values = np.where(np.isnan(values), rule.absent, values)
     defined = ~np.isnan(values)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
-from recometer.measuring.listed import compute_lists, compute_over_users
+from recometer.measuring.compute import compute, compute_for_all
+from recometer.measuring.listed import ListedUsers
 from recometer.metrics import Metric, reading
 from recometer.protocol import Protocol
 from recometer.testing import list_by_definition, list_cases, variants
@@ -22,10 +23,9 @@ OVER_USERS = [metric for metric in EVERY if metric.definition.over_users]
 PER_USER = [metric for metric in EVERY if not metric.definition.over_users]
 
 
-@settings(max_examples=40)
 @given(list_cases())
 def test_per_user(case):
-    values, reasons = compute_lists(case.data(), PER_USER, Protocol())
+    values, reasons = compute(ListedUsers(case.data()), PER_USER, Protocol())
     for user in range(case.n_users):
         for metric in PER_USER:
             found, name = values[str(metric)][user], str(metric)
@@ -35,10 +35,9 @@ def test_per_user(case):
             assert np.isnan(found) == (reasons[name][user] != 0), name
 
 
-@settings(max_examples=40)
 @given(list_cases())
 def test_over_all_users(case):
-    values = compute_over_users(case.data(), OVER_USERS, Protocol())
+    values = compute_for_all(ListedUsers(case.data()), OVER_USERS, Protocol())
     for metric in OVER_USERS:
         assert values[str(metric)] == pytest.approx(
             list_by_definition(metric, case), rel=1e-9, abs=1e-9, nan_ok=True

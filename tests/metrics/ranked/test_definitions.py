@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import examples
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.measuring.compute import compute
+from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import Metric, reading
 from recometer.protocol import Protocol
 from recometer.testing import Case, by_definition, cases, mean_over_orders, metrics, variants
@@ -48,12 +50,13 @@ def same(value: float, expected: float, rel: float, least: float) -> bool:
     return abs(value - expected) <= max(rel * abs(expected), least) or value == expected
 
 
-@settings(deadline=None, max_examples=60)
 @given(cases(max_items=8), st.sampled_from([None, 0.0, 1.0]))
 def test_without_ties(case, relevant_from):
     case = one_order(case)
     protocol = AS_TIES.replace(relevant_from=relevant_from)
-    values, _ = compute(case.ranks(relevant_from=relevant_from), EVERY_METRIC, protocol)
+    values, _ = compute(
+        RankedUsers(case.ranks(relevant_from=relevant_from)), EVERY_METRIC, protocol
+    )
     for user in range(case.n_users):
         (order,) = case.orders(user)
         ranked, judged = enough(case, user), case.judged(user)
@@ -68,11 +71,10 @@ def test_without_ties(case, relevant_from):
             assert same(found, expected, 1e-14, 1e-14), f"{metric}: {found}, not {expected}"
 
 
-@settings(deadline=None, max_examples=60)
 @given(cases(max_users=2), st.sampled_from([None, 1.0]))
 def test_expected_is_the_mean_over_all_orders(case, relevant_from):
     protocol = AS_TIES.replace(relevant_from=relevant_from)
-    values, _ = compute(case.ranks(relevant_from=relevant_from), AVERAGED, protocol)
+    values, _ = compute(RankedUsers(case.ranks(relevant_from=relevant_from)), AVERAGED, protocol)
     for user in range(case.n_users):
         ranked = enough(case, user)
         for metric in AVERAGED:
@@ -86,12 +88,12 @@ def test_expected_is_the_mean_over_all_orders(case, relevant_from):
 @pytest.mark.parametrize("relevant", [1, 3, 6])
 def test_expected_in_one_group_of_six(relevant):
     gains = np.full((1, 8), np.nan)
-    gains[0, 1 : 1 + relevant] = np.arange(relevant) + 1.0
+    gains[0, 1 : 1 + relevant] = np.arange(relevant) // 2 + 1.0
     gains[0, 7] = 2.0
     nothing = np.zeros((1, 8), bool)
     case = Case(np.array([[2.0, 1, 1, 1, 1, 1, 1, 0]]), gains, nothing, nothing)
     some = [metric for metric in AVERAGED if metric.cutoff in (None, 2, 4)]
-    values, _ = compute(case.ranks(), some, Protocol())
+    values, _ = compute(RankedUsers(case.ranks()), some, Protocol())
     for metric in some:
         expected = mean_over_orders(metric, case, 0)
         assert values[str(metric)][0] == pytest.approx(
@@ -99,11 +101,13 @@ def test_expected_in_one_group_of_six(relevant):
         ), str(metric)
 
 
-@settings(deadline=None)
+@examples(2)
 @given(cases(max_users=2, max_items=4), metrics())
 def test_the_other_rules_are_orders_too(case, metric):
     values = {
-        rule: compute(case.ranks(), [metric], AS_TIES.replace(ties=rule), seed=4)[0][str(metric)]
+        rule: compute(RankedUsers(case.ranks(), 4), [metric], AS_TIES.replace(ties=rule))[0][
+            str(metric)
+        ]
         for rule in ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
     }
     for user in range(case.n_users):

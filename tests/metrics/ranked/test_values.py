@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from recometer.measuring.compute import compute
+from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import METRICS, parse
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
@@ -18,7 +19,7 @@ NAN = math.nan
 
 
 def value(name: str, ranks: Ranks, **rules) -> float:
-    values, _ = compute(ranks, parse(name), Protocol(**rules))
+    values, _ = compute(RankedUsers(ranks), parse(name), Protocol(**rules))
     return float(values[name][0])
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recometer.arrays import Bool, Float64, Int64
 from recometer.errors import InternalError
-from recometer.ragged import users_of
+from recometer.ragged import KEPT, OFFSETS, PER_ITEM, PER_ROW, Record, Table, per_row_of
 from recometer.ranks import TopLists
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def needed(value: Kept | None) -> Kept:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Side:
+class Side(Table):
     """Items of the users of the lists: a ragged table in CSR layout.
 
     Attributes
@@ -37,28 +38,16 @@ class Side:
         The value of each, 1 where the data have none.
     """
 
-    indptr: Int64
-    items: Int64
-    gain: Float64
+    indptr: Int64 = field(metadata=OFFSETS)
+    items: Int64 = field(metadata=PER_ROW)
+    gain: Float64 = field(metadata=PER_ROW)
 
     def __post_init__(self) -> None:
-        if not self.items.shape == self.gain.shape == (int(self.indptr[-1]),):
-            raise InternalError("Side.items and Side.gain must have one entry per row.")
-
-    @property
-    def user(self) -> Int64:
-        """The user of each row."""
-        return users_of(self.indptr)
-
-    def users(self, block: slice) -> Side:
-        """Return the rows of a block of users."""
-        indptr = self.indptr[block.start : block.stop + 1]
-        rows = slice(int(indptr[0]), int(indptr[-1]))
-        return Side(indptr - indptr[0], self.items[rows], self.gain[rows])
+        self.check_shapes()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ListData:
+class ListData(Record):
     """Lists, and what metrics of them read beside them; items are positions throughout.
 
     What is not needed is None: a metric states its side data in the registry, and those who
@@ -98,37 +87,30 @@ class ListData:
     train: Side | None = None
     n_train_users: int | None = None
     n_train_interactions: int | None = None
-    item_users: Int64 | None = None
+    item_users: Int64 | None = field(default=None, metadata=PER_ITEM)
     test: Side | None = None
-    relevant: Bool | None = None
+    relevant: Bool | None = field(default=None, metadata=per_row_of("test"))
     baseline: TopLists | None = None
-    categories: scipy.sparse.csr_array | None = None
-    features: Float64 | scipy.sparse.csr_array | None = None
-    propensity: Float64 | None = None
-    kept: dict[Hashable, Any] = dataclasses.field(default_factory=dict, repr=False)
-    kept_of_users: dict[Hashable, Any] = dataclasses.field(
-        default_factory=dict, init=False, repr=False
-    )
+    categories: scipy.sparse.csr_array | None = field(default=None, metadata=PER_ITEM)
+    features: Float64 | scipy.sparse.csr_array | None = field(default=None, metadata=PER_ITEM)
+    propensity: Float64 | None = field(default=None, metadata=PER_ITEM)
+    kept: dict[Hashable, Any] = field(default_factory=dict, repr=False, metadata=KEPT)
+    kept_of_users: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        n_users, n_items = self.n_users, self.lists.n_items
-        for name in ("train", "test"):
-            side: Side | None = getattr(self, name)
-            if side is not None and len(side.indptr) != n_users + 1:
-                raise InternalError(f"ListData.{name} must have the users of the lists.")
-        if self.baseline is not None and self.baseline.n_users != n_users:
-            raise InternalError("ListData.baseline must have the users of the lists.")
-        for name in ("item_users", "categories", "features", "propensity"):
-            table = getattr(self, name)
-            if table is not None and table.shape[0] != n_items:
-                raise InternalError(f"ListData.{name} must have one row per item.")
         if (self.test is None) != (self.relevant is None):
             raise InternalError("ListData.test and ListData.relevant belong together.")
+        self.check_shapes()
 
     @property
     def n_users(self) -> int:
         """Number of users."""
         return self.lists.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Number of positions of items."""
+        return self.lists.n_items
 
     def first(self, cutoff: int) -> Int64:
         """Return the first k items of each list: int64 [n_users, min(k, length)]."""
@@ -142,34 +124,9 @@ class ListData:
         """Compute what depends on the users, once."""
         return _keep(self.kept_of_users, name, compute)
 
-    def users(self, block: slice) -> ListData:
-        """Return the data of a block of users, without copying; what is kept is shared."""
-        test = self.test
-        relevant = self.relevant
-        if test is not None and relevant is not None:
-            relevant = relevant[test.indptr[block.start] : test.indptr[block.stop]]
-        return dataclasses.replace(
-            self,
-            lists=_users(self.lists, block),
-            train=None if self.train is None else self.train.users(block),
-            test=None if test is None else test.users(block),
-            relevant=relevant,
-            baseline=None if self.baseline is None else _users(self.baseline, block),
-        )
-
 
 def _keep(kept: dict[Hashable, Any], name: Hashable, compute: Callable[[], Kept]) -> Kept:
     if name not in kept:
         kept[name] = compute()
     found: Kept = kept[name]
     return found
-
-
-def _users(lists: TopLists, block: slice) -> TopLists:
-    return dataclasses.replace(
-        lists,
-        items=lists.items[block],
-        known=lists.known[block],
-        cut_in_ties=lists.cut_in_ties[block],
-        flags=needed(lists.flags)[block],
-    )

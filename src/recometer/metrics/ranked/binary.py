@@ -13,15 +13,19 @@ from recometer.arrays import Float64, Int64
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked import first_hit as _first_hit
 from recometer.metrics.ranked.facts import all_gains, ideal_members, listed_relevant
-from recometer.metrics.ranked.hits import expand
+from recometer.metrics.ranked.precisions import (
+    last_places,
+    last_precision,
+    mean_precision_of_hits,
+    precision_sum,
+    reciprocal_sum,
+)
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import (
     columns,
     gains_within,
-    harmonic,
     hits_within,
     ratio,
-    shared,
     totals,
 )
 from recometer.ties import WHOLE, Groups, sum_by_user
@@ -336,7 +340,7 @@ def ap(
     2008.
     """
     if denominator == "hits" and not repeat_last:
-        return _mean_precision_of_hits(groups, cutoffs)
+        return mean_precision_of_hits(groups, cutoffs)
     possible = groups.n_relevant[:, np.newaxis]
     if denominator == "min":
         possible = _possible(groups, cutoffs)
@@ -346,9 +350,9 @@ def ap(
         possible = np.minimum(_possible(groups, cutoffs), groups.depth[:, np.newaxis])
     elif denominator == "listed":
         possible = listed_relevant(groups)[:, np.newaxis]
-    found = _precision_sum(groups, cutoffs)
+    found = precision_sum(groups, cutoffs)
     if repeat_last:
-        found = found + last_places(groups, cutoffs) * _last_precision(groups)[:, np.newaxis]
+        found = found + last_places(groups, cutoffs) * last_precision(groups)[:, np.newaxis]
     return ratio(found, possible)
 
 
@@ -368,7 +372,7 @@ def tap(groups: Groups, cutoffs: Int64) -> Float64:
     ----------
     Cortes 2021, recometrics ("truncated average precision").
     """
-    return ratio(_precision_sum(groups, cutoffs), _possible(groups, cutoffs))
+    return ratio(precision_sum(groups, cutoffs), _possible(groups, cutoffs))
 
 
 @metric(
@@ -420,108 +424,6 @@ def _best_gains(groups: Groups, cutoff: int) -> Float64:
     user, place = ideal_members(groups)
     rows = place < cutoff
     return sum_by_user(user[rows], groups.ideal_gain[rows], groups.n_users)
-
-
-@shared
-def reciprocal_sum(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the (expected) sums of rel(j) / j over j <= k: [n_users, n_cutoffs]."""
-
-    def value(rows: Int64 | slice, places: Int64) -> Float64:
-        start, size = groups.start[rows], groups.size[rows]
-        found = 1 / (start + 1)
-        tied = np.flatnonzero(size > 1)
-        rate = groups.relevant[rows][tied] / size[tied]
-        found[tied] = rate * harmonic(start[tied], places[tied])
-        return found
-
-    return totals(value, groups, cutoffs)
-
-
-@shared
-def _precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the sums over j <= k of P(j) rel(j): [n_users, n_cutoffs]."""
-
-    def value(rows: Int64 | slice, places: Int64) -> Float64:
-        start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
-        found = (before + 1) / (start + 1)
-        tied = np.flatnonzero(size > 1)
-        relevant = groups.relevant[rows][tied]
-        found[tied] = _precisions(start[tied], places[tied], before[tied], size[tied], relevant)
-        return found
-
-    return totals(value, groups, cutoffs)
-
-
-def _precisions(
-    start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64
-) -> Float64:
-    """Return what the first places of tie groups of two or more add to the sum of P(j) rel(j)."""
-    others = (relevant - 1) / (size - 1)  # relevant among the tied items before, per place
-    first = (before + 1 - others * (start + 1)) * harmonic(start, places)
-    return relevant / size * (first + others * places)
-
-
-def _mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
-    """Return the mean over the hits of the precision where each is found; 0 without a hit."""
-    values = ratio(_precision_sum(groups, cutoffs), hits_within(groups, cutoffs))
-    for column, cutoff in enumerate(cutoffs.tolist()):
-        parted = groups.parted(cutoff)
-        if len(parted):
-            # The group that is parted is in the sum with its mean.
-            values[groups.user[parted], column] = _given_the_hits(groups, cutoff, parted)
-    return values
-
-
-def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
-    """Return the same for users with a parted group, as the mean over the hits in that."""
-    user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
-    places = cutoff - start
-    # What the groups before add.
-    whole = np.flatnonzero(groups.start + groups.size <= cutoff)
-    terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
-    tied = np.flatnonzero(groups.size[whole] > 1)
-    at = whole[tied]
-    terms[tied] = _precisions(
-        groups.start[at],
-        groups.size[at],
-        groups.hits_before[at],
-        groups.size[at],
-        groups.relevant[at],
-    )
-    sure = groups.total(whole, terms)
-    which, found, chance = expand(groups.size[parted], groups.relevant[parted], places)
-    some = found > 0
-    inner = np.zeros(len(which))
-    row, x = which[some], found[some]
-    inner[some] = np.where(
-        places[row] > 1,
-        _precisions(start[row], places[row], before[row], np.maximum(places[row], 2), x),
-        (before[row] + 1) / (start[row] + 1),
-    )
-    hits = before[which] + found
-    each = chance * ratio(sure[user[which]] + inner, hits)
-    return sum_by_user(which, each, len(parted))
-
-
-def last_places(groups: Groups, cutoffs: Int64) -> Int64:
-    """Return how many places lists lack up to k: int64 [n_users, n_cutoffs]; 0 without k."""
-    return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
-
-
-def last_groups(groups: Groups) -> Int64:
-    """Find the groups that hold the last place of their user's list."""
-    depth = groups.depth[groups.user]
-    return np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
-
-
-def _last_precision(groups: Groups) -> Float64:
-    """Return the (expected) P(n) rel(n) of the last place n of each list: float64 [n_users]."""
-    rows = last_groups(groups)
-    n, r = groups.size[rows], groups.relevant[rows]
-    depth = groups.depth[groups.user[rows]]
-    others = (depth - groups.start[rows] - 1) * (r - 1) / np.maximum(n - 1, 1)
-    precision = (groups.hits_before[rows] + 1 + others) / depth
-    return groups.total(rows, r / n * precision)
 
 
 def _graded_reciprocal(groups: Groups, cutoff: int) -> Float64:

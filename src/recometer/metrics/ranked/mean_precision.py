@@ -6,8 +6,8 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.ranked.binary import last_groups, last_places
 from recometer.metrics.ranked.hits import hits_squared
+from recometer.metrics.ranked.precisions import last_groups, last_places
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import columns, harmonic, hits_within, ratio
 from recometer.ties import Groups, sum_by_user

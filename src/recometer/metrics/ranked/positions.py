@@ -6,8 +6,8 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.ranked.binary import reciprocal_sum
 from recometer.metrics.ranked.facts import all_gains, judged_others, whole_sum
+from recometer.metrics.ranked.precisions import reciprocal_sum
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import harmonic, ratio
 from recometer.ties import Groups

@@ -1,4 +1,4 @@
-"""Metrics of predicted ratings: against their formulas, and the laws that hold for all."""
+"""Metrics of predicted ratings through evaluate: their formulas, and when there is no value."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.measuring.compute import Reason, compute
+from recometer.measuring.compute import compute
+from recometer.measuring.ranked import RankedUsers
+from recometer.measuring.reasons import Reason
 from recometer.metrics import Metric, parse, reading
 from recometer.protocol import Protocol
-from recometer.testing import rank
+from recometer.testing import rank, rating_by_definition
 
 RATINGS = reading("ratings")
-RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 EVERY = [
     metric
     for name, each in RATINGS.items()
@@ -61,35 +62,12 @@ def arrays(frame):
         yield user, rows["rating"].to_numpy(), rows["score"].to_numpy()
 
 
-def by_definition(name, true, predicted):
-    """The error metrics as they are written down; NaN where they divide by nothing."""
-    error = predicted - true
-    pairs = [
-        (true[i] < true[j], predicted[i] < predicted[j])
-        for i, j in itertools.permutations(range(len(true)), 2)
-        if true[i] < true[j]
-    ]
-    constant = true.min() == true.max()
-    return {
-        "rmse": lambda: np.sqrt(np.mean(error**2)),
-        "mae": lambda: np.mean(np.abs(error)),
-        "mse": lambda: np.mean(error**2),
-        "r2": lambda: (
-            math.nan if constant else 1 - np.sum(error**2) / np.sum((true - true.mean()) ** 2)
-        ),
-        "explained_variance": lambda: (
-            math.nan if constant else 1 - np.var(true - predicted) / np.var(true)
-        ),
-        "fcp": lambda: sum(right for _, right in pairs) / len(pairs) if pairs else math.nan,
-    }[name]()
-
-
 @given(frames())
 def test_errors_by_their_formulas(frame):
     result = evaluated(frame, ERRORS)
     for place, (_, true, predicted) in enumerate(arrays(frame)):
         for name in ERRORS:
-            expected = by_definition(name, true, predicted)
+            expected = rating_by_definition(Metric(name), predicted, true, 3.5)
             assert result[name][place] == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
 
 
@@ -98,7 +76,7 @@ def test_errors_over_the_rows_of_all_users(frame):
     found = evaluated(frame, ERRORS).over_rows
     true, predicted = frame["rating"].to_numpy(), frame["score"].to_numpy()
     for name in ERRORS[:-1]:
-        expected = by_definition(name, true, predicted)
+        expected = rating_by_definition(Metric(name), predicted, true, 3.5)
         assert found[name] == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
     pairs, right = 0, 0
     for _, true, predicted in arrays(frame):
@@ -135,28 +113,6 @@ def orders(predicted):
     return [np.concatenate([part[i % len(part)] for part in parts]) for i in range(n)]
 
 
-@given(frames())
-def test_values_are_within_the_stated_range(frame):
-    pairs = rm.Pairs(frame, threshold=3.5)
-    for ties in RULES:
-        values = table(evaluated(pairs, ties=ties))
-        lower = [metric.definition.lower for metric in EVERY]
-        upper = [metric.definition.upper for metric in EVERY]
-        assert (np.isnan(values) | ((values >= lower) & (values <= upper))).all()
-
-
-@given(frames(), st.data())
-def test_a_user_does_not_depend_on_the_others(frame, data):
-    last = frame["user"].max()
-    some = {last, *data.draw(st.lists(st.sampled_from(frame["user"].unique().to_list())))}
-    pairs = rm.Pairs(frame, threshold=3.5)
-    of_some = rm.Pairs(frame.filter(pl.col("user").is_in(list(some))), threshold=3.5)
-    for ties in RULES:
-        together, alone = evaluated(pairs, ties=ties), evaluated(of_some, ties=ties)
-        chosen = np.isin(together.user_ids, alone.user_ids)
-        assert table(together)[chosen].tobytes() == table(alone).tobytes()
-
-
 @given(frames(), st.randoms(use_true_random=False))
 def test_names_and_order_of_rows_change_nothing(frame, random):
     order = list(range(len(frame)))
@@ -168,35 +124,12 @@ def test_names_and_order_of_rows_change_nothing(frame, random):
     np.testing.assert_allclose(table(evaluated(renamed)), expected, rtol=1e-14)
 
 
-@given(frames(max_users=2))
-def test_cumulative_equals_separate(frame):
-    pairs = rm.Pairs(frame, threshold=3.5)
-    together = evaluated(pairs)
-    for metric in EVERY:
-        alone = evaluated(pairs, [metric])
-        assert alone[metric].tobytes() == together[metric].tobytes()
-
-
 @given(frames())
-def test_expected_lies_between_pessimistic_and_optimistic(frame):
-    pairs = rm.Pairs(frame, threshold=3.5)
-    low, value, high = (
-        table(evaluated(pairs, ties=ties)) for ties in ("pessimistic", "expected", "optimistic")
-    )
-    assert (np.isnan(value) | ((low <= value + 1e-14) & (value <= high + 1e-14))).all()
-
-
-@given(frames())
-def test_perfect_predictions_are_unbeaten(frame):
-    perfect = table(evaluated(frame.with_columns(score="rating")))
-    values = table(evaluated(frame))
-    better = np.array([1 if metric.definition.higher_is_better else -1 for metric in EVERY])
-    both = ~np.isnan(perfect) & ~np.isnan(values)
-    assert (better * (perfect - values) >= 0)[both].all()
-    for column, metric in enumerate(EVERY):
-        if metric.name in ERRORS:
-            value = 0 if metric.definition.upper == np.inf else 1
-            assert (np.isnan(perfect[:, column]) | (perfect[:, column] == value)).all()
+def test_errors_of_perfect_predictions(frame):
+    result = evaluated(frame.with_columns(score="rating"), ERRORS)
+    for name in ERRORS:
+        perfect = 0 if RATINGS[name].upper == math.inf else 1
+        assert (np.isnan(result[name]) | (result[name] == perfect)).all()
 
 
 @given(frames(), st.sampled_from([0.5, 4.0]), st.integers(-3, 3))
@@ -328,10 +261,10 @@ def test_blocks_do_not_change_a_bit(monkeypatch):
         }
     )
     whole = table(evaluated(frame))
-    monkeypatch.setattr("recometer.measuring.compute.BLOCK_USERS", 3)
+    monkeypatch.setattr("recometer.measuring.ranked.BLOCK_USERS", 3)
     assert table(evaluated(frame)).tobytes() == whole.tobytes()
 
 
 def test_metrics_of_ratings_are_not_computed_without():
     with pytest.raises(rm.InternalError, match="'mae' was asked for without ratings"):
-        compute(rank([2, 1], [1, math.nan]), [Metric("mae")], Protocol())
+        compute(RankedUsers(rank([2, 1], [1, math.nan])), [Metric("mae")], Protocol())

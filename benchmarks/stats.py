@@ -1,0 +1,393 @@
+"""Whether intervals cover, tests err and gates alarm as often as they claim, and how fast they are.
+
+Users are drawn with replacement from those of two data sets, whose means then are the truth. Prints
+tables and writes ``results/stats.json``. (Not statistics.py: benchmarks import the module of that
+name from Python's library.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import itertools
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import _cases
+import _machine
+import numpy as np
+import numpy.typing as npt
+from _table import HEADERS, Measure, markdown, seconds
+from _timing import side_by_side
+
+import recometer as rm
+from recometer import stats
+from recometer.tasks import run_tasks
+
+HERE = Path(__file__).parent
+Float64 = npt.NDArray[np.float64]
+Bounds = tuple[float, float]
+
+SIZES = (10, 20, 50, 200, 1_000, 5_000)
+# Gains are 0 or 1 here: the most that dcg@10 can be is known.
+BOUNDS: dict[str, Bounds] = {
+    "ndcg@10": (0.0, 1.0),
+    "hit@10": (0.0, 1.0),
+    "recall@10": (0.0, 1.0),
+    "rr": (0.0, 1.0),
+    "dcg@10": (0.0, sum(1 / math.log2(place + 1) for place in range(1, 11))),
+}
+NOMINAL, LEAST, LEVEL = 0.95, 0.94, 0.05
+LOOKS = 100
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Population:
+    """The users' values of one metric, of two models; their means are the truth."""
+
+    name: str
+    first: Float64
+    second: Float64
+    bounds: Bounds
+
+
+def populations(shared: Path) -> list[Population]:
+    """Return those of MovieLens 1M (if it is there) and of the data that come with recometer."""
+    found = []
+    for name, first, second in itertools.chain(_movies(shared), _visits()):
+        for metric, bounds in BOUNDS.items():
+            found.append(Population(f"{name} {metric}", first[metric], second[metric], bounds))
+    return found
+
+
+def _movies(shared: Path) -> Iterator[tuple[str, rm.Evaluation, rm.Evaluation]]:
+    data = _cases.read_ml1m(shared)
+    if data is None:
+        print(f"There is no data/ml1m_als in {shared}: without MovieLens.")
+        return
+    source = rm.Factors(data.users, data.items)
+    yield "ml1m", *_evaluated(source, data.train, data.test)
+
+
+def _visits() -> Iterator[tuple[str, rm.Evaluation, rm.Evaluation]]:
+    from recometer.datasets import msweb
+    from recometer.split import Fraction, split
+
+    parts = split(msweb(), Fraction(0.3), seed=0)
+    train, test = parts.train, parts.test
+    yield "msweb", *_evaluated(rm.baselines.item_knn(train), train, test)
+
+
+def _evaluated(source: Any, train: Any, test: Any) -> tuple[rm.Evaluation, rm.Evaluation]:
+    metrics = list(BOUNDS)
+    popular = rm.baselines.most_popular(train)
+    return (
+        rm.evaluate(source, test, train=train, metrics=metrics),
+        rm.evaluate(popular, test, train=train, metrics=metrics),
+    )
+
+
+def _drawn(population: Population, n: int, repeats: int) -> Iterator[tuple[Float64, Float64]]:
+    known = ~(np.isnan(population.first) | np.isnan(population.second))
+    first, second = population.first[known], population.second[known]
+    generator = np.random.default_rng([n, len(population.name)])
+    for _ in range(repeats):
+        users = generator.integers(len(first), size=n)
+        yield first[users], second[users]
+
+
+def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any]]:
+    """Return how often the default interval and Student's cover the mean and the difference."""
+    known = ~(np.isnan(population.first) | np.isnan(population.second))
+    first, second = population.first[known], population.second[known]
+    truths = {"mean": first.mean(), "difference": (first - second).mean()}
+    found: dict[str, list[tuple[bool, float, bool, float, bool]]] = {name: [] for name in truths}
+    for x, y in _drawn(population, n, repeats):
+        intervals = {
+            "mean": (
+                stats.interval(x, bounds=population.bounds),
+                stats.interval(x),
+                stats.interval(x, "t"),
+            ),
+            "difference": (
+                stats.compare(x, y, bounds=population.bounds).interval,
+                stats.compare(x, y).interval,
+                stats.interval(x - y, "t"),
+            ),
+        }
+        for name, (usual, without, student) in intervals.items():
+            truth = truths[name]
+            found[name].append(
+                (truth in usual, usual.width, truth in student, student.width, truth in without)
+            )
+    lines = []
+    for name, rows in found.items():
+        covered, width, by_student, student_width, without_range = np.mean(rows, axis=0).tolist()
+        lines.append(
+            {
+                "population": population.name,
+                "of": name,
+                "n": n,
+                "covered": covered,
+                "student": by_student,
+                "without range": without_range,
+                "width": width / student_width if student_width else math.nan,
+            }
+        )
+    return lines
+
+
+def errors(population: Population, n: int, repeats: int) -> dict[str, Any]:
+    """Return how often each test rejects where models are swapped at random, and the power."""
+    generator = np.random.default_rng(n)
+    tests = ("randomisation", "t", "wilcoxon", "sign")
+    rejected: dict[str, list[bool]] = {name: [] for name in tests}
+    known = ~(np.isnan(population.first) | np.isnan(population.second))
+    all_differences = (population.first - population.second)[known]
+    # A difference of which about half the samples tell: 2 standard errors.
+    deviation = float(all_differences.std())
+    effect = 2 * deviation / math.sqrt(n)
+    moved = all_differences - all_differences.mean() + effect
+    found, n_differ = [], []
+    for x, y in _drawn(population, n, repeats):
+        differences = (x - y) * generator.choice([-1.0, 1.0], n)
+        grouped = {
+            "randomisation": stats.randomisation(differences),
+            "t": stats.paired_t(differences),
+            "wilcoxon": stats.wilcoxon(differences),
+            "sign": stats.sign(differences),
+        }
+        for name, result in grouped.items():
+            rejected[name].append(bool(result.p_value <= LEVEL))
+        n_differ.append(grouped["randomisation"].n_differ)
+        sample = generator.choice(moved, n)
+        found.append(stats.randomisation(sample).p_value <= LEVEL)
+    return {
+        "population": population.name,
+        "n": n,
+        "differ": float(np.mean(n_differ)),
+        **{name: float(np.mean(one)) for name, one in rejected.items()},
+        "power": float(np.mean(found)),
+        "predicted": stats.power_of(effect, deviation, n),
+    }
+
+
+def alarms(population: Population, repeats: int) -> dict[str, Any]:
+    """Return how often a gate looked at 100 times alarms, the models being equally good."""
+    low, high = population.bounds
+    bounds = (low - high, high - low)
+    generator = np.random.default_rng(0)
+    n, alarmed, naive, without = 2_000, 0, 0, 0
+    looks = np.linspace(n / LOOKS, n, LOOKS).astype(int)
+    for x, y in _drawn(population, n, repeats):
+        d = (x - y) * generator.choice([-1.0, 1.0], n)
+        # What is found does not depend on when one looks: once, at the end, is enough.
+        alarmed += 0.0 not in stats.ConfidenceSequence(bounds).update(d)
+        finite = stats.ConfidenceSequence(bounds, population=n).update(d[: n // 2])
+        without += d.mean() not in finite
+        means, squares = np.cumsum(d)[looks - 1] / looks, np.cumsum(d**2)[looks - 1] / looks
+        errors = np.sqrt(np.maximum(squares - means**2, 1e-300) / (looks - 1))
+        naive += bool((np.abs(means) > 1.96 * errors).any())
+    return {
+        "population": population.name,
+        "sequential": alarmed / repeats,
+        "without replacement": without / repeats,
+        "t at every look": naive / repeats,
+    }
+
+
+def _on_threads(
+    call: Callable[..., Any], tasks: list[tuple[Any, ...]], threads: int, label: str
+) -> list[Any]:
+    return run_tasks(lambda task, _: call(*task), tasks, threads=threads, label=label)
+
+
+def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
+    """Return coverage, errors and alarms, and what is to be reached."""
+    data, sizes = populations(options.shared), (20, 200) if options.quick else SIZES
+    repeats = 60 if options.quick else options.repeats
+    cells = list(itertools.product(data, sizes))
+    lines = _on_threads(coverage, [(*cell, repeats) for cell in cells], options.threads, "Coverage")
+    covered = [line for part in lines for line in part]
+    cells = [(one, n) for one, n in cells if n >= 50 or options.quick]
+    wrong = _on_threads(errors, [(*cell, repeats) for cell in cells], options.threads, "Errors")
+    several = [one for one in data if not one.name.endswith("hit@10")]
+    alarmed = _on_threads(
+        alarms, [(one, max(50, repeats // 4)) for one in several], options.threads, "Gates"
+    )
+    noise = 2 * math.sqrt(LEAST * (1 - LEAST) / repeats)
+    off = 2 * math.sqrt(LEVEL * (1 - LEVEL) / repeats)
+    # Exact tests of few users who all differ by as much cannot err in just 5 of 100 cases.
+    usual = [one for one in wrong if one["differ"] >= 30 and "hit" not in one["population"]]
+    table = [
+        Measure(
+            f"coverage of the default interval, the least of {len(covered)} settings",
+            "",
+            f"Student's t: {min(one['student'] for one in covered):.2f}",
+            min(one["covered"] for one in covered),
+            round(LEAST - noise, 3),
+        ),
+        Measure(
+            "power of the randomisation test, farthest from what was predicted",
+            "",
+            "",
+            max(abs(one["power"] - one["predicted"]) for one in usual),
+            0.05 + 2 * math.sqrt(0.25 / repeats),
+            True,
+        ),
+        Measure(
+            f"false alarms of the sequential gate over {LOOKS} looks, the most",
+            "",
+            f"t at every look: {min(one['t at every look'] for one in alarmed):.2f}",
+            max(max(one["sequential"], one["without replacement"]) for one in alarmed),
+            round(LEVEL + 2 * math.sqrt(LEVEL * (1 - LEVEL) / max(50, repeats // 4)), 3),
+            True,
+        ),
+    ]
+    for name in ("randomisation", "t", "wilcoxon", "sign"):
+        rates = [one[name] for one in usual]
+        label = f"type I error of {name}, at least 30 users differ, without hit"
+        table.append(Measure(f"{label}: least", "", "", min(rates), round(0.04 - off, 3)))
+        table.append(Measure(f"{label}: most", "", "", max(rates), round(0.06 + off, 3), True))
+    return {"coverage": covered, "errors": wrong, "alarms": alarmed}, table
+
+
+def by_size(covered: list[dict[str, Any]]) -> str:
+    """Return a table of the coverage by the number of users: the least and the mean."""
+    lines = []
+    for of, n in itertools.product(("mean", "difference"), SIZES):
+        rows = [line for line in covered if (line["of"], line["n"]) == (of, n)]
+        if not rows:
+            continue
+        cells = [of, f"{n:,}"]
+        for kind in ("covered", "without range", "student"):
+            values = [line[kind] for line in rows]
+            cells.append(f"{min(values):.3f}, {np.mean(values):.3f}")
+        widths = [line["width"] for line in rows]
+        lines.append([*cells, f"{min(widths):.2f} to {max(widths):.2f}"])
+    headers = ["of", "users", "default", "range not known", "Student's t", "width, default / t"]
+    return markdown(headers, lines)
+
+
+def columns(n_users: int, n: int, seed: int = 0) -> list[Float64]:
+    """Return models' values between 0 and 1, of which four in ten are above 0."""
+    generator = np.random.default_rng(seed)
+    common, some = generator.random(n_users), generator.random(n_users) < 0.4
+    made = []
+    for _ in range(n):
+        values = generator.random(n_users)
+        values += common
+        values *= 0.5
+        values *= some
+        made.append(values)
+    return made
+
+
+def speed(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
+    """Return how long a test of 100,000 users takes, beside SciPy, and very many of everything."""
+    from scipy.stats import permutation_test
+
+    n = 2_000 if options.quick else 100_000
+    x, y = columns(n, 2)
+    differences = x - y
+
+    def resampled() -> object:
+        return permutation_test(
+            (differences,),
+            lambda one, axis: one.mean(axis=axis),
+            vectorized=True,
+            permutation_type="samples",
+            n_resamples=10_000,
+            batch=100,
+            rng=np.random.default_rng(0),
+        )
+
+    (other,) = side_by_side({"scipy": resampled}, 1, warm_up=False, wait=options.wait).values()
+    (ours,) = side_by_side(
+        {"ours": lambda: stats.randomisation(differences)}, 5, wait=options.wait
+    ).values()
+    times: dict[str, Any] = {"scipy": other.seconds, "ours": ours.seconds}
+    table = [
+        Measure(
+            f"paired test of {n:,} users: SciPy's permutation_test, 10,000 resamples",
+            seconds(ours.median),
+            seconds(other.median),
+            other.median / ours.median,
+            100,
+        )
+    ]
+    n = 10_000 if options.quick else 1_000_000
+    for case, label, bound in (
+        ("columns", f"intervals of 255 columns x {n:,} users (s)", 10.0),
+        ("pairs", f"10 models x 30 metrics x {n:,} users: intervals and all tests (s)", 30.0),
+    ):
+        command = [sys.executable, __file__, "--child", case, str(n), str(options.threads)]
+        output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        times[case] = found = json.loads(output)
+        taken = found["seconds"]
+        table.append(Measure(label, seconds(taken), "", taken, bound, True))
+        if case == "pairs":
+            memory = found["GB"]
+            label = "the same: memory of the process, with its 2.4 GB of values (GB)"
+            table.append(Measure(label, f"{memory:.2f} GB", "", memory, 3.0, True))
+    return times, table
+
+
+def child(case: str, n: int, threads: int) -> None:
+    """Time many intervals, or all comparisons of ten models, in a process of its own."""
+    unit = (0.0, 1.0)
+    tables = [columns(n, 255)] if case == "columns" else [columns(n, 10, m) for m in range(30)]
+    start = time.perf_counter()
+    for table in tables:
+        stats.intervals_of(table, bounds=[unit] * len(table), threads=threads)
+        if case == "pairs":
+            pairs = list(itertools.combinations(table, 2))
+            stats.compare_all(pairs, bounds=[unit] * len(pairs), threads=threads)
+    taken = time.perf_counter() - start
+    lines = Path("/proc/self/status").read_text().splitlines()
+    kilobytes = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
+    print(json.dumps({"seconds": taken, "GB": int(kilobytes) * 1024 / 1e9}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="tiny: to see that it runs")
+    parser.add_argument("--repeats", type=int, default=2_000, help="samples of each setting")
+    parser.add_argument("--only", choices=("quality", "speed"), help="one half")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--wait", type=float, default=30.0, help="seconds for others to be quiet")
+    parser.add_argument("--shared", type=Path, default=HERE.parents[1] / "shared")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        case, n, threads = options.child
+        return child(case, int(n), int(threads))
+    path = HERE / "results" / "stats.json"
+    results: dict[str, Any] = {"machine": _machine.describe()}
+    if options.only and path.exists():
+        results = json.loads(path.read_text(encoding="utf-8")) | results
+    halves = {"quality": quality, "speed": speed}
+    table = []
+    for name, half in halves.items():
+        if options.only in (None, name):
+            results[name], lines = half(options)
+            table += lines
+            results[f"{name} options"] = {
+                key: str(value) for key, value in vars(options).items() if key != "child"
+            }
+            if name == "quality":
+                print(by_size(results[name]["coverage"]), end="\n\n")
+    print(markdown(HEADERS, [measure.cells() for measure in table]))
+    if not options.quick:
+        path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    return None
+
+
+if __name__ == "__main__":
+    main()

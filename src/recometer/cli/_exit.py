@@ -1,0 +1,45 @@
+"""The exit codes of all commands."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+from collections.abc import Iterator
+
+import typer
+
+from recometer.cli._words import in_words
+from recometer.errors import RecometerError
+
+
+class ExitCode(enum.IntEnum):
+    """How a command ended."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    VERDICT = 3
+    INTERRUPTED = 130
+
+
+MEANINGS = {
+    ExitCode.DONE: "done",
+    ExitCode.FAILED: "a failure that is stated on standard error: files and data that do not fit",
+    ExitCode.USAGE: "wrong usage: an option, a name or a value that does not exist",
+    ExitCode.VERDICT: "done, and the verdict that was asked for is bad: leakage with --strict",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
+}
+
+
+def epilog() -> str:
+    """Return what the help of every command says of exit codes."""
+    return f"Exit codes: {'; '.join(f'{code:d} {text}' for code, text in MEANINGS.items())}."
+
+
+@contextlib.contextmanager
+def usage_of(option: str) -> Iterator[None]:
+    """Turn an error of ours into wrong usage of an option."""
+    try:
+        yield
+    except RecometerError as error:
+        raise typer.BadParameter(in_words(str(error)), param_hint=option) from error

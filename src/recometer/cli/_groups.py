@@ -1,0 +1,104 @@
+"""Groups of options: a dataclass whose fields are options, taken by a command as one parameter."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NewType
+
+Files = NewType("Files", tuple[str, ...])
+"""What a command takes to get the paths of all files that its options name."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Reads:
+    """Marks an option that names files which are read: no output may replace them.
+
+    Attributes
+    ----------
+    paths
+        Finds their paths in the option's text.
+    """
+
+    paths: Callable[[str], Iterable[str]] = lambda text: [text]
+
+    def files(self, value: str | list[str] | None) -> list[str]:
+        """Return the files that an option's value names; of a folder those in it."""
+        texts = [value] if isinstance(value, str) else value or []
+        found = []
+        for path in (path for text in texts for path in self.paths(text) if path):
+            inside = sorted(Path(path).iterdir()) if Path(path).is_dir() else []
+            found += [path, *map(str, inside)]
+        return found
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups of options, and `Files`.
+
+    Typer sees every option of the groups as a parameter of its own; the function is called with
+    the groups filled in. A parameter of the type `Files` gets the files that the options name.
+    """
+    signature = inspect.signature(function, eval_str=True)
+    hints: dict[str, Any] = {
+        name: parameter.annotation for name, parameter in signature.parameters.items()
+    }
+    groups: dict[str, Any] = {
+        name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)
+    }
+    takes_files = [name for name, kind in hints.items() if kind is Files]
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        if name in groups:
+            parameters += _options_of(groups[name])
+        elif name not in takes_files:
+            parameters.append(parameter.replace(kind=KEYWORD))
+
+    @functools.wraps(function)
+    def wrapper(**given: Any) -> None:
+        files = Files(tuple(files_read(parameters, given)))
+        for name, group in groups.items():
+            own = [field.name for field in dataclasses.fields(group)]
+            given[name] = group(**{field: given.pop(field) for field in own})
+        function(**given, **dict.fromkeys(takes_files, files))
+
+    wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {one.name: one.annotation for one in parameters}
+    return wrapper
+
+
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def reads(parameter: inspect.Parameter) -> Reads | None:
+    """Return the mark of an option that names files which are read."""
+    marks = typing.get_args(parameter.annotation)
+    return next((mark for mark in marks if isinstance(mark, Reads)), None)
+
+
+def files_read(parameters: Iterable[inspect.Parameter], given: Mapping[str, Any]) -> list[str]:
+    """Return the files that options name."""
+    return [
+        path
+        for parameter in parameters
+        if (mark := reads(parameter)) is not None
+        for path in mark.files(given[parameter.name])
+    ]
+
+
+def _options_of(group: type[Any]) -> list[inspect.Parameter]:
+    hints = typing.get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            field.name,
+            KEYWORD,
+            annotation=hints[field.name],
+            default=inspect.Parameter.empty
+            if field.default is dataclasses.MISSING
+            else field.default,
+        )
+        for field in dataclasses.fields(group)
+    ]

@@ -1,0 +1,68 @@
+"""Messages in the words of the command line: options instead of Python's arguments and calls."""
+
+from __future__ import annotations
+
+import re
+
+from recometer.protocol import Protocol
+
+# What a message says in Python, and what it means here; later entries see what earlier ones made.
+PHRASES = {
+    "catalogue= with a column of categories, or rm.Catalogue(frame, categories=...)": (
+        "--catalogue FILE --categories COLUMN"
+    ),
+    "rm.Catalogue(frame, features=...) as catalogue=": "--catalogue FILE --features COLUMN",
+    "rm.Catalogue(frame, propensity=...) as catalogue=": "--catalogue FILE --propensity COLUMN",
+    "baseline= (another source, or an evaluation)": "--baseline (a model's name, or a file)",
+    "rm.Pairs(frame, score=..., rating=...).": (
+        "the command line reads no predicted ratings; rm.Pairs does, in Python."
+    ),
+    "rm.Scores, rm.Pairs, and rm.Lists with scores do.": "runs with a column of scores do.",
+    "candidates=rm.SampledCandidates(...), or a set of candidates per user.": (
+        "candidates, which the command line does not draw."
+    ),
+    "recometer.load reads what result.save(path) wrote, nothing else.": (
+        "recometer evaluate --out FOLDER writes saved evaluations."
+    ),
+    "name the file that result.save(path) wrote.": (
+        "name a file NAME.parquet in the folder that recometer evaluate --out wrote."
+    ),
+    "result.save(path) writes one.": "recometer evaluate --out FOLDER writes saved evaluations.",
+    "rm.Split.load reads what split.save(folder) wrote.": (
+        "recometer split --out FOLDER writes splits."
+    ),
+    "name their column with time=, or draw at random: Fraction(0.2), Number(1).": (
+        "--time names their column; --what fraction=0.2 and --what number=1 draw at random."
+    ),
+    "evaluate(..., protocol='evidently', defects=True)": (
+        "--protocol evidently --rule defects=true"
+    ),
+}
+# How a split is made, in a warning: the user has just typed it.
+MADE_BY = re.compile(r" by what=.*?(?=\. Hint)")
+CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")
+ARGUMENT = re.compile(
+    r"\b(user|item|value|score|rank|time|catalogue|train|baseline)=(False\b|'[^']*')?"
+)
+RULE = re.compile(rf"\b({'|'.join(Protocol.declared)})='(\w+)'")
+
+
+def in_words(message: str) -> str:
+    """Return a message with options instead of the arguments and calls that it speaks of.
+
+    Calls that stand for nothing on the command line, ``After(time=500)``, stay.
+    """
+    for python, ours in PHRASES.items():
+        message = message.replace(python, ours)
+    parts = CALL.split(MADE_BY.sub(" by --what and --who", message))
+    parts[::2] = map(_without_arguments, parts[::2])
+    return "".join(parts)
+
+
+def _without_arguments(text: str) -> str:
+    text = ARGUMENT.sub(lambda found: f"--{found[1]} {_value(found[2])}".rstrip(), text)
+    return RULE.sub(r"--rule \1=\2", text).replace("--rule ties=", "--ties ")
+
+
+def _value(written: str | None) -> str:
+    return "none" if written == "False" else (written or "").strip("'")

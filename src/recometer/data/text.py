@@ -1,0 +1,78 @@
+"""Times that are written as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recometer.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Days and months that could be either; after the year they could not.
+DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
+
+
+def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
+    """Return the numbers, or dates and times in ISO 8601, that every entry is written as.
+
+    Parameters
+    ----------
+    text : pl.Series of pl.String
+    where
+        What stands before an error: ``"ratings.csv: "``.
+
+    Returns
+    -------
+    pl.Series
+        Int64, Float64, or Datetime in microseconds.
+
+    Raises
+    ------
+    InputError
+        Something else, or dates whose days and months could be either.
+    """
+    import polars as pl
+
+    for dtype in (pl.Int64, pl.Float64):
+        number = text.str.strip_chars().cast(dtype, strict=False)
+        if number.null_count() == text.null_count():
+            return number
+    _check_days(text, where)
+    try:
+        parsed = text.str.to_datetime(time_unit="us", strict=False)
+    except pl.exceptions.PolarsError:
+        parsed = pl.Series(text.name, [None] * len(text), dtype=pl.Datetime("us"))
+    check_parsed(text, parsed, where, "a number or a date such as 2024-05-31 (or pass time=False)")
+    return parsed
+
+
+def check_parsed(text: pl.Series, parsed: pl.Series, where: str, expected: str) -> None:
+    """Raise if an entry could not be read; its row is named."""
+    wrong = (parsed.is_null() & text.is_not_null()).arg_true()
+    if len(wrong):
+        row = int(wrong[0])
+        raise InputError(
+            f"{where}row {row} (counted from 0){_of(text)} holds {text[row]!r}. "
+            f"Hint: expected {expected}."
+        )
+
+
+def _check_days(text: pl.Series, where: str) -> None:
+    """Raise if dates are such as 01/05/2020, unless a day above 12 says which number it is."""
+    import polars as pl
+
+    numbers = text.str.extract_groups(DAY_OR_MONTH).struct.unnest().cast(pl.Int64)
+    first, second = numbers.get_columns()
+    either = (first <= 12) & (second <= 12)
+    if either.any() and either.sum() == first.count():
+        row = int(either.arg_true()[0])
+        raise InputError(
+            f"{where}row {row} (counted from 0){_of(text)} holds {text[row]!r}, and "
+            "no row says which number is the day and which the month. Hint: write dates such as "
+            "2024-05-31 (or pass time=False)."
+        )
+
+
+def _of(text: pl.Series) -> str:
+    return f" of column {text.name!r}" if text.name else ""

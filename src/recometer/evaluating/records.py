@@ -1,0 +1,268 @@
+"""What the source is asked for: only what the metrics read, and checked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Container, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Int64, UInt32
+from recometer.data import ids
+from recometer.data.catalogue import Catalogue
+from recometer.data.interactions import Interactions
+from recometer.data.matching import both_have_ids, in_train, relevant_rows
+from recometer.errors import InputError
+from recometer.evaluating.checks import (
+    check_baseline,
+    check_correction,
+    check_cutoffs,
+    check_length,
+    check_lists,
+    check_overlaps,
+    check_users,
+)
+from recometer.evaluating.inputs import Inputs
+from recometer.measuring.listed import Judged, ListedUsers
+from recometer.measuring.measured import Measured
+from recometer.measuring.ranked import RankedUsers
+from recometer.measuring.rated import RatedUsers
+from recometer.measuring.settling import leave_out
+from recometer.measuring.side_data import list_data, needed_by, ranks_with
+from recometer.metrics import ListData, Metric
+from recometer.metrics.conventions import asked_of_source
+from recometer.metrics.registry import rules_of
+from recometer.ranks import Ranks, Ratings, TopLists
+from recometer.results.evaluation import Evaluation
+from recometer.sources.base import Request, Source
+
+RANKED = ("ranks", "ratings")  # the records that come from a ranking
+
+
+class Users(NamedTuple):
+    """What an Evaluation says of each user."""
+
+    n_relevant: Int64
+    n_candidates: Int64
+    n_excluded: Int64
+    depth: Int64
+    flags: UInt32
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """What the source gave.
+
+    Attributes
+    ----------
+    ranks, ratings, lists, baseline
+        None: no metric reads them.
+    judged
+        What test has of the users, beside lists.
+    users
+        What the result says of them.
+    counts
+        What the rules settled.
+    request
+        What the source was asked for.
+    """
+
+    ranks: Ranks | None
+    ratings: Ratings | None
+    lists: TopLists | None
+    baseline: TopLists | None
+    judged: Judged | None
+    users: Users
+    counts: dict[str, int]
+    request: Request
+
+
+def find_records(given: Inputs) -> Records:
+    """Ask the source for what the metrics read, and check it."""
+    rules, test, source = given.protocol, given.test, given.source
+    of_ranks, of_lists = given.reading(*RANKED), given.reading("lists")
+    request = _request(given, of_ranks)
+    ratings, ranks = _ratings(source, request, given.metrics), None
+    if ratings is not None:
+        ratings = dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, rules))
+        ranks = ratings.ranks
+    elif of_ranks or given.brings_truth:
+        ranks = leave_out(source.rank(request), rules)
+    lists, baseline, judged = None, None, None
+    if of_lists:
+        lists, baseline = _lists(source, given.baseline, request, of_lists)
+        judged = _judged(request, source, ranks if given.brings_truth else None)
+    users = _users(ranks, lists, judged)
+    check_users(users.flags, users.n_relevant, source, test)
+    counts = {} if lists is None else dict(lists.counts)
+    if ranks is not None:
+        check_overlaps(ranks.counts, users.n_relevant, given)
+        check_length(ranks, of_ranks, test)
+        counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
+        check_correction(ranks, source, rules)
+        ranks = ranks_with(
+            ranks, needed_by(of_ranks), test=test, train=given.train, catalogue=given.catalogue
+        )
+    return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
+
+
+def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
+    """Return what is to be measured, by the record that metrics read."""
+    found: dict[str, Measured] = {}
+    if records.ranks is not None and given.reading(*RANKED):
+        at_random = any(
+            rules_of(metric, given.protocol).ties == "random" for metric in given.reading(*RANKED)
+        )
+        keys = ids.user_keys(given.test.user_ids, given.test.n_users) if at_random else None
+        found["ranks"] = RankedUsers(records.ranks, given.seed, keys)
+        if records.ratings is not None:
+            found["ratings"] = RatedUsers(records.ratings, given.seed, keys)
+    if records.lists is not None:
+        found["lists"] = ListedUsers(_list_data(given, records, records.lists), records.judged)
+    return found
+
+
+def _request(given: Inputs, of_ranks: Sequence[Metric]) -> Request:
+    rules = given.protocol
+    forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
+    return Request(
+        given.test,
+        given.train,
+        asked_of_source(of_ranks, rules),
+        _numbered(given.catalogue),
+        None if rules.correction != "none" or forgets else _depth(of_ranks),
+        given.threads,
+        given.progress,
+        given.candidates,
+        given.exclude,
+        given.seed,
+    )
+
+
+def _list_data(given: Inputs, records: Records, lists: TopLists) -> ListData:
+    """Return what metrics of lists read."""
+    test, request = given.test, records.request
+    return list_data(
+        lists,
+        needed_by(given.reading("lists")),
+        test=test,
+        train=given.train,
+        relevant=relevant_rows(test, request.protocol.relevant_from),
+        ranks=records.ranks if given.brings_truth else None,
+        catalogue=given.catalogue,
+        baseline=records.baseline,
+        removes_train=given.source.removes_train(request.protocol),
+    )
+
+
+def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
+    """Return what test has of its users, or `ranks` where the truth comes with the source."""
+    if ranks is not None:
+        return Judged(np.diff(ranks.indptr), ranks.n_relevant)
+    test, rules = request.test, request.protocol
+    stays = np.ones(len(test), bool)
+    if request.train is not None and source.removes_train(rules):
+        stays = ~in_train(test, request.train)
+    relevant = relevant_rows(test, rules.relevant_from) & stays
+    rows, hits = (ragged.offsets(which, test.indptr) for which in (stays, relevant))
+    return Judged(np.diff(rows), np.diff(hits))
+
+
+def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -> Users:
+    if ranks is not None:
+        return Users(
+            ranks.n_relevant, ranks.n_candidates, ranks.n_excluded, ranks.depth, ranks.flags
+        )
+    assert lists is not None
+    assert judged is not None
+    unknown = np.full(lists.n_users, -1)
+    return Users(judged.n_relevant, unknown, unknown, unknown, lists.flags)
+
+
+def _numbered(catalogue: Catalogue | None) -> int | Array | None:
+    """Return what sources read of a catalogue: the ids of its items, or their number."""
+    if catalogue is None:
+        return None
+    return catalogue.n_items if catalogue.item_ids is None else catalogue.item_ids
+
+
+def _ratings(source: Source, request: Request, metrics: Iterable[Metric]) -> Ratings | None:
+    """Ask for ratings where a metric reads them."""
+    wanted = [metric for metric in metrics if metric.definition.record == "ratings"]
+    if not wanted:
+        return None
+    ratings = source.ratings(request)
+    if ratings is None:
+        raise InputError(
+            f"The metric {str(wanted[0])!r} reads predicted and true ratings, which the source "
+            f"({source.describe()}) does not give. Hint: rm.Pairs(frame, score=..., rating=...)."
+        )
+    for metric in wanted:
+        if metric.definition.reads == "relevance" and ratings.threshold is None:
+            raise InputError(
+                f"The metric {str(metric)!r} needs to know from which rating on an item is "
+                f"relevant, and the source ({source.describe()}) does not say. Hint: "
+                "rm.Pairs(..., threshold=3.5)."
+            )
+    return ratings
+
+
+def _lists(
+    source: Source,
+    baseline: Source | Evaluation | None,
+    request: Request,
+    metrics: Sequence[Metric],
+) -> tuple[TopLists, TopLists | None]:
+    """Ask for lists as long as metrics read them: of the source, and perhaps of the baseline."""
+    depth = max(metric.cutoff or 1 for metric in metrics)
+    lists = source.top(request, depth)
+    check_lists(lists, metrics)
+    if baseline is None or "baseline" not in needed_by(metrics):
+        return lists, None
+    if isinstance(baseline, Source):
+        found, what = baseline.top(request, depth), baseline.describe()
+    else:
+        found = _of_evaluation(baseline, request.test, depth)
+        what = baseline.inputs["source"]["description"]
+    check_baseline(found, what)
+    return lists, found
+
+
+def data_of_result(data: ListData, needed: Container[str]) -> ListData:
+    """Leave out what is known of each user and not needed: it is kept with the result."""
+    gone = [name for name in ("train", "test", "baseline") if name not in needed]
+    changes: dict[str, None] = dict.fromkeys(gone)
+    if "test" in gone:
+        changes["relevant"] = None
+    return dataclasses.replace(data, **changes)  # type: ignore[arg-type]
+
+
+def _of_evaluation(baseline: Evaluation, test: Interactions, depth: int) -> TopLists:
+    """Return the lists of an evaluation for the users of test."""
+    lists = baseline.lists
+    assert lists is not None
+    if lists.depth < depth:
+        raise InputError(
+            f"The evaluation in baseline= keeps lists of {lists.depth} places, but {depth} are "
+            f"read. Hint: ask there for a metric of lists at {depth}, or pass the source itself."
+        )
+    what = "baseline"
+    if not both_have_ids("user", what, baseline.user_ids, "test", test.user_ids):
+        if test.n_users != baseline.n_users:
+            raise InputError(
+                f"The evaluation in baseline= has {baseline.n_users:,} users, test has "
+                f"{test.n_users:,}. Hint: evaluate both on the same test."
+            )
+        return lists.users(np.arange(test.n_users))
+    assert test.user_ids is not None
+    assert baseline.user_ids is not None
+    users = ids.match(test.user_ids, baseline.user_ids, "user ids of test", f"user ids of {what}")
+    return lists.users(users)
+
+
+def _depth(metrics: Iterable[Metric]) -> int | None:
+    depths = [metric.depth for metric in metrics]
+    known = [depth for depth in depths if depth is not None]
+    return max(known) if known and len(known) == len(depths) else None

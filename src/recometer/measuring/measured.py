@@ -1,0 +1,68 @@
+"""What can be measured: some users, and what metrics of a kind read of them."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from recometer.arrays import Bool, Float64, Int64, UInt8
+from recometer.errors import InternalError
+from recometer.metrics.registry import Metric, Record
+from recometer.protocol import Protocol
+
+
+class Measured(abc.ABC):
+    """Some users, and the record that metrics of a kind read of them.
+
+    It answers who is undefined, and why; and computes. The rules are those of the metric: a name
+    may change single ones.
+    """
+
+    record: ClassVar[Record]
+    """What metrics must read."""
+
+    @property
+    @abc.abstractmethod
+    def n_users(self) -> int:
+        """Number of users."""
+
+    @abc.abstractmethod
+    def blocks(self) -> Iterator[slice]:
+        """Cut the users into blocks, so that working memory does not grow with their number."""
+
+    @abc.abstractmethod
+    def users(self, block: slice) -> Measured:
+        """Return some users alone, without copying what is known of them."""
+
+    @abc.abstractmethod
+    def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
+        """Return the first `Reason` that holds for each user, 0 where none does: not to be changed.
+
+        Returns
+        -------
+        uint8 [n_users]
+        """
+
+    @abc.abstractmethod
+    def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
+        """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
+
+    @abc.abstractmethod
+    def outside(self, metric: Metric, rules: Protocol) -> Bool | None:
+        """Tell who does not count in a mean, see `reasons.outside`."""
+
+    def bounded(self, rules: Protocol) -> bool:
+        """Tell whether values lie within the metric's bounds, but for rounding."""
+        return True
+
+    def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
+        """Return the one value of all users, at several cut-offs: float64 [n_metrics].
+
+        Parameters
+        ----------
+        metrics, rules
+        weights : int64 [n_users] or None
+            How often each user counts.
+        """
+        raise InternalError(f"The metric {str(metrics[0])!r} has no value for all users.")

@@ -1,0 +1,231 @@
+"""Users measured by where their judged items landed."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Hashable, Iterator, Sequence
+
+import numpy as np
+
+from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64
+from recometer.measuring import corrections, settling
+from recometer.measuring import reasons as why
+from recometer.measuring.measured import Measured
+from recometer.measuring.reasons import Reason, mark, raised
+from recometer.metrics.registry import Metric, MetricDefinition
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks, UserFlag
+from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_of
+
+# Users are taken in blocks, so that working memory does not grow with their number.
+BLOCK_USERS = 2**16
+BLOCK_JUDGED = 2**18
+
+
+class RankedUsers(Measured):
+    """Users measured by where their judged items landed.
+
+    Parameters
+    ----------
+    ranks
+    seed, user_keys
+        See `recometer.ties.resolve`.
+    """
+
+    record = "ranks"
+
+    def __init__(self, ranks: Ranks, seed: int = 0, user_keys: UInt64 | None = None) -> None:
+        self.ranks = ranks
+        self.seed = seed
+        self.user_keys = user_keys
+        # Nothing that is kept refers to what keeps it: the memory of a block is free at once.
+        self._settled: dict[Hashable, Ranks] = {}
+        self._rules: dict[Hashable, _Rules] = {}
+        self._groups: dict[Hashable, Groups] = {}
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.ranks.n_users
+
+    def blocks(self) -> Iterator[slice]:
+        """Cut the users into blocks with a bounded number of users and of judged items."""
+        first, n_users, indptr = 0, self.n_users, self.ranks.indptr
+        while first < n_users:
+            full = np.searchsorted(indptr, indptr[first] + BLOCK_JUDGED, side="right") - 1
+            last = min(max(int(full), first + 1), first + BLOCK_USERS, n_users)
+            yield slice(first, last)
+            first = last
+
+    def users(self, block: slice) -> RankedUsers:
+        """Return some users alone, without copying what is known of them."""
+        keys = self.user_keys
+        keys = np.arange(block.start, block.stop, dtype=np.uint64) if keys is None else keys[block]
+        return RankedUsers(self.ranks.users(block), self.seed, keys)
+
+    def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
+        """Return the first `Reason` that holds for each user, 0 where none does."""
+        return self._ruled(metric, rules).reasons(metric)
+
+    def outside(self, metric: Metric, rules: Protocol) -> Bool | None:
+        """Tell who does not count in a mean."""
+        return self._ruled(metric, rules).outside
+
+    def bounded(self, rules: Protocol) -> bool:
+        """Tell whether values lie within the metric's bounds, but for rounding."""
+        # Items that count more than once may lead beyond a bound.
+        once = rules.duplicates not in ("counted", "joined") and rules.short_lists == "misses"
+        return once and rules.ties != "shared" and rules.correction == "none"
+
+    def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
+        """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
+        first = metrics[0]
+        cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in metrics]
+        groups, depths = self.groups(first, rules), np.array(cutoffs, np.int64)
+        if rules.correction != "none":
+            return corrections.compute(first.name, self.ranks, groups, depths, rules)
+        return first.compute(groups, depths)
+
+    def groups(self, metric: Metric, rules: Protocol) -> Groups:
+        """Return the tie groups that a metric reads, under its rules."""
+        reads: Property = metric.definition.reads
+        if reads == "gain" and self._one_property:
+            reads = "relevance"
+        within = metric.cutoff if rules.ties == "item_desc_within" else None
+        how = (rules.ties, reads, self.seed, self.user_keys, rules.relevant_from, within)
+        key = (rules.ties, reads, rules.relevant_from, within, _settling(metric, rules))
+        if key not in self._groups:
+            self._groups[key] = resolve(self.settled(metric, rules), *how)
+        return self._groups[key]
+
+    def settled(self, metric: Metric, rules: Protocol) -> Ranks:
+        """Return the ranks that a metric reads, under its rules."""
+        how = _settling(metric, rules)
+        if how not in self._settled:
+            self._settled[how] = settling.settle(self.ranks, *how)
+        return self._settled[how]
+
+    def _ruled(self, metric: Metric, rules: Protocol) -> _Rules:
+        rules = dataclasses.replace(rules, name="")
+        key = (rules, _settling(metric, rules))
+        if key not in self._rules:
+            self._rules[key] = _Rules(self.settled(metric, rules), rules)
+        return self._rules[key]
+
+    @functools.cached_property
+    def _one_property(self) -> bool:
+        """Without values in test, gains are relevance, and their groups are found once."""
+        return np.array_equal(self.ranks.gain, self.ranks.relevant)
+
+
+def _settling(metric: Metric, rules: Protocol) -> tuple[float | None, str, int | None]:
+    """Return what `settling.settle` takes."""
+    padded_to = metric.cutoff if rules.short_lists == "first_item" else None
+    return rules.score_above, rules.duplicates, padded_to
+
+
+class _Rules:
+    """The rules for undefined values, applied to some users."""
+
+    def __init__(self, ranks: Ranks, protocol: Protocol) -> None:
+        corrected = protocol.correction != "none"
+        self.ranks = corrections.whole(ranks) if corrected else ranks
+        self.nothing_drawn = corrections.nothing_drawn(ranks) if corrected else None
+        self.protocol = protocol
+        self.known = raised(ranks.flags, UserFlag.KNOWN)
+        self.counted = self.known & (ranks.n_candidates >= 0)  # their candidates, that is
+        self.found: dict[tuple[object, ...], UInt8] = {}
+        self.gains_found: dict[Property, tuple[Bool, Bool]] = {}
+
+    def reasons(self, metric: Metric) -> UInt8:
+        """Return the first rule that holds for each user, 0 where none does."""
+        definition, cutoff = metric.definition, metric.cutoff
+        key = (
+            definition.order_free,
+            cutoff if definition.order_free else None,
+            definition.needs_candidates,
+            definition.defined_when_all_relevant,
+            definition.reads,
+        )
+        if key not in self.found:
+            self.found[key] = self._reasons(definition, cutoff)
+        return self.found[key]
+
+    def _reasons(self, definition: MetricDefinition, cutoff: int | None) -> UInt8:
+        result = self.for_all_metrics.copy()
+        if definition.needs_candidates:
+            mark(result, self.ranks.n_candidates <= 0, Reason.NO_CANDIDATES)
+        free = definition.order_free and not self.ranks.any_cutoff
+        if free and self.protocol.deep_cutoffs == "undefined":
+            n, depth = self.ranks.n_candidates, self.ranks.depth
+            shallow = self.counted & (n <= (depth if cutoff is None else cutoff))
+            mark(result, shallow, Reason.CUTOFF_TOO_DEEP)
+        computed = definition.defined_when_all_relevant or self.protocol.all_relevant == "computed"
+        if not computed:
+            mark(result, self.all_relevant, Reason.ALL_RELEVANT)
+        if definition.reads not in ("relevance", "judgement"):
+            without_gain, not_finite = self.gains(definition.reads)
+            mark(result, not_finite, Reason.GAIN_NOT_FINITE)
+            if self.protocol.no_relevant != "computed":
+                mark(result, without_gain, Reason.NO_GAIN)
+        return result
+
+    @functools.cached_property
+    def for_all_metrics(self) -> UInt8:
+        """The rules that do not depend on the metric."""
+        ranks, protocol = self.ranks, self.protocol
+        result = np.zeros(ranks.n_users, np.uint8)
+        why.mark_unknown(result, self.known, protocol)
+        why.mark_none(result, ranks.n_relevant, protocol)
+        if self.nothing_drawn is not None:
+            mark(result, self.known & self.nothing_drawn, Reason.NOTHING_DRAWN)
+        # A user whom the source does not know has misses only: there is nothing to rank.
+        few = self.counted & (ranks.n_candidates < protocol.min_candidates)
+        mark(result, few, Reason.FEW_CANDIDATES)
+        why.mark_few(result, ranks.n_relevant, protocol)
+        why.mark_cold(result, ranks.flags, protocol)
+        why.mark_scores(result, ranks.flags)
+        why.mark_constant(result, ranks.flags, protocol)
+        return result
+
+    @functools.cached_property
+    def outside(self) -> Bool | None:
+        """Who does not count in any mean; None: everybody does."""
+        ranks = self.ranks
+        has_rows = np.diff(ranks.indptr) > 0
+        return why.outside(self.known, ranks.n_relevant > 0, has_rows, self.protocol)
+
+    @functools.cached_property
+    def all_relevant(self) -> Bool:
+        """Whether every candidate is relevant."""
+        ranks = self.ranks
+        if ranks.n_rankable is not None:
+            return self.counted & (ranks.n_rankable >= ranks.n_candidates)
+        # Beyond the end of a list relevant candidates may have been left out.
+        all_relevant = self.counted & (ranks.n_relevant >= ranks.n_candidates)
+        if all_relevant.any():
+            all_relevant &= self._count(ranks.relevant & (ranks.above >= 0)) >= ranks.depth
+        return all_relevant
+
+    def gains(self, reads: Property) -> tuple[Bool, Bool]:
+        """Whether no gain is positive; whether the gains do not have a finite sum."""
+        if reads not in self.gains_found:
+            _, gain = worth_of(self.ranks, reads, self.protocol.relevant_from)
+            not_finite = np.zeros(self.ranks.n_users, bool)
+            largest = max(-float(gain.min(initial=0)), float(gain.max(initial=0)))
+            if not math.isfinite(largest * len(gain)):
+                not_finite = ~np.isfinite(sum_by_user(self.user, np.abs(gain), len(not_finite)))
+            self.gains_found[reads] = self._count(gain > 0) == 0, not_finite
+        return self.gains_found[reads]
+
+    def _count(self, rows: Bool) -> Int64:
+        if rows.all():
+            return np.diff(self.ranks.indptr)
+        return np.bincount(self.user[rows], minlength=self.ranks.n_users)
+
+    @functools.cached_property
+    def user(self) -> Int64:
+        """The user of each judged item."""
+        return self.ranks.user

@@ -1,0 +1,143 @@
+"""Users measured by their predicted beside their true ratings."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from recometer.arrays import Bool, Float64, Int64, UInt8, UInt64
+from recometer.measuring import reasons as why
+from recometer.measuring.measured import Measured
+from recometer.measuring.ranked import RankedUsers
+from recometer.measuring.reasons import Reason, mark, raised
+from recometer.metrics.rated import Predictions, over_rows
+from recometer.metrics.registry import Metric, MetricDefinition
+from recometer.protocol import Protocol
+from recometer.ranks import Ratings, UserFlag
+from recometer.ties import WHOLE
+
+WITHOUT = {
+    "rows": Reason.NO_RATINGS,
+    "relevant": Reason.NO_RELEVANT,
+    "recommended": Reason.NOTHING_RECOMMENDED,
+    "variance": Reason.NO_VARIANCE,
+    "pairs": Reason.NO_PAIRS,
+}
+
+
+class RatedUsers(Measured):
+    """Users measured by their predicted beside their true ratings.
+
+    Rules about rankings do not hold here: one row is enough.
+
+    Parameters
+    ----------
+    ratings
+    seed, user_keys
+        See `recometer.ties.resolve`.
+    """
+
+    record = "ratings"
+
+    def __init__(self, ratings: Ratings, seed: int = 0, user_keys: UInt64 | None = None) -> None:
+        self.ratings = ratings
+        self.ranked = RankedUsers(ratings.ranks, seed, user_keys)
+        self._rows: dict[bool, _Rows] = {}
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.ratings.n_users
+
+    def blocks(self) -> Iterator[slice]:
+        """Cut the users into blocks, as those of rankings."""
+        return self.ranked.blocks()
+
+    def users(self, block: slice) -> RatedUsers:
+        """Return some users alone, without copying what is known of them."""
+        ranked = self.ranked.users(block)
+        return RatedUsers(self.ratings.users(block), ranked.seed, ranked.user_keys)
+
+    def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
+        """Return the first `Reason` that holds for each user, 0 where none does."""
+        definition, ranks, rows = metric.definition, self.ratings.ranks, self._rows_by(rules)
+        result = np.zeros(self.n_users, np.uint8)
+        why.mark_unknown(result, raised(ranks.flags, UserFlag.KNOWN), rules)
+        mark(result, rows.every.n_rows == 0, Reason.NO_RATINGS)
+        if definition.reads == "relevance" and rules.min_positives > 1:
+            why.mark_few(result, ranks.n_relevant, rules)
+        why.mark_cold(result, ranks.flags, rules)
+        if definition.reads == "gain":
+            nan, infinite, too_large = rows.not_finite
+            mark(result, nan, Reason.NAN_SCORE)
+            mark(result, infinite, Reason.INFINITE_SCORE)
+            mark(result, too_large, Reason.GAIN_NOT_FINITE)
+        why.mark_scores(result, ranks.flags)
+        if definition.needs != "relevant" or rules.no_relevant != "computed":
+            has = rows.read_by(definition).has(definition.needs)
+            mark(result, ~has, WITHOUT[definition.needs])
+        return result
+
+    def outside(self, metric: Metric, rules: Protocol) -> Bool | None:
+        """Tell who does not count in a mean."""
+        return self.ranked.outside(metric, rules)
+
+    def bounded(self, rules: Protocol) -> bool:
+        """Tell whether values lie within the metric's bounds, but for rounding."""
+        return self.ranked.bounded(rules)
+
+    def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
+        """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
+        first = metrics[0]
+        predictions = self._rows_by(rules).read_by(first.definition)
+        if first.definition.reads == "relevance":
+            ranked = self.ranked.groups(first, rules)
+            predictions = dataclasses.replace(predictions, ranked=ranked)
+        cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in metrics]
+        return first.compute(predictions, np.array(cutoffs, np.int64))
+
+    def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
+        """Return a metric over the rows of all users; those whose numbers are not finite have none.
+
+        It has no cut-offs, and rows have no weights.
+        """
+        finite = self._rows_by(rules).finite
+        return np.array([over_rows(metric.name, finite) for metric in metrics])
+
+    def _rows_by(self, rules: Protocol) -> _Rows:
+        nan_first = rules.nan_scores == "first"
+        if nan_first not in self._rows:
+            self._rows[nan_first] = _Rows(Predictions.of(self.ratings, nan_first=nan_first))
+        return self._rows[nan_first]
+
+
+class _Rows:
+    """The rows of all users, and of those whose numbers are all finite."""
+
+    def __init__(self, every: Predictions) -> None:
+        self.every = every
+
+    def read_by(self, definition: MetricDefinition) -> Predictions:
+        """Return the rows that a metric reads."""
+        return self.finite if definition.reads == "gain" else self.every
+
+    @functools.cached_property
+    def finite(self) -> Predictions:
+        """The rows of the users whose numbers are all finite."""
+        return self.every.of_users(~np.any(self.not_finite, axis=0))
+
+    @functools.cached_property
+    def not_finite(self) -> tuple[Bool, Bool, Bool]:
+        """Who has NaN predictions, infinite ones, or numbers without a finite sum of squares."""
+        rows = self.every
+        nan, infinite = np.isnan(rows.predicted), np.isinf(rows.predicted)
+        with np.errstate(over="ignore"):
+            size = rows.total(4 * (np.where(nan, 0, rows.predicted) ** 2 + rows.actual**2))
+        return (
+            rows.total(nan.astype(np.float64)) > 0,
+            rows.total(infinite.astype(np.float64)) > 0,
+            ~np.isfinite(size),
+        )

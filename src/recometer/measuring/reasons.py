@@ -1,0 +1,161 @@
+"""Why a metric has no value for a user, what then stands there, and who counts in a mean."""
+
+from __future__ import annotations
+
+import enum
+
+import numpy as np
+
+from recometer.arrays import Bool, Float64, Int64, UInt8, UInt32
+from recometer.protocol import Protocol
+from recometer.ranks import UserFlag
+
+
+class Reason(enum.IntEnum):
+    """Why a metric is undefined for a user; where several hold, the first."""
+
+    sentence: str
+
+    def __new__(cls, code: int, sentence: str) -> Reason:
+        """Attach the sentence that explains a code."""
+        reason = int.__new__(cls, code)
+        reason._value_ = code
+        reason.sentence = sentence
+        return reason
+
+    DEFINED = 0, "the metric is defined"
+    UNKNOWN_USER = 1, "the source does not know the user"
+    NO_RELEVANT = 2, "no relevant item to find"
+    FEW_CANDIDATES = 3, "fewer items to rank than min_candidates"
+    FEW_RELEVANT = 4, "fewer relevant items than min_positives"
+    COLD_START = 5, "no training item, and cold_start is off"
+    NAN_SCORE = 6, "a candidate's score is NaN"
+    INFINITE_SCORE = 7, "a candidate's score is infinite"
+    CONSTANT_SCORES = 8, "all candidates have the same score, so nothing was ranked"
+    CUTOFF_TOO_DEEP = 9, "no more candidates than the cut-off: every ranking has the same value"
+    ALL_RELEVANT = 10, "every candidate is relevant"
+    NO_GAIN = 11, "no item has a positive gain"
+    GAIN_NOT_FINITE = 12, "the gains are NaN or infinite, or too large to be added up"
+    NO_CANDIDATES = 13, "the number of candidates is unknown, or there is none"
+    NOTHING_DRAWN = 14, "no candidate but the items of test, so there is nothing to correct with"
+    WITHOUT_LIST = 15, "the source has no list for the user"
+    ONE_KIND = 16, "what is compared is all relevant, or not at all"
+    NOT_COUNTED = 17, "the rule users= leaves the user out of the mean"
+    # Of ratings.
+    NO_RATINGS = 20, "the user has no row with a true rating"
+    NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
+    NO_VARIANCE = 22, "all true ratings are the same"
+    NO_PAIRS = 23, "no two true ratings differ"
+    # Of lists.
+    NO_LIST = 30, "the user's list is empty"
+    ONE_ITEM = 31, "fewer than two listed items"
+    NOTHING_SEEN = 32, "no listed item is in train"
+    NO_HISTORY = 33, "the user has nothing in train"
+    NO_BASELINE = 34, "the baseline has no list for the user"
+    NO_CATEGORY = 35, "no listed item has a category"
+    NO_HISTORY_CATEGORY = 36, "nothing that the user has in train has a category"
+    NO_RELEVANT_CATEGORY = 37, "no relevant item of the user has a category"
+    NO_FEATURES = 38, "a listed item has no features"
+    NO_HIT = 39, "no listed item is relevant"
+
+
+def mark(result: UInt8, where: Bool, reason: Reason) -> None:
+    """Note the reason of some users, unless they have one already."""
+    result[where & (result == 0)] = reason
+
+
+def raised(flags: UInt32, flag: UserFlag) -> Bool:
+    """Tell for which users a flag is raised: bool [n_users]."""
+    found: Bool = (flags & np.uint32(flag)) != 0
+    return found
+
+
+def mark_unknown(result: UInt8, known: Bool, rules: Protocol) -> None:
+    """Mark the users without a list, where they do not have misses only."""
+    if rules.users == "known":
+        mark(result, ~known, Reason.UNKNOWN_USER)
+    if rules.no_list == "undefined":
+        mark(result, ~known, Reason.WITHOUT_LIST)
+
+
+def mark_none(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
+    """Mark the users without a relevant item, where formulas say nothing of them."""
+    if rules.no_relevant != "computed":
+        mark(result, n_relevant == 0, Reason.NO_RELEVANT)
+
+
+def mark_few(result: UInt8, n_relevant: Int64, rules: Protocol) -> None:
+    """Mark the users with fewer relevant items than there must be."""
+    if rules.min_positives > 1 or rules.no_relevant != "computed":
+        mark(result, n_relevant < rules.min_positives, Reason.FEW_RELEVANT)
+
+
+def mark_cold(result: UInt8, flags: UInt32, rules: Protocol) -> None:
+    """Mark the users without training items, where they do not count."""
+    if not rules.cold_start:
+        mark(result, ~raised(flags, UserFlag.TRAINED), Reason.COLD_START)
+
+
+def mark_scores(result: UInt8, flags: UInt32) -> None:
+    """Mark the users whose scores cannot be ranked."""
+    mark(result, raised(flags, UserFlag.NAN_SCORE), Reason.NAN_SCORE)
+    mark(result, raised(flags, UserFlag.INFINITE_SCORE), Reason.INFINITE_SCORE)
+
+
+def mark_constant(result: UInt8, flags: UInt32, rules: Protocol) -> None:
+    """Mark the users whose scores are all the same, where that is no ranking."""
+    if rules.constant_scores == "undefined":
+        mark(result, raised(flags, UserFlag.CONSTANT_SCORES), Reason.CONSTANT_SCORES)
+
+
+def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
+    """Put in what the rules give instead of undefined values."""
+    values[reason != 0] = np.nan if rules.undefined == "nan" else rules.undefined
+    if not isinstance(rules.no_relevant, str):
+        values[(reason == Reason.NO_RELEVANT) | (reason == Reason.NO_GAIN)] = rules.no_relevant
+    # Those who do not count at all do not count as a number either.
+    values[(reason == Reason.UNKNOWN_USER) | (reason == Reason.WITHOUT_LIST)] = np.nan
+
+
+def outside(known: Bool, has_relevant: Bool, has_rows: Bool, rules: Protocol) -> Bool | None:
+    """Tell who does not count in any mean, by the rule `users`; None: everybody does.
+
+    Parameters
+    ----------
+    known, has_relevant, has_rows : bool [n_users]
+        Whether the source has a list for the user, and test a relevant item, or any.
+    rules
+    """
+    users = rules.users
+    if users in ("test", "known"):
+        # Where they would count as a number: those without any row are not in test.
+        return ~has_rows if rules.no_relevant != "undefined" else None
+    outside: Bool = np.zeros(len(known), bool)
+    if users in ("known_relevant", "listed"):
+        outside |= ~known
+    if users in ("relevant", "known_relevant"):
+        outside |= ~has_relevant
+    return outside
+
+
+def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
+    """Tell whom the rule `users` leaves out of the mean of some values; None: nobody."""
+    gone = ~(values > 0) if rules.users == "positive" else outside
+    if gone is not None and rules.missing == "skip" and rules.average != "parts":
+        gone = gone & ~np.isnan(values)  # the others have a reason already
+    return gone
+
+
+def entering(values: Float64, reasons: UInt8, rules: Protocol) -> Float64:
+    """Return the values of the users who count in a metric's mean; NaN for the others.
+
+    By the rules `users` and `missing`; one NaN among them makes all NaN where the rule
+    `missing` says so.
+    """
+    gone = reasons == Reason.NOT_COUNTED
+    if rules.missing == "skip":
+        return np.where(gone, np.nan, values) if gone.any() else values
+    undefined = np.isnan(values)
+    if rules.missing == "nan" and (undefined & ~gone).any():
+        return np.full(len(values), np.nan)
+    return np.where(gone, np.nan, np.where(undefined, 0.0, values))

@@ -1,0 +1,110 @@
+"""Sums of precisions at the places of hits, where tied items count with their mean."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.ranked.hits import expand
+from recometer.metrics.sums import harmonic, hits_within, ratio, shared, totals
+from recometer.ties import WHOLE, Groups, sum_by_user
+
+
+@shared
+def reciprocal_sum(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the (expected) sums of rel(j) / j over j <= k: [n_users, n_cutoffs]."""
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size = groups.start[rows], groups.size[rows]
+        found = 1 / (start + 1)
+        tied = np.flatnonzero(size > 1)
+        rate = groups.relevant[rows][tied] / size[tied]
+        found[tied] = rate * harmonic(start[tied], places[tied])
+        return found
+
+    return totals(value, groups, cutoffs)
+
+
+@shared
+def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the sums over j <= k of P(j) rel(j): [n_users, n_cutoffs]."""
+
+    def value(rows: Int64 | slice, places: Int64) -> Float64:
+        start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
+        found = (before + 1) / (start + 1)
+        tied = np.flatnonzero(size > 1)
+        relevant = groups.relevant[rows][tied]
+        found[tied] = precisions(start[tied], places[tied], before[tied], size[tied], relevant)
+        return found
+
+    return totals(value, groups, cutoffs)
+
+
+def precisions(start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64) -> Float64:
+    """Return what the first places of tie groups of two or more add to the sum of P(j) rel(j)."""
+    others = (relevant - 1) / (size - 1)  # relevant among the tied items before, per place
+    first = (before + 1 - others * (start + 1)) * harmonic(start, places)
+    return relevant / size * (first + others * places)
+
+
+def mean_precision_of_hits(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the mean over the hits of the precision where each is found; 0 without a hit."""
+    values = ratio(precision_sum(groups, cutoffs), hits_within(groups, cutoffs))
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        parted = groups.parted(cutoff)
+        if len(parted):
+            # The group that is parted is in the sum with its mean.
+            values[groups.user[parted], column] = _given_the_hits(groups, cutoff, parted)
+    return values
+
+
+def _given_the_hits(groups: Groups, cutoff: int, parted: Int64) -> Float64:
+    """Return the same for users with a parted group, as the mean over the hits in that."""
+    user, start, before = groups.user[parted], groups.start[parted], groups.hits_before[parted]
+    places = cutoff - start
+    # What the groups before add.
+    whole = np.flatnonzero(groups.start + groups.size <= cutoff)
+    terms = (groups.hits_before[whole] + 1) / (groups.start[whole] + 1)
+    tied = np.flatnonzero(groups.size[whole] > 1)
+    at = whole[tied]
+    terms[tied] = precisions(
+        groups.start[at],
+        groups.size[at],
+        groups.hits_before[at],
+        groups.size[at],
+        groups.relevant[at],
+    )
+    sure = groups.total(whole, terms)
+    which, found, chance = expand(groups.size[parted], groups.relevant[parted], places)
+    some = found > 0
+    inner = np.zeros(len(which))
+    row, x = which[some], found[some]
+    inner[some] = np.where(
+        places[row] > 1,
+        precisions(start[row], places[row], before[row], np.maximum(places[row], 2), x),
+        (before[row] + 1) / (start[row] + 1),
+    )
+    hits = before[which] + found
+    each = chance * ratio(sure[user[which]] + inner, hits)
+    return sum_by_user(which, each, len(parted))
+
+
+def last_places(groups: Groups, cutoffs: Int64) -> Int64:
+    """Return how many places lists lack up to k: int64 [n_users, n_cutoffs]; 0 without k."""
+    return np.maximum(np.where(cutoffs == WHOLE, 0, cutoffs) - groups.depth[:, np.newaxis], 0)
+
+
+def last_groups(groups: Groups) -> Int64:
+    """Find the groups that hold the last place of their user's list."""
+    depth = groups.depth[groups.user]
+    return np.flatnonzero((groups.start < depth) & (groups.start + groups.size >= depth))
+
+
+def last_precision(groups: Groups) -> Float64:
+    """Return the (expected) P(n) rel(n) of the last place n of each list: float64 [n_users]."""
+    rows = last_groups(groups)
+    n, r = groups.size[rows], groups.relevant[rows]
+    depth = groups.depth[groups.user[rows]]
+    others = (depth - groups.start[rows] - 1) * (r - 1) / np.maximum(n - 1, 1)
+    precision = (groups.hits_before[rows] + 1 + others) / depth
+    return groups.total(rows, r / n * precision)

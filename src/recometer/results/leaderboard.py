@@ -1,0 +1,274 @@
+"""Leaderboard: the evaluations of several models, side by side."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from recometer.errors import InputError, InputTypeError, warn
+from recometer.metrics.conventions import describe
+from recometer.protocol import Protocol
+from recometer.rendering import Column, Printed, Table
+from recometer.results.evaluation import Evaluation
+from recometer.results.side_by_side import cell, fitting, metric_column, span
+from recometer.results.summary import COUNTS, SummaryRow, columns
+from recometer.version import __version__
+
+MODEL = Column("model")
+SUMMARY_FIELDS = tuple(Table([MODEL, *columns(Protocol())], []).fields())
+"""What a row of the leaderboard in CSV holds."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Leaderboard(Printed):
+    """Models that were evaluated on the same test data, best first by the first metric.
+
+    ``print(leaderboard)`` shows a row per model and a column per metric, ``to_latex()`` a table for
+    a paper with the best means in bold; `to_csv` and `to_json` have all digits, and a row per model
+    and metric. A single model is shown as `Evaluation` is, with a row per metric.
+
+    Attributes
+    ----------
+    results : mapping of str to Evaluation
+        By the name of the model.
+    seconds : mapping of str to mapping of str to float
+        Per model, the seconds that each step took, which become columns; perhaps empty.
+    with_users : bool
+        Whether the values of every user are shown, too; CSV has these alone.
+
+    Raises
+    ------
+    InputError
+        No model, or models that were evaluated with different metrics.
+    InputTypeError
+        Something else than evaluations by name.
+
+    Examples
+    --------
+    >>> import recometer as rm
+    >>> test = {"ann": ["song"], "bob": ["film"]}
+    >>> one = rm.evaluate(rm.Lists({"ann": ["song"], "bob": ["book", "film"]}), test, metrics="rr")
+    >>> two = rm.evaluate(rm.Lists({"ann": ["film", "song"], "bob": ["book"]}), test, metrics="rr")
+    >>> print(rm.Leaderboard({"two": two, "one": one}).to_markdown())  # doctest: +ELLIPSIS
+    | model | rr | counted | skipped |
+    | --- | ---: | ---: | ---: |
+    | one | **0.7500 ±.7500** | 2 | 0 |
+    | two | 0.2500 ±.7500 | 2 | 0 |
+    ...
+    """
+
+    results: Mapping[str, Evaluation]
+    seconds: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
+    with_users: bool = False
+
+    def __post_init__(self) -> None:
+        results = self.results
+        if not isinstance(results, Mapping) or not all(
+            isinstance(result, Evaluation) for result in results.values()
+        ):
+            raise InputTypeError(
+                "A leaderboard is made of evaluations by the names of their models. Hint: "
+                'rm.Leaderboard({"als": result, "bpr": other}).'
+            )
+        if not results:
+            raise InputError("A leaderboard needs at least one evaluation.")
+        (first, *others) = results
+        for other in others:
+            differing = set(self._metrics) ^ {str(metric) for metric in results[other].metrics}
+            if differing:
+                raise InputError(
+                    f"{first} and {other} were evaluated with different metrics: only one of them "
+                    f"has {min(differing)}. Hint: evaluate both with the same metrics."
+                )
+            if _fingerprint(results[first]) != _fingerprint(results[other]):
+                warn(
+                    f"{first} and {other} were evaluated on different test data, so their means "
+                    "say nothing about which is better."
+                )
+
+    @functools.cached_property
+    def rows(self) -> dict[str, dict[str, SummaryRow]]:
+        """The summary of each model, by the metric's name; best first by the first metric."""
+        summaries = {
+            model: {row.metric: row for row in result.summary()}
+            for model, result in self.results.items()
+        }
+        return {model: summaries[model] for model in self._best_first(summaries, self._metrics[0])}
+
+    def table(self) -> Table:
+        """Return all models and metrics in one table."""
+        return self.tables()[-1]
+
+    def tables(self, width: int | None = None) -> list[Table]:
+        """Return the tables of users and of means, not wider than `width` if that can be."""
+        users = [self._users(people=True)] if self.with_users else []
+        if len(self.results) == 1:
+            return [*users, next(iter(self.results.values())).table()]
+        *before, last = fitting(self._means, self._metrics, width)
+        notes = [*self._interval_notes(), *self._skipped(), *self._counts(), *self._protocols()]
+        return [*users, *before, dataclasses.replace(last, notes=notes)]
+
+    def data(self) -> Table:
+        """Return a row per model and metric, or with the users' values one per model and user."""
+        if self.with_users:
+            return self._users(people=False)
+        rows = [
+            {"model": model, **vars(row)}
+            for model, result in self.results.items()
+            for row in result.summary()
+        ]
+        return Table([MODEL, *columns(self._first.protocol)], rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        models = {}
+        for model, result in self.results.items():
+            content = result.to_dict(per_user=self.with_users)
+            content = {"source": content["inputs"].get("source"), **content}
+            models[model] = {name: content[name] for name in content if name != "recometer"}
+        described = {name: one["description"] for name, one in self._first.inputs.items()}
+        return {
+            "recometer": __version__,
+            "test": described.get("test"),
+            "train": described.get("train"),
+            "seed": self._first.seed,
+            "models": models,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Leaderboard of {', '.join(self.results)}: {', '.join(self._metrics)}>"
+
+    @property
+    def _first(self) -> Evaluation:
+        return next(iter(self.results.values()))
+
+    @property
+    def _metrics(self) -> list[str]:
+        return [str(metric) for metric in self._first.metrics]
+
+    def _best_first(
+        self, summaries: Mapping[str, Mapping[str, SummaryRow]], metric: str
+    ) -> list[str]:
+        """Sort models by a metric's mean; undefined ones come last."""
+        higher = self._first.known_metric(metric).definition.higher_is_better
+
+        def place(model: str) -> tuple[bool, float]:
+            mean = summaries[model][metric].mean
+            return math.isnan(mean), -mean if higher else mean
+
+        return sorted(summaries, key=place)
+
+    def _means(self, metrics: Sequence[str]) -> Table:
+        """Return the table of some metrics, the best mean of each highlighted."""
+        steps = list(dict.fromkeys(step for taken in self.seconds.values() for step in taken))
+        lines, best = [], set()
+        for model, of_model in self.rows.items():
+            rows = [of_model[metric] for metric in metrics]
+            line: dict[str, Any] = {"model": model}
+            line |= {row.metric: cell(row.mean, row.low, row.high) for row in rows}
+            line["counted"] = span([row.counted for row in rows])
+            line["skipped"] = span([row.skipped for row in rows])
+            taken = self.seconds.get(model, {})
+            line |= {step: f"{taken[step]:.2f} s" if step in taken else "" for step in steps}
+            lines.append(line)
+        for at, metric in enumerate(metrics, start=1):
+            most = self.rows[self._best_first(self.rows, metric)[0]][metric].mean
+            means = [of_model[metric].mean for of_model in self.rows.values()]
+            best |= {(place, at) for place, mean in enumerate(means) if mean == most}
+        shown = [*metrics, "counted", "skipped", *steps]
+        return Table([MODEL, *map(metric_column, shown)], lines, best=best)
+
+    def _users(self, people: bool) -> Table:
+        """Return a row per model and user: for people with texts, else with the values."""
+
+        def show(value: float | None) -> str:
+            return "undefined" if value is None else f"{value:.4f}"
+
+        rows: list[dict[str, Any]] = []
+        for model, result in self.results.items():
+            frame = result.per_user().fill_nan(None)
+            rows += [{"model": model, **row} for row in frame.iter_rows(named=True)]
+        metrics = [name for name in self._metrics if name in self._first.values]
+        numbers = [Column(name, show=show if people else str, number=True) for name in metrics]
+        return Table([MODEL, Column("user", number=people), *numbers], rows)
+
+    def _interval_notes(self) -> list[str]:
+        result = self._first
+        confidence = f"{result.protocol.confidence:.0%} interval"
+        kind = result.protocol.sentence("interval")
+        notes = [f"Mean over the users counted, ± to the further end of its {confidence}. {kind}"]
+        whole = [name for name in self._metrics if name in result.over_users]
+        if whole:
+            said = f"one value for all users, ± to the further end of its {confidence} from "
+            said = f"{', '.join(whole)}: {said}resampled users."
+            notes = [*(notes if len(whole) < len(self._metrics) else []), said]
+        return notes
+
+    def _skipped(self) -> list[str]:
+        """Say why users are skipped, for which models and metrics."""
+        skipped: dict[tuple[str, int], list[tuple[str, str]]] = {}
+        for model, of_model in self.rows.items():
+            for metric, row in of_model.items():
+                for reason, users in row.reasons.items():
+                    skipped.setdefault((reason, users), []).append((model, metric))
+        n_users = self._first.n_users
+        total = f"{n_users:,} user{'' if n_users == 1 else 's'}"
+        return [
+            f"Skipped {users:,} of {total}: {reason}{self._scope(where)}."
+            for (reason, users), where in skipped.items()
+        ]
+
+    def _scope(self, where: Sequence[tuple[str, str]]) -> str:
+        """Say for which models and metrics something holds; nothing if for all."""
+        if len(where) == len(self.rows) * len(self._metrics):
+            return ""
+        by_models: dict[tuple[str, ...], list[str]] = {}
+        for model in dict.fromkeys(model for model, _ in where):
+            own = tuple(metric for other, metric in where if other == model)
+            by_models.setdefault(own, []).append(model)
+        parts = []
+        for own, of in by_models.items():
+            names = [] if len(of) == len(self.rows) else [", ".join(of)]
+            names += [] if len(own) == len(self._metrics) else [", ".join(own)]
+            parts.append(": ".join(names))
+        return f" ({'; '.join(parts)})"
+
+    def _counts(self) -> list[str]:
+        """Say what the rules settled, for which models."""
+        names = dict.fromkeys(name for one in self.results.values() for name in one.counts)
+        return [
+            f"{COUNTS.get(name, name)}: {found}"
+            for name in names
+            if (found := self._by_model(lambda one, name=name: one.counts.get(name, 0)))  # type: ignore[misc]
+        ]
+
+    def _protocols(self) -> list[str]:
+        """Say which rules are not the default, for which models."""
+        if {describe(one.protocol) for one in self.results.values()} == {Protocol().describe()}:
+            return []
+        return [f"protocol: {self._by_model(lambda one: describe(one.protocol))}"]
+
+    def _by_model(self, find: Callable[[Evaluation], Any]) -> str:
+        """Say what was found, with the models that it was found for unless those are all."""
+        found: dict[str, list[str]] = {}
+        for model, result in self.results.items():
+            value = find(result)
+            if value:
+                text = f"{value:,}" if isinstance(value, int) else value
+                found.setdefault(text, []).append(model)
+        return "; ".join(
+            text if len(models) == len(self.results) else f"{text} ({', '.join(models)})"
+            for text, models in found.items()
+        )
+
+
+def _fingerprint(result: Evaluation) -> dict[str, Any]:
+    """Return what identifies the test data of a result, or of its folds."""
+    return {
+        name: described.get("fingerprints")
+        for name, described in result.inputs.items()
+        if name == "test" or name.endswith(": test")
+    }

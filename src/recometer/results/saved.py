@@ -1,0 +1,74 @@
+"""Evaluations in files: one Parquet file each."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from recometer.data import storage
+from recometer.errors import FileError
+from recometer.metrics.registry import Metric
+from recometer.protocol import Protocol
+from recometer.results.means import Interval
+
+if TYPE_CHECKING:
+    from recometer.results.evaluation import Evaluation
+
+KIND = "evaluation"  # what a file says that it holds
+PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
+PROFILE = ("activity", "popularity")  # per user, where there was train
+HEADER = (
+    *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
+    "negative_gains",
+)
+
+
+def write(result: Evaluation, path: str | os.PathLike[str], over_users: Sequence[Interval]) -> None:
+    """Write an evaluation; `over_users` are the intervals of metrics with one value for all."""
+    columns = {name: getattr(result, name) for name in PER_USER}
+    columns |= {n: getattr(result, n) for n in PROFILE if getattr(result, n) is not None}
+    columns |= result.values
+    columns |= {_reason_column(name): codes for name, codes in result.reasons.items()}
+    header = {"kind": KIND, **{name: getattr(result, name) for name in HEADER}}
+    header["protocol"] = result.protocol.to_dict()
+    header["over_users"] = {
+        name: [value, *interval]
+        for (name, value), interval in zip(result.over_users.items(), over_users, strict=True)
+    }
+    header["metrics"] = [dataclasses.astuple(metric) for metric in result.metrics]
+    storage.write_table(path, columns, result.user_ids, header)
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interval]]:
+    """Return the fields of the evaluation in a file, and the intervals that it keeps.
+
+    Raises
+    ------
+    FileError
+        The file does not exist, is something else, or was written by a newer recometer.
+    """
+    columns, user_ids, header = storage.read_table(path)
+    if header["kind"] != KIND:
+        raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
+    metrics = tuple(Metric(*entry) for entry in header["metrics"])
+    names = [str(metric) for metric in metrics]
+    over_users = header.get("over_users", {})
+    fields: dict[str, Any] = {name: columns[name] for name in PER_USER if name in columns}
+    fields.setdefault("depth", fields["n_candidates"])  # files of older versions lack it
+    fields |= {name: columns[name] for name in PROFILE if name in columns}
+    fields |= {name: header[name] for name in HEADER if name in header}
+    fields |= {
+        "values": {name: columns[name] for name in names if name not in over_users},
+        "reasons": {name: columns[_reason_column(name)] for name in names},
+        "user_ids": user_ids,
+        "metrics": metrics,
+        "protocol": Protocol(**header["protocol"]),
+        "over_users": {name: value for name, (value, _, _) in over_users.items()},
+    }
+    return fields, {name: (low, high) for name, (_, low, high) in over_users.items()}
+
+
+def _reason_column(metric: str) -> str:
+    return f"{metric}: reason"

@@ -1,0 +1,56 @@
+"""Tables with a column per metric: what models and groups of users have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from recometer.rendering import GAP, Column, Table
+
+
+def metric_column(name: str) -> Column:
+    """Return the column of a metric, whose cells are texts already."""
+    return Column(name, number=True)
+
+
+def cell(mean: float, low: float, high: float) -> str:
+    """Return a mean, and how far the further end of its interval is: ``"0.1234 ±.0123"``."""
+    if math.isnan(mean):
+        return "undefined"
+    if math.isnan(low):
+        return f"{mean:.4f}"
+    # An end that is cut off at a bound of the metric is the nearer one.
+    far = f"{max(high - mean, mean - low):.4f}"
+    return f"{mean:.4f} ±{far.removeprefix('0')}"
+
+
+def span(counts: Sequence[int]) -> str:
+    """Return ``"12"``, or ``"12-15"`` where counts differ."""
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,}-{high:,}"
+
+
+def fitting(
+    make: Callable[[Sequence[str]], Table], metrics: Sequence[str], width: int | None
+) -> list[Table]:
+    """Return a table of all metrics, or as many as are needed for a width; notes after the last.
+
+    Parameters
+    ----------
+    make
+        Makes the table of some metrics, without notes.
+    metrics
+    width
+        None: one table, however wide.
+    """
+    groups: list[list[str]] = [[]]
+    for metric in metrics:
+        if width is not None and groups[-1] and _width(make([*groups[-1], metric])) > width:
+            groups.append([])
+        groups[-1].append(metric)
+    return [make(group) for group in groups]
+
+
+def _width(table: Table) -> int:
+    columns = zip(table.headers, *table.cells(), strict=True)
+    return sum(max(map(len, column)) + GAP for column in columns) - GAP

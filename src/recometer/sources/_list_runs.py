@@ -1,0 +1,173 @@
+"""Tables that mix the lists of several runs: noticed, and taken apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Float64, Int64
+from recometer.data import ids
+from recometer.data.columns import choose_columns, common_names
+from recometer.data.files import in_memory, open_file
+from recometer.data.frames import is_frame, open_frame
+from recometer.errors import ColumnError, InputTypeError, did_you_mean, warn
+from recometer.sources._list_table import ListTable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Fetch = Callable[[list[str]], list[Any]]
+
+
+def check(
+    table: ListTable, found: Mapping[str, str | None], names: Sequence[str], fetch: Fetch
+) -> None:
+    """Warn of a table whose lists are mixed of several runs, as far as that shows.
+
+    Parameters
+    ----------
+    table
+    found
+        The columns that were read.
+    names
+        All columns of the table.
+    fetch
+        Returns columns by their names.
+    """
+    runs = common_names("run", [name for name in names if name not in found.values()])
+    by, values = _run_column(runs, str(found["user"]), fetch)
+    hint = f"rm.Lists.each(data, by={by or 'COLUMN'!r}) takes the runs apart."
+    twice = None
+    if found["rank"] is not None and table.scores is not None:
+        twice = _repeated_ranks(table.indptr, table.scores)
+    if twice is not None:
+        n, place, rank = twice
+        user = place if table.user_ids is None else ids.show(table.user_ids, place)
+        mixed = f"column {by!r} tells {_several(values)} apart" if by else "if runs are mixed"
+        warn(
+            f"{n:,} rows repeat a rank of their user (the first: user {user} and rank {rank:g}), "
+            f"and such items are tied. Hint: {mixed}: {hint}"
+        )
+    elif by:
+        warn(
+            f"The rows of a user belong to several runs, as column {by!r} says "
+            f"({_several(values)}), and are one list here. Hint: {hint}"
+        )
+
+
+def take_apart(data: Any, by: str, columns: Mapping[str, object]) -> dict[Any, pl.DataFrame]:
+    """Return the rows of each value of a column, in the order of the first row of each.
+
+    Parameters
+    ----------
+    data
+        A data frame, or the path of a file.
+    by
+        The column that says whose a row is.
+    columns
+        What `recometer.data.columns.choose_columns` takes.
+
+    Returns
+    -------
+    dict
+        Frames with the columns ``"user"``, ``"item"``, and ``"rank"`` or ``"score"``.
+    """
+    import polars as pl
+
+    if isinstance(data, str | os.PathLike):
+        from recometer.data.files import column_names, read_columns
+
+        _check_column(by, column_names(data))
+        found, one = open_file(data, columns)
+        read = {option: in_memory(one(option)) for option, name in found.items() if name}
+        run = read_columns(data, [by]).to_series()
+    elif is_frame(data):
+        names, fetch = open_frame(data)
+        _check_column(by, names)
+        found = choose_columns([name for name in names if name != by], columns)
+        options = [option for option, name in found.items() if name]
+        *series, run = fetch([*(str(found[option]) for option in options), by])
+        read = dict(zip(options, map(_series, series), strict=True))
+        run = _series(run)
+    else:
+        raise InputTypeError(
+            f"Runs cannot be told apart in {type(data).__name__}. Hint: pass a data frame, or the "
+            "path of a Parquet, CSV or TSV file, with a column that names the run of each row."
+        )
+    if run.null_count():
+        ids.missing(f"runs (column {by!r})", int(run.is_null().arg_true()[0]), "every row has one")
+    frame = pl.DataFrame([column.alias(option) for option, column in read.items()])
+    parts = frame.with_columns(run.alias("run")).partition_by(
+        "run", as_dict=True, include_key=False, maintain_order=True
+    )
+    return {key[0]: part for key, part in parts.items()}
+
+
+def _check_column(by: object, names: Sequence[str]) -> None:
+    if not isinstance(by, str):
+        raise InputTypeError(f"by= must be the name of a column, found {type(by).__name__}.")
+    if by not in names:
+        raise ColumnError(f"There is no column {by!r}. {did_you_mean(by, names)}")
+
+
+def _series(column: Any) -> pl.Series:
+    import polars as pl
+
+    if isinstance(column, pl.Series):
+        return column
+    array: Array = np.asarray(column)
+    return pl.Series(array.tolist() if array.dtype == object else array)
+
+
+def _run_column(runs: Sequence[str], user: str, fetch: Fetch) -> tuple[str | None, list[Any]]:
+    """Return the column of which users have several values, if there is one, and its values."""
+    import polars as pl
+
+    for name in runs:
+        users, column = map(_series, fetch([user, name]))
+        values = column.unique(maintain_order=True)
+        pairs = pl.DataFrame([users.alias("user"), column.alias("run")])
+        if len(values) > 1 and pairs.unique().height > users.n_unique():
+            return name, values.to_list()
+    return None, []
+
+
+def _several(values: Sequence[Any]) -> str:
+    shown = ", ".join(map(repr, values[:3]))
+    return shown if len(values) <= 3 else f"{shown}, ... ({len(values):,} in all)"
+
+
+def _repeated_ranks(indptr: Int64, scores: Float64) -> tuple[int, int, float] | None:
+    """Find ranks that a list has more than once.
+
+    Where every rank says how many rows come before (1, 2, 2, 4), ties are meant.
+
+    Parameters
+    ----------
+    indptr : int64 [n_lists + 1]
+    scores : float64 [n_entries]
+        The ranks below 0.
+
+    Returns
+    -------
+    tuple or None
+        How many rows repeat a rank, the first list with such a row, and its rank.
+    """
+    lists = ragged.users_of(indptr)
+    order = np.lexsort((-scores, lists))
+    ranks, lists = -scores[order], lists[order]
+    same = (ranks[1:] == ranks[:-1]) & (lists[1:] == lists[:-1])
+    if not same.any():
+        return None
+    starts = np.flatnonzero(np.append(True, ~same))
+    group = np.cumsum(np.append(True, ~same)) - 1
+    before = starts[group] - indptr[lists]
+    lowest = ranks[indptr[lists]]
+    if (ranks - lowest == before).all():
+        return None
+    at = int(np.flatnonzero(same)[0])
+    return int(np.count_nonzero(same)), int(lists[at]), float(ranks[at])

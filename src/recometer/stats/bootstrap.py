@@ -1,0 +1,150 @@
+"""Bootstrap intervals of means and ratios of means, without resampling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recometer.stats.grouping import Grouped
+from recometer.stats.interval import Interval
+from recometer.stats.saddlepoint import increasing_root, normal_quantile_of, root_of_increasing
+
+__all__ = ["bca", "percentile"]
+
+PRECISION_OF_SLOPE = 1e-13  # of K', in units of the standard deviation
+
+
+def percentile(values: Grouped, confidence: float = 0.95) -> Interval:
+    """Return the percentile bootstrap's interval of a mean or a ratio of means.
+
+    Where users are drawn with replacement, the chance that the statistic of a resample is at
+    most θ is that of a mean of z = x - θ·y at most 0. With K(t) = n log(mean of exp(t·z)) and
+    K'(t) = 0 the saddlepoint approximation gives it, where a resampling would estimate it.
+    Efron & Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13; Davison & Hinkley,
+    "Saddlepoint approximations in resampling methods", Biometrika 75, 1988.
+
+    Parameters
+    ----------
+    values
+        From `group`; with sizes, the ratio of means Σ x / Σ y. (The sum of a resample's sizes is
+        taken to be above 0.)
+    confidence
+        Coverage, in (0, 1).
+    """
+    from scipy.special import ndtri
+
+    half = float(ndtri((1 + confidence) / 2))
+    return _interval(values, -half, half, "percentile", confidence)
+
+
+def bca(values: Grouped, confidence: float = 0.95) -> Interval:
+    """Return the bootstrap's bias-corrected and accelerated interval (BCa), as `percentile`.
+
+    z0 = Φ⁻¹(P(statistic of a resample ≤ statistic)) and a = Σ e³ / (6 (Σ e²)^1.5), with e the
+    residuals x - estimate · y, move the levels to Φ(z0 + (z0 ± z) / (1 - a (z0 ± z))). Efron,
+    "Better bootstrap confidence intervals", Journal of the American Statistical Association 82,
+    1987.
+    """
+    from scipy.special import ndtri
+
+    half = float(ndtri((1 + confidence) / 2))
+    acceleration = values.skewness / 6
+    correction = normal_quantile_of(0.0, 0.0, values.skewness)
+    ends = []
+    for end in (correction - half, correction + half):
+        divisor = 1 - acceleration * end
+        if divisor <= 0:
+            return Interval.unknown(
+                confidence,
+                values.n,
+                f"The {values.n:,} values are too skewed for a BCa interval.",
+            )
+        ends.append(correction + end / divisor)
+    return _interval(values, ends[0], ends[1], "bca", confidence)
+
+
+def _interval(values: Grouped, low: float, high: float, method: str, confidence: float) -> Interval:
+    """Return the quantiles of the statistic of a resample at two normal quantiles."""
+    n = values.n
+    if n < 2:
+        found = "One user has a value" if n else "No user has a value"
+        return Interval.unknown(confidence, n, f"{found}; a bootstrap interval needs two.")
+    if values.constant:
+        note = (
+            f"All {n:,} values are {values.estimate:g}: a bootstrap interval has no width then. "
+            "Where the range of the values is known, Gaffke's interval has one."
+        )
+        return Interval(values.estimate, values.estimate, method, confidence, n, note)
+    ends = [_quantile(values, quantile) for quantile in (low, high)]
+    note = ""
+    if not np.isfinite(ends).all():
+        note = "The divisor is 0 in so many resamples that an end is not finite."
+    return Interval(ends[0], ends[1], method, confidence, n, note)
+
+
+def _quantile(values: Grouped, quantile: float) -> float:
+    """Return the statistic that a resample is at most with the probability Φ(quantile)."""
+    estimate = values.estimate
+    resample = _Resample(values, 1.0)
+    middle = resample.quantile_of(0.0)
+    sign = 1.0 if quantile >= middle else -1.0
+    if quantile == middle:
+        return estimate
+    resample = _Resample(values, sign)
+    scale = float(np.sqrt(values.sum_of_squares) / np.sum(values.counts * values.sizes))
+    distance = increasing_root(
+        lambda x: sign * (resample.quantile_of(x) - middle),
+        sign * (quantile - middle),
+        max(abs(quantile - middle), 1e-3) * scale,
+    )
+    if distance is None:
+        return resample.farthest
+    return estimate + sign * distance
+
+
+class _Resample:
+    """The distribution of the statistic of a resample, on one side of the estimate."""
+
+    def __init__(self, values: Grouped, sign: float) -> None:
+        self._values = values
+        self._sign = sign
+        self._t = 0.0
+        deviation = np.sqrt(values.sum_of_squares / values.n)
+        self._precision = PRECISION_OF_SLOPE * deviation
+        # No resample has a statistic beyond that of the user whose own is the largest.
+        if isinstance(values.sizes, float):
+            self.farthest = float(values.values[-1 if sign > 0 else 0])
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                own = values.values / values.sizes
+            some = values.sizes > 0
+            most = float((sign * own[some]).max())
+            # Users of size 0 move the ratio any distance in the direction of their x.
+            unbounded = (sign * values.values[~some] > 0).any()
+            self.farthest = sign * (np.inf if unbounded else most)
+
+    def quantile_of(self, distance: float) -> float:
+        """Return r, with Φ(r) the chance of a statistic up to `distance` away on this side."""
+        values = self._values
+        if distance == 0:
+            return normal_quantile_of(0.0, 0.0, values.skewness)
+        z = values.residuals - self._sign * distance * values.sizes
+        least, most = float(z.min()), float(z.max())
+        if not least < 0 < most:
+            return self._sign * np.inf
+        counts = values.counts / values.n
+
+        def slopes(t: float) -> tuple[float, float]:
+            weight = counts * np.exp(t * z - max(t * least, t * most))
+            weight /= weight.sum()
+            first = float(weight @ z)
+            return first, float(weight @ (z - first) ** 2)
+
+        first_guess = -float(counts @ z) / max(float(counts @ z**2), 1e-300)
+        t = root_of_increasing(slopes, 0.0, self._t or first_guess, self._precision)
+        self._t = t
+        largest = max(t * least, t * most)
+        k = float(np.log(counts @ np.exp(t * z - largest))) + largest
+        second = slopes(t)[1]
+        n = values.n
+        w = np.sign(t) * np.sqrt(max(0.0, -2 * n * k))
+        return normal_quantile_of(float(w), float(t * np.sqrt(n * second)), values.skewness)

@@ -1,0 +1,41 @@
+"""Rows that belong together: sums over whole clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError
+
+__all__ = ["by_cluster"]
+
+Float64 = npt.NDArray[np.float64]
+
+
+def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
+    """Return the sum of each cluster's rows, in the order of the sorted clusters.
+
+    Parameters
+    ----------
+    values : [n_rows]
+        No NaN.
+    clusters : [n_rows]
+        Whatever NumPy can sort: rows with equal entries belong together.
+
+    Returns
+    -------
+    float64 [n_clusters]
+
+    Raises
+    ------
+    InputError
+        The lengths differ.
+    """
+    x, labels = np.asarray(values, np.float64), np.asarray(clusters)
+    if labels.shape != x.shape:
+        raise InputError(
+            f"clusters must have one entry for each of the {len(x):,} rows, but has the shape "
+            f"{labels.shape}."
+        )
+    _, which = np.unique(labels, return_inverse=True)
+    return np.bincount(which, weights=x).astype(np.float64, copy=False)

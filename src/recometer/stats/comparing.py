@@ -1,0 +1,284 @@
+"""Two models on the same users: difference, interval, test and effects; many pairs at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.stats.clusters import by_cluster
+from recometer.stats.effects import Effects, effects, ratio_less_1
+from recometer.stats.gaffke import beyond, gaffke
+from recometer.stats.grouping import Grouped, column, group_checked
+from recometer.stats.interval import Interval, check_confidence
+from recometer.stats.inversion import consistent, inverted
+from recometer.stats.means import Kind, interval_of
+from recometer.stats.paired import paired_t, sign, wilcoxon
+from recometer.stats.sign_flips import randomisation
+from recometer.stats.student import student
+from recometer.stats.test_result import TestResult
+from recometer.tasks import run_tasks
+
+__all__ = ["FEW_DIFFER", "Difference", "Test", "compare", "compare_all", "difference_interval"]
+
+Test = Literal["randomisation", "t", "wilcoxon", "sign"]
+Float64 = npt.NDArray[np.float64]
+Bounds = tuple[float, float]
+
+# With fewer users who differ, the interval by inversion covers too seldom (benchmarks/statistics).
+FEW_DIFFER = 30
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """Two models on the users that both have a value for.
+
+    Attributes
+    ----------
+    n
+        Users compared.
+    n_only_first, n_only_second
+        Users that only one of the two has a value for; they are left out.
+    mean_first, mean_second
+        Means over the users compared.
+    difference, interval
+        First less second, with its interval.
+    relative, relative_interval
+        Ratio of the means less 1, with its interval; NaN where the second's mean is not above 0.
+    test
+        Of the null hypothesis that the models do not differ.
+    effects
+        How users differ.
+    """
+
+    n: int
+    n_only_first: int
+    n_only_second: int
+    mean_first: float
+    mean_second: float
+    difference: float
+    interval: Interval
+    relative: float
+    relative_interval: Interval
+    test: TestResult
+    effects: Effects
+
+
+def compare(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    bounds: Bounds | None = None,
+    test: Test = "randomisation",
+    interval: Kind | Literal["randomisation"] = "auto",
+    confidence: float = 0.95,
+    clusters: npt.ArrayLike | None = None,
+) -> Difference:
+    """Compare two models, paired by user.
+
+    Parameters
+    ----------
+    first, second : [n_users]
+        The users' values of one metric, in the same order of users; NaN: no value.
+    bounds
+        The lowest and the highest value that a user can have, of a single model; None: not known.
+    test
+        ``"randomisation"`` (`randomisation.randomisation`), ``"t"``, ``"wilcoxon"``, ``"sign"``.
+    interval
+        ``"auto"``: that of the test, by inversion for randomisation; Gaffke's where fewer than 30
+        users differ and the range is known. Or one of `recometer.stats.interval`'s.
+    confidence
+        Coverage, in (0, 1).
+    clusters : [n_users] or None
+        Rows with equal entries (several rows of a user, sessions, folds) keep together: whole
+        clusters change sign, and are what the interval is taken over.
+
+    Raises
+    ------
+    InputError
+        Values that are no numbers or infinite, or of different lengths.
+    UnknownNameError
+        There is no such test or interval.
+
+    Examples
+    --------
+    >>> from recometer.stats import compare
+    >>> found = compare([1, 1, 1, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 1], bounds=(0, 1))
+    >>> round(found.difference, 3), found.test.p_value, found.test.method
+    (0.714, 0.0625, 'binomial')
+    """
+    check_confidence(confidence)
+    _check_names(test, interval)
+    pairs = _Pairs.of(first, second, clusters)
+    units = pairs.differences_of_clusters if clusters is not None else pairs.differences
+    result = _test(test, pairs, units)
+    n = pairs.differences.n
+    return Difference(
+        n,
+        pairs.n_only_first,
+        pairs.n_only_second,
+        float(pairs.first.mean()) if n else np.nan,
+        float(pairs.second.mean()) if n else np.nan,
+        pairs.differences.estimate,
+        difference_interval(units, result, bounds, interval, confidence),
+        *pairs.relative(confidence),
+        result,
+        effects(pairs.differences, confidence),
+    )
+
+
+def compare_all(
+    pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
+    *,
+    bounds: Sequence[Bounds | None] | None = None,
+    test: Test = "randomisation",
+    interval: Kind | Literal["randomisation"] = "auto",
+    confidence: float = 0.95,
+    threads: int = 1,
+) -> list[Difference]:
+    """Compare many pairs of columns, on several threads; see `compare`.
+
+    Parameters
+    ----------
+    pairs
+        Of models' values of one metric each.
+    bounds
+        Those of each pair's metric; None: not known.
+    threads
+        At most so many pairs at a time. The result does not depend on it.
+    """
+    each: Sequence[Bounds | None] = [None] * len(pairs) if bounds is None else bounds
+    tasks = list(zip(pairs, each, strict=True))
+
+    def one(task: tuple[tuple[npt.ArrayLike, npt.ArrayLike], Bounds | None]) -> Difference:
+        (x, y), known = task
+        return compare(x, y, bounds=known, test=test, interval=interval, confidence=confidence)
+
+    if threads == 1:
+        return [one(task) for task in tasks]
+    return run_tasks(lambda task, _: one(task), tasks, threads=threads, progress=False)
+
+
+def difference_interval(
+    differences: Grouped,
+    test: TestResult,
+    bounds: Bounds | None = None,
+    kind: Kind | Literal["randomisation"] = "auto",
+    confidence: float = 0.95,
+) -> Interval:
+    """Return the interval of a mean difference; see `compare`.
+
+    Parameters
+    ----------
+    differences
+        From `group`.
+    test
+        The test of the same differences: the interval by inversion excludes 0 exactly when the
+        randomisation test rejects.
+    bounds
+        Of a single model's values.
+    """
+    spread = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
+    if kind != "auto" and kind != "randomisation":
+        return interval_of(differences, kind, bounds=spread, confidence=confidence)
+    if kind == "auto" and test.test == "t":
+        return student(differences, confidence).within(spread)
+    few = kind == "auto" and test.n_differ < FEW_DIFFER
+    if few and spread is not None and _holds(differences, spread):
+        return gaffke(differences, spread, confidence)
+    found = inverted(differences, confidence)
+    if test.test == "randomisation" and np.isfinite(test.p_value):
+        found = consistent(found, test.p_value)
+    if few and not found.note:
+        note = (
+            f"Only {test.n_differ:,} users differ and the metric has no known range: the interval "
+            "may be too short."
+        )
+        found = dataclasses.replace(found, note=note)
+    return found.within(spread)
+
+
+def _holds(differences: Grouped, spread: Bounds) -> bool:
+    finite = bool(-np.inf < spread[0] < spread[1] < np.inf)
+    return finite and isinstance(differences.sizes, float) and beyond(differences, spread) is None
+
+
+def _check_names(test: str, interval: str) -> None:
+    kinds = (*get_args(Kind), "randomisation")
+    for what, name, known in (("test", test, get_args(Test)), ("interval", interval, kinds)):
+        if name not in known:
+            raise UnknownNameError(f"There is no {what} {name!r}. {did_you_mean(str(name), known)}")
+
+
+def _test(name: str, pairs: _Pairs, units: Grouped) -> TestResult:
+    if name == "wilcoxon":
+        return wilcoxon(pairs.sums_of_clusters[0] - pairs.sums_of_clusters[1])
+    return {"randomisation": randomisation, "t": paired_t, "sign": sign}[name](units)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Pairs:
+    """The values of the users that both models have one for."""
+
+    first: Float64
+    second: Float64
+    clusters: npt.NDArray[np.generic] | None
+    n_only_first: int
+    n_only_second: int
+
+    @classmethod
+    def of(
+        cls, first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None
+    ) -> _Pairs:
+        x, y = column(first, "first"), column(second, "second")
+        if len(x) != len(y):
+            raise InputError(
+                f"Both models need a value for each user, NaN where they have none, but have "
+                f"{len(x):,} and {len(y):,}."
+            )
+        labels = None if clusters is None else np.asarray(clusters)
+        if labels is not None and labels.shape != x.shape:
+            raise InputError(
+                f"clusters must have one entry for each of the {len(x):,} rows, but has the "
+                f"shape {labels.shape}."
+            )
+        if not np.isnan([x.min(initial=0.0), y.min(initial=0.0)]).any():
+            return cls(x, y, labels, 0, 0)
+        no_x, no_y = np.isnan(x), np.isnan(y)
+        both = ~(no_x | no_y)
+        only = [int(np.count_nonzero(~no_x & no_y)), int(np.count_nonzero(no_x & ~no_y))]
+        return cls(x[both], y[both], None if labels is None else labels[both], *only)
+
+    @functools.cached_property
+    def differences(self) -> Grouped:
+        """Return those of the rows."""
+        return group_checked(self.first - self.second)
+
+    @functools.cached_property
+    def sums_of_clusters(self) -> tuple[Float64, Float64]:
+        """Return the sums of each cluster's rows; without clusters, the rows."""
+        if self.clusters is None:
+            return self.first, self.second
+        return by_cluster(self.first, self.clusters), by_cluster(self.second, self.clusters)
+
+    @functools.cached_property
+    def differences_of_clusters(self) -> Grouped:
+        """Return the differences of whole clusters, whose sizes are their numbers of rows."""
+        if not len(self.first):
+            return self.differences
+        assert self.clusters is not None
+        sizes = by_cluster(np.ones(len(self.first)), self.clusters)
+        x, y = self.sums_of_clusters
+        # Of clusters of one size it is a plain mean, whose interval may be Gaffke's.
+        if (sizes == sizes[0]).all():
+            return group_checked((x - y) / sizes)
+        return group_checked(x - y, sizes)
+
+    def relative(self, confidence: float) -> tuple[float, Interval]:
+        """Return the relative difference."""
+        return ratio_less_1(*self.sums_of_clusters, confidence)

@@ -1,0 +1,174 @@
+"""Gaffke's interval of the mean of values whose range is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError
+from recometer.stats.grouping import Grouped
+from recometer.stats.interval import Interval
+from recometer.stats.saddlepoint import increasing_root, normal_quantile_of
+
+__all__ = ["beyond", "clopper_pearson", "gaffke"]
+
+Float64 = npt.NDArray[np.float64]
+ROUNDING = 1e-9  # of the range: values this far beyond it are at its end
+
+
+def beyond(values: Grouped, bounds: tuple[float, float]) -> float | None:
+    """Return a value that lies outside the bounds, None where all lie within."""
+    low, high = bounds
+    allowed = ROUNDING * (high - low) if np.isfinite(high - low) else 0.0
+    outside = values.values[(values.values < low - allowed) | (values.values > high + allowed)]
+    return float(outside[0]) if len(outside) else None
+
+
+def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float = 0.95) -> Interval:
+    """Return Gaffke's interval of a mean.
+
+    With the n values and the range's upper bound as y, and W from the Dirichlet distribution of
+    n + 1 ones, the upper end is the (1 + confidence) / 2 quantile of Σ W·y; the lower end follows
+    by reflection. Values of two kinds, one of which is the bound, have the beta distribution: for
+    0 and 1 that is the interval of Clopper & Pearson, for constant values the exact bound behind
+    the rule of three. Otherwise Σ W·y ≤ c where Σ E·(y - c) ≤ 0, E exponential, of which the
+    saddlepoint approximation is taken.
+
+    Its coverage is conjectured to be never below nominal: no counterexample is known, and it is
+    not proved. Gaffke, "Three test statistics for a nonparametric one-sided hypothesis on the mean
+    of a nonnegative variable", Mathematical Methods of Statistics 14, 2005; Learned-Miller &
+    Thomas, "A new confidence interval for the mean of a bounded random variable", 2019.
+
+    Parameters
+    ----------
+    values
+        From `group`, without sizes.
+    bounds
+        The range: lowest and highest value that a user can have.
+    confidence
+        Coverage, in (0, 1).
+
+    Raises
+    ------
+    InputError
+        The bounds are no range, or a value lies outside.
+    """
+    low, high = bounds
+    if not -np.inf < low < high < np.inf:
+        raise InputError(
+            f"bounds={bounds!r} are no range: Gaffke's interval needs a lowest and a highest value "
+            "that are finite. Hint: take method='bca' for a metric without a range."
+        )
+    outside = beyond(values, bounds)
+    if outside is not None:
+        raise InputError(
+            f"The value {outside:g} lies outside the range from {low:g} to {high:g}. "
+            "Hint: give bounds= that hold for every user, or take method='bca'."
+        )
+    if values.n == 0:
+        return Interval.unknown(confidence, 0, "No user has a value.")
+    level = (1 + confidence) / 2
+    y, counts = _kinds(values, low, high)
+    upper = _upper_end(y, counts, high, level)
+    lower = -_upper_end(-y[::-1], counts[::-1], -low, level)
+    two_kinds = bool(((y == low) | (y == high)).all())
+    note = ""
+    if len(y) == 1:
+        note = (
+            f"All {values.n:,} values are {y[0]:g}; the interval is the exact bound for values "
+            f"that may lie between {low:g} and {high:g}."
+        )
+    method = "clopper-pearson" if two_kinds else "gaffke"
+    return Interval(lower, upper, method, confidence, values.n, note)
+
+
+def clopper_pearson(n_successes: int, n: int, confidence: float = 0.95) -> Interval:
+    """Return the exact interval of a share of n.
+
+    Clopper & Pearson, "The use of confidence or fiducial limits illustrated in the case of the
+    binomial", Biometrika 26, 1934.
+
+    Raises
+    ------
+    InputError
+        `n_successes` is not between 0 and n.
+    """
+    if not 0 <= n_successes <= n:
+        raise InputError(f"n_successes={n_successes} must be between 0 and n={n}.")
+    if n == 0:
+        return Interval.unknown(confidence, 0, "No user has a value.")
+    from scipy.special import betaincinv
+
+    level = (1 + confidence) / 2
+    low, high = 0.0, 1.0
+    if n_successes > 0:
+        low = float(betaincinv(n_successes, n - n_successes + 1, 1 - level))
+    if n_successes < n:
+        high = float(betaincinv(n_successes + 1, n - n_successes, level))
+    return Interval(low, high, "clopper-pearson", confidence, n)
+
+
+def _kinds(values: Grouped, low: float, high: float) -> tuple[Float64, Float64]:
+    """Return the different values, increasing, and their counts; rounding makes no difference."""
+    y, same = np.clip(values.values, low, high), ROUNDING * (high - low)
+    y = np.where(y - low <= same, low, np.where(high - y <= same, high, y))
+    starts = np.flatnonzero(np.diff(y, prepend=-np.inf) > same)
+    return y[starts], np.add.reduceat(values.counts, starts)
+
+
+def _upper_end(y: Float64, counts: Float64, bound: float, level: float) -> float:
+    """Return the quantile of Σ W·y; y increases."""
+    if y[-1] != bound:
+        y, counts = np.append(y, bound), np.append(counts, 1.0)
+    else:
+        counts = np.append(counts[:-1], counts[-1] + 1.0)
+    if len(y) == 1:
+        return bound
+    if len(y) == 2:
+        from scipy.special import betaincinv
+
+        share = float(betaincinv(counts[1], counts[0], level))
+        return float(y[0] + (bound - y[0]) * share)
+    return _quantile(y, counts, level)
+
+
+def _quantile(y: Float64, counts: Float64, level: float) -> float:
+    """Return a quantile of Σ W·y, by saddlepoint approximation; y increases.
+
+    With z = y - c and K(t) = -Σ log(1 - t·z), K'(t) = 0 has an explicit solution for c when
+    s = t / (1 + t·c) is given: c = Σ y / (1 - s·y) ÷ Σ 1 / (1 - s·y). So the quantile takes one
+    root, of s between 0 and 1 / max(y), or of v = -log(1 - s·max(y)) between 0 and infinity.
+    """
+    from scipy.special import ndtri
+
+    n = counts.sum()
+    middle = float(counts @ y / n)
+    y = y - middle
+    most, squares = float(y[-1]), float(counts @ y**2)
+    # Of Σ E·y, whose second and third cumulants are Σ y² and 2 Σ y³.
+    skewness = 2 * float(counts @ y**3) / squares**1.5
+    target, at_middle = float(ndtri(level)), normal_quantile_of(0.0, 0.0, skewness)
+    if target == at_middle:
+        return middle
+    if target < at_middle:
+        return middle - _quantile(-y[::-1], counts[::-1], 1 - level)
+
+    def centre(v: float) -> tuple[float, Float64, float]:
+        s = -float(np.expm1(-v)) / most
+        inverse = 1 / (1 - s * y)
+        inverse[-1] = np.exp(v)
+        weight = counts * inverse
+        return float(weight @ y / weight.sum()), inverse, s
+
+    def quantile_of(v: float) -> float:
+        c, inverse, s = centre(v)
+        # 1 - t·z = (1 - s·y) / (1 - s·c), and t·√K'' = s √Σ((y - c) / (1 - s·y))².
+        exponent = -float(counts @ np.log((1 - s * c) * inverse))
+        second = float(counts @ ((y - c) * inverse) ** 2)
+        w = float(np.sqrt(max(0.0, 2 * exponent)))
+        return normal_quantile_of(w, s * float(np.sqrt(second)), skewness) - at_middle
+
+    first = (target - at_middle) * most / np.sqrt(squares)
+    start = -np.log1p(-first) if first < 0.9 else 2.0 * first
+    v = increasing_root(quantile_of, target - at_middle, float(start))
+    return middle + (most if v is None else centre(v)[0])

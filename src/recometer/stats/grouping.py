@@ -1,0 +1,293 @@
+"""Equal values together, with their counts, so that passes are over few numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError
+
+__all__ = ["Grouped", "column", "group", "group_checked", "grouped"]
+
+Float64 = npt.NDArray[np.float64]
+
+SORTED_UP_TO = 2_048  # values: sorting them takes less than what follows
+N_CELLS = (2_048, 65_536)
+LOST_VARIANCE = 1e-6  # share of the variance that cells may hide; half of it in widths
+FAR_USERS = 1_000  # on each side, whose variance does not count for that
+SAME = 1e-12  # of the largest value: differences this small are rounding
+LOOKED_AT = 10_000
+BLOCK = 2**15  # users whose temporary arrays fit into the caches of a processor
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Grouped:
+    """Values of users, grouped: what statistics of means need to know of them.
+
+    The statistic is ``sum(x) / sum(y)``: a mean where every size y is 1, a ratio of means
+    otherwise.
+
+    Attributes
+    ----------
+    values : float64 [n_groups]
+        x of each group; increasing where sizes are 1.
+    counts : float64 [n_groups]
+        How many users are in the group.
+    sizes : float64 [n_groups], or 1.0
+        y of each group.
+    n
+        Number of users.
+    estimate
+        The statistic; NaN without a user.
+    n_above, n_below
+        Number of users whose x is above and below 0; not counted with sizes of many users.
+    sum_of_squares
+        Sum of the squared residuals x - estimate · y, of the users themselves.
+    exact
+        Whether all users of a group have the same value but for rounding. Otherwise a group is a
+        narrow cell with the means of its users, and all cells together hide less than a millionth
+        of the variance.
+    """
+
+    values: Float64
+    counts: Float64
+    sizes: Float64 | float
+    n: int
+    estimate: float
+    n_above: int
+    n_below: int
+    sum_of_squares: float
+    exact: bool
+
+    @functools.cached_property
+    def residuals(self) -> Float64:
+        """Return x - estimate · y of each group."""
+        return self.values - self.estimate * self.sizes
+
+    @functools.cached_property
+    def skewness(self) -> float:
+        """Return the standardised third cumulant of the sum of residuals; 0 for constants."""
+        squares = self.residuals**2
+        total = float(self.counts @ squares)
+        return float(self.counts @ (squares * self.residuals)) / total**1.5 if total > 0 else 0.0
+
+    @property
+    def constant(self) -> bool:
+        """Return whether all residuals are 0, but for rounding."""
+        largest = np.abs(self.values).max(initial=0.0)
+        return bool(self.sum_of_squares <= self.n * (1e-14 * largest) ** 2)
+
+    @property
+    def standard_error(self) -> float:
+        """Return that of the statistic; NaN below two users.
+
+        √(n / (n - 1) · Σ residual²) / Σ y. Cochran, Sampling Techniques, 1977, section 6.3.
+        """
+        if self.n < 2:
+            return np.nan
+        total = float(np.sum(self.counts * self.sizes))
+        return float(np.sqrt(self.n / (self.n - 1) * self.sum_of_squares)) / total
+
+
+def column(values: npt.ArrayLike, name: str = "values") -> Float64:
+    """Return values as one column of numbers.
+
+    Raises
+    ------
+    InputError
+        They are not: of another shape, not numbers, or infinite.
+    """
+    try:
+        found = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be numbers, a value for each user: {error}.") from None
+    if found.ndim != 1:
+        raise InputError(
+            f"{name} must be one column, a value for each user, but has the shape {found.shape}."
+        )
+    # Infinite smallest and largest values show without an array of their own; NaN is allowed.
+    if np.isinf([np.fmin.reduce(found, initial=0.0), np.fmax.reduce(found, initial=0.0)]).any():
+        at = int(np.argmax(np.isinf(found)))
+        raise InputError(
+            f"{name}[{at}] is {found[at]}: a mean with it has no interval and no test. "
+            "Hint: NaN leaves a user out."
+        )
+    return found
+
+
+def grouped(values: npt.ArrayLike | Grouped) -> Grouped:
+    """Return values grouped, unless they are already."""
+    return values if isinstance(values, Grouped) else group(values)
+
+
+def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
+    """Group the values of users.
+
+    Parameters
+    ----------
+    values : [n_users]
+        x; NaN leaves a user out.
+    sizes : [n_users] or None
+        y, whose sum is above 0; None: all 1. NaN leaves a user out.
+
+    Raises
+    ------
+    InputError
+        Not numbers, infinite, of different lengths, or sizes without a sum above 0.
+    """
+    x = column(values)
+    y = None if sizes is None else column(sizes, "sizes")
+    if y is not None and len(x) != len(y):
+        raise InputError(f"values and sizes must be as long, but have {len(x):,} and {len(y):,}.")
+    return group_checked(*_defined(x, y))
+
+
+def group_checked(x: Float64, y: Float64 | None = None) -> Grouped:
+    """Group as `group` what is known to be finite columns of one length, without NaN."""
+    n = len(x)
+    if n == 0:
+        return Grouped(x, x, 1.0 if y is None else y, 0, np.nan, 0, 0, 0.0, True)
+    total = float(n) if y is None else float(y.sum())
+    if not total > 0:
+        raise InputError(
+            f"The sizes of the {n:,} users have the sum {total:g}, so there is nothing to divide "
+            "by. Hint: a relative difference needs a baseline whose mean is above 0."
+        )
+    estimate = float(x.sum()) / total
+    if y is None:
+        others = x if n <= SORTED_UP_TO else x[x != 0]
+        if len(others) <= SORTED_UP_TO:
+            return _sorted(others, n, estimate)
+    users = _Users(x, y, estimate)
+    if n > SORTED_UP_TO:
+        for n_cells in N_CELLS:
+            found = users.in_cells(n_cells)
+            if found is not None:
+                return found
+    return users.ungrouped()
+
+
+def _sorted(x: Float64, n: int, estimate: float) -> Grouped:
+    """Group the values of which all but n - len(x), which are 0, are given."""
+    values, times = np.unique(x, return_counts=True)
+    counts = times.astype(np.float64)
+    if len(x) < n:
+        at = int(np.searchsorted(values, 0.0))
+        values, counts = np.insert(values, at, 0.0), np.insert(counts, at, n - len(x))
+    zero = SAME * float(np.abs(values[[0, -1]]).max())
+    n_above, n_below = int(counts[values > zero].sum()), int(counts[values < -zero].sum())
+    sum_of_squares = float(counts @ (values - estimate) ** 2)
+    return Grouped(values, counts, 1.0, n, estimate, n_above, n_below, sum_of_squares, True)
+
+
+def _defined(x: Float64, y: Float64 | None) -> tuple[Float64, Float64 | None]:
+    """Leave out the users with NaN."""
+    # A NaN makes the smallest value NaN: cheaper than to look at each.
+    if not any(np.isnan(one.min(initial=0.0)) for one in (x, y) if one is not None):
+        return x, y
+    known = ~np.isnan(x) if y is None else ~(np.isnan(x) | np.isnan(y))
+    return x[known], None if y is None else y[known]
+
+
+class _Users:
+    """Values of many users, read block by block so that temporary arrays stay in the caches."""
+
+    def __init__(self, x: Float64, y: Float64 | None, estimate: float) -> None:
+        self.x, self.y, self.estimate = x, y, estimate
+        self.least, self.most, self.sum_of_squares = np.inf, -np.inf, 0.0
+        for block in self._blocks():
+            e = self._residuals(block)
+            self.least = min(self.least, float(e.min()))
+            self.most = max(self.most, float(e.max()))
+            self.sum_of_squares += float(np.square(e, out=e).sum())
+        # Without sizes, the largest |x|.
+        self.largest = max(abs(self.least + estimate), abs(self.most + estimate))
+
+    def ungrouped(self) -> Grouped:
+        """Return each user as a group."""
+        counts, sizes = np.ones(len(self.x)), 1.0 if self.y is None else self.y
+        if self.y is None:
+            self.x = np.sort(self.x)
+        return self._grouped(self.x, counts, sizes, exact=True)
+
+    def in_cells(self, n_cells: int) -> Grouped | None:
+        """Group into cells of the same width; None where they would hide too much."""
+        one_each = self._one_value_each(n_cells)
+        length = n_cells + 2
+        all_counts, sums = np.zeros(length, np.int64), np.zeros(length)
+        sizes = np.zeros(length)
+        for block in self._blocks():
+            cells = self._cells(block, n_cells)
+            all_counts += np.bincount(cells, minlength=length)
+            if one_each is None:
+                sums += np.bincount(cells, weights=self.x[block], minlength=length)
+            if self.y is not None:
+                sizes += np.bincount(cells, weights=self.y[block], minlength=length)
+        used = np.flatnonzero(all_counts)
+        counts = all_counts[used].astype(np.float64)
+        means = sums[used] / counts if one_each is None else one_each[used]
+        y = 1.0 if self.y is None else sizes[used] / counts
+        found = self._grouped(means, counts, y, exact=one_each is not None)
+        hidden = self.sum_of_squares - float(counts @ found.residuals**2)
+        return found if hidden <= LOST_VARIANCE * _without_far_users(found) else None
+
+    def _one_value_each(self, n_cells: int) -> Float64 | None:
+        """Return the one value that each cell has, but for rounding; None where one has two."""
+        if self.y is not None:
+            return None
+        # The first users tell it for most metrics.
+        for blocks in ([slice(0, LOOKED_AT)], self._blocks()):
+            one_each = np.empty(n_cells + 2)
+            for block in blocks:
+                one_each[self._cells(block, n_cells)] = self.x[block]
+            for block in blocks:
+                off = one_each[self._cells(block, n_cells)]
+                off -= self.x[block]
+                if max(float(off.max()), -float(off.min())) > SAME * self.largest:
+                    return None
+        return one_each
+
+    def _grouped(
+        self, values: Float64, counts: Float64, sizes: Float64 | float, *, exact: bool
+    ) -> Grouped:
+        n_above = n_below = 0
+        if self.y is None:
+            zero = SAME * self.largest
+            n_above = sum(int(np.count_nonzero(self.x[block] > zero)) for block in self._blocks())
+            n_below = sum(int(np.count_nonzero(self.x[block] < -zero)) for block in self._blocks())
+        n, squares = len(self.x), self.sum_of_squares
+        return Grouped(values, counts, sizes, n, self.estimate, n_above, n_below, squares, exact)
+
+    def _blocks(self) -> list[slice]:
+        return [slice(at, at + BLOCK) for at in range(0, len(self.x), BLOCK)]
+
+    def _residuals(self, block: slice, less: float = 0.0) -> Float64:
+        if self.y is None:
+            return self.x[block] - (self.estimate + less)
+        e = self.y[block] * -self.estimate
+        e += self.x[block]
+        if less:
+            e -= less
+        return e
+
+    def _cells(self, block: slice, n_cells: int) -> npt.NDArray[np.intp]:
+        """Return the cell of each user, up to n_cells; rounding below the least is cut off."""
+        e = self._residuals(block, self.least)
+        spread = self.most - self.least
+        e *= n_cells / spread if spread > 1e-290 else 0.0
+        return e.astype(np.intp)
+
+
+def _without_far_users(cells: Grouped) -> float:
+    """Return the sum of squares once the farthest users on each side are moved inwards.
+
+    A single far value may make up most of the variance, and yet the interval's other end depends
+    on the rest.
+    """
+    order = np.argsort(cells.residuals, kind="stable")
+    residuals, users = cells.residuals[order], np.cumsum(cells.counts[order])
+    low, high = residuals[np.searchsorted(users, [FAR_USERS, cells.n - FAR_USERS])]
+    return float(cells.counts @ np.clip(cells.residuals, low, high) ** 2)

@@ -1,0 +1,77 @@
+"""The interval of a number, and how it was found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from recometer.errors import InputError
+
+__all__ = ["Interval", "check_confidence"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Interval:
+    """A confidence interval: ``low, high = interval``.
+
+    Attributes
+    ----------
+    low, high
+        The ends; NaN where there is none, which `note` then explains.
+    method
+        How it was found: ``"gaffke"``, ``"clopper-pearson"``, ``"t"``, ``"percentile"``,
+        ``"bca"``, ``"randomisation"``, ``"betting"``, ``"random effects"`` or ``"none"``.
+    confidence
+        What share of such intervals shall cover the true value.
+    n
+        Number of values (users, or clusters of rows) that it rests on.
+    note
+        What a reader has to know; empty where there is nothing to say.
+    """
+
+    low: float
+    high: float
+    method: str
+    confidence: float
+    n: int
+    note: str = ""
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.low, self.high))
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    @property
+    def width(self) -> float:
+        """Return the distance of the two ends."""
+        return self.high - self.low
+
+    @classmethod
+    def unknown(cls, confidence: float, n: int, note: str) -> Interval:
+        """Return an interval that does not exist, with the reason."""
+        return cls(np.nan, np.nan, "none", confidence, n, note)
+
+    def within(self, bounds: tuple[float, float] | None) -> Interval:
+        """Return the part of the interval that lies within bounds."""
+        if bounds is None:
+            return self
+        low, high = (float(end) for end in np.clip((self.low, self.high), *bounds))
+        return dataclasses.replace(self, low=low, high=high)
+
+
+def check_confidence(confidence: float) -> float:
+    """Return a confidence; refuse one that is not between 0 and 1.
+
+    Raises
+    ------
+    InputError
+        It is not.
+    """
+    if not 0 < confidence < 1:
+        raise InputError(
+            f"confidence={confidence!r} must be above 0 and below 1. Hint: 0.95 is usual."
+        )
+    return float(confidence)

@@ -1,0 +1,85 @@
+"""The interval that belongs to the paired randomisation test."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from recometer.stats.grouping import Grouped
+from recometer.stats.interval import Interval
+from recometer.stats.saddlepoint import increasing_root
+from recometer.stats.sign_flips import SignFlips, smallest_p
+
+__all__ = ["consistent", "inverted"]
+
+
+def inverted(differences: Grouped, confidence: float = 0.95) -> Interval:
+    """Return all δ for which the randomisation test of the differences less δ does not reject.
+
+    The test is taken by saddlepoint approximation, also where `randomisation` is exact: that of
+    differences less δ is hardly ever one of few sizes. See `consistent`.
+
+    Parameters
+    ----------
+    differences
+        From `group`; with sizes, for clusters of rows, less δ times the size.
+    confidence
+        Coverage, in (0, 1). A test of few users cannot reject any δ at 1 - confidence; then the
+        ends are infinite.
+    """
+    n = differences.n
+    if n == 0:
+        return Interval.unknown(confidence, 0, "No user has both values.")
+    level = 1 - confidence
+    if smallest_p(n) > level:
+        note = (
+            f"With {n:,} users p cannot fall below {smallest_p(n):.3g}: the randomisation test "
+            "excludes no difference."
+        )
+        return Interval(-np.inf, np.inf, "randomisation", confidence, n, note)
+    if differences.constant:
+        note = f"All {n:,} differences are {differences.estimate:g}: the interval has no width."
+        ends = differences.estimate, differences.estimate
+        return Interval(*ends, "randomisation", confidence, n, note)
+    low, high = (
+        differences.estimate + sign * _distance(differences, level, sign) for sign in (-1.0, 1.0)
+    )
+    return Interval(low, high, "randomisation", confidence, n)
+
+
+def consistent(interval: Interval, p_value: float) -> Interval:
+    """Return the interval such that it contains 0 exactly when p is above 1 - confidence.
+
+    An exact p jumps from one value to the next where the approximated interval moves smoothly, so
+    that one of its ends may lie on the wrong side of 0; that end then is at 0.
+    """
+    contains, should = 0.0 in interval, p_value > 1 - interval.confidence
+    if contains == should:
+        return interval
+    low, high = interval
+    if should:
+        return dataclasses.replace(interval, low=min(low, 0.0), high=max(high, 0.0))
+    # The smallest number beside 0, since the ends belong to the interval.
+    if low + high > 0:
+        return dataclasses.replace(interval, low=float(np.nextafter(0.0, 1.0)))
+    return dataclasses.replace(interval, high=float(np.nextafter(0.0, -1.0)))
+
+
+def _distance(differences: Grouped, level: float, sign: float) -> float:
+    """Return how far from the estimate the test begins to reject, below (-1) or above (+1)."""
+    from scipy.special import ndtri
+
+    flips = SignFlips()
+    counts, sizes = differences.counts, differences.sizes
+    total_size = float(np.sum(counts * sizes))
+
+    def quantile_of(distance: float) -> float:
+        shifted = differences.residuals - sign * distance * sizes
+        return flips.quantile_of(np.abs(shifted), counts, distance * total_size)
+
+    n, target = differences.n, -float(ndtri(level / 2))
+    # The normal approximation, whose variance grows with the distance.
+    start = target * np.sqrt(differences.sum_of_squares / max(1 - target**2 / n, 0.1)) / total_size
+    distance = increasing_root(quantile_of, target, float(start))
+    return np.inf if distance is None else distance

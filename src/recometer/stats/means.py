@@ -1,0 +1,167 @@
+"""Intervals of means: which one is taken, and of many columns at once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import UnknownNameError, did_you_mean
+from recometer.stats.bootstrap import bca, percentile
+from recometer.stats.clusters import by_cluster
+from recometer.stats.gaffke import beyond, gaffke
+from recometer.stats.grouping import Grouped, column, group
+from recometer.stats.interval import Interval, check_confidence
+from recometer.stats.student import student
+from recometer.tasks import run_tasks
+
+__all__ = ["Kind", "interval", "interval_of", "intervals_of"]
+
+Kind = Literal["auto", "gaffke", "t", "percentile", "bca"]
+Bounds = tuple[float, float]
+
+
+def interval(
+    values: npt.ArrayLike,
+    kind: Kind = "auto",
+    *,
+    bounds: Bounds | None = None,
+    confidence: float = 0.95,
+    weights: npt.ArrayLike | None = None,
+    clusters: npt.ArrayLike | None = None,
+) -> Interval:
+    """Return the confidence interval of a mean over users.
+
+    Parameters
+    ----------
+    values : [n_users]
+        NaN leaves a user out.
+    kind
+        ``"gaffke"`` (`gaffke.gaffke`), ``"t"`` (`student.student`), ``"percentile"`` or ``"bca"``
+        (`bootstrap.percentile`, `bootstrap.bca`). ``"auto"``: Gaffke's where the range is known
+        and holds, otherwise ``"bca"``, and the interval's note says why.
+    bounds
+        The lowest and the highest value that a user can have; infinite or None: not known. No
+        interval but Student's leaves them.
+    confidence
+        Coverage, in (0, 1).
+    weights : [n_users] or None
+        Of a weighted mean, at least 0: a ratio of means, of which Gaffke's interval is not known.
+    clusters : [n_users] or None
+        Rows with equal numbers are not independent: sessions of a user, folds. Whole clusters
+        are what an interval is taken over; the mean remains that of the rows.
+
+    Returns
+    -------
+    Interval
+        With the method taken; see its `note`.
+
+    Raises
+    ------
+    InputError
+        Values that are no numbers or infinite; lengths that differ; ``"gaffke"`` without a range,
+        or with a value outside.
+    UnknownNameError
+        There is no such kind.
+
+    Examples
+    --------
+    >>> from recometer.stats import interval
+    >>> found = interval([0, 0, 1, 0, 0, 0, 0, 0, 0, 0], bounds=(0, 1))
+    >>> f"{found.low:.4f} {found.high:.4f} {found.method}"
+    '0.0025 0.4450 clopper-pearson'
+    """
+    check_confidence(confidence)
+    if weights is None and clusters is None:
+        return interval_of(group(values), kind, bounds=bounds, confidence=confidence)
+    x = column(values)
+    y = np.ones(len(x)) if weights is None else column(weights, "weights")
+    left_out = np.isnan(x) | ~(y > 0)
+    x, y = np.where(left_out, 0.0, x * np.where(left_out, 0.0, y)), np.where(left_out, 0.0, y)
+    if clusters is not None:
+        x, y = by_cluster(x, clusters), by_cluster(y, clusters)
+    x, y = x[y > 0], y[y > 0]
+    if len(x) and (y == y[0]).all():
+        return interval_of(group(x / y), kind, bounds=bounds, confidence=confidence)
+    what = "clusters differ in size" if weights is None else "mean is weighted"
+    return interval_of(
+        group(x, y) if len(x) else group(x), kind, bounds=bounds, confidence=confidence, why=what
+    )
+
+
+def interval_of(
+    values: Grouped,
+    kind: Kind = "auto",
+    *,
+    bounds: Bounds | None = None,
+    confidence: float = 0.95,
+    why: str = "",
+) -> Interval:
+    """Return the interval of values that are grouped; otherwise as `interval`.
+
+    `why` says what makes a ratio of means of them, for the interval's note.
+    """
+    if kind not in get_args(Kind):
+        hint = did_you_mean(str(kind), get_args(Kind))
+        raise UnknownNameError(f"There is no interval {kind!r}. {hint}")
+    if kind == "t":
+        return student(values, confidence)
+    if kind == "gaffke" and isinstance(values.sizes, float):
+        return gaffke(values, bounds or (-np.inf, np.inf), confidence)
+    note = ""
+    if kind in ("auto", "gaffke"):
+        note = _why_not_gaffke(values, bounds, why)
+        if not note and bounds is not None:
+            return gaffke(values, bounds, confidence)
+    found = percentile(values, confidence) if kind == "percentile" else bca(values, confidence)
+    note = " ".join(part for part in (note, found.note) if part)
+    outside = bounds is not None and isinstance(values.sizes, float) and beyond(values, bounds)
+    within = found if outside not in (None, False) else found.within(bounds)
+    return dataclasses.replace(within, note=note)
+
+
+def intervals_of(
+    columns: Sequence[npt.ArrayLike],
+    kind: Kind = "auto",
+    *,
+    bounds: Sequence[Bounds | None] | None = None,
+    confidence: float = 0.95,
+    threads: int = 1,
+) -> list[Interval]:
+    """Return the intervals of many columns, on several threads; see `interval`.
+
+    Parameters
+    ----------
+    columns
+        Values of users; columns may differ in length.
+    bounds
+        Those of each column; None: not known.
+    threads
+        At most so many columns at a time. The result does not depend on it.
+    """
+    each = [None] * len(columns) if bounds is None else list(bounds)
+    tasks = list(zip(columns, each, strict=True))
+
+    def one(task: tuple[npt.ArrayLike, Bounds | None]) -> Interval:
+        return interval(task[0], kind, bounds=task[1], confidence=confidence)
+
+    if threads == 1:
+        return [one(task) for task in tasks]
+    return run_tasks(lambda task, _: one(task), tasks, threads=threads, progress=False)
+
+
+def _why_not_gaffke(values: Grouped, bounds: Bounds | None, why: str) -> str:
+    """Return why Gaffke's interval cannot be taken; nothing where it can."""
+    instead = "so the interval is the bootstrap's (BCa), not Gaffke's."
+    if not isinstance(values.sizes, float):
+        return f"The {why or 'statistic is a ratio of means'}, {instead}"
+    if bounds is None or not -np.inf < bounds[0] < bounds[1] < np.inf:
+        return f"The metric has no known range, {instead}"
+    outside = beyond(values, bounds)
+    if outside is not None:
+        low, high = bounds
+        return f"The value {outside:g} lies outside the range from {low:g} to {high:g}, {instead}"
+    return ""

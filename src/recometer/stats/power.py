@@ -1,0 +1,192 @@
+"""How many users a comparison needs, and which difference a test set can show."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError
+from recometer.stats.grouping import Grouped, grouped
+
+__all__ = ["Power", "power", "power_of", "smallest_difference", "users_needed"]
+
+MANY_USERS = 2_000  # from which on Student's t is taken for normal
+MOST_USERS = 10**12
+
+
+@dataclasses.dataclass(frozen=True)
+class Power:
+    """What a test set can show.
+
+    Attributes
+    ----------
+    n
+        Users compared.
+    deviation
+        Standard deviation of the users' differences.
+    difference
+        The mean difference that is looked for.
+    power
+        Chance that the comparison is significant if that is the true difference.
+    users_needed
+        For the power wanted; None if no number of users is enough or known.
+    smallest_difference
+        The true difference that is found significant with the power wanted, at the present number
+        of users.
+    wanted, alpha
+        The power wanted, and the level of significance (two-sided).
+    note
+        What a reader has to know.
+    """
+
+    n: int
+    deviation: float
+    difference: float
+    power: float
+    users_needed: int | None
+    smallest_difference: float
+    wanted: float
+    alpha: float
+    note: str = ""
+
+
+def power(
+    differences: npt.ArrayLike | Grouped,
+    difference: float | None = None,
+    *,
+    wanted: float = 0.8,
+    alpha: float = 0.05,
+) -> Power:
+    """Return the power of a paired comparison, from the spread of the differences found.
+
+    The power is that of the paired t test, which that of the randomisation test follows closely.
+
+    Parameters
+    ----------
+    differences : [n_users], or from `group`
+        NaN leaves a user out.
+    difference
+        The mean difference that is looked for; None: the one found. (What is found after the fact
+        says nothing that its p-value does not.)
+    wanted
+        The power that is wanted, in (alpha, 1).
+    alpha
+        Level of significance, two-sided. For m comparisons and Bonferroni's correction: alpha / m.
+
+    Raises
+    ------
+    InputError
+        Numbers outside of their range.
+    """
+    _check(wanted, alpha)
+    values = grouped(differences)
+    looked_for = values.estimate if difference is None else abs(float(difference))
+    if values.n < 2:
+        note = "Fewer than two users have both values, so that their spread is not known."
+        return Power(values.n, np.nan, looked_for, np.nan, None, np.nan, wanted, alpha, note)
+    deviation = math.sqrt(values.sum_of_squares / (values.n - 1))
+    if values.constant:
+        note = f"All {values.n:,} users differ by {values.estimate:g}: their spread is not known."
+        return Power(values.n, 0.0, looked_for, np.nan, None, np.nan, wanted, alpha, note)
+    return Power(
+        values.n,
+        deviation,
+        looked_for,
+        power_of(looked_for, deviation, values.n, alpha=alpha),
+        users_needed(looked_for, deviation, wanted=wanted, alpha=alpha),
+        smallest_difference(deviation, values.n, wanted=wanted, alpha=alpha),
+        wanted,
+        alpha,
+    )
+
+
+def power_of(difference: float, deviation: float, n: int, *, alpha: float = 0.05) -> float:
+    """Return the chance that a two-sided paired t test of n users is significant.
+
+    1 - F(t) + F(-t), with F the noncentral t distribution of n - 1 degrees of freedom and
+    noncentrality √n · difference / deviation, and t the critical value. Cohen, "Statistical Power
+    Analysis for the Behavioral Sciences", 1988, chapter 2.
+
+    Parameters
+    ----------
+    difference
+        The true mean difference.
+    deviation
+        Standard deviation of the users' differences, above 0.
+    n
+        Number of users; below two nothing is ever significant.
+    alpha
+        Level of significance.
+    """
+    _check(0.99999, alpha)
+    if not deviation > 0:
+        raise InputError(f"deviation={deviation!r} must be above 0: the spread of the differences.")
+    if n < 2:
+        return 0.0
+    from scipy.special import nctdtr, ndtr, stdtrit
+
+    centre = abs(difference) / deviation * math.sqrt(n)
+    critical = float(stdtrit(n - 1, 1 - alpha / 2))
+    if n > MANY_USERS or centre > 30:
+        # The normal distribution with the variance of the noncentral t's denominator.
+        spread = math.sqrt(1 + critical**2 / (2 * (n - 1)))
+        return float(ndtr((centre - critical) / spread) + ndtr((-centre - critical) / spread))
+    if centre == 0:
+        return alpha
+    upper = 1 - float(nctdtr(n - 1, centre, critical))
+    return min(1.0, upper + float(nctdtr(n - 1, centre, -critical)))
+
+
+def users_needed(
+    difference: float, deviation: float, *, wanted: float = 0.8, alpha: float = 0.05
+) -> int | None:
+    """Return the least number of users with the power wanted; None: above a trillion.
+
+    Parameters as of `power_of` and `power`.
+    """
+    _check(wanted, alpha)
+    if difference == 0:
+        return None
+    low, high = 1, 2
+    while power_of(difference, deviation, high, alpha=alpha) < wanted:
+        low, high = high, 2 * high
+        if high > MOST_USERS:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        enough = power_of(difference, deviation, middle, alpha=alpha) >= wanted
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def smallest_difference(
+    deviation: float, n: int, *, wanted: float = 0.8, alpha: float = 0.05
+) -> float:
+    """Return the true difference that is significant with the power wanted; NaN below two users.
+
+    Parameters as of `power_of` and `power`.
+    """
+    _check(wanted, alpha)
+    if n < 2:
+        return np.nan
+    low, high = 0.0, deviation / math.sqrt(n)
+    while power_of(high, deviation, n, alpha=alpha) < wanted:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        enough = power_of(middle, deviation, n, alpha=alpha) >= wanted
+        low, high = (low, middle) if enough else (middle, high)
+    return high
+
+
+def _check(wanted: float, alpha: float) -> None:
+    if not 0 < alpha < 1:
+        raise InputError(f"alpha={alpha!r} must be above 0 and below 1. Hint: 0.05 is usual.")
+    if not alpha < wanted < 1:
+        raise InputError(
+            f"The power wanted, {wanted!r}, must be above alpha={alpha:g} and below 1. "
+            "Hint: 0.8 is usual."
+        )

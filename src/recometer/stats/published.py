@@ -1,0 +1,134 @@
+"""What a published table can tell: two means and the number of users."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from recometer.errors import InputError
+
+__all__ = ["Published", "published"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """What is known of a difference of which only the two means and n were published.
+
+    Attributes
+    ----------
+    difference
+        First less second.
+    smallest_p, largest_p
+        Between which p lies, whatever the users' values were.
+    p_if_independent
+        What p would be at most if the two models' values had nothing to do with each other; values
+        of the same users hardly ever have so little in common.
+    verdict
+        ``"significant"`` whatever the values were, ``"not significant"`` whatever they were, or
+        ``"cannot be told"``.
+    certain_difference
+        The least difference that would be significant whatever the values were, around the same
+        mean; NaN where there is none.
+    """
+
+    difference: float
+    smallest_p: float
+    largest_p: float
+    p_if_independent: float
+    verdict: str
+    certain_difference: float
+
+
+def published(
+    first: float,
+    second: float,
+    n: int,
+    *,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    binary: bool = False,
+    alpha: float = 0.05,
+) -> Published:
+    """Return what can be told of a difference between two published means.
+
+    The largest p has the largest variance that differences of values within the range can have:
+    all values at its ends, high for one model where they are low for the other. With u and v the
+    means' places in the range of width R: R² (min(u + v, 2 - u - v) - (u - v)²). It is that of
+    Student's paired t test. The smallest p is that of the randomisation test when all users differ
+    in one direction; for values of 0 and 1 so many as the means leave no choice about.
+
+    Parameters
+    ----------
+    first, second
+        Means of one metric over the same users.
+    n
+        Number of users.
+    bounds
+        The lowest and the highest value that a user can have.
+    binary
+        Whether a user's value is at one of the two, as that of hit.
+    alpha
+        Level of significance.
+
+    Raises
+    ------
+    InputError
+        Means outside of the range, fewer than two users, or no range.
+    """
+    low, high = bounds
+    if not -math.inf < low < high < math.inf:
+        raise InputError(f"bounds={bounds!r} are no range of finite numbers.")
+    for mean in (first, second):
+        if not low <= mean <= high:
+            raise InputError(f"The mean {mean:g} lies outside the range from {low:g} to {high:g}.")
+    if n < 2:
+        raise InputError(f"n={n} users are too few to compare; at least two are needed.")
+    u, v = ((mean - low) / (high - low) for mean in (first, second))
+    most = min(u + v, 2 - u - v) - (u - v) ** 2
+    largest = _p(u - v, most, n)
+    independent = _p(u - v, u * (1 - u) + v * (1 - v), n)
+    n_differ = round(n * abs(u - v)) if binary else n
+    smallest = 1.0 if u == v and binary else min(1.0, 2.0 ** (1 - max(1, n_differ)))
+    if u == v and not binary:
+        # Nobody need differ, and if somebody does, the differences add up to nothing.
+        smallest = 1.0
+    verdict = "cannot be told"
+    if largest <= alpha:
+        verdict = "significant"
+    elif smallest > alpha:
+        verdict = "not significant"
+    return Published(
+        first - second,
+        min(smallest, largest),
+        largest,
+        independent,
+        verdict,
+        (high - low) * _certain((u + v) / 2, n, alpha),
+    )
+
+
+def _p(difference: float, variance: float, n: int) -> float:
+    """Return the p of a paired t test with the variance of the n users themselves."""
+    from scipy.special import stdtr
+
+    if difference == 0:
+        return 1.0
+    if variance <= 0:
+        return float(2.0 ** (1 - n))
+    return 2 * float(stdtr(n - 1, -abs(difference) / math.sqrt(variance / (n - 1))))
+
+
+def _certain(middle: float, n: int, alpha: float) -> float:
+    """Return the least difference, around a mean, that is significant whatever the values."""
+    most = 2 * min(middle, 1 - middle)
+
+    def largest_p(difference: float) -> float:
+        return _p(difference, min(2 * middle, 2 - 2 * middle) - difference**2, n)
+
+    if most <= 0 or largest_p(most) > alpha:
+        return math.nan
+    low, high = 0.0, most
+    while high - low > 1e-12:
+        between = (low + high) / 2
+        enough = largest_p(between) <= alpha
+        low, high = (low, between) if enough else (between, high)
+    return high

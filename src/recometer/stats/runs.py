@@ -1,0 +1,231 @@
+"""Several runs of a model: the variance between seeds apart from that between users."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError
+from recometer.stats.grouping import column
+from recometer.stats.interval import Interval, check_confidence
+
+__all__ = ["Runs", "over_folds", "over_runs"]
+
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclasses.dataclass(frozen=True)
+class Runs:
+    """A mean over users and runs.
+
+    Attributes
+    ----------
+    mean
+        Of all users and runs; of a comparison, first less second.
+    interval
+        For users and runs that are both drawn from larger populations.
+    p_value
+        Of a mean of 0, from the same t distribution; of interest for comparisons.
+    n_users, n_runs
+        Users with a value in every run, and the number of runs (of a comparison, of both models).
+    deviation_users
+        Standard deviation between users, of their means over runs.
+    deviation_runs
+        Standard deviation between runs, with that of users taken out; of a comparison one for each
+        model. NaN where there is one run.
+    share_of_runs
+        Share of the runs in the variance of the mean: where it is large, more seeds help, not more
+        users.
+    note
+        What a reader has to know.
+    """
+
+    mean: float
+    interval: Interval
+    p_value: float
+    n_users: int
+    n_runs: tuple[int, ...]
+    deviation_users: float
+    deviation_runs: tuple[float, ...]
+    share_of_runs: float
+    note: str = ""
+
+
+def over_runs(
+    first: npt.ArrayLike, second: npt.ArrayLike | None = None, *, confidence: float = 0.95
+) -> Runs:
+    """Return the mean of a model over seeds, or the difference of two, with both variances.
+
+    Crossed random effects: a value is mean + user + run + rest. With s² the variance of the users'
+    means over runs, and the mean squares of runs and rest from the analysis of variance, the
+    variance of the mean over n users and R runs is s² / n + (MS(runs) - MS(rest)) / (n R); the
+    second term is 0 where negative. For a difference, s² is that of the users' differences, and
+    each model adds its own second term, since its seeds have nothing to do with the other's.
+    Degrees of freedom by Satterthwaite. Searle, Casella & McCulloch, "Variance Components", 1992,
+    chapter 4; Satterthwaite, Biometrics Bulletin 2, 1946.
+
+    Parameters
+    ----------
+    first, second : [n_users, n_runs]
+        A column for each run; users as rows, the same in both. Users with a NaN are left out.
+    confidence
+        Coverage, in (0, 1).
+
+    Raises
+    ------
+    InputError
+        Not a table, or tables of different users.
+    """
+    check_confidence(confidence)
+    tables = [_table(one) for one in ((first,) if second is None else (first, second))]
+    if len({len(table) for table in tables}) > 1:
+        raise InputError(
+            f"Both models need a row for each user, but have {len(tables[0]):,} and "
+            f"{len(tables[1]):,}."
+        )
+    known = ~np.any([np.isnan(table).any(axis=1) for table in tables], axis=0)
+    tables = [table[known] for table in tables]
+    n, n_runs = int(known.sum()), tuple(table.shape[1] for table in tables)
+    if n < 2:
+        note = "Fewer than two users have a value in every run."
+        unknown = Interval.unknown(confidence, n, note)
+        none = (np.nan,) * len(tables)
+        return Runs(np.nan, unknown, np.nan, n, n_runs, np.nan, none, np.nan, note)
+    of_users = tables[0].mean(axis=1) - (tables[1].mean(axis=1) if len(tables) > 1 else 0.0)
+    parts = [(float(of_users.var(ddof=1)) / n, n - 1)]
+    deviations = []
+    for table in tables:
+        between, rest = _mean_squares(table)
+        size, r = table.size, table.shape[1]
+        deviations.append(np.sqrt(max(0.0, between - rest) / n) if r > 1 else np.nan)
+        if between > rest:
+            parts += [(between / size, r - 1), (-rest / size, (n - 1) * (r - 1))]
+    note = _note_on_runs(n_runs)
+    return _summed(of_users, parts, n_runs, tuple(deviations), confidence, note)
+
+
+def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> Runs:
+    """Return the mean over folds with users of their own, with the variance between folds.
+
+    Nested random effects: each fold has its mean m and the variance v = s² / n of it; folds differ
+    beyond that by the variance τ² of DerSimonian & Laird. The mean has weights 1 / (v + τ²) and the
+    standard error of Hartung & Knapp, at least that of the weights, with n_folds - 1 degrees of
+    freedom. DerSimonian & Laird, Controlled Clinical Trials 7, 1986; Hartung & Knapp, Statistics in
+    Medicine 20, 2001. Models of folds are trained on data that overlap; what all folds have in
+    common no interval over them shows.
+
+    Parameters
+    ----------
+    folds
+        Values, or differences of two models, of each fold's users; NaN leaves a user out.
+    confidence
+        Coverage, in (0, 1).
+
+    Raises
+    ------
+    InputError
+        Fewer than two folds, or a fold with fewer than two values.
+    """
+    check_confidence(confidence)
+    values = [column(fold, f"folds[{number}]") for number, fold in enumerate(folds)]
+    values = [fold[~np.isnan(fold)] for fold in values]
+    if len(values) < 2 or min(map(len, values)) < 2:
+        sizes = ", ".join(str(len(fold)) for fold in values)
+        raise InputError(
+            f"At least two folds of at least two values each are needed, but they have: {sizes}."
+        )
+    from scipy.special import stdtr, stdtrit
+
+    means = np.array([fold.mean() for fold in values])
+    squares = np.array([fold.var(ddof=1) / len(fold) for fold in values])
+    k, n = len(values), sum(map(len, values))
+    between = _between_folds(means, squares)
+    weights = squares + between
+    if not (weights > 0).all():
+        weights = np.ones(k)
+    weights = 1 / weights
+    mean = float(weights @ means / weights.sum())
+    variance = float(weights @ (means - mean) ** 2) / ((k - 1) * weights.sum())
+    if (squares + between > 0).all():
+        variance = max(variance, float(1 / weights.sum()))
+    error = float(np.sqrt(variance))
+    half = float(stdtrit(k - 1, (1 + confidence) / 2)) * error
+    interval = Interval(mean - half, mean + half, "random effects", confidence, k)
+    p = 2 * float(stdtr(k - 1, -abs(mean) / error)) if error > 0 else float(mean == 0)
+    within = float(np.sqrt(np.mean([fold.var(ddof=1) for fold in values])))
+    share = float(between / (between + squares.mean())) if between > 0 else 0.0
+    deviation = (float(np.sqrt(between)),)
+    return Runs(mean, interval, p, n, (k,), within, deviation, share)
+
+
+def _table(values: npt.ArrayLike) -> Float64:
+    found = np.asarray(values, np.float64)
+    if found.ndim != 2 or found.shape[1] < 1:
+        raise InputError(
+            f"Runs must be a table with a row for each user and a column for each run, but have "
+            f"the shape {found.shape}."
+        )
+    if np.isinf(found).any():
+        user, run = np.argwhere(np.isinf(found))[0]
+        raise InputError(f"The value of user {user} in run {run} is infinite.")
+    return found
+
+
+def _mean_squares(table: Float64) -> tuple[float, float]:
+    """Return the mean squares of runs and rest; 0 of one run."""
+    n, r = table.shape
+    if r < 2:
+        return 0.0, 0.0
+    runs, mean = table.mean(axis=0), table.mean()
+    rest = table - table.mean(axis=1, keepdims=True) - runs + mean
+    between = n * float(((runs - mean) ** 2).sum()) / (r - 1)
+    return between, float((rest**2).sum()) / ((n - 1) * (r - 1))
+
+
+def _summed(
+    of_users: Float64,
+    parts: list[tuple[float, int]],
+    n_runs: tuple[int, ...],
+    deviations: tuple[float, ...],
+    confidence: float,
+    note: str,
+) -> Runs:
+    from scipy.special import stdtr, stdtrit
+
+    n, mean = len(of_users), float(of_users.mean())
+    variance = sum(part for part, _ in parts)
+    squares = sum(part**2 / freedom for part, freedom in parts)
+    if variance <= 0 or squares <= 0:
+        width = f"All {n:,} users have the mean {mean:g}: the interval has no width."
+        interval = Interval(mean, mean, "random effects", confidence, n, width)
+        p, share = float(mean == 0), 0.0
+    else:
+        freedom, error = variance**2 / squares, float(np.sqrt(variance))
+        half = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+        interval = Interval(mean - half, mean + half, "random effects", confidence, n, note)
+        p = 2 * float(stdtr(freedom, -abs(mean) / error))
+        share = (variance - parts[0][0]) / variance
+    spread = float(of_users.std(ddof=1))
+    return Runs(mean, interval, p, n, n_runs, spread, deviations, share, note)
+
+
+def _note_on_runs(n_runs: tuple[int, ...]) -> str:
+    if 1 not in n_runs:
+        return ""
+    return (
+        "One seed alone is one seed: the variance between runs is not known and not in the "
+        "interval. Hint: train with several seeds."
+    )
+
+
+def _between_folds(means: Float64, squares: Float64) -> float:
+    """Return the variance between folds, by DerSimonian and Laird."""
+    if not (squares > 0).all():
+        return max(0.0, float(means.var(ddof=1) - squares.mean()))
+    weights = 1 / squares
+    centre = weights @ means / weights.sum()
+    excess = float(weights @ (means - centre) ** 2) - (len(means) - 1)
+    return max(0.0, excess / float(weights.sum() - (weights**2).sum() / weights.sum()))

@@ -1,0 +1,124 @@
+"""Exact tails of sums of numbers whose signs are drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.stats.saddlepoint import root_of_increasing
+
+__all__ = ["all_sums", "enumerated", "multiples_of_unit", "of_multiples"]
+
+Float64 = npt.NDArray[np.float64]
+
+MOST_MULTIPLES = 10_000
+MOST_SIZES = 64
+SAME = 1e-9  # of the largest size: multiples of a unit may be this far off
+MOST_WORK = 2**21  # terms of the characteristic function
+DEVIATIONS = 40.0  # of the tilted sum, that the window holds
+
+
+def enumerated(sizes: Float64, least: float) -> float:
+    """Return the share of all assignments of signs whose sum is at least `least`.
+
+    The sums of the first half of the sizes and those of the second meet in the middle, so that n
+    sizes take 2 · 2^(n/2) sums instead of 2^n. Horowitz & Sahni, Journal of the ACM 21, 1974.
+    """
+    first, second = (all_sums(half) for half in np.array_split(sizes, 2))
+    second.sort()
+    enough = len(second) - np.searchsorted(second, least - first, side="left")
+    return float(enough.sum()) / (len(first) * len(second))
+
+
+def all_sums(sizes: Float64) -> Float64:
+    """Return the sums of all assignments of signs: float64 [2^n]."""
+    sums = np.zeros(1)
+    for size in sizes:
+        sums = np.concatenate([sums - size, sums + size])
+    return sums
+
+
+def multiples_of_unit(sizes: Float64) -> npt.NDArray[np.int64] | None:
+    """Return the sizes in their largest common unit; None where that is too small to help.
+
+    Parameters
+    ----------
+    sizes
+        Increasing and above 0.
+    """
+    if len(sizes) > MOST_SIZES:
+        return None
+    off = SAME * sizes[-1]
+    unit = float(sizes[0])
+    for size in sizes[1:].tolist():
+        larger, smaller = size, unit
+        while smaller > off:
+            larger, smaller = smaller, abs(larger - round(larger / smaller) * smaller)
+        unit = larger
+        if unit * MOST_MULTIPLES < sizes[-1]:
+            return None
+    multiples = np.rint(sizes / unit)
+    # The last size divides the rounding by the most.
+    unit = float(sizes[-1] / multiples[-1])
+    if (np.abs(sizes - multiples * unit) > off).any():
+        return None
+    return multiples.astype(np.int64)
+
+
+def of_multiples(multiples: npt.NDArray[np.int64], times: Float64, total: float) -> float | None:
+    """Return the chance that Σ ±multiple is at least `total`: by convolution.
+
+    The signs are tilted, so that their sum is `total` on average; then the tail, however far out,
+    is a sum of chances that are not small, which one Fourier transform finds.
+
+    Parameters
+    ----------
+    multiples
+        Different sizes, above 0.
+    times
+        How many signs each size has.
+    total
+        Above 0: a sum that can occur.
+
+    Returns
+    -------
+    float or None
+        None where that would be too much work.
+    """
+    most = float(multiples @ times)
+    total = most - 2 * round((most - total) / 2)  # the sums have the parity of the largest
+    n = float(times.sum())
+    if total >= most:
+        return float(2.0**-n)
+
+    def slopes(t: float) -> tuple[float, float]:
+        e = np.exp(-2 * t * multiples)
+        shares = multiples / (1 + e)
+        return float(times @ (shares * (1 - e))), float(times @ (4 * e * shares**2))
+
+    least = total / float(times @ multiples**2)
+    t = root_of_increasing(slopes, total, least, 1e-13 * most, least)
+    deviation = np.sqrt(slopes(t)[1]) / 2  # of the sum of the multiples with a plus
+    window = DEVIATIONS * (deviation + float(multiples[-1])) + 64
+    length = int(min(most + 1, window))
+    if length * len(multiples) > MOST_WORK:
+        return None
+    from scipy.fft import next_fast_len
+
+    length = next_fast_len(length, real=True)
+    # Chances of "plus" after tilting, and the characteristic function of the sum of the plusses
+    # counted from the observed one.
+    plus = 1 / (1 + np.exp(-2 * t * multiples))
+    angles = -2j * np.pi * np.arange(length // 2 + 1) / length
+    logarithm = -angles * ((total + most) / 2 % length)
+    for multiple, chance, count in zip(multiples.tolist(), plus, times, strict=True):
+        # A turn that the window does not see is left out before the cosine loses its digits.
+        turn = angles * multiple
+        logarithm += count * np.log(1 - chance + chance * np.exp(turn))
+    chances = np.fft.irfft(np.exp(logarithm), length)
+    # From the observed sum upwards; the lower half of the window lies, turned round, at its end.
+    upwards = int(min((most - total) / 2 + 1, length if length > most else (length + 1) // 2))
+    x = t * multiples
+    k = float(times @ (x + np.log1p(np.exp(-2 * x)) - np.log(2)))
+    tail = float(chances[:upwards] @ np.exp(-2 * t * np.arange(upwards)))
+    return float(np.exp(k - t * total)) * tail

@@ -1,0 +1,48 @@
+"""The outcome of a test."""
+
+from __future__ import annotations
+
+import dataclasses
+
+__all__ = ["TestResult"]
+
+
+@dataclasses.dataclass(frozen=True)
+class TestResult:
+    """What a paired test found.
+
+    Attributes
+    ----------
+    p_value
+        Two-sided. NaN where there is none, which `note` then explains; 0 where it is below the
+        smallest floating-point number, about 1e-308.
+    test
+        ``"randomisation"``, ``"t"``, ``"wilcoxon"`` or ``"sign"``.
+    method
+        How p was computed: ``"binomial"``, ``"convolution"``, ``"enumeration"`` (all three are
+        exact), ``"saddlepoint"``, ``"student"``, ``"normal"``, or ``"none"``.
+    n
+        Number of users (or clusters of rows) compared.
+    n_differ
+        How many of them differ.
+    smallest_p
+        What p cannot fall below with as many users who differ, whatever the values; 0 where there
+        is no such limit.
+    note
+        What a reader has to know; empty where there is nothing to say.
+    """
+
+    __test__ = False  # not a case for pytest, in spite of its name
+
+    p_value: float
+    test: str
+    method: str
+    n: int
+    n_differ: int
+    smallest_p: float
+    note: str = ""
+
+    @property
+    def exact(self) -> bool:
+        """Return whether p is that of the test itself, but for rounding."""
+        return self.method in ("binomial", "convolution", "enumeration")

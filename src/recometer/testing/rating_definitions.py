@@ -1,0 +1,123 @@
+"""The definitions of the metrics of predicted ratings, written out for one order of the rows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from recometer.metrics import Metric
+from recometer.testing.rankings import definition_of
+from recometer.testing.rating_cases import RatingCase
+
+
+def rating_by_definition(
+    metric: Metric, predicted: Sequence[float], actual: Sequence[float], threshold: float
+) -> float:
+    """Compute a metric of predicted ratings as it is defined.
+
+    Parameters
+    ----------
+    metric
+        Which one.
+    predicted, actual
+        The ratings of one user's rows, best predicted first.
+    threshold
+        A row is relevant from this true rating on, and recommended from this predicted one on.
+
+    Returns
+    -------
+    float
+        NaN where it is undefined.
+    """
+    define = definition_of(
+        metric, RATING_DEFINITIONS, "RATING_DEFINITIONS of recometer.testing.rating_definitions"
+    )
+    if len(actual) == 0:
+        return math.nan
+    rows = [
+        Row(p, a, p >= threshold, a >= threshold) for p, a in zip(predicted, actual, strict=True)
+    ]
+    return float(define(rows, rows if metric.cutoff is None else rows[: metric.cutoff]))
+
+
+def rating_mean_over_orders(metric: Metric, case: RatingCase, user: int) -> float:
+    """Average `rating_by_definition` over every order of the rows predicted the same."""
+    values = [
+        rating_by_definition(metric, *case.in_order(user, order), float(case.threshold[user]))
+        for order in case.orders(user)
+    ]
+    return math.fsum(values) / len(values)
+
+
+class Row(NamedTuple):
+    """A predicted beside a true rating, and whether each reaches the threshold."""
+
+    predicted: float
+    actual: float
+    recommended: bool
+    relevant: bool
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _variance(values: Sequence[float]) -> float:
+    middle = _mean(values)
+    return _mean([(value - middle) ** 2 for value in values])
+
+
+def _mse(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    return _mean([(row.predicted - row.actual) ** 2 for row in rows])
+
+
+def _rmse(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    return math.sqrt(_mse(rows, first))
+
+
+def _mae(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    return _mean([abs(row.predicted - row.actual) for row in rows])
+
+
+def _r2(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    actual = [row.actual for row in rows]
+    return math.nan if len(set(actual)) == 1 else 1 - _mse(rows, first) / _variance(actual)
+
+
+def _explained_variance(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    actual = [row.actual for row in rows]
+    left = _variance([row.actual - row.predicted for row in rows])
+    return math.nan if len(set(actual)) == 1 else 1 - left / _variance(actual)
+
+
+def _fcp(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    pairs = [(one, two) for one, two in itertools.permutations(rows, 2) if one.actual < two.actual]
+    right = sum(one.predicted < two.predicted for one, two in pairs)
+    return right / len(pairs) if pairs else math.nan
+
+
+def _rated_precision(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    recommended = [row for row in first if row.recommended]
+    return _mean([float(row.relevant) for row in recommended]) if recommended else math.nan
+
+
+def _rated_recall(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    relevant = sum(row.relevant for row in rows)
+    return (
+        sum(row.relevant and row.recommended for row in first) / relevant if relevant else math.nan
+    )
+
+
+RATING_DEFINITIONS: dict[str, Callable[[Sequence[Row], Sequence[Row]], float]] = {
+    "rmse": _rmse,
+    "mae": _mae,
+    "mse": _mse,
+    "r2": _r2,
+    "explained_variance": _explained_variance,
+    "fcp": _fcp,
+    "rated_precision": _rated_precision,
+    "rated_recall": _rated_recall,
+}
+"""By the metric's name: a function of all rows, and of those within the cut-off."""

@@ -1,0 +1,152 @@
+"""What every command must have: what one of them forgets fails here, whatever it is called."""
+
+from __future__ import annotations
+
+import inspect
+import pathlib
+import re
+
+import polars as pl
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import recometer as rm
+from recometer.cli import _exit
+from recometer.cli._app import app
+from recometer.cli._groups import reads
+from recometer.rendering import FORMATS
+
+COMMANDS = {
+    str(one.callback.__name__): inspect.signature(one.callback, eval_str=True).parameters
+    for one in app.registered_commands
+    if one.callback is not None
+}
+# Options of evaluate that why lacks, and why it does.
+NOT_OF_WHY = {
+    "metric": "its --metric is one",
+    "protocol": "its protocols are called --from and --to",
+    "out": "it evaluates nothing that could be saved",
+}
+# How a file is named, by the metavar of the option that names it.
+WRITTEN = {
+    "FILE": "{}",
+    "NUMBER|FILE": "{}",
+    "NAME|FILE": "{}",
+    "[NAME=]FILE": "x={}",
+    "[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
+    "FOLDER": "{folder}",
+    "WHO": "users={}",
+    "WHAT": "cold_items={}",
+}
+
+
+def option(parameter: inspect.Parameter) -> typer.models.ParameterInfo:
+    """Return what typer is told of a parameter."""
+    return next(
+        mark
+        for mark in parameter.annotation.__metadata__
+        if isinstance(mark, typer.models.ParameterInfo)
+    )
+
+
+def names_a_file(parameter: inspect.Parameter) -> bool:
+    """Tell from its help whether an option names a file or a folder that is read."""
+    told = option(parameter)
+    named = f"{told.metavar or ''} {told.help or ''}"
+    return bool(re.search(r"FILE|FOLDER|\.npy", named)) and parameter.name not in ("out", "form")
+
+
+NAMING = [
+    (command, name)
+    for command, parameters in COMMANDS.items()
+    for name, parameter in parameters.items()
+    if names_a_file(parameter) and command != "show"
+]
+
+
+def test_why_has_every_option_of_evaluate() -> None:
+    assert COMMANDS["evaluate"].keys() - COMMANDS["why"].keys() == NOT_OF_WHY.keys()
+    for name in COMMANDS["evaluate"].keys() & COMMANDS["why"].keys():
+        assert COMMANDS["evaluate"][name] == COMMANDS["why"][name]
+
+
+def test_some_options_name_files() -> None:
+    assert {("evaluate", "catalogue"), ("split", "who"), ("why", "to")} <= set(NAMING)
+
+
+@pytest.mark.parametrize(("command", "name"), NAMING)
+def test_an_option_that_names_a_file_is_known_to_read_it(command: str, name: str) -> None:
+    mark = reads(COMMANDS[command][name])
+    assert mark is not None, "Hint: put Reads() beside its typer.Option"
+    written = WRITTEN[str(option(COMMANDS[command][name]).metavar)]
+    assert "a/b.parquet" in mark.files(written.format("a/b.parquet", folder="a/b.parquet"))
+
+
+@pytest.mark.parametrize(("command", "name"), [one for one in NAMING if "out" in COMMANDS[one[0]]])
+def test_no_output_replaces_a_file_that_an_option_names(
+    command: str, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The input lies where an output would be written."""
+    monkeypatch.chdir(tmp_path)
+    rows = pl.DataFrame({"user_id": [1, 1, 1, 2, 2, 2], "item_id": [1, 2, 3, 1, 2, 3]})
+    for path in ("rows.parquet", "lists.parquet"):
+        rows.with_columns(rank=pl.col("item_id")).write_parquet(path)
+    out = tmp_path / "out"
+    parameter = COMMANDS[command][name]
+    made_by_split = command == "split" or name == "split"
+    written = out / ("train.parquet" if made_by_split else "mine.parquet")
+    if made_by_split:  # what an earlier command wrote could be replaced, were it no input
+        rm.split.split(rows, rm.split.Fraction(0.5), user="user_id", item="item_id").save(out)
+    else:
+        out.mkdir()
+        rm.evaluate(rm.Lists("lists.parquet"), "rows.parquet", metrics="rr").save(written)
+    before = written.read_bytes()
+    text = WRITTEN[str(option(parameter).metavar)].format(written, folder=out)
+    arguments = ["split", "rows.parquet", "--what", "fraction=0.5"]
+    if command == "evaluate":
+        arguments = ["evaluate", "--run", f"{written.stem}=lists.parquet", "-m", "rr"]
+        arguments += [] if name == "split" else ["--test", "rows.parquet"]
+    if name == "data":
+        arguments[1] = text
+    else:
+        arguments += [f"--{name.replace('_', '-')}", text]
+    found = CliRunner().invoke(app, [*arguments, "--out", str(out)])
+    assert found.exit_code == 1, found.output
+    assert "is an input, and would be replaced" in " ".join(found.stderr.split())
+    assert written.read_bytes() == before
+
+
+def test_every_command_that_prints_a_table_knows_all_formats() -> None:
+    assert {name for name, options in COMMANDS.items() if "form" not in options} == set()
+    for command, parameters in COMMANDS.items():
+        told = str(option(parameters["form"]).help)
+        assert all(form in told for form in FORMATS), command
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_format_that_does_not_exist_is_wrong_usage(command: str) -> None:
+    found = CliRunner().invoke(app, [command, "--format", "yaml"], env={"COLUMNS": "300"})
+    assert found.exit_code == 2
+    assert "there is no format 'yaml'" in found.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_tells_its_exit_codes(command: str) -> None:
+    found = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"})
+    told = " ".join(found.stdout.split())
+    for code, meaning in _exit.MEANINGS.items():
+        assert f"{code:d} {meaning}" in told
+
+
+def test_formats_are_in_the_documents() -> None:
+    page = pathlib.Path(__file__).parents[2] / "docs" / "command-line.md"
+    (table,) = re.findall(r"\| format \| what \|\n((?:\|.*\n)+)", page.read_text(encoding="utf-8"))
+    assert set(re.findall(r"`(\w+)`(?=.*?\|)", table)) >= FORMATS.keys()
+
+
+def test_exit_codes_are_in_the_documents() -> None:
+    page = pathlib.Path(__file__).parents[2] / "docs" / "command-line.md"
+    told = page.read_text(encoding="utf-8")
+    for code, meaning in _exit.MEANINGS.items():
+        assert f"| {code:d} | {meaning} |" in told

@@ -1,0 +1,74 @@
+"""``recometer show``: evaluations that were saved."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import recometer as rm
+from recometer.cli._app import app
+
+TEST = {"ann": ["song"], "bob": ["film"]}
+
+
+def show(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["show", *arguments], env={"COLUMNS": "300"})
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, rm.Evaluation]:
+    monkeypatch.chdir(tmp_path)
+    lists = {"als": ["song", "film"], "bpr": ["film", "game"]}
+    found = {
+        name: rm.evaluate(rm.Lists({"ann": of, "bob": of[::-1]}), TEST, metrics="rr recall@2")
+        for name, of in lists.items()
+    }
+    pathlib.Path("saved").mkdir()
+    for name, result in found.items():
+        result.save(f"saved/{name}.parquet")
+    pathlib.Path("saved/summary.csv").write_text("mine\n", encoding="utf-8")
+    return found
+
+
+def test_one_is_shown_as_python_prints_it(results: dict[str, rm.Evaluation]) -> None:
+    assert show("saved/als.parquet").stdout == f"{results['als']}\n"
+
+
+def test_several_stand_side_by_side(results: dict[str, rm.Evaluation]) -> None:
+    expected = f"{rm.Leaderboard(results)}\n"
+    assert show("saved").stdout == expected
+    assert show("saved/bpr.parquet", "saved/als.parquet").stdout == expected
+    named = show("mine=saved/bpr.parquet", "saved/als.parquet", "--format", "json").stdout
+    assert list(json.loads(named)["models"]) == ["mine", "als"]
+
+
+def test_formats_and_values_of_users(results: dict[str, rm.Evaluation]) -> None:
+    board = rm.Leaderboard(results)
+    assert show("saved", "--format", "latex").stdout == f"{board.to_latex()}\n"
+    users = rm.Leaderboard(results, with_users=True).to_csv()
+    assert show("saved", "--format", "csv", "--per-user").stdout == f"{users}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ((), 2, "Missing argument"),
+        (("saved/nope.parquet",), 1, "There is no file 'saved/nope.parquet'"),
+        (("saved/summary.csv",), 1, "is not a Parquet file"),
+        ((".",), 1, "holds no saved evaluation"),
+        (("saved", "saved/als.parquet"), 2, "are both called 'als'. Hint: write NAME=FILE"),
+        (("saved/als.parquet", "other.parquet"), 1, "were evaluated with different metrics"),
+    ],
+)
+def test_what_cannot_be_shown(arguments: tuple[str, ...], code: int, message: str) -> None:
+    if "other.parquet" in arguments:
+        rm.evaluate(rm.Lists({"ann": ["song"]}), TEST, metrics="ap").save("other.parquet")
+    found = show(*arguments)
+    assert (found.exit_code, found.stdout) == (code, "")
+    assert message in " ".join(found.stderr.split())
+    assert "rm." not in found.stderr
+    assert "metrics=" not in found.stderr
+    assert "result.save" not in found.stderr

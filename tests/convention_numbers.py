@@ -1,0 +1,73 @@
+"""Numbers that libraries printed for small cases: tests/metrics/convention_numbers.toml."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import recometer as rm
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
+
+FILE = pathlib.Path(__file__).parent / "metrics" / "convention_numbers.toml"
+CONTENT = tomllib.loads(FILE.read_text(encoding="utf-8"))
+CASES = CONTENT.pop("cases")
+
+
+def printed() -> Iterator[tuple[str, str, str, Mapping[str, float]]]:
+    """Yield each convention, case, metric and the numbers."""
+    for name, part in CONTENT.items():
+        for convention in filter(None, (part.get("convention", name), part.get("also"))):
+            for metric, numbers in part["numbers"].items():
+                yield convention, part["case"], metric, numbers
+
+
+def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evaluation:
+    """Evaluate a case of the file; "binary" and "all items" are variants of its lists."""
+    given: dict[str, Any] = CASES["lists" if case in ("binary", "all items") else case]
+    asked: dict[str, Any] = {"metrics": metric, "protocol": convention}
+    if case == "ratings":
+        frame = pl.DataFrame({name: given[name] for name in ("user", "item", "rating", "score")})
+        pairs = rm.Pairs(frame, rating="rating", score="score", threshold=given["threshold"])
+        return rm.evaluate(pairs, **asked)
+    if case == "scores":
+        return rm.evaluate(rm.Scores(np.array(given["scores"])), np.array(given["test"]), **asked)
+    if case == "factors":
+        source = rm.Factors(np.array(given["users"]), np.array(given["items"]))
+        train, test = (np.array(given[name]) for name in ("train", "test"))
+        return rm.evaluate(source, test, train=train, **asked)
+    test = given["test"]
+    if case == "binary":
+        test = {user: [item for item, gain in of.items() if gain] for user, of in test.items()}
+    source: Any = rm.Lists(given["lists"])
+    if case == "all items":
+        items, users = given["catalogue"]["item"], list(given["lists"])
+        scores = [[given["lists"][user].get(item, 0.1) for item in items] for user in users]
+        source = rm.Scores(np.array(scores), user_ids=users, item_ids=items)
+    return rm.evaluate(
+        source,
+        test,
+        train=given["train"],
+        baseline=rm.Lists(given["baseline"]),
+        catalogue=rm.Catalogue(
+            pl.DataFrame(given["catalogue"]), categories="categories", features="size"
+        ),
+        **asked,
+    )
+
+
+def found(result: rm.Evaluation, metric: str, which: str) -> float:
+    """Return our number for a user, the mean over users or the value over all rows."""
+    if which == "mean":
+        return result.mean()[metric]
+    if which == "rows":
+        return result.over_rows[metric]
+    users = range(len(result)) if result.user_ids is None else result.user_ids.tolist()
+    return float(result[metric][[str(user) for user in users].index(which)])

@@ -1,0 +1,193 @@
+"""No rule is silently without effect: it changes something, is refused, or it is said aloud.
+
+For every rule of `Protocol`, every kind of source, and every kind of metric.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.protocol import Protocol
+
+NAN = math.nan
+NAMES = ("name", "version")  # what the rules are called; a version cannot be chosen
+
+# Values other than the default. A rule that is not here, of whatever type, has those of its type.
+VALUES: dict[str, Any] = {
+    "ties": "item_desc",
+    "relevant_from": 3.0,
+    "undefined": 0.25,
+    "constant_scores": "ties",
+    "nan_scores": "last",
+    "users": "positive",
+    "min_positives": 3,
+    "min_candidates": 5,
+    "cold_start": False,
+    "interval": "bootstrap",
+    "confidence": 0.5,
+    "correction": "plug_in",
+    "gamma": 0.5,
+    "no_relevant": 0.25,
+    "no_list": "undefined",
+    "deep_cutoffs": "computed",
+    "all_relevant": "computed",
+    "missing": "zero",
+    "average": "relevant",
+    "decimals": 1,
+    "percent": True,
+    "unranked": "left_out",
+    "unknown_items": "left_out",
+    "score_above": 2.0,
+    "duplicates": "counted",
+    "short_lists": "first_item",
+    "train_in_lists": "kept",
+    "defects": True,
+}
+METRICS = {
+    "ranks": "recall@2 recall@9 ndcg@9 ap@2",
+    "ratings": "rmse rated_precision@2 rated_recall@2",
+    "lists": "epc@1 novelty@2",
+    "all users": "coverage@2 user_coverage@2 personalization@2",
+}
+# Seven users: ties, NaN, all the same, nobody in train, few candidates, all relevant, unknown.
+SCORES = np.array(
+    [
+        [3.0, 3, 3, 2, 1, 0],
+        [1.0, 2, NAN, 4, 5, 6],
+        [2.0, 2, 2, 2, 2, 2],
+        [5.0, 4, 3, 2, 1, 0],
+        [1.0, 5, 3, 4, 2, 6],
+        [6.0, 5, 4, 3, 2, 1],
+    ]
+)
+TEST = {0: {1: 2.0, 2: 5.0}, 1: {3: 1.0, 0: 3.0}, 2: {5: 4.0}, 3: {0: 1.0, 5: 2.0, 9: 3.0},
+        4: {4: 1.0, 5: 2.0}, 5: {1: 0.0, 2: 0.0}, 8: {1: 1.0}}  # fmt: skip
+TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
+
+
+# What a rule needs beside it to say anything.
+COMPANY: dict[str, dict[str, Any]] = {
+    "gamma": {"correction": "cv"},
+    "defects": {"protocol": "implicit"},
+}
+
+
+def frame(rows: list[tuple[Any, ...]], *names: str) -> pl.DataFrame:
+    return pl.DataFrame(rows, names, orient="row")
+
+
+def listed() -> rm.Lists:
+    """Lists of all items: one is repeated, and of some users one is in train."""
+    rows = [(user, item, SCORES[user, item]) for user in range(6) for item in range(6)]
+    return rm.Lists(frame([*rows, (3, 5, -1.0), (0, 1, 2.5)], "user", "item", "score"))
+
+
+def paired(**options: Any) -> rm.Pairs:
+    """Pairs with a true rating, but one without."""
+    rows = [
+        (user, item, SCORES[user, item], TEST[user].get(item, 0.0))
+        for user, item in itertools.product(range(6), range(6))
+        if (user, item) != (3, 5)
+    ]
+    return rm.Pairs(frame(rows, "user", "item", "score", "rating"), **options)
+
+
+def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
+    """Return the kinds of sources, and for each some that are evaluated with something else."""
+    ids = {"user_ids": range(6), "item_ids": range(6)}
+    given = {"test": TEST, "train": TRAIN}
+    sampled = {**given, "candidates": rm.SampledCandidates(2, seed=1)}
+    some = {user: [0, 1, 2, 3] for user in range(6)}
+    factors = rm.Factors(SCORES, np.eye(6), **ids)
+    finite = rm.Factors(np.nan_to_num(SCORES), np.eye(6), **ids)
+    scores, clean = rm.Scores(SCORES, **ids), rm.Scores(np.nan_to_num(SCORES), **ids)
+    return {
+        "Factors": [(finite, given), (factors, given), (finite, sampled)],
+        "Scores": [(scores, given), (clean, sampled)],
+        "Lists": [
+            (listed(), {**given, "catalogue": range(6)}),
+            (rm.Lists({0: [1, 2]}), {**given, "catalogue": 6}),
+        ],
+        "Pairs": [
+            (paired(threshold=1), {"train": TRAIN}),
+            (paired(threshold=1), {"train": TRAIN, "candidates": some}),
+            (paired(rating=False, relevance=False), given),
+            (paired(rating=False, relevance=False), sampled),
+        ],
+    }
+
+
+CASES = cases()
+
+
+@functools.cache
+def before(kind: str, number: int, family: str, company: tuple[tuple[str, Any], ...]) -> Any:
+    """Return the outcome without a rule."""
+    return outcome(*CASES[kind][number], family, **dict(company))
+
+
+def outcome(source: Any, given: dict[str, Any], family: str, **rules: Any) -> Any:
+    """Return all that a result says: values, reasons, means and their intervals."""
+    metrics = METRICS[family]
+    if rules.get("protocol") == "implicit":
+        metrics = metrics.replace("recall@2 recall@9", "precision@9")
+    result = rm.evaluate(source, metrics=metrics, seed=3, **given, **rules)
+    names = result.mean()
+    return (
+        {name: column.tolist() for name, column in result.values.items()},
+        {name: codes.tolist() for name, codes in result.reasons.items()},
+        [names, {name: result.interval(name) for name in names}, dict(result.over_rows)],
+    )
+
+
+def verdict(kind: str, number: int, family: str, rule: str, company: dict[str, Any]) -> str:
+    """Say what a rule does: "changes", "refused", "said", or nothing at all."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            was = before(kind, number, family, tuple(company.items()))
+            rules = {**company, rule: VALUES[rule]}
+            after = outcome(*CASES[kind][number], family, **rules)
+        except rm.InputError:
+            return "refused"
+    try:
+        np.testing.assert_equal(after, was)
+    except AssertionError:
+        return "changes"
+    said = [str(each.message) for each in caught if each.category is rm.DataWarning]
+    return "said" if any(text.startswith(f"The rule {rule}=") for text in said) else "nothing"
+
+
+RULES = [field.name for field in dataclasses.fields(Protocol) if field.name not in NAMES]
+
+
+def test_every_rule_has_another_value() -> None:
+    assert sorted(VALUES) == sorted(RULES)
+    for rule, value in VALUES.items():
+        assert value != getattr(Protocol(), rule)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_no_rule_is_silently_without_effect(rule: str) -> None:
+    silent = []
+    for kind, family in itertools.product(CASES, METRICS):
+        for company in [{}, *([COMPANY[rule]] if rule in COMPANY else [])]:
+            found = [
+                verdict(kind, number, family, rule, company)
+                for number, (_, given) in enumerate(CASES[kind])
+                if family != "ratings" or (kind == "Pairs" and "test" not in given)
+            ]
+            # One case in which it changes something is enough; otherwise all of them say so.
+            if "changes" not in found and "nothing" in found:
+                silent.append((kind, family, company, found))
+    assert silent == []

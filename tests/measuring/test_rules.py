@@ -1,0 +1,141 @@
+"""A rule has one place: it says the same of every metric of an evaluation."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.measuring.ranked import RankedUsers
+from recometer.metrics import parse
+from recometer.protocol import Protocol
+from recometer.testing import rank
+
+LISTS = {"ann": ["film", "song"], "bob": ["book", "film"], "eve": ["game", "song"]}
+TEST = {"ann": ["film"], "bob": ["song"], "eve": ["song"], "zoe": ["book"]}
+TRAIN = {"ann": ["tale"], "bob": ["tale"], "eve": ["film"], "zoe": ["tale"]}
+
+
+def evaluated(metrics: str, **rules: object) -> rm.Evaluation:
+    return rm.evaluate(rm.Lists(LISTS), TEST, train=TRAIN, metrics=metrics, **rules)
+
+
+@pytest.mark.parametrize("users", ["test", "known", "relevant", "known_relevant", "positive"])
+def test_who_counts_in_the_mean_is_the_same_for_rankings_and_for_lists(users: str) -> None:
+    result = evaluated("recall@1 epc@1", users=users, undefined=0.0)
+    recall, epc = (~np.isnan(result.counted_values(name)) for name in ("recall@1", "epc@1"))
+    assert recall.tolist() == epc.tolist()
+
+
+def test_only_users_with_a_value_above_0() -> None:
+    result = evaluated("recall@1 epc@1", users="positive")
+    assert [row.counted for row in result.summary()] == [1, 1]
+    assert result.mean()["recall@1"] == 1.0
+    assert result.mean()["epc@1"] == result["epc@1"][0] > 0
+    assert result.skipped("epc@1") == {
+        "the rule users= leaves the user out of the mean": 2,
+        "the user's list is empty": 1,
+    }
+
+
+@pytest.mark.parametrize("rule", ["unranked", "unknown_items"])
+@pytest.mark.parametrize("protocol", ["recometer", "torchmetrics", "cornac", "evidently"])
+def test_nan_is_not_an_item_that_was_left_out(rule: str, protocol: str) -> None:
+    scores = pl.DataFrame(
+        {"user": [0, 0, 1, 1], "item": [0, 1, 0, 1], "score": [np.nan, 1.0, 2.0, 1.0]}
+    )
+    test = {0: [0], 1: [0]}
+    for source in (
+        rm.Lists(scores),
+        rm.Scores([[np.nan, 1.0], [2.0, 1.0]], user_ids=[0, 1], item_ids=[0, 1]),
+    ):
+        result = rm.evaluate(
+            source, test, metrics="rr", protocol=protocol, catalogue=2,
+            **{rule: "left_out", "no_relevant": 0.0},
+        )  # fmt: skip
+        np.testing.assert_array_equal(result["rr"], [np.nan, 1.0])
+        assert result.skipped("rr") == {"a candidate's score is NaN": 1}
+
+
+def test_places_are_filled_up_to_each_cut_off() -> None:
+    """Also where several cut-offs are asked for at once."""
+    scores, test = rm.Scores([[3.0, 2.0, 1.0]]), np.array([[1, 0, 0]])
+    rules = {"short_lists": "first_item", "deep_cutoffs": "computed"}
+    both = rm.evaluate(scores, test, metrics="precision@4,6", **rules)
+    for name, value in (("precision@4", 2 / 4), ("precision@6", 4 / 6)):
+        alone = rm.evaluate(scores, test, metrics=name, **rules)
+        assert both.mean()[name] == alone.mean()[name] == value
+
+
+def test_nobody_fills_places_after_an_end_that_is_not_known() -> None:
+    with pytest.raises(rm.InputError, match=r"short_lists='first_item'.*Hint: pass catalogue="):
+        rm.evaluate(rm.Lists({0: [1, 0]}), {0: [0]}, metrics="precision@1",
+                    short_lists="first_item")  # fmt: skip
+
+
+def test_ratings_follow_the_rules_about_relevant_items() -> None:
+    frame = pl.DataFrame(
+        {
+            "user": [0, 0, 1, 1],
+            "item": [0, 1, 0, 1],
+            "score": [4.0, 2, 4, 5],
+            "rating": [5, 1, 4, 5],
+        }
+    )
+    pairs = rm.Pairs(frame, threshold=4)
+    found = rm.evaluate(pairs, metrics="rated_recall@2 recall@1", min_positives=2)
+    assert found.skipped("rated_recall@2") == {"fewer relevant items than min_positives": 1}
+    rounded = rm.evaluate(pairs, metrics="rmse", decimals=1)
+    assert rounded.over_rows == {"rmse": 0.7}
+
+
+def test_what_is_undefined_for_all_users_is_the_number_of_the_rule() -> None:
+    lists = rm.Lists({"ann": ["film"], "bob": ["song"]})
+    given = {"catalogue": 9, "metrics": "personalization@1", "users": "known"}
+    alone = rm.evaluate(rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, undefined=0.5, **given)
+    assert alone.mean() == {"personalization@1": 0.5}
+    both = rm.evaluate(lists, {"ann": ["film"], "bob": ["song"]}, undefined=0.5, **given)
+    assert both.mean() == {"personalization@1": 1.0}
+
+
+def test_memory_is_free_when_the_values_are_there() -> None:
+    """Without waiting for the garbage collector, which would find ranks in circles late."""
+    users = RankedUsers(rank([[3, 2, 2, 1], [1, 2, 3, 3]], [[1, 0, 1, 0], [2, 1, 0, 0]]))
+    metrics = parse("ndcg@1..3 recall@2 roc_auc ap@2 pr_auc bpref ndcg(ideal=list)")
+    gc.collect()
+    gc.disable()
+    try:
+        block = users.users(slice(0, 2))
+        parts = [weakref.ref(block), weakref.ref(block.ranks)]
+        for rules in (Protocol(), Protocol(ties="item"), Protocol(no_relevant="computed")):
+            for metric in metrics:
+                block.compute([metric], rules)
+                block.reasons(metric, rules)
+                groups = block.groups(metric, rules)
+                parts += [weakref.ref(groups), weakref.ref(groups.ranks)]
+        del block, groups
+        assert [part() for part in parts] == [None] * len(parts)
+    finally:
+        gc.enable()
+
+
+def test_an_evaluation_leaves_nothing_behind() -> None:
+    scores = np.random.default_rng(0).random((20, 30))
+    test = scores > 0.9
+    rm.evaluate(rm.Scores(scores), test, metrics="ndcg@5")
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        rm.evaluate(rm.Scores(scores), test, metrics="ndcg@1..5 recall@5 roc_auc")
+        gc.collect()
+        left = [one for one in gc.garbage if isinstance(one, np.ndarray) and one.size >= 20]
+        assert left == []
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()

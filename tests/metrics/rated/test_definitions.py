@@ -1,0 +1,54 @@
+"""Every metric of predicted ratings against its definition, row by row, on generated cases."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+
+from recometer.measuring.compute import compute
+from recometer.metrics import reading
+from recometer.protocol import Protocol
+from recometer.testing import rating_by_definition, rating_cases, rating_mean_over_orders
+from recometer.testing.laws import at_cutoffs
+
+EVERY = [each for name in reading("ratings") for each in at_cutoffs(name, 1, 2, 4, 9)]
+
+
+def computed(case, ties):
+    ratings = case.ratings()
+    values, _ = compute(ratings.ranks, EVERY, Protocol(ties=ties), ratings=ratings)
+    return values
+
+
+@given(rating_cases())
+def test_expected_is_the_mean_over_all_orders(case):
+    values = computed(case, "expected")
+    for user in range(case.n_users):
+        for metric in EVERY:
+            expected = rating_mean_over_orders(metric, case, user)
+            assert values[str(metric)][user] == pytest.approx(
+                expected, rel=1e-12, abs=1e-12, nan_ok=True
+            ), str(metric)
+
+
+@given(rating_cases(max_users=2, max_items=4))
+def test_the_other_rules_are_orders_too(case):
+    rules = ("optimistic", "pessimistic", "random", "item", "item_desc")
+    found = {ties: computed(case, ties) for ties in rules}
+    for user in range(case.n_users):
+        threshold = float(case.threshold[user])
+        rows = [case.in_order(user, order) for order in case.orders(user)]
+        for metric in EVERY:
+            name = str(metric)
+            possible = [rating_by_definition(metric, *both, threshold) for both in rows]
+            values = {ties: found[ties][name][user] for ties in rules}
+            if math.isnan(possible[0]):
+                assert all(map(math.isnan, values.values())), name
+                continue
+            for ties, value in values.items():
+                assert min(abs(value - one) for one in possible) < 1e-12, f"{name} {ties}"
+            if metric.definition.higher_is_better:
+                assert values["optimistic"] == pytest.approx(max(possible), abs=1e-12), name
+                assert values["pessimistic"] == pytest.approx(min(possible), abs=1e-12), name

@@ -1,0 +1,69 @@
+"""Laws that hold for every metric of predicted ratings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import Phase, settings
+
+from recometer.metrics import METRICS, metric, reading
+from recometer.testing import RATING_LAWS, check_laws
+from recometer.testing.laws import at_cutoffs
+
+EVERY = [each for name in reading("ratings") for each in at_cutoffs(name, 1, 2, 4, 9)]
+
+
+@pytest.mark.parametrize("law", RATING_LAWS, ids=lambda law: law.__name__)
+def test_law(law):
+    law(EVERY)
+
+
+def largest_error(predictions, cutoffs):
+    """Largest error of a user's rows."""
+    error = np.zeros(predictions.n_users)
+    np.maximum.at(error, predictions.user, np.abs(predictions.predicted - predictions.actual))
+    return np.repeat(error[:, np.newaxis], len(cutoffs), axis=1)
+
+
+def largest_of_all(predictions, cutoffs):
+    """Largest error of the rows of all users."""
+    largest = largest_error(predictions, cutoffs)
+    return np.full_like(largest, largest.max(initial=0))
+
+
+@pytest.fixture
+def unshrunk():
+    """Broken laws are found, and not boiled down to the smallest case, which takes long."""
+    settings.register_profile("before", settings.default)
+    settings.register_profile("unshrunk", settings.default, phases=[Phase.generate])
+    settings.load_profile("unshrunk")
+    yield
+    settings.load_profile("before")
+
+
+@pytest.mark.parametrize(
+    ("function", "facts", "broken"),
+    [
+        (largest_error, {}, None),
+        (largest_error, {"higher_is_better": True}, "true_ratings_are_the_best_predictions"),
+        (largest_error, {"upper": 1}, "formulas_leave_the_range_by_rounding_only"),
+        (largest_of_all, {}, "a_user_does_not_depend_on_the_others"),
+    ],
+)
+@pytest.mark.usefixtures("unshrunk")
+def test_a_metric_of_ones_own(function, facts, broken):
+    name = function.__name__
+    stated = {"cutoff": "none", "reads": "gain", "monotone": False} | facts
+    stated = {"upper": math.inf, "higher_is_better": False} | stated
+    metric(formula="max of abs(predicted - true)", record="ratings", **stated)(function)
+    try:
+        if broken is None:
+            check_laws(name)
+        else:
+            with pytest.raises(AssertionError, match=name) as raised:
+                check_laws(name)
+            assert broken in [entry.name for entry in raised.traceback]
+    finally:
+        del METRICS[name]

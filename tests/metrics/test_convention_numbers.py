@@ -1,0 +1,36 @@
+"""Numbers that libraries printed for small cases, again by their own names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from convention_numbers import evaluate, found, printed
+
+import recometer as rm
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@pytest.mark.parametrize(("convention", "case", "metric", "numbers"), list(printed()), ids=str)
+def test_printed_numbers(
+    convention: str, case: str, metric: str, numbers: Mapping[str, float]
+) -> None:
+    result = evaluate(convention, case, metric)
+    assert {which: found(result, metric, which) for which in numbers} == pytest.approx(
+        numbers, abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("convention", rm.conventions(), ids=lambda each: each.name)
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+def test_every_advertised_name_runs(convention: rm.Convention) -> None:
+    """Whatever `recometer conventions` lists can be asked for, with and without a cut-off."""
+    for entry in convention.entries:
+        plain = entry.name.replace("{x}", entry.some_number).replace("{k}", "2")
+        for name in {plain.replace("[@2]", ""), plain.replace("[", "").replace("]", "")}:
+            (metric,) = convention.parse(name)
+            case = "ratings" if metric.definition.record == "ratings" else "all items"
+            for defects in (False, True):
+                result = evaluate(convention.protocol.replace(defects=defects), case, name)
+                assert str(result.metrics[0]) == name
+                assert list(result.mean()) == [name]

@@ -1,0 +1,99 @@
+"""Leaderboard: several models side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from results import evaluation
+
+import recometer as rm
+
+
+def board(**options: Any) -> rm.Leaderboard:
+    """Return three models: the second is best by rr, the first by ndcg@10."""
+    return rm.Leaderboard(
+        {
+            "one": evaluation({"rr": [0.5, 0.5], "ndcg@10": [0.9, 0.7]}),
+            "two": evaluation({"rr": [1.0, 0.5], "ndcg@10": [0.25, 0.25]}),
+            "none": evaluation({"rr": [math.nan, math.nan], "ndcg@10": [0.0, 0.5]}),
+        },
+        **options,
+    )
+
+
+def test_best_first_by_the_first_metric_what_is_undefined_last() -> None:
+    lines = str(board()).splitlines()
+    assert [line.split()[0] for line in lines[:4]] == ["model", "two", "one", "none"]
+    assert lines[3].split()[1] == "undefined"
+    assert board().table().best == {(0, 1), (1, 2)}
+
+
+def test_an_error_is_best_where_it_is_least() -> None:
+    results = {name: evaluation({"rmse": [value]}) for name, value in (("a", 2.0), ("b", 1.0))}
+    assert list(rm.Leaderboard(results).rows) == ["b", "a"]
+
+
+def test_seconds_become_columns() -> None:
+    shown = board(seconds={"one": {"fit": 1.5}, "two": {"fit": 2.0, "load": 0.125}}).table()
+    assert shown.headers[-2:] == ["fit", "load"]
+    assert [line[-2:] for line in shown.cells()] == [["2.00 s", "0.12 s"], ["1.50 s", ""], ["", ""]]
+
+
+def test_metrics_that_do_not_fit_go_into_a_table_of_their_own() -> None:
+    many = {f"ndcg@{k}": [0.25, 0.5] for k in range(1, 15)}
+    both = rm.Leaderboard({"one": evaluation(many), "two": evaluation(many)})
+    lines = str(both).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert sum(line.startswith("model") for line in lines) > 1
+    assert len(both.tables()) == 1
+    assert both.to_markdown().count("| model |") == 1
+
+
+def test_who_is_skipped_is_said_for_whom() -> None:
+    text = " ".join(str(board()).split())
+    assert "Skipped 2 of 2 users: no relevant item to find (none: rr)." in text
+
+
+def test_one_value_for_all_users_has_another_interval() -> None:
+    test, lists = {1: [1], 2: [2]}, {1: [1, 2], 2: [2, 1]}
+    found = {
+        name: rm.evaluate(rm.Lists(lists), test, metrics="rr coverage@1", catalogue=3)
+        for name in ("one", "two")
+    }
+    text = " ".join(str(rm.Leaderboard(found)).split())
+    assert "Mean over the users counted, ± to the further end of its 95% interval. " in text
+    assert "coverage@1: one value for all users, ± to the further end of its 95% interval" in text
+    only = {
+        name: rm.evaluate(rm.Lists(lists), test, metrics="coverage@1", catalogue=3)
+        for name in ("one", "two")
+    }
+    assert "Student" not in str(rm.Leaderboard(only))
+
+
+def test_a_single_model_is_shown_as_its_evaluation() -> None:
+    result = evaluation({"rr": [0.5, 0.5]})
+    assert str(rm.Leaderboard({"one": result})) == str(result)
+
+
+def test_values_of_users() -> None:
+    shown = board(with_users=True)
+    assert shown.to_csv().splitlines()[:2] == ["model,user,rr,ndcg@10", "one,0,0.5,0.9"]
+    assert shown.to_csv().splitlines()[-1] == "none,1,,0.5"
+    assert json.loads(shown.to_json())["models"]["none"]["per_user"]["rr"] == [None, None]
+    assert "undefined" in str(shown)
+
+
+def test_what_cannot_be_compared() -> None:
+    with pytest.raises(rm.InputTypeError, match="evaluations by the names of their models"):
+        rm.Leaderboard([evaluation({"rr": [1.0]})])  # type: ignore[arg-type]
+    with pytest.raises(rm.InputError, match="at least one"):
+        rm.Leaderboard({})
+    with pytest.raises(rm.InputError, match="a and b were evaluated with different metrics"):
+        rm.Leaderboard({"a": evaluation({"rr": [1.0]}), "b": evaluation({"ap": [1.0]})})
+    one = rm.evaluate(rm.Lists({1: [1]}), {1: [1]}, metrics="rr")
+    other = rm.evaluate(rm.Lists({1: [1]}), {1: [2]}, metrics="rr")
+    with pytest.warns(rm.DataWarning, match="a and b were evaluated on different test data"):
+        rm.Leaderboard({"a": one, "b": other})

@@ -1,0 +1,52 @@
+"""What every source says of a user: known, trained, all candidates with the same score."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.protocol import Protocol
+from recometer.sources.base import Request
+
+KNOWN, TRAINED, CONSTANT = rm.UserFlag.KNOWN, rm.UserFlag.TRAINED, rm.UserFlag.CONSTANT_SCORES
+
+# Of the users 0 to 3; no source knows user 4, who is in test.
+SCORES = np.array([[1.0, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 2], [1, 1, 1, 1]])
+# Items 0 and 3 of user 2 and all but item 0 of user 3, who has one candidate left.
+TRAIN = {2: [0, 3], 3: [1, 2, 3]}
+TEST = {0: [1], 1: [1], 2: [1], 3: [0], 4: [2]}
+EXPECTED = [KNOWN | CONSTANT, KNOWN, KNOWN | TRAINED | CONSTANT, KNOWN | TRAINED, 0]
+
+IDS = {"user_ids": range(4), "item_ids": range(4)}
+USERS, ITEMS = np.indices(SCORES.shape).reshape(2, -1)
+ROWS = pl.DataFrame({"user": USERS, "item": ITEMS, "score": SCORES.ravel()})
+SOURCES = {
+    "scores": lambda: (rm.Scores(SCORES, **IDS), {}),
+    "factors": lambda: (rm.Factors(SCORES, np.eye(4), **IDS), {}),
+    "pairs": lambda: (rm.Pairs(ROWS, relevance=False, rating=False), {}),
+    "lists": lambda: (rm.Lists(ROWS), {"catalogue": 4}),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_flags(name):
+    source, options = SOURCES[name]()
+    result = rm.evaluate(source, TEST, train=TRAIN, metrics="rr", **options)
+    assert result.flags.tolist() == EXPECTED
+
+
+@pytest.mark.parametrize("name", ["scores", "factors"])
+def test_flags_of_the_first_places(name):
+    """All scores are looked at, whether judged items are among them or not."""
+    source, _ = SOURCES[name]()
+    test, train = rm.Interactions.of(TEST), rm.Interactions.of(TRAIN)
+    assert source.top(Request(test, train, Protocol()), 3).flags.tolist() == EXPECTED
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_cold_start_leaves_out_who_has_no_training_item(name):
+    source, options = SOURCES[name]()
+    rules = {"cold_start": False, "constant_scores": "ties", "min_candidates": 1}
+    rules |= {"all_relevant": "computed"}
+    result = rm.evaluate(source, TEST, train=TRAIN, metrics="rr", **rules, **options)
+    np.testing.assert_array_equal(result["rr"], [np.nan, np.nan, 0.75, 1, np.nan])

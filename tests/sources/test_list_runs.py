@@ -1,0 +1,80 @@
+"""Tables with the lists of several runs."""
+
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.errors import ColumnError, DataWarning
+
+TEST = {"ann": ["x"], "bob": ["y"]}
+ROWS = {
+    "user": ["ann", "ann", "bob", "bob"] * 2,
+    "item": ["x", "y", "y", "z", "z", "x", "z", "x"],
+    "rank": [1, 2] * 4,
+    "algorithm": ["als"] * 4 + ["bpr"] * 4,
+}
+ALONE = {"als": [1.0, 1.0], "bpr": [0.5, 0.0]}
+TOLD = r"4 rows repeat a rank of their user \(the first: user 'ann' and rank 1\)"
+OFFER = r"column 'algorithm' tells 'als', 'bpr' apart: rm\.Lists\.each\(data, by='algorithm'\)"
+
+
+def values(runs):
+    return {
+        run: rm.evaluate(lists, TEST, metrics="rr")["rr"].tolist() for run, lists in runs.items()
+    }
+
+
+def sources(tmp_path, frame):
+    frame.write_csv(tmp_path / "runs.csv")
+    frame.write_parquet(tmp_path / "runs.parquet")
+    files = [tmp_path / "runs.csv", tmp_path / "runs.parquet"]
+    return [frame, frame.lazy(), frame.to_pandas(), frame.to_arrow(), *files]
+
+
+def test_mixed_runs_are_told_and_taken_apart(tmp_path):
+    frame = pl.DataFrame(ROWS)
+    for data in sources(tmp_path, frame):
+        with pytest.warns(DataWarning, match=f"{TOLD}.*{OFFER}"):
+            rm.Lists(data)
+        assert values(rm.Lists.each(data, by="algorithm")) == ALONE
+
+
+def test_a_column_of_runs_is_told_where_there_are_scores(tmp_path):
+    frame = pl.DataFrame(ROWS).with_columns(score=-pl.col("rank")).drop("rank")
+    for data in sources(tmp_path, frame):
+        with pytest.warns(DataWarning, match=r"belong to several runs, as column 'algorithm' says"):
+            rm.Lists(data)
+        assert values(rm.Lists.each(data, by="algorithm")) == ALONE
+
+
+def test_repeated_ranks_are_told_where_no_column_tells_runs_apart():
+    frame = pl.DataFrame(ROWS).drop("algorithm")
+    with pytest.warns(DataWarning, match=rf"{TOLD}.*if runs are mixed: .*by='COLUMN'\)"):
+        rm.Lists(frame)
+
+
+def test_what_is_no_mixture_is_not_told():
+    frame = pl.DataFrame(ROWS)
+    rm.Lists(frame.filter(algorithm="als"))
+    # Each user is given the list of one of two models.
+    rm.Lists(frame.filter((pl.col("user") == "ann") == (pl.col("algorithm") == "als")))
+    # Places as sports have them: who ties takes the places of those that follow.
+    ties = {"user": [1, 1, 1, 1], "item": [1, 2, 3, 4], "rank": [1, 2, 2, 4]}
+    assert rm.Lists(pl.DataFrame(ties)).describe() == "Lists: 1 lists, 4 entries, up to 4 each"
+
+
+def test_options_of_lists_are_those_of_each_run():
+    frame = pl.DataFrame(ROWS).rename({"user": "who", "rank": "slot"})
+    runs = rm.Lists.each(frame, by="algorithm", user="who", rank="slot", depth=1)
+    assert values(runs) == {"als": [1.0, 1.0], "bpr": [0.0, 0.0]}
+
+
+def test_what_cannot_be_taken_apart():
+    with pytest.raises(ColumnError, match=r"no column 'algoritm'.*Did you mean 'algorithm'"):
+        rm.Lists.each(pl.DataFrame(ROWS), by="algoritm")
+    with pytest.raises(rm.InputTypeError, match="by= must be the name of a column, found list"):
+        rm.Lists.each(pl.DataFrame(ROWS), by=["algorithm"])
+    with pytest.raises(rm.InputTypeError, match="Runs cannot be told apart in dict"):
+        rm.Lists.each({"ann": ["x"]}, by="algorithm")
+    with pytest.raises(rm.InputError, match=r"runs \(column 'algorithm'\)"):
+        rm.Lists.each(pl.DataFrame({**ROWS, "algorithm": ["als", *[None] * 7]}), by="algorithm")

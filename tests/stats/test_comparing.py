@@ -1,0 +1,382 @@
+"""Two models on the same users: randomisation without resampling, its interval, other tests."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from recometer.errors import InputError, UnknownNameError
+from recometer.stats import compare, compare_all, most_changed, randomisation
+from recometer.stats.comparing import FEW_DIFFER
+
+Float64 = NDArray[np.float64]
+UNIT = (0.0, 1.0)
+
+
+def enumerated(differences: Float64) -> float:
+    """Return the share of all assignments of signs with a sum as far from 0, by definition."""
+    sums = np.zeros(1)
+    for difference in differences[differences != 0]:
+        sums = np.concatenate([sums - difference, sums + difference])
+    observed = abs(differences.sum())
+    return float(np.mean(np.abs(sums) >= observed - 1e-9 * np.abs(differences).sum()))
+
+
+def models(n: int, seed: int = 0, share: float = 0.4, gain: float = 0.0) -> tuple[Float64, Float64]:
+    """Return two models whose values are like those of ndcg; the first is better by a gain."""
+    generator = np.random.default_rng(seed)
+    common = generator.random(n)
+    found = []
+    for better in (gain, 0.0):
+        value = (common + generator.random(n)) / 2 * (1 - better) + better
+        found.append(value * (generator.random(n) < share + better))
+    return found[0], found[1]
+
+
+DIFFERENCES = {
+    "continuous": lambda generator, n: generator.random(n) - 0.3,
+    "heavy tails": lambda generator, n: generator.standard_cauchy(n) + 1,
+    "one unit": lambda generator, n: generator.choice([-0.1, 0.0, 0.1], n, p=[0.2, 0.2, 0.6]),
+    "multiples": lambda generator, n: generator.integers(-3, 6, n) / 10,
+    "thirds": lambda generator, n: generator.integers(-3, 6, n) / 3 + generator.integers(0, 2, n),
+    "sparse": lambda generator, n: generator.random(n) * generator.integers(-1, 2, n),
+}
+
+
+@pytest.mark.parametrize("kind", DIFFERENCES)
+@pytest.mark.parametrize("n", [1, 2, 7, 16, 20])
+def test_p_is_that_of_all_assignments_of_signs(kind: str, n: int) -> None:
+    generator = np.random.default_rng(n)
+    for _ in range(3):
+        differences = DIFFERENCES[kind](generator, n)
+        found = randomisation(differences)
+        assert found.exact
+        assert found.p_value == pytest.approx(enumerated(differences), rel=1e-9)
+        assert found.smallest_p == 2.0 ** (1 - found.n_differ) if found.n_differ else 1.0
+        assert found.n_differ == np.count_nonzero(np.abs(differences) > 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "normal", "a far value"])
+def test_the_saddlepoint_is_near_to_enumeration(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr("recometer.stats.sign_flips.ENUMERATED_UP_TO", 0)
+    generator = np.random.default_rng(5)
+    n_compared, near = 0, 0.06 if kind == "a far value" else 0.03
+    for _ in range(25):
+        differences = generator.random(20) - 0.35
+        if kind == "normal":
+            differences = generator.normal(0.4, 1, 20)
+        elif kind == "a far value":
+            differences[0] = generator.choice([-3.0, 3.0])
+        expected, found = enumerated(differences), randomisation(differences)
+        assert found.method == "saddlepoint"
+        if expected > 1e-4:
+            assert found.p_value == pytest.approx(expected, rel=near)
+            n_compared += 1
+    assert n_compared > 15
+
+
+@pytest.mark.parametrize(("n", "shift"), [(400, 0.02), (1_000, 0.03), (1_000, 0.002)])
+def test_exact_and_approximated_meet_for_many_users(n: int, shift: float) -> None:
+    """Multiples of a unit are counted exactly; a little noise makes them a saddlepoint's."""
+    generator = np.random.default_rng(n)
+    differences = np.round(generator.normal(shift, 0.3, n), 1)
+    exact = randomisation(differences)
+    noisy = randomisation(differences + 1e-7 * generator.random(n))
+    assert (exact.method, noisy.method) == ("convolution", "saddlepoint")
+    assert noisy.p_value == pytest.approx(exact.p_value, rel=0.1)
+
+
+def test_one_unit_is_the_binomial_far_into_the_tail() -> None:
+    differences = np.repeat([0.1, -0.1, 0.0], [900, 100, 50])
+    found = randomisation(differences)
+    expected = stats.binomtest(900, 1_000).pvalue
+    assert found.method == "binomial"
+    assert expected < 1e-150
+    assert found.p_value == pytest.approx(expected, rel=1e-9)
+    # The same by convolution: two units, of which one is hardly there.
+    nearly = randomisation(np.append(differences, [0.2, -0.2]))
+    assert nearly.method == "convolution"
+    assert 1 < nearly.p_value / expected < 1e3
+
+
+def test_resampling_agrees_on_users_of_several_thousands() -> None:
+    """SciPy draws signs; 3 standard errors of 1,000 draws."""
+    first, second = models(5_000, gain=0.008)
+    found = compare(first, second, bounds=UNIT)
+    drawn = stats.permutation_test(
+        (first - second,),
+        lambda x, axis=-1: x.mean(axis=axis),
+        permutation_type="samples",
+        n_resamples=1_000,
+        batch=500,
+        rng=np.random.default_rng(0),
+    ).pvalue
+    assert found.test.method == "saddlepoint"
+    assert drawn == pytest.approx(found.test.p_value, abs=3 * np.sqrt(0.25 / 1_000))
+    assert found.test.p_value == pytest.approx(stats.ttest_rel(first, second).pvalue, abs=0.002)
+
+
+@pytest.mark.parametrize(("n", "gain"), [(60, 0.1), (400, 0.02), (6_000, 0.0)])
+def test_the_interval_ends_where_the_test_begins_to_reject(n: int, gain: float) -> None:
+    first, second = models(n, gain=gain)
+    found = compare(first, second, bounds=UNIT)
+    assert found.interval.method == "randomisation"
+    differences = first - second
+    for end, sign in zip(found.interval, (1, -1), strict=True):
+        for inwards, rejected in ((-0.01, True), (0.01, False)):
+            moved = differences - end - sign * inwards * found.interval.width
+            assert (randomisation(moved).p_value < 0.05) == rejected
+
+
+@given(st.integers(0, 10_000), st.integers(30, 80), st.floats(0, 0.3))
+def test_the_interval_contains_0_exactly_when_p_is_above_5_percent(
+    seed: int, n: int, gain: float
+) -> None:
+    first, second = models(n, seed, gain=gain, share=0.9)
+    for values in ((first, second), (np.round(first, 1), np.round(second, 1))):
+        found = compare(*values, interval="randomisation")
+        assert (0.0 in found.interval) == (found.test.p_value > 0.05)
+        assert found.difference in found.interval
+
+
+@given(st.integers(0, 10_000), st.integers(0, 60))
+def test_order_of_users_and_models_changes_nothing_but_signs(seed: int, n: int) -> None:
+    first, second = models(n, seed, gain=0.1)
+    first[: n // 10] = np.nan
+    found = compare(first, second, bounds=UNIT)
+    order = np.random.default_rng(seed).permutation(n)
+    again = compare(first[order], second[order], bounds=UNIT)
+    swapped = compare(second, first, bounds=UNIT)
+
+    def facts(one, sign: int) -> list[float]:
+        ends = [one.interval.low, one.interval.high][::sign]
+        shares = [one.effects.probability_better, 1 - one.effects.probability_better][::sign]
+        counts = [one.effects.n_better, one.effects.n_worse][::sign]
+        means = [one.mean_first, one.mean_second][::sign]
+        moved = [sign * x for x in (one.difference, *ends, one.effects.standardised)]
+        return [*moved, *shares, *counts, *means, one.test.p_value, one.n, one.effects.n_equal]
+
+    np.testing.assert_allclose(facts(again, 1), facts(found, 1), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(facts(swapped, -1), facts(found, 1), rtol=1e-7, atol=1e-9)
+    assert (swapped.n_only_first, swapped.n_only_second) == (
+        found.n_only_second,
+        found.n_only_first,
+    )
+
+
+def test_students_t_is_scipys() -> None:
+    first, second = models(40, gain=0.1)
+    found = compare(first, second, test="t", interval="t")
+    expected = stats.ttest_rel(first, second)
+    assert found.test.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+    np.testing.assert_allclose(tuple(found.interval), tuple(expected.confidence_interval()))
+
+
+@pytest.mark.parametrize("n", [5, 45, 400])
+@pytest.mark.parametrize("digits", [1, 9])
+def test_wilcoxons_is_scipys(n: int, digits: int) -> None:
+    first, second = models(n, gain=0.1, share=1.0)
+    first, second = np.round(first, digits), np.round(second, digits)
+    differences = np.round(first - second, digits)
+    found = compare(first, second, test="wilcoxon")
+    method = "exact" if n <= 45 and digits == 9 else "approx"
+    expected = stats.wilcoxon(differences[differences != 0], method=method).pvalue
+    assert found.test.p_value == pytest.approx(max(expected, found.test.smallest_p), rel=1e-9)
+    assert found.test.exact == (method == "exact")
+
+
+def test_the_sign_test_is_the_binomial() -> None:
+    first, second = models(200, gain=0.1)
+    found = compare(first, second, test="sign")
+    better, worse = int((first > second).sum()), int((first < second).sum())
+    expected = stats.binomtest(better, better + worse).pvalue
+    assert found.test.p_value == pytest.approx(expected, rel=1e-9)
+    assert found.test.note == ""
+
+
+@pytest.mark.parametrize("test", ["wilcoxon", "sign"])
+def test_tests_of_other_hypotheses_warn_above_some_thousand_users(test) -> None:
+    found = compare(*models(4_000), test=test)
+    assert "errs more often" in found.test.note
+
+
+def test_fewer_than_30_who_differ_have_gaffkes_interval() -> None:
+    first, second = models(500, share=0.01)
+    found = compare(first, second, bounds=UNIT)
+    assert found.test.n_differ < FEW_DIFFER
+    assert found.interval.method == "gaffke"
+    assert compare(first, second, bounds=UNIT, interval="randomisation").interval.width < (
+        found.interval.width
+    )
+    without = compare(first, second)
+    assert without.interval.method == "randomisation"
+    assert f"Only {found.test.n_differ} users differ" in without.interval.note
+
+
+def test_the_relative_difference_is_a_ratio_of_means() -> None:
+    first, second = models(200, gain=0.1)
+    found = compare(first, second)
+    assert found.relative == pytest.approx(first.mean() / second.mean() - 1)
+    drawn = stats.bootstrap(
+        (first, second),
+        lambda x, y, axis=-1: x.mean(axis=axis) / y.mean(axis=axis) - 1,
+        paired=True,
+        n_resamples=20_000,
+        batch=2_000,
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    width = found.relative_interval.width
+    np.testing.assert_allclose(tuple(found.relative_interval), tuple(drawn), atol=0.04 * width)
+
+
+def test_effects_by_definition() -> None:
+    first, second = models(150, gain=0.1)
+    differences = first - second
+    found = compare(first, second).effects
+    assert found.standardised == pytest.approx(differences.mean() / differences.std(ddof=1))
+    assert (found.n_better, found.n_worse) == ((differences > 0).sum(), (differences < 0).sum())
+    assert found.n_equal == (differences == 0).sum()
+    better = (np.sign(differences) + 1) / 2
+    assert found.probability_better == pytest.approx(better.mean())
+    assert found.probability_better in found.probability_interval
+
+
+def test_clusters_change_signs_together() -> None:
+    """Rows of a user that are copies tell nothing new."""
+    first, second = models(40, gain=0.2, share=0.9)
+    once = compare(first, second, bounds=UNIT)
+    clusters = np.tile(np.arange(40), 3)
+    thrice = [np.tile(first, 3), np.tile(second, 3)]
+    found = compare(*thrice, bounds=UNIT, clusters=clusters)
+    assert found.n == 120
+    assert found.test.n == 40
+    assert found.test.p_value == pytest.approx(once.test.p_value)
+    np.testing.assert_allclose(tuple(found.interval), tuple(once.interval))
+    np.testing.assert_allclose(tuple(found.relative_interval), tuple(once.relative_interval))
+    assert compare(*thrice, bounds=UNIT).interval.width < 0.7 * found.interval.width
+    uneven = compare(thrice[0][:-7], thrice[1][:-7], clusters=clusters[:-7])
+    assert uneven.difference in uneven.interval
+    assert (0.0 in uneven.interval) == (uneven.test.p_value > 0.05)
+    wilcoxon = compare(*thrice, clusters=clusters, test="wilcoxon").test
+    assert wilcoxon.p_value == pytest.approx(compare(first, second, test="wilcoxon").test.p_value)
+
+
+def test_many_users_in_cells_are_compared_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = models(9_000, gain=0.01)
+    for values in ((first, second), (np.round(first, 1), np.round(second, 1))):
+        in_cells = compare(*values, bounds=UNIT)
+        with monkeypatch.context() as patched:
+            patched.setattr("recometer.stats.grouping.SORTED_UP_TO", 10_000)
+            one_by_one = compare(*values, bounds=UNIT)
+        assert in_cells.test.method == one_by_one.test.method
+        assert in_cells.test.p_value == pytest.approx(one_by_one.test.p_value, rel=1e-5)
+        assert in_cells.effects.n_better == one_by_one.effects.n_better
+        width = one_by_one.interval.width
+        np.testing.assert_allclose(
+            tuple(in_cells.interval), tuple(one_by_one.interval), atol=1e-6 * width
+        )
+
+
+def test_a_few_who_differ_among_many_are_counted_exactly() -> None:
+    first = np.zeros(50_000)
+    first[::2_500] = np.linspace(0.05, 0.9, 20)
+    found = compare(first, np.zeros(50_000), bounds=UNIT)
+    assert (found.test.n, found.test.n_differ) == (50_000, 20)
+    assert found.test.p_value == found.test.smallest_p == 2.0**-19
+
+
+def test_all_pairs_on_threads_are_each_alone() -> None:
+    columns = [models(n, n)[0] for n in (50, 50, 50)]
+    pairs = list(itertools.combinations(columns, 2))
+    alone = [compare(*pair, bounds=UNIT) for pair in pairs]
+    assert compare_all(pairs, bounds=[UNIT] * 3, threads=2) == alone
+    assert compare_all(pairs, bounds=[UNIT] * 3) == alone
+
+
+def test_users_that_only_one_model_has_a_value_for_are_counted_apart() -> None:
+    first = [0.5, np.nan, 0.2, np.nan, 0.4, 0.1]
+    second = [0.4, 0.1, np.nan, np.nan, np.nan, 0.3]
+    found = compare(first, second)
+    assert (found.n, found.n_only_first, found.n_only_second) == (2, 2, 1)
+    assert (found.mean_first, found.mean_second) == (pytest.approx(0.3), pytest.approx(0.35))
+
+
+@pytest.mark.parametrize("test", ["randomisation", "t", "wilcoxon", "sign"])
+def test_nobody_and_nothing_to_compare_is_said(test) -> None:
+    nobody = compare([np.nan, 1.0], [1.0, np.nan], test=test, bounds=UNIT)
+    assert nobody.n == 0
+    assert np.isnan(nobody.test.p_value)
+    assert "both values" in nobody.test.note
+    assert np.isnan(nobody.interval.low)
+    assert nobody.interval.note
+    assert nobody.relative_interval.note
+    same = compare([0.1, 0.2, 0.3], [0.1, 0.2, 0.3], test=test, bounds=UNIT)
+    assert same.test.p_value == 1.0
+    assert "None of the 3 users differs" in same.test.note
+    assert 0.0 in same.interval
+    assert same.interval.note or same.interval.width > 0
+    assert (same.relative, same.effects.probability_better) == (0.0, 0.5)
+    assert same.effects.standardised == 0.0
+
+
+def test_constant_differences() -> None:
+    found = compare(np.full(40, 0.75), np.full(40, 0.5), bounds=UNIT)
+    assert found.test.p_value == pytest.approx(2.0**-39)
+    assert (found.interval.low, found.interval.high) == (0.25, 0.25)
+    assert "All 40 differences are 0.25" in found.interval.note
+    assert found.effects.standardised == np.inf
+    student = compare(np.full(40, 0.75), np.full(40, 0.5), test="t")
+    assert np.isnan(student.test.p_value)
+    assert "without variance" in student.test.note
+    few = compare(np.full(5, 0.75), np.full(5, 0.5), bounds=UNIT)
+    assert few.interval.method == "gaffke"
+    assert few.interval.low < 0 < 0.25 < few.interval.high
+    unknown = compare(np.full(5, 0.75), np.full(5, 0.5))
+    assert np.isinf([unknown.interval.low, unknown.interval.high]).all()
+    assert "p cannot fall below 0.0625" in unknown.interval.note
+
+
+def test_a_baseline_of_zeros_has_no_relative_difference() -> None:
+    found = compare([0.5, 0.1, 0.2], [0.0, 0.0, 0.0])
+    assert np.isnan(found.relative)
+    assert "not above 0" in found.relative_interval.note
+
+
+def test_rounding_is_no_difference() -> None:
+    first = np.array([0.1 + 0.2, 0.7, 0.5])
+    found = compare(first, [0.3, 0.1, 0.2])
+    assert found.test.n_differ == 2
+    assert found.effects.n_equal == 1
+
+
+def test_what_cannot_be_compared_is_refused() -> None:
+    with pytest.raises(InputError, match="2 and 3"):
+        compare([0.0, 1.0], [0.0, 1.0, 1.0])
+    with pytest.raises(InputError, match=re.escape("second[0] is inf")):
+        compare([0.0, 1.0], [np.inf, 1.0])
+    with pytest.raises(UnknownNameError, match="Did you mean 'randomisation'"):
+        compare([0.0], [1.0], test="randomization")  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="no interval"):
+        compare([0.0], [1.0], interval="exact")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="clusters must have one entry"):
+        compare([0.0, 1.0], [1.0, 1.0], clusters=["a"])
+    with pytest.raises(InputError, match="confidence=1 must"):
+        compare([0.0], [1.0], confidence=1)
+
+
+def test_most_changed_users() -> None:
+    differences = np.array([0.1, -0.5, np.nan, 0.0, -0.1, 0.7, -0.5, 0.2])
+    harmed, helped = most_changed(differences, 2)
+    assert harmed.tolist() == [1, 6]
+    assert helped.tolist() == [5, 7]
+    harmed, helped = most_changed(differences, 20)
+    assert harmed.tolist() == [1, 6, 4]
+    assert helped.tolist() == [5, 7, 0]
+    assert most_changed([0.0, np.nan])[0].tolist() == []

@@ -1,0 +1,316 @@
+"""Adjusted p-values, power, equivalence, published tables, several models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from recometer.errors import InputError, UnknownNameError
+from recometer.stats import (
+    adjust,
+    equivalence,
+    friedman,
+    power,
+    power_of,
+    published,
+    randomisation,
+    rank_intervals,
+    smallest_difference,
+    tukey,
+    users_needed,
+)
+from recometer.stats.several import normal_range_quantile, normal_range_tail
+
+# statsmodels 0.15.0: statsmodels.stats.multitest.multipletests(P, method=method)[1], with the
+# methods holm, fdr_bh and bonferroni.
+P = [0.01, 0.2, 0.0005, 0.04, 0.011, 0.04, 0.9, 0.03]
+ADJUSTED = {
+    "holm": [0.07, 0.4, 0.004, 0.16, 0.07, 0.16, 0.9, 0.15],
+    "benjamini-hochberg": [
+        *(0.029333333333333, 0.22857142857143, 0.004, 0.053333333333333),
+        *(0.029333333333333, 0.053333333333333, 0.9, 0.053333333333333),
+    ],
+    "bonferroni": [0.08, 1.0, 0.004, 0.32, 0.088, 0.32, 1.0, 0.24],
+}
+
+
+@pytest.mark.parametrize("correction", ADJUSTED)
+def test_adjusted_p_values_are_those_of_statsmodels(correction) -> None:
+    np.testing.assert_allclose(adjust(P, correction), ADJUSTED[correction], rtol=1e-11)
+
+
+@given(st.lists(st.floats(0, 1), max_size=12), st.floats(0.001, 0.999))
+def test_holm_rejects_step_by_step(p_values: list[float], alpha: float) -> None:
+    """By definition: from the smallest on, p ≤ alpha / (number left), until one is not."""
+    adjusted = adjust(p_values)
+    rejected = np.zeros(len(p_values), bool)
+    for step, place in enumerate(np.argsort(p_values, kind="stable")):
+        if p_values[place] * (len(p_values) - step) > alpha:
+            break
+        rejected[place] = True
+    np.testing.assert_array_equal(adjusted <= alpha, rejected)
+    assert (adjusted >= p_values).all()
+    assert (adjusted <= adjust(p_values, "bonferroni")).all()
+    assert (adjust(p_values, "benjamini-hochberg") <= adjusted).all()
+    np.testing.assert_array_equal(adjust(p_values, "none"), p_values)
+
+
+def test_comparisons_without_a_p_value_do_not_count() -> None:
+    np.testing.assert_allclose(
+        adjust([[0.01, np.nan], [0.04, np.nan]]), [[0.02, np.nan], [0.04, np.nan]]
+    )
+    assert adjust([]).shape == (0,)
+
+
+def test_what_cannot_be_adjusted_is_refused() -> None:
+    with pytest.raises(InputError, match=r"one of them is 1\.5"):
+        adjust([0.1, 1.5])
+    with pytest.raises(UnknownNameError, match="Did you mean 'bonferroni'"):
+        adjust([0.1], "bonferoni")  # type: ignore[arg-type]
+
+
+def test_few_who_differ_can_never_be_resolved_among_many_comparisons() -> None:
+    """12 users differ: p cannot fall below 0.0005, nor below 0.02 after 40 comparisons."""
+    found = randomisation(np.repeat([1.0, 0.0], [12, 88]))
+    assert found.p_value == found.smallest_p == pytest.approx(0.000488, rel=1e-3)
+    assert adjust([found.smallest_p] * 40).min() == pytest.approx(0.0195, rel=1e-2)
+
+
+# By simulation-free reference: scipy.stats.nct.
+@pytest.mark.parametrize(
+    ("n", "effect"), [(5, 1.0), (20, 0.5), (200, 0.1), (1_500, 0.06), (30, 1.2)]
+)
+@pytest.mark.parametrize("alpha", [0.05, 0.001])
+def test_power_is_that_of_the_noncentral_t(n: int, effect: float, alpha: float) -> None:
+    critical = stats.t.ppf(1 - alpha / 2, n - 1)
+    noncentral = stats.nct(n - 1, effect * np.sqrt(n))
+    expected = noncentral.sf(critical) + noncentral.cdf(-critical)
+    assert power_of(effect * 2, 2.0, n, alpha=alpha) == pytest.approx(expected, abs=1e-6)
+
+
+def test_power_meets_the_normal_approximation_where_it_begins() -> None:
+    below, above = (power_of(0.06, 1.0, n) for n in (2_000, 2_001))
+    assert above - below == pytest.approx(0.0002, abs=0.0002)
+
+
+def test_users_and_differences_that_are_needed() -> None:
+    n = users_needed(0.02, 0.3)
+    assert n is not None
+    assert power_of(0.02, 0.3, n) >= 0.8 > power_of(0.02, 0.3, n - 1)
+    least = smallest_difference(0.3, n)
+    assert least == pytest.approx(0.02, rel=1e-3)
+    assert power_of(least, 0.3, n) == pytest.approx(0.8, abs=1e-6)
+    assert users_needed(0.0, 0.3) is None
+    assert users_needed(1e-9, 1.0) is None
+    assert power_of(0.0, 1.0, 50) == pytest.approx(0.05)
+    assert np.isnan(smallest_difference(1.0, 1))
+
+
+def test_power_holds_on_drawn_differences() -> None:
+    """600 samples: a standard error of 2 %."""
+    generator = np.random.default_rng(0)
+    samples = generator.random((600, 120)) * generator.choice([-1.0, 0.0, 1.0, 1.0], (600, 120))
+    plan = power(samples.ravel(), 1 / 8)
+    predicted = power_of(1 / 8, plan.deviation, 120)
+    found = np.mean([randomisation(sample).p_value <= 0.05 for sample in samples])
+    assert found == pytest.approx(predicted, abs=0.06)
+
+
+def test_the_plan_of_a_comparison() -> None:
+    differences = np.random.default_rng(1).normal(0.01, 0.2, 500)
+    plan = power(differences, 0.02)
+    assert plan.deviation == pytest.approx(differences.std(ddof=1))
+    assert plan.power == power_of(0.02, plan.deviation, 500)
+    assert plan.users_needed == users_needed(0.02, plan.deviation)
+    assert plan.smallest_difference == smallest_difference(plan.deviation, 500)
+    assert power(differences).difference == pytest.approx(differences.mean())
+    assert "Fewer than two users" in power([0.5]).note
+    constant = power([0.5, 0.5, 0.5], 0.1)
+    assert "spread is not known" in constant.note
+    assert constant.users_needed is None
+    with pytest.raises(InputError, match="power wanted"):
+        power(differences, wanted=0.01)
+    with pytest.raises(InputError, match="alpha=5"):
+        power(differences, alpha=5)
+    with pytest.raises(InputError, match="deviation=0"):
+        power_of(0.1, 0.0, 10)
+
+
+def test_equivalence_is_two_one_sided_tests() -> None:
+    differences = np.random.default_rng(2).normal(0.01, 0.1, 200)
+    found = equivalence(differences, 0.03, test="t")
+    sides = [
+        stats.ttest_1samp(differences, -0.03, alternative="greater").pvalue,
+        stats.ttest_1samp(differences, 0.03, alternative="less").pvalue,
+    ]
+    assert found.p_value == pytest.approx(max(sides), rel=1e-9)
+    flips = equivalence(differences, 0.03)
+    assert flips.p_value == pytest.approx(found.p_value, rel=0.05)
+    assert flips.equivalent
+    assert not equivalence(differences, 0.005).equivalent
+
+
+@pytest.mark.parametrize("test", ["randomisation", "t"])
+@pytest.mark.parametrize("n", [20, 100])
+@examples(0.5)
+@given(st.integers(0, 1_000))
+def test_models_are_equivalent_where_the_interval_lies_within(test, n: int, seed: int) -> None:
+    differences = np.random.default_rng(seed).normal(0.01, 0.1, n).clip(-1, 1)
+    found = equivalence(differences, 0.03, test=test, bounds=(0, 1))
+    inside = found.interval.low > -0.03 and found.interval.high < 0.03
+    if abs(found.p_value - 0.05) > 1e-3:
+        assert found.equivalent == inside == (found.p_value <= 0.05)
+    assert found.interval.confidence == pytest.approx(0.9)
+
+
+def test_equivalence_of_few_who_differ() -> None:
+    differences = np.zeros(400)
+    differences[:4] = 0.1
+    found = equivalence(differences, 0.02, bounds=(0, 1))
+    assert found.method == "gaffke"
+    assert found.equivalent
+    tight = equivalence(differences, found.interval.high, bounds=(0, 1))
+    assert tight.p_value == pytest.approx(0.05, abs=1e-3)
+    assert "No user" in equivalence([np.nan], 0.1).note
+    assert "no value" in equivalence(np.full(40, 0.01), 0.02, test="t").note
+    with pytest.raises(InputError, match="margin=0"):
+        equivalence(differences, 0)
+    with pytest.raises(InputError, match=r"alpha=0\.5"):
+        equivalence(differences, 0.1, alpha=0.5)
+    with pytest.raises(UnknownNameError):
+        equivalence(differences, 0.1, test="sign")  # type: ignore[arg-type]
+
+
+@given(
+    st.integers(4, 60).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n),
+            st.lists(st.sampled_from([0.0, 0.5, 1.0]), min_size=n, max_size=n),
+        )
+    )
+)
+def test_published_means_bound_the_p_that_the_values_have(values) -> None:
+    first, second = (np.array(one) for one in values)
+    found = published(first.mean(), second.mean(), len(first))
+    p = stats.ttest_rel(first, second).pvalue if (first - second).std() > 0 else np.nan
+    assert found.smallest_p <= found.largest_p <= 1
+    if np.isfinite(p):
+        assert p <= found.largest_p * (1 + 1e-9)
+    assert randomisation(first - second).p_value >= found.smallest_p * (1 - 1e-9)
+
+
+def test_what_published_tables_tell() -> None:
+    assert published(0.40, 0.30, 10_000).verdict == "significant"
+    assert published(0.401, 0.400, 10_000).verdict == "cannot be told"
+    few = published(0.42, 0.40, 100, binary=True)
+    assert (few.verdict, few.smallest_p) == ("not significant", 0.5)
+    hits = published(0.77, 0.70, 100, binary=True)
+    assert hits.smallest_p == pytest.approx(stats.binomtest(7, 7).pvalue)
+    edge = published(0.4, 0.4, 1_000).certain_difference
+    assert published(0.4 + edge / 2, 0.4 - edge / 2, 1_000).largest_p == pytest.approx(0.05)
+    assert np.isnan(published(0.5, 0.5, 3).certain_difference)
+    scaled = published(4.0, 3.0, 500, bounds=(0, 10))
+    assert scaled.largest_p == pytest.approx(published(0.4, 0.3, 500).largest_p)
+    with pytest.raises(InputError, match="lies outside"):
+        published(1.4, 0.3, 100)
+    with pytest.raises(InputError, match="no range"):
+        published(1.4, 0.3, 100, bounds=(0, np.inf))
+    with pytest.raises(InputError, match="too few"):
+        published(0.4, 0.3, 1)
+
+
+@pytest.mark.parametrize("n", [2, 3, 10])
+def test_the_range_of_normal_numbers_is_scipys(n: int) -> None:
+    distances = np.array([0.5, 2.0, 3.5, 5.0])
+    expected = stats.studentized_range.sf(distances, n, np.inf)
+    np.testing.assert_allclose(normal_range_tail(distances, n), expected, rtol=1e-5)
+    assert normal_range_quantile(0.05, n) == pytest.approx(
+        stats.studentized_range.ppf(0.95, n, np.inf), rel=1e-4
+    )
+    two = normal_range_tail(np.array([20.0]), 2)
+    assert two == pytest.approx(2 * stats.norm.sf(20 / np.sqrt(2)), rel=1e-6)
+
+
+def test_tukey_of_two_models_is_the_randomisation_test() -> None:
+    values = np.random.default_rng(3).random((400, 2)) + np.array([0.04, 0.0])
+    found = tukey(values)
+    assert found.method == "studentised range"
+    expected = randomisation(values[:, 0] - values[:, 1]).p_value
+    # Its variance is the same, without the small terms of higher order.
+    assert found.p_values[0, 1] == pytest.approx(expected, rel=0.05)
+
+
+def test_tukey_without_drawing_is_as_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(4).random((150, 4)) + np.array([0.08, 0.05, 0.0, 0.0])
+    values[:20] = 0.5  # users who do not differ
+    computed = tukey(values)
+    monkeypatch.setattr("recometer.stats.several.RESAMPLED_UP_TO", 150)
+    drawn = tukey(values, n_resamples=4_000)
+    assert (computed.method, drawn.method) == ("studentised range", "resampled")
+    np.testing.assert_allclose(drawn.p_values, computed.p_values, atol=0.035)
+    assert drawn.critical_difference == pytest.approx(computed.critical_difference, rel=0.04)
+    assert drawn.p_values.min() >= 1 / 4_001
+    np.testing.assert_array_equal(
+        tukey(values, n_resamples=500).p_values, tukey(values, n_resamples=500).p_values
+    )
+
+
+def test_tukey_of_few_users() -> None:
+    values = np.array([[0.1, 0.3, 0.2], [0.0, 0.5, 0.5], [np.nan, 1.0, 1.0]])
+    found = tukey(values, n_resamples=2_000)
+    assert found.n == 2
+    # 36 orders of two users; the largest range has both users' best together, worst together.
+    assert found.p_values[0, 1] > 0.1
+    np.testing.assert_array_equal(found.p_values, found.p_values.T)
+    with pytest.raises(InputError, match="at least two models"):
+        tukey(np.zeros((5, 1)))
+    with pytest.raises(InputError, match="0 users have"):
+        tukey(np.full((5, 2), np.nan))
+    assert (tukey(np.ones((200, 3))).p_values == 1).all()
+
+
+def test_ranks_follow_from_adjusted_pairs() -> None:
+    p = np.ones((4, 4))
+    p[0, 3] = p[3, 0] = p[1, 3] = p[3, 1] = 0.01
+    p[0, 2] = p[2, 0] = 0.04
+    found = rank_intervals([0.4, 0.35, 0.3, 0.1], p)
+    assert found.low.tolist() == [1, 1, 2, 3]
+    assert found.high.tolist() == [2, 3, 4, 4]
+    assert found.best.tolist() == [True, True, False, False]
+    lower = rank_intervals([0.1, 0.35, 0.3, 0.4], p, higher_is_better=False)
+    assert lower.best.tolist() == [True, True, False, False]
+    strict = rank_intervals([0.4, 0.35, 0.3, 0.1], p, alpha=0.001)
+    assert strict.best.all()
+    with pytest.raises(InputError, match=r"must have the shape \(2, 2\)"):
+        rank_intervals([0.1, 0.2], p)
+
+
+@pytest.mark.parametrize("digits", [1, 8])
+def test_friedman_is_scipys_and_nemenyi_demsars(digits: int) -> None:
+    means = np.round(np.random.default_rng(5).random((14, 4)) + np.array([0.3, 0.1, 0, 0]), digits)
+    found = friedman(means)
+    expected = stats.friedmanchisquare(*means.T)
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+    iman = 13 * expected.statistic / (14 * 3 - expected.statistic)
+    assert found.p_iman_davenport == pytest.approx(stats.f.sf(iman, 3, 39), rel=1e-9)
+    # Demšar 2006, table 5: q is 2.569 for four models at 0.05.
+    assert found.critical_difference == pytest.approx(2.569 * np.sqrt(4 * 5 / (6 * 14)), rel=1e-3)
+    significant = np.abs(np.subtract.outer(found.mean_ranks, found.mean_ranks))
+    np.testing.assert_array_equal(found.p_values < 0.05, significant > found.critical_difference)
+    assert friedman(-means, higher_is_better=False).p_value == found.p_value
+
+
+def test_friedman_says_what_it_lacks() -> None:
+    assert "2 data sets" in friedman([[0.1, 0.2, 0.3], [0.2, 0.1, 0.5]]).note
+    tied = friedman(np.ones((12, 3)))
+    assert (tied.p_value, tied.note) == (1.0, "All models are tied on every data set.")
+    perfect = friedman(np.tile([0.1, 0.2, 0.3], (12, 1)))
+    assert perfect.p_iman_davenport == 0.0
+    with pytest.raises(InputError, match="at least three models"):
+        friedman([[0.1, 0.2], [0.3, 0.4]])
+    with pytest.raises(InputError, match="Model 1 has no mean on data set 0"):
+        friedman([[0.1, np.nan, 0.3], [0.2, 0.1, 0.5]])

@@ -1,0 +1,267 @@
+"""Intervals of means: Gaffke's, Clopper and Pearson's, the bootstrap's and Student's."""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import stats
+
+from recometer.errors import InputError, UnknownNameError
+from recometer.stats import Interval, interval, intervals_of
+from recometer.stats.gaffke import clopper_pearson
+from recometer.stats.grouping import N_CELLS, SORTED_UP_TO, group
+
+Float64 = NDArray[np.float64]
+UNIT = (0.0, 1.0)
+
+
+def sparse(n: int, seed: int = 0, share: float = 0.4) -> Float64:
+    """Return values between 0 and 1 like those of ndcg: most are 0."""
+    generator = np.random.default_rng(seed)
+    return generator.random(n) * (generator.random(n) < share)
+
+
+def share_below(knots: Float64, c: float) -> float:
+    """Return P(Σ W·knots ≤ c), W ~ Dirichlet(1, ..., 1), of different knots: without rounding.
+
+    A divided difference of the truncated power. Curry & Schoenberg, Journal d'Analyse Mathématique
+    17, 1966.
+    """
+    exact = [Fraction(float(knot)) for knot in knots]
+    total = Fraction(0)
+    for place, knot in enumerate(exact):
+        if knot < c:
+            others = math.prod(other - knot for at, other in enumerate(exact) if at != place)
+            total += (Fraction(c) - knot) ** (len(exact) - 1) / others
+    return float(total)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 10, 19])
+def test_gaffkes_ends_are_quantiles_of_dirichlet_means(n: int) -> None:
+    values = np.random.default_rng(n).random(n)
+    low, high = interval(values, "gaffke", bounds=UNIT)
+    assert share_below(np.append(values, 1.0), high) == pytest.approx(0.975, abs=0.0015)
+    assert share_below(np.append(values, 0.0), low) == pytest.approx(0.025, abs=0.0015)
+
+
+@pytest.mark.parametrize("confidence", [1e-6, 0.05, 0.2, 0.5, 0.999, 1 - 1e-9])
+def test_gaffkes_ends_at_any_confidence(confidence: float) -> None:
+    values = np.random.default_rng(1).random(6)
+    low, high = interval(values, bounds=UNIT, confidence=confidence)
+    above = 1 - share_below(np.append(values, 1.0), high)
+    assert above == pytest.approx((1 - confidence) / 2, abs=0.004, rel=0.2)
+    below = share_below(np.append(values, 0.0), low)
+    assert below == pytest.approx((1 - confidence) / 2, abs=0.004, rel=0.2)
+
+
+@pytest.mark.parametrize(("k", "n"), [(0, 20), (1, 20), (3, 50), (10, 1_000), (7, 7), (1, 1)])
+def test_zeros_and_ones_have_clopper_and_pearsons_interval(k: int, n: int) -> None:
+    expected = stats.binomtest(k, n).proportion_ci(0.9, "exact")
+    found = interval(np.repeat([0.0, 1.0], [n - k, k]), bounds=UNIT, confidence=0.9)
+    assert found.method == "clopper-pearson"
+    np.testing.assert_allclose(tuple(found), expected, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(tuple(clopper_pearson(k, n, 0.9)), expected, rtol=1e-9, atol=1e-15)
+
+
+def test_the_approximation_is_close_where_the_exact_form_is_known() -> None:
+    """A value that is nearly 0 or 1 is not taken for it, and changes nearly nothing."""
+    values = np.repeat([0.0, 1.0], [997, 3])
+    values[0] = 1e-6
+    found = interval(values, bounds=UNIT)
+    assert found.method == "gaffke"
+    np.testing.assert_allclose(tuple(found), tuple(clopper_pearson(3, 1_000)), rtol=1e-3)
+
+
+def test_constants_have_the_exact_bound_of_the_rule_of_three() -> None:
+    found = interval(np.zeros(100), bounds=UNIT)
+    assert (found.low, found.high) == pytest.approx((0.0, 1 - 0.025 ** (1 / 100)))
+    between = interval(np.full(100, 0.25), bounds=UNIT)
+    assert between.high == pytest.approx(0.25 + 0.75 * (1 - 0.025 ** (1 / 100)))
+    assert between.low == pytest.approx(0.25 - 0.25 * (1 - 0.025 ** (1 / 100)))
+    assert "All 100 values are 0.25" in between.note
+
+
+@given(
+    st.lists(st.integers(0, 64).map(lambda whole: whole / 64), min_size=1, max_size=30),
+    st.floats(0.05, 20),
+    st.floats(-5, 5),
+    st.randoms(use_true_random=False),
+)
+def test_gaffke_moves_with_the_values(
+    values: list[float], scale: float, shift: float, random
+) -> None:
+    """Any order, unit and reflection of the values gives the same interval."""
+    low, high = interval(values, "gaffke", bounds=UNIT)
+    assert 0 <= low <= np.mean(values) + 1e-12
+    assert np.mean(values) - 1e-12 <= high <= 1
+    random.shuffle(values)
+    array = np.array(values)
+    moved = interval(array * scale + shift, "gaffke", bounds=(shift, scale + shift))
+    np.testing.assert_allclose(tuple(moved), (low * scale + shift, high * scale + shift), atol=2e-6)
+    mirrored = interval(-array, "gaffke", bounds=(-1, 0))
+    np.testing.assert_allclose(tuple(mirrored), (-high, -low), atol=1e-7)
+
+
+def test_more_confidence_and_fewer_users_are_wider() -> None:
+    values = sparse(200)
+    widths = [interval(values, bounds=UNIT, confidence=c).width for c in (0.5, 0.9, 0.95, 0.999)]
+    assert widths == sorted(widths)
+    assert interval(values[:50], bounds=UNIT).width > interval(values, bounds=UNIT).width
+
+
+# SciPy 1.17.1: bootstrap((values,), np.mean, n_resamples=1_000_000, method=method, batch=2_000,
+# rng=np.random.default_rng(1)), values = sparse(n). Its noise: about 0.2 % of the width.
+RESAMPLED = {
+    (50, "BCa"): (0.0943174, 0.2711452),
+    (50, "percentile"): (0.0867985, 0.2595053),
+    (500, "BCa"): (0.1805040, 0.2361549),
+    (500, "percentile"): (0.1797430, 0.2352971),
+}
+
+
+@pytest.mark.parametrize(("n", "method"), RESAMPLED)
+def test_the_bootstrap_is_scipys_with_a_million_resamples(n: int, method: str) -> None:
+    expected = RESAMPLED[n, method]
+    found = interval(sparse(n), method.lower())
+    assert found.method == method.lower()
+    np.testing.assert_allclose(tuple(found), expected, atol=0.006 * found.width)
+
+
+def test_the_weighted_mean_is_a_ratio_as_scipy_resamples_it() -> None:
+    values, weights = sparse(300), np.random.default_rng(1).integers(1, 9, 300).astype(float)
+
+    def ratio(x: Float64, y: Float64, axis: int = -1) -> Float64:
+        return x.sum(axis=axis) / y.sum(axis=axis)
+
+    drawn = stats.bootstrap(
+        (values * weights, weights),
+        ratio,
+        paired=True,
+        n_resamples=20_000,
+        method="BCa",
+        batch=2_000,
+        rng=np.random.default_rng(2),
+    ).confidence_interval
+    found = interval(values, weights=weights, bounds=UNIT)
+    assert found.method == "bca"
+    assert "weighted" in found.note
+    np.testing.assert_allclose(tuple(found), tuple(drawn), atol=0.04 * found.width)
+    same = interval(values, weights=np.full(300, 2.0), bounds=UNIT)
+    np.testing.assert_allclose(tuple(same), tuple(interval(values, bounds=UNIT)))
+
+
+def test_student_is_scipys() -> None:
+    values = sparse(40)
+    expected = stats.ttest_1samp(values, 0).confidence_interval(0.9)
+    np.testing.assert_allclose(tuple(interval(values, "t", confidence=0.9)), tuple(expected))
+
+
+@pytest.mark.parametrize("kind", ["gaffke", "bca", "percentile", "t"])
+@pytest.mark.parametrize("what", ["continuous", "few kinds", "a far value"])
+def test_cells_change_nothing(monkeypatch: pytest.MonkeyPatch, kind, what: str) -> None:
+    n = 2 * SORTED_UP_TO
+    values = sparse(n, share=1.0)
+    if what == "few kinds":
+        values = np.round(values, 1)
+    elif what == "a far value":
+        values[5] = 1e5
+    high = max(1.0, float(values.max()))
+    in_cells = interval(values, kind, bounds=(0, high))
+    assert len(group(values).values) <= N_CELLS[-1] + 1
+    monkeypatch.setattr("recometer.stats.grouping.SORTED_UP_TO", n)
+    one_by_one = interval(values, kind, bounds=(0, high))
+    np.testing.assert_allclose(tuple(in_cells), tuple(one_by_one), atol=1e-6 * one_by_one.width)
+
+
+def test_clusters_are_kept_whole() -> None:
+    generator = np.random.default_rng(4)
+    clusters = np.repeat(np.arange(100), 5)
+    values = np.clip(np.repeat(generator.random(100), 5) + generator.normal(0, 0.01, 500), 0, 1)
+    rows, whole = interval(values, bounds=UNIT), interval(values, bounds=UNIT, clusters=clusters)
+    assert whole.n == 100
+    assert whole.method == "gaffke"
+    assert whole.width / rows.width == pytest.approx(np.sqrt(5), rel=0.1)
+    shuffled = generator.permutation(500)
+    names = np.char.add("user ", clusters.astype(str))
+    again = interval(values[shuffled], bounds=UNIT, clusters=names[shuffled])
+    np.testing.assert_allclose(tuple(again), tuple(whole))
+    uneven = interval(values[:-3], bounds=UNIT, clusters=clusters[:-3])
+    assert uneven.method == "bca"
+    assert "clusters differ in size" in uneven.note
+
+
+def test_many_columns_on_threads_are_each_alone() -> None:
+    columns = [sparse(n, seed=n) for n in (10, 200, 9_000)]
+    bounds = [UNIT, None, UNIT]
+    alone = [interval(c, bounds=b) for c, b in zip(columns, bounds, strict=True)]
+    assert intervals_of(columns, bounds=bounds, threads=2) == alone
+    assert intervals_of(columns, bounds=bounds) == alone
+
+
+@pytest.mark.parametrize("kind", ["auto", "gaffke", "t", "bca", "percentile"])
+@pytest.mark.parametrize("values", [[], [np.nan, np.nan]])
+def test_nobody_has_no_interval_and_a_reason(kind, values: list[float]) -> None:
+    found = interval(values, kind, bounds=UNIT)
+    assert np.isnan([found.low, found.high]).all()
+    assert found.note == "No user has a value." or "No user has a value; " in found.note
+
+
+@pytest.mark.parametrize("kind", ["t", "bca", "percentile"])
+def test_one_user_is_too_few_but_for_gaffke(kind) -> None:
+    found = interval([np.nan, 0.5], kind)
+    assert np.isnan(found.low)
+    assert "One user has a value" in found.note
+    low, high = interval([np.nan, 0.5], bounds=UNIT)
+    assert (low, high) == pytest.approx((0.0125, 0.9875))
+
+
+@pytest.mark.parametrize("kind", ["auto", "t", "bca", "percentile"])
+def test_a_width_of_0_is_explained(kind) -> None:
+    found = interval([0.1, 0.1, 0.1], kind)
+    assert (found.low, found.high) == pytest.approx((0.1, 0.1))
+    assert "All 3 values are 0.1" in found.note
+
+
+def test_a_value_beyond_the_range_is_named() -> None:
+    values = [0.0, 0.5, 1.5, 0.2]
+    with pytest.raises(InputError, match=r"value 1\.5 lies outside the range from 0 to 1"):
+        interval(values, "gaffke", bounds=UNIT)
+    found = interval(values, bounds=UNIT)
+    assert found.method == "bca"
+    assert "1.5 lies outside" in found.note
+    assert interval([0.0, 0.5, 1 + 1e-12], bounds=UNIT).method == "gaffke"
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(InputError, match="no range"):
+        interval([0.0, 1.0], "gaffke")
+    with pytest.raises(UnknownNameError, match="Did you mean 'gaffke'"):
+        interval([0.0, 1.0], "gafke")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=re.escape("values[1] is inf")):
+        interval([0.0, np.inf])
+    with pytest.raises(InputError, match="shape"):
+        interval(np.zeros((2, 2)))
+    with pytest.raises(InputError, match="must be numbers"):
+        interval(["a"])
+    with pytest.raises(InputError, match="above 0 and below 1"):
+        interval([0.0, 1.0], confidence=95)
+    with pytest.raises(InputError, match="clusters must have one entry"):
+        interval([0.0, 1.0], clusters=[1])
+
+
+def test_an_end_without_bound_is_explained() -> None:
+    """In many resamples nobody has a weight above 0."""
+    weights = np.zeros(60)
+    weights[:2] = 1.0
+    values = np.zeros(60)
+    values[0] = 1.0
+    found = interval(values, "bca", weights=weights)
+    assert isinstance(found, Interval)
+    assert found.n == 2

@@ -1,0 +1,151 @@
+"""Records know their own columns: shapes, slices, rows and parts follow from the declaration."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.metrics import ListData, Side
+from recometer.ragged import Record, Table
+from recometer.ranks import Ranks, Ratings, TopLists
+from recometer.testing.list_cases import list_cases
+from recometer.testing.rankings import cases
+
+RECORDS = (Ranks, TopLists, Ratings, ListData, Side)
+
+
+def same(left: Record, right: Record) -> bool:
+    """Tell whether all fields of two records hold the same."""
+    for field in dataclasses.fields(left):
+        if field.name.startswith("kept"):
+            continue
+        one, other = getattr(left, field.name), getattr(right, field.name)
+        if isinstance(one, Record):
+            equal = same(one, other)
+        elif hasattr(one, "nnz"):
+            equal = (one != other).nnz == 0
+        elif isinstance(one, np.ndarray):
+            equal = one.dtype == other.dtype and np.array_equal(
+                one, other, equal_nan=one.dtype.kind == "f"
+            )
+        else:
+            equal = one == other
+        if not equal:
+            return False
+    return True
+
+
+def every_column(ranks: Ranks) -> Ratings:
+    """Fill the columns that are mostly unknown, each entry with a number of its own."""
+    n_rows, n_users = len(ranks.item), ranks.n_users
+    ranks = dataclasses.replace(
+        ranks,
+        pool=np.arange(n_users),
+        n_rankable=np.arange(n_users) + 50,
+        score=np.arange(n_rows) / 2,
+        repeated=np.arange(n_rows) % 2 == 0,
+    )
+    return Ratings(ranks, np.arange(n_rows) + 0.25, np.arange(n_users) + 0.75)
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_every_array_says_what_it_has_an_entry_of(kind: type[Record]) -> None:
+    """A column that is added and says nothing would be left as it is by every slice."""
+    for field in dataclasses.fields(kind):
+        text = str(field.type)
+        array = any(name in text for name in ("Int64", "Float64", "Bool", "UInt32", "csr_array"))
+        assert array == (field.metadata.get("per") in ("row", "user", "item", "offset")), field.name
+
+
+@given(cases(), st.data())
+def test_the_parts_of_a_record_make_it_up(case, data) -> None:
+    ratings = every_column(case.ranks())
+    at = data.draw(st.integers(0, case.n_users))
+    parts = [ratings.users(slice(None, at)), ratings.users(slice(at, None))]
+    assert same(Ratings.concat(parts), ratings)
+    # Nothing was copied.
+    some, every = parts[0].ranks.above, ratings.ranks.above
+    assert not len(some) or np.shares_memory(some, every)
+
+
+@given(cases(), st.data())
+def test_users_and_rows_in_any_order(case, data) -> None:
+    ratings = every_column(case.ranks())
+    order = data.draw(st.permutations(range(case.n_users)))
+    permuted = ratings.users(np.array(order))
+    assert same(permuted.users(np.argsort(order)), ratings)
+    one_by_one = [ratings.users(slice(user, user + 1)) for user in order]
+    assert same(permuted, Ratings.concat(one_by_one))
+    # Rows as a mask, and as numbers.
+    n_rows = len(ratings.predicted)
+    kept = np.array(data.draw(st.lists(st.booleans(), min_size=n_rows, max_size=n_rows)), bool)
+    some = ratings.rows(kept)
+    assert same(some, ratings.rows(np.flatnonzero(kept)))
+    assert some.predicted.tolist() == ratings.predicted[kept].tolist()
+    assert np.array_equal(some.ranks.user, ratings.ranks.user[kept])
+    assert some.threshold is ratings.threshold
+    twice = ratings.rows(np.repeat(np.arange(len(kept)), 2))
+    assert np.array_equal(np.diff(twice.indptr), 2 * np.diff(ratings.indptr))
+
+
+@given(list_cases(), st.data())
+def test_lists_and_what_is_known_beside_them(case, data) -> None:
+    known = case.data()
+    at = data.draw(st.integers(0, case.n_users))
+    parts = [known.users(slice(0, at)), known.users(slice(at, case.n_users))]
+    assert same(ListData.concat(parts), known)
+    order = data.draw(st.permutations(range(case.n_users)))
+    assert same(known.users(np.array(order)).users(np.argsort(order)), known)
+
+
+def test_a_user_who_is_not_there() -> None:
+    lists = TopLists(np.array([[2, 1], [0, -1]]), 3, np.ones(2, bool), np.array([True, False]))
+    found = lists.users(np.array([1, -1, 0]))
+    assert found.items.tolist() == [[0, -1], [-1, -1], [2, 1]]
+    assert found.known.tolist() == [True, False, True]
+    assert found.cut_in_ties.tolist() == [False, False, True]
+    assert found.flags.tolist() == [1, 0, 1]
+    nobody = lists.users(slice(0, 0)).users(np.array([-1]))
+    assert nobody.items.tolist() == [[-1, -1]]
+    side = Side(np.array([0, 1, 3]), np.array([5, 6, 7]), np.array([1.0, 2.0, 3.0]))
+    taken = side.users(np.array([1, -1]))
+    assert taken.indptr.tolist() == [0, 2, 2]
+    assert taken.items.tolist() == [6, 7]
+
+
+def test_columns_that_do_not_fit() -> None:
+    side = Side(np.array([0, 1]), np.array([3]), np.array([1.0]))
+    with pytest.raises(rm.InternalError, match=r"Side.gain must have one entry per row: 2 of 1"):
+        dataclasses.replace(side, gain=np.ones(2))
+    lists = TopLists(np.array([[0]]), 1, np.ones(1, bool), np.zeros(1, bool))
+    with pytest.raises(rm.InternalError, match=r"TopLists.known must have one entry per user"):
+        dataclasses.replace(lists, known=np.ones(2, bool))
+    with pytest.raises(rm.InternalError, match=r"ListData.item_users must have one entry per item"):
+        ListData(lists, item_users=np.ones(2, np.int64))
+    two = Side(np.array([0, 1, 1]), np.array([3]), np.array([1.0]))
+    with pytest.raises(rm.InternalError, match=r"ListData.train must have one entry per user"):
+        ListData(lists, train=two)
+    with pytest.raises(rm.InternalError, match=r"ListData.relevant must have one entry per row"):
+        ListData(lists, test=side, relevant=np.ones(2, bool))
+
+
+def test_parts_that_do_not_fit_together() -> None:
+    lists = TopLists(np.array([[0]]), 1, np.ones(1, bool), np.zeros(1, bool), {"cut": 1})
+    assert TopLists.concat([lists, lists]).counts == {"cut": 2}
+    with pytest.raises(rm.InternalError, match=r"TopLists.concat needs a part"):
+        TopLists.concat([])
+    with pytest.raises(rm.InternalError, match=r"TopLists.n_items differs between the parts"):
+        TopLists.concat([lists, dataclasses.replace(lists, n_items=2)])
+    with pytest.raises(rm.InternalError, match=r"n_catalogue is known in some parts, and not in"):
+        TopLists.concat([lists, dataclasses.replace(lists, n_catalogue=5)])
+
+
+def test_a_table_declares_where_its_rows_begin() -> None:
+    for kind in RECORDS:
+        if issubclass(kind, Table) and kind is not Ratings:  # whose rows are those of its ranks
+            assert [f.name for f in dataclasses.fields(kind) if f.metadata.get("per") == "offset"]
