@@ -240,7 +240,9 @@ SCORES = [0.5, -0.5, -1.0]
 def test_a_score_that_is_too_low_is_no_hit(make) -> None:
     test = {"a": [1, 2]}
     assert rm.evaluate(make(), test, metrics="recall@2")["recall@2"] == 1
-    assert rm.evaluate(make(), test, metrics="recall@2", score_above=0)["recall@2"] == 1 / 2
+    for above, recall in ((0, 1 / 2), (-0.5, 1 / 2), (0.5, 0), (-0.6, 1)):
+        result = rm.evaluate(make(), test, metrics="recall@2", score_above=above)
+        assert result["recall@2"] == recall, above
 
 
 def test_a_score_that_is_not_known() -> None:
