@@ -15,7 +15,6 @@ from recometer.data.columns import choose_columns, common_names
 from recometer.data.files import in_memory, open_file
 from recometer.data.frames import is_frame, open_frame
 from recometer.errors import ColumnError, InputTypeError, did_you_mean, warn
-from recometer.sources._list_table import ListTable
 
 if TYPE_CHECKING:
     import polars as pl
