@@ -55,8 +55,11 @@ def test_pipes_give_what_files_give(arguments: tuple[str, ...]) -> None:
 
 
 def test_factors_of_pipes_and_what_is_said() -> None:
-    expected = bash("--test", "test.csv", "--factors", "x=users.npy,items.npy", *METRICS)
-    given = ("--test", "<(cat test.csv)", "--factors", "x=<(cat users.npy),items.npy")
+    expected = bash(
+        "--test", "test.csv", "--factors", "x=users.npy,items.npy,positions,positions", *METRICS
+    )
+    factors = "x=<(cat users.npy),items.npy,positions,positions"
+    given = ("--test", "<(cat test.csv)", "--factors", factors)
     found = bash(*given, *METRICS)
     assert (found.returncode, found.stdout) == (0, expected.stdout)
     said = bash(*given, *METRICS[:-1]).stderr
