@@ -35,6 +35,7 @@ STRINGS_PER_THREAD = 2**18  # at least
 MANY_STRINGS = 2**14
 # By name, because pandas (NA, NaT) need not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
+POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 
 
 def as_ids(ids: object, what: str) -> Ids:
@@ -241,6 +242,13 @@ def user_keys(ids: Ids | None, n: int) -> UInt64:
         hashlib.blake2b(str(value).encode(), digest_size=8).digest() for value in ids.tolist()
     )
     return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
+
+
+def as_column(ids: Array) -> Any:
+    """Return ids as Polars takes them: of a type that it lacks, such as UUIDs, as texts."""
+    if ids.dtype != object:
+        return ids
+    return ids.tolist() if kind(ids) in POLARS_KINDS else list(map(str, ids.tolist()))
 
 
 def kind(ids: Ids) -> str:

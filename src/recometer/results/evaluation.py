@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     import polars
 
 
-POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
-
-
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation(rendering.Printed):
     """How good recommendations were: every metric for every user.
@@ -330,7 +327,15 @@ class Evaluation(rendering.Printed):
             codes, names = quantiles_of(groups, values, quantiles)
         else:
             codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
-        return segments_of(self, codes, names, weights)
+
+        def summed_up(chosen: Int64) -> list[SummaryRow]:
+            named = weights is None or isinstance(weights, str)
+            weight = weights if named else np.asarray(weights)[chosen]
+            return self.of_users(chosen).summary(weight)
+
+        kept = weights is not None or self.list_data is not None
+        not_kept = () if kept else tuple(self.over_users)
+        return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of some users alone.
@@ -374,11 +379,7 @@ class Evaluation(rendering.Printed):
         import polars as pl
 
         users = np.arange(self.n_users) if self.user_ids is None else self.user_ids
-        named: Any = users
-        if users.dtype == object:
-            known = ids.kind(users) in POLARS_KINDS
-            named = users.tolist() if known else list(map(str, users.tolist()))
-        return pl.DataFrame({"user": named, **self.values})
+        return pl.DataFrame({"user": ids.as_column(users), **self.values})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one Parquet file, which `recometer.load` reads.
@@ -394,7 +395,7 @@ class Evaluation(rendering.Printed):
         InputTypeError
             User ids of a type that cannot be stored.
         """
-        saved.write(self, path, self._all_intervals(self.over_users))
+        saved.write(vars(self), path, self._all_intervals(self.over_users))
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
