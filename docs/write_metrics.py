@@ -20,8 +20,23 @@ Parameters come last, in brackets: `ndcg@10(gain=exponential)`, `f@5,10(beta=0.5
 those of each metric are listed below. "Down": lower values are better. A metric of your own takes
 five lines: see [own_metric.md](own_metric.md).
 
+Between names stand spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. Case, hyphens
+and underscores in names do not matter, and [other names](#other-names) of a metric are read, too.
+Results have the names of this table: `result.mean()["rr@10"]`, whether `MRR@10` or `rr@10` was
+asked for; `result["mrr@10"]` finds it by either.
+
 | name | metric | formula | cut-off | range | better | source |
 |---|---|---|---|---|---|---|
+"""
+
+OTHER_NAMES = """
+## Other names
+
+What others call these metrics. Under a [convention](conventions.md) the names of its library come
+first. A name that stands for different things is refused: {unclear}.
+
+| name | other names |
+|---|---|
 """
 
 PARAMETERS = """
@@ -43,41 +58,6 @@ if its predicted rating does; the first k are the best predicted ones.
 """
 
 RATINGS_TAIL = """
-`result.over_rows["rmse"]` is the value over the rows of all users together (all but the last two;
-of fcp, over the pairs of all users), which most tables show.
-
-A value is undefined where a prediction is NaN or infinite, where all true ratings are the same (r2,
-explained_variance, fcp), where nothing is recommended (rated_precision) or nothing relevant
-(rated_recall). Other rules below do not hold for them. Cut-offs reach up to the number of rows.
-"""
-
-LISTS = """
-## The lists themselves
-
-These read the first k items of each list, whatever test says of them, and what stands under
-"needs". One value for all users instead of one per user: `*`; its interval comes from resampling
-the users. Where scores are equal, the lower ids are listed first (rules `"expected"`,
-`"optimistic"` and `"pessimistic"`). `users` are those of train, `interactions` its rows.
-
-| name | metric | formula | needs | range | better | source |
-|---|---|---|---|---|---|---|
-"""
-
-LISTS_TAIL = """
-A value is undefined where the list is empty, and where what it is about is missing: a second item
-(ild), a relevant item (epc, serendipity, alpha_ndcg, subtopic_recall), a category, the user's
-history (miscalibration), the baseline's list, or the features of a listed item. Of the rules below
-`min_candidates`, 5 and 6 do not hold for them, and those about relevant items only where a metric
-reads test. Other metrics and parameters need other data:
-
-{needs}
-
-How `evaluate` is given them:
-
-{arguments}
-"""
-
-TAIL = """
 `result.over_rows["rmse"]` is the value over the rows of all users together (all but the last two;
 of fcp, over the pairs of all users), which most tables show.
 
@@ -190,7 +170,18 @@ def page() -> str:
         + lists
         + LISTS_TAIL.replace("{needs}", other_needs()).replace("{arguments}", arguments())
     )
-    return HEAD + ranks + PARAMETERS + each + RATINGS + ratings + RATINGS_TAIL + lists + tail
+    return (
+        HEAD
+        + ranks
+        + other_names()
+        + PARAMETERS
+        + each
+        + RATINGS
+        + ratings
+        + RATINGS_TAIL
+        + lists
+        + tail
+    )
 
 
 def needs(definition: MetricDefinition) -> str:
@@ -218,6 +209,21 @@ def other_needs() -> str:
                     read = needs(given) or "nothing else"
                     lines.append(f"* `{name}({parameter.write(value)})`: {read}")
     return "\n".join(lines)
+
+
+def other_names() -> str:
+    """List what others call the metrics, and the names that are refused."""
+    unclear = "; ".join(
+        f"`{name}` ({instead})"
+        for d in METRICS.values()
+        for name, instead in d.unclear_names.items()
+    )
+    rows = "".join(
+        f"| `{name}` | {', '.join(f'`{other}`' for other in d.other_names)} |\n"
+        for name, d in METRICS.items()
+        if d.other_names
+    )
+    return OTHER_NAMES.replace("{unclear}", unclear) + rows
 
 
 def names(attribute: str) -> str:

@@ -28,6 +28,7 @@ def test_every_metric_is_listed_with_its_formula() -> None:
         pattern = {"required": "@k", "optional": "[@k]", "none": ""}[definition.cutoff]
         (line,) = [line for line in lines if line.split("  ")[0] == definition.name + pattern]
         assert definition.title in line
+        assert ", ".join(definition.other_names) in line
         assert line.endswith(definition.formula)
 
 
@@ -54,6 +55,11 @@ def test_each_metric_is_explained(name: str) -> None:
 
 def test_a_cut_off_makes_no_difference() -> None:
     assert metrics("ndcg@10").stdout == metrics("ndcg").stdout
+
+
+def test_a_name_that_others_use_is_explained() -> None:
+    assert metrics("MRR@10").stdout == metrics("rr").stdout
+    assert "Other names mrr, " in one_line(metrics("rr").stdout)
 
 
 def test_a_wrong_name_gets_a_suggestion() -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 import recometer as rm
+from recometer.errors import UnknownNameError
 from recometer.metrics import Metric, parse
 from recometer.metrics.conventions import find
 from recometer.protocol import Protocol
@@ -85,6 +86,35 @@ def test_a_cut_off_before_or_after_brackets() -> None:
         assert (str(metric), metric.ours) == (text, "ap@5(denominator=k)")
     (metric,) = convention("ir_measures").parse("nDCG(dcg='exp-log2')@5")
     assert (metric.cutoff, metric.rules) == (5, (("decimals", 5),))
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "found"),
+    [
+        ("recbole", "MRR@10", {"mrr@10": "rr@10"}),
+        ("elliot", "hr@1..2", {"HR@1": "hit@1", "HR@2": "hit@2"}),
+        ("elliot", "MAP@5, 10", {"MAP@5": "mean_precision@5", "MAP@10": "mean_precision@10"}),
+        ("lenskit", "mrr@10", {"rr@10": "rr@10"}),
+        ("lenskit", "nDCG@5", {"NDCG@5": "ndcg@5(gain=binary,discount=original)"}),
+    ],
+)
+def test_names_of_the_library_come_before_those_of_others(
+    name: str, asked: str, found: dict[str, str]
+) -> None:
+    assert {str(one): one.ours for one in convention(name).parse(asked)} == found
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "says"),
+    [
+        ("elliot", "map@10", r"under elliot: it may be MAP@k \(mean_precision\) or ap\. Hint"),
+        ("cornac", "Map@10", r"under cornac: it may be MAP \(pr_auc\) or ap\. Hint"),
+        ("surprise", "Precision@5", r"it may be precision@k \(rated_precision\) or precision"),
+    ],
+)
+def test_a_name_between_library_and_others_is_refused(name: str, asked: str, says: str) -> None:
+    with pytest.raises(UnknownNameError, match=says):
+        convention(name).parse(asked)
 
 
 def test_an_unknown_name_lists_what_there_is() -> None:

@@ -15,7 +15,7 @@ from recometer.errors import InputError, InputTypeError, UnknownNameError
 from recometer.metrics import METRICS, Metric, Parameter, parse
 from recometer.metrics import metric as register
 from recometer.metrics.names import MAX_CUTOFFS
-from recometer.metrics.registry import SIDE_DATA, SideData, with_largest_gain
+from recometer.metrics.registry import SIDE_DATA, SideData, canonical, with_largest_gain
 from recometer.testing import metrics, variants
 
 SMOOTHING = Parameter("Added to k.", above=0, examples=(2,))
@@ -35,11 +35,34 @@ def test_every_module_of_metrics_is_imported():
     assert not forgotten, "Hint: import the module in recometer/metrics/__init__.py"
 
 
-def test_other_names_lead_to_one_metric():
-    others = [other for definition in METRICS.values() for other in definition.other_names]
-    assert {"map", "mrr", "hit_rate"} <= set(others)
-    assert len(set(others)) == len(others)
-    assert not METRICS.keys() & set(others)
+def test_every_name_leads_to_one_metric():
+    for name, definition in METRICS.items():
+        for other in (name, *definition.other_names):
+            for written in (other, other.upper(), other.replace("_", "-"), other.title()):
+                assert canonical(written) == name
+        for unclear in definition.unclear_names:
+            with pytest.raises(UnknownNameError, match="is not clear"):
+                canonical(unclear)
+
+
+def test_a_metric_keeps_the_name_of_the_registry():
+    assert Metric("MRR", 10) == Metric("rr", 10)
+    assert Metric("MRR", 10).name == "rr"
+
+
+def test_a_name_of_two_metrics_is_refused():
+    @register(formula="1", other_names=("mrr",))
+    def NDCG(groups, cutoffs):
+        raise AssertionError
+
+    try:
+        assert canonical("NDCG") == "NDCG"
+        assert canonical("ndcg") == "ndcg"
+        for name, both in (("Ndcg", "ndcg or NDCG"), ("mrr", "rr or NDCG")):
+            with pytest.raises(UnknownNameError, match=f"'{name}' is not clear: it may be {both}"):
+                parse(f"{name}@10")
+    finally:
+        del METRICS["NDCG"]
 
 
 def test_what_metrics_need_is_said():
@@ -92,6 +115,14 @@ def test_definitions_are_complete(name):
         ("rbp(graded,p=0.9)", ["rbp(p=0.9,graded)"]),
         ("err@5(max_gain=4)", ["err@5(max_gain=4)"]),
         ("roc_auc@10(domain=list)", ["roc_auc@10(domain=list)"]),
+        ("NDCG@10 Recall@5", ["ndcg@10", "recall@5"]),
+        ("mrr@10 HR@10 map@10 auc", ["rr@10", "hit@10", "ap@10", "roc_auc"]),
+        ("hit_rate@5 HitRate@5 hit-rate@5 hit@5", ["hit@5"]),
+        ("F1@5(beta=2) MRR(all)", ["f@5(beta=2)", "rr(all)"]),
+        ("ndcg@10, recall@10", ["ndcg@10", "recall@10"]),
+        ("ndcg@5,10,recall@5,roc_auc", ["ndcg@5", "ndcg@10", "recall@5", "roc_auc"]),
+        ("ndcg@5, 10, 1..2, rr", ["ndcg@5", "ndcg@10", "ndcg@1", "ndcg@2", "rr"]),
+        ("rr(all), rbp(p=0.9, graded), ap", ["rr(all)", "rbp(p=0.9,graded)", "ap"]),
     ],
 )
 def test_parse(text, names):
@@ -215,8 +246,8 @@ def test_a_range_holds_both_ends(first, length):
     [
         ("ndgc@10", r"There is no metric 'ndgc'\. Hint: Did you mean 'ndcg'"),
         ("precison@5,10", r"Did you mean 'precision'"),
-        ("map@10", r"no metric 'map'\. Hint: it is called 'ap' here"),
-        ("NDCG@10", r"no metric 'NDCG'\. Hint: it is called 'ndcg' here\.$"),
+        ("GAUC", r"metric 'GAUC' is not clear\. Hint: ask for roc_auc, and result\.mean\(weights"),
+        ("arhr@10", r"metric 'arhr' is not clear\. Hint: .* rr\(all\)"),
         ("ndgc@10", r"Did you mean 'ndcg' or 'dcg' or '\w+'\? The command .* lists all; "),
         ("xyzzy", r"no metric 'xyzzy'\. Hint: The command .* in recometer\.metrics\.METRICS\.$"),
         ("@10", r"no metric ''"),
@@ -237,7 +268,7 @@ def test_unknown_metrics(text, says):
         ("ndcg@5,", r"cut-off ''"),
         ("ndcg@five", r"cut-off 'five'"),
         ("ndcg@5@6", r"cut-off '5@6'"),
-        ("ndcg@5,ap@5", r"cut-off 'ap@5'.*between metrics stand spaces"),
+        ("ndcg@5,, ap@5", r"cut-off ''"),
         ("ndcg@1...3", r"cut-off '\.3'"),
         ("ndcg@..3", r"cut-off ''"),
         ("ndcg@+3", r"cut-off '\+3'"),

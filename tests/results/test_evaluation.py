@@ -71,6 +71,35 @@ def test_a_metric_may_be_written_with_its_defaults() -> None:
         np.testing.assert_array_equal(result[name], result[name.split("(")[0]])
 
 
+def test_a_metric_has_the_names_of_others() -> None:
+    source, test = random_case()
+    result = evaluate(source, test, metrics="NDCG@2, MRR@1..3, auc")
+    assert list(result.mean()) == ["ndcg@2", "rr@1", "rr@2", "rr@3", "roc_auc"]
+    for name, ours in (("NDCG@2", "ndcg@2"), ("mrr@2", "rr@2"), ("AUC", "roc_auc")):
+        assert name in result
+        np.testing.assert_array_equal(result[name], result[ours])
+        assert result.interval(name) == result.interval(ours)
+        assert result.skipped(name) == result.skipped(ours)
+    np.testing.assert_array_equal(result["mrr@1..3"], result["rr@1,2,3"])
+    assert "mrr@1..3" in result
+    assert "mrr@1..4" not in result
+    assert "gauc" not in result
+
+
+def test_intervals_of_several_cutoffs() -> None:
+    source, test = random_case()
+    result = evaluate(source, test, metrics="ndcg@1..3")
+    each = {f"ndcg@{k}": result.interval(f"ndcg@{k}") for k in (1, 2, 3)}
+    assert result.interval("NDCG@1..3") == each
+    assert result.interval("ndcg@1..1") == {"ndcg@1": each["ndcg@1"]}
+    weighted = result.interval("ndcg@1,2", weights="relevant")
+    assert weighted["ndcg@2"] == result.interval("ndcg@2", weights="relevant")
+    with pytest.raises(UnknownNameError, match=r"has no metric 'ndcg@4'\. .*Known: ndcg@1"):
+        result.interval("ndcg@1..4")
+    with pytest.raises(InputError, match="names several metrics: ndcg@1, ndcg@2"):
+        result.skipped("ndcg@1,2")
+
+
 def test_train_is_left_out() -> None:
     source = Sorting([[4, 3, 2, 1]])
     test, train = np.array([[0, 0, 1, 0]]), scipy.sparse.csr_array([[1, 0, 0, 0]])

@@ -11,7 +11,7 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._text import say
-from recometer.metrics.registry import METRICS, SIDE_DATA, Metric, MetricDefinition
+from recometer.metrics.registry import METRICS, SIDE_DATA, MetricDefinition, canonical
 from recometer.rendering import Column, Table, output
 
 LABEL = 12  # width of the labels in front of an explanation
@@ -51,14 +51,13 @@ def metrics(
         return
     options.check_no_format(form)
     alone = re.split(r"[@(]", name)[0]
-    if alone not in METRICS:
-        Metric(alone)  # raises what fits: another name that was meant, or the nearest
-    _explain(METRICS[alone])
+    _explain(METRICS[canonical(alone)])
 
 
 def _overview() -> Table:
     columns = [
         Column("name"),
+        Column("other names", wraps=True),
         Column("metric", wraps=True),
         Column("formula", wraps=True),
     ]
@@ -69,7 +68,12 @@ def _overview() -> Table:
         "recometer metrics NAME explains one.",
     ]
     rows = [
-        {"name": _pattern(one), "metric": one.title, "formula": one.formula}
+        {
+            "name": _pattern(one),
+            "other names": ", ".join(one.other_names),
+            "metric": one.title,
+            "formula": one.formula,
+        }
         for one in METRICS.values()
     ]
     return Table(columns, rows, notes)

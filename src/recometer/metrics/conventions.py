@@ -15,9 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from recometer.metrics.names import NAMES, parse, parse_cutoffs, split
-from recometer.metrics.registry import METRICS, Metric, rules_of
+from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.metrics.names import names_in, parse, parse_cutoffs, split
+from recometer.metrics.registry import METRICS, Metric, meaning, rules_of
 from recometer.protocol import Protocol
 
 TABLE = Path(__file__).with_name("conventions.toml")
@@ -67,6 +67,16 @@ class Entry:
         text = text.replace(re.escape("["), "(?:").replace(re.escape("]"), ")?")
         text = text.replace(re.escape(CUTOFF), r"(?P<k>\d[\d.,]*)")
         return re.compile(text.replace(re.escape(NUMBER), r"(?P<x>[-+.\deE]+)"))
+
+    @property
+    def head(self) -> str:
+        """The beginning of its name, before brackets and a cut-off."""
+        return re.split(r"[@(\[]", self.name)[0]
+
+    @property
+    def metric_name(self) -> str:
+        """The name of our metric alone."""
+        return split(_plain(self.metric))[0]
 
     @property
     def some_number(self) -> str:
@@ -142,19 +152,14 @@ class Convention:
         UnknownNameError
             A name that neither the library nor recometer has.
         """
-        if isinstance(metrics, str | Metric):
-            metrics = [metrics]
-        elif not isinstance(metrics, Iterable):
-            raise InputTypeError(f"Metrics are named by text, found {type(metrics).__name__}.")
         protocol = self.protocol if protocol is None else protocol
         found: dict[Metric, None] = {}
-        for one in metrics:
+        for one in names_in(metrics):
             if isinstance(one, Metric) and (one.label or one.rules):
                 found[one] = None
                 continue
-            for text in NAMES.findall(str(one)) if isinstance(one, str | Metric) else [one]:
-                for metric in self._parse_one(text, protocol.defects):
-                    found[self._under(metric, protocol)] = None
+            for metric in self._parse_one(str(one), protocol.defects):
+                found[self._under(metric, protocol)] = None
         return list(found) or parse([])
 
     def _under(self, metric: Metric, protocol: Protocol) -> Metric:
@@ -202,17 +207,24 @@ class Convention:
         return None, {}
 
     def _parse_one(self, text: str, defects: bool) -> list[Metric]:
-        entry, parts = self.entry(text) if isinstance(text, str) else (None, {})
+        entry, parts = self.entry(text)
         if entry is not None:
             return self._of_entry(entry, parts, text, defects)
-        name, _, pairs = split(text) if isinstance(text, str) else ("", None, ())
-        if isinstance(text, str) and name not in METRICS:
+        written = self._written_here(text)
+        if written != text:
+            entry, parts = self.entry(written)
+            assert entry is not None
+            return self._of_entry(entry, parts, written, defects)
+        name, _, pairs = split(text)
+        ours = meaning(name)
+        if ours is None:
             raise UnknownNameError(
                 f"{self.library} has no metric {text!r}, and recometer has none of that name. "
                 f"{did_you_mean(text, self.names)} Recometer's own names are known, too, such as "
                 "'ndcg@10'."
             )
-        entry_of = {split(_plain(entry.metric))[0]: entry for entry in reversed(self.entries)}
+        name = ours
+        entry_of = {entry.metric_name: entry for entry in reversed(self.entries)}
         found = []
         for plain in parse([text]):
             metric = plain
@@ -225,6 +237,31 @@ class Convention:
                 )
             found.append(dataclasses.replace(metric, label=str(plain)))
         return found
+
+    def _written_here(self, text: str) -> str:
+        """Return a name as the library writes it, if it differs in its case alone.
+
+        Raises
+        ------
+        UnknownNameError
+            The library calls one metric so, and others another.
+        """
+        name = re.split(r"[@(]", text)[0]
+        if name in METRICS:
+            return text
+        alike = [entry for entry in self.entries if entry.head.lower() == name.lower()]
+        metrics = {entry.metric_name for entry in alike}
+        others = _meaning_elsewhere(name) if metrics else None
+        if len(metrics) > 1 or (others is not None and {others} != metrics):
+            listed = [f"{_readable(entry.name)} ({entry.metric_name})" for entry in alike]
+            listed += [others] if others is not None and others not in metrics else []
+            raise UnknownNameError(
+                f"The metric {text!r} is not clear under {self.name}: it may be "
+                f"{' or '.join(listed)}. Hint: write one of these, with its capitals."
+            )
+        written = {entry.head + text[len(name) :] for entry in alike}
+        fitting = [one for one in sorted(written) if self.entry(one)[0] is not None]
+        return fitting[0] if fitting else text
 
     def _of_entry(
         self, entry: Entry, parts: Mapping[str, str | None], text: str, defects: bool
@@ -385,6 +422,14 @@ def _normal(name: str, cutoff: str | None = None) -> str:
         return text.replace(f"@{cutoff}", "") + f"@{cutoff}" if f"@{cutoff}" in text else text
     found = AT.search(text)
     return text if found is None else text[: found.start()] + text[found.end() :] + found[0]
+
+
+def _meaning_elsewhere(name: str) -> str | None:
+    """Return what a name stands for without a convention; None: nothing, or it is not clear."""
+    try:
+        return meaning(name)
+    except UnknownNameError:
+        return None
 
 
 def _readable(name: str) -> str:

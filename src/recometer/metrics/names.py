@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from recometer.errors import InputError, InputTypeError
 from recometer.metrics.parameters import Value
-from recometer.metrics.registry import METRICS, Metric, bad_cutoff
+from recometer.metrics.registry import METRICS, Metric, bad_cutoff, canonical
 from recometer.ties import WHOLE
 
-# Spaces separate names, but not within the brackets of parameters.
-NAMES = re.compile(r"(?:[^\s(]|\([^)]*\)|\()+")
+# Spaces separate names, and so do commas before a letter, but not within the brackets of
+# parameters.
+NAMES = re.compile(r"(?:[^\s(,]|,(?!\s*[^\W\d])|\([^)]*\)|\()+")
+# Between the cut-offs of one name a space may follow the comma.
+BETWEEN_CUTOFFS = re.compile(r"(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(]|$))")
 
 MAX_CUTOFFS = 10_000
 """The most cut-offs that one range may stand for."""
@@ -23,14 +26,15 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
     Parameters
     ----------
     metrics
-        Names with spaces between: ``"recall@5,10 ndcg@1..3 roc_auc"``; several cut-offs have
-        commas between, and ``1..3`` stands for 1, 2 and 3. Parameters come last, in brackets:
-        ``"f@5,10(beta=0.5)"``. Or a list of such names, or of `Metric`.
+        Names with spaces or commas between: ``"recall@5,10 ndcg@1..3 roc_auc"``; several
+        cut-offs have commas between, and ``1..3`` stands for 1, 2 and 3. Parameters come last,
+        in brackets: ``"f@5,10(beta=0.5)"``. Or a list of such names, or of `Metric`. What others
+        call a metric is read, too, whatever its case: see `registry.canonical`.
 
     Returns
     -------
     list of Metric
-        In the order given, each once.
+        In the order given, each once, and by its name here: ``"MRR@10"`` is ``rr@10``.
 
     Raises
     ------
@@ -45,23 +49,36 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
     --------
     >>> [str(metric) for metric in parse("recall@5,10 ndcg@1..3 roc_auc")]
     ['recall@5', 'recall@10', 'ndcg@1', 'ndcg@2', 'ndcg@3', 'roc_auc']
+    >>> [str(metric) for metric in parse("NDCG@10, MRR, hit_rate@5, 10")]
+    ['ndcg@10', 'rr', 'hit@5', 'hit@10']
+    """
+    found: dict[Metric, None] = {}
+    for one in names_in(metrics):
+        found.update(dict.fromkeys([one] if isinstance(one, Metric) else _parse_one(one)))
+    if not found:
+        raise InputError("No metric was asked for. Hint: name one or more, such as 'ndcg@10'.")
+    return list(found)
+
+
+def names_in(metrics: str | Metric | Iterable[str | Metric]) -> Iterator[str | Metric]:
+    """Take what `parse` is given apart: single names, still as texts, and metrics.
+
+    Raises
+    ------
+    InputTypeError
+        Something that is no name.
     """
     if isinstance(metrics, str | Metric):
         metrics = [metrics]
     elif not isinstance(metrics, Iterable):
         raise _not_a_name(metrics)
-    found: dict[Metric, None] = {}
     for entry in metrics:
         if isinstance(entry, Metric):
-            found[entry] = None
+            yield entry
         elif isinstance(entry, str):
-            for name in NAMES.findall(entry):
-                found.update(dict.fromkeys(_parse_one(name)))
+            yield from NAMES.findall(BETWEEN_CUTOFFS.sub(",", entry))
         else:
             raise _not_a_name(entry)
-    if not found:
-        raise InputError("No metric was asked for. Hint: name one or more, such as 'ndcg@10'.")
-    return list(found)
 
 
 def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
@@ -75,8 +92,9 @@ def _parse_one(text: str) -> Iterable[Metric]:
     name, cutoffs, parameters = split(text)
     if cutoffs is None:
         return [Metric(name, None, parameters)]
-    definition = METRICS.get(name)
-    if definition is None or definition.given(definition.settled(parameters)).cutoff == "none":
+    name = canonical(name)
+    definition = METRICS[name]
+    if definition.given(definition.settled(parameters)).cutoff == "none":
         return [Metric(name, 1, parameters)]  # raises what fits
     return [Metric(name, cutoff, parameters) for cutoff in parse_cutoffs(name, cutoffs)]
 

@@ -65,7 +65,10 @@ class metric:
     formula, title, source
         For people: the formula, the metric's full name (default: its name) and literature.
     other_names
-        What others call it: whoever asks for these is told the name here.
+        What others call it: these are read as its name, see `canonical`.
+    unclear_names
+        Names that others use for it and for something else, too, with what to write instead.
+        These are refused.
     parameters
         By name: the function's keyword-only arguments, whose defaults are theirs.
     when
@@ -127,6 +130,7 @@ class metric:
     title: str = ""
     source: str = ""
     other_names: tuple[str, ...] = ()
+    unclear_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
     parameters: Mapping[str, Parameter] = dataclasses.field(default_factory=dict)
     when: Mapping[str, Mapping[Value, Mapping[str, Any]]] = dataclasses.field(default_factory=dict)
     lower: float = 0.0
@@ -269,7 +273,7 @@ class Metric:
     Parameters
     ----------
     name
-        A name in `METRICS`.
+        A name in `METRICS`, or what `canonical` reads as one; kept as in `METRICS`.
     cutoff
         How many of the first places are read; None: the whole ranking.
     parameters
@@ -299,8 +303,7 @@ class Metric:
     def __post_init__(self) -> None:
         rules = self.rules.items() if isinstance(self.rules, Mapping) else self.rules
         object.__setattr__(self, "rules", tuple((rule, value) for rule, value in rules))
-        if self.name not in METRICS:
-            raise UnknownNameError(f"There is no metric {self.name!r}. {_hint(str(self.name))}")
+        object.__setattr__(self, "name", canonical(self.name))
         object.__setattr__(self, "parameters", METRICS[self.name].settled(self.parameters))
         self._check_cutoff()
         if self.label == self.ours:
@@ -395,19 +398,68 @@ def bad_cutoff(name: str, found: object) -> InputError:
     """Return the error for what is no cut-off."""
     return InputError(
         f"The cut-off {str(found)!r} of the metric {name!r} must be a whole number, at least 1 "
-        f"(and less than 2^63). Hint: write {name}@10, {name}@5,10 or {name}@1..10; between "
-        f"metrics stand spaces, no commas."
+        f"(and less than 2^63). Hint: write {name}@10, {name}@5,10 or {name}@1..10."
     )
 
 
-def _hint(name: str) -> str:
-    """Say which metric was meant: by the name that others have for it, or the nearest."""
-    if not name:
-        return "Hint: write the cut-off without a space: ndcg@10."
-    lower = name.lower()
-    others = {other: each.name for each in METRICS.values() for other in each.other_names}
-    usual = lower if lower in METRICS else others.get(lower)
-    return f"Hint: it is called {usual!r} here." if usual else did_you_mean(name, METRICS, LISTED)
+def canonical(name: str) -> str:
+    """Return the metric in `METRICS` that a name stands for.
+
+    Parameters
+    ----------
+    name
+        Without a cut-off. Its case, hyphens and underscores do not matter, and others' names
+        of a metric (`metric.other_names`) are known.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such metric, or the name may stand for several.
+
+    Examples
+    --------
+    >>> canonical("NDCG"), canonical("mrr"), canonical("Hit-Rate")
+    ('ndcg', 'rr', 'hit')
+    """
+    found = meaning(name)
+    if found is None:
+        hint = did_you_mean(str(name), METRICS, LISTED)
+        if not name:
+            hint = "Hint: write the cut-off without a space: ndcg@10."
+        raise UnknownNameError(f"There is no metric {name!r}. {hint}")
+    return found
+
+
+def meaning(name: str) -> str | None:
+    """Return what `canonical` does, but None where there is no such metric.
+
+    Raises
+    ------
+    UnknownNameError
+        The name may stand for several things.
+    """
+    if name in METRICS:
+        return name
+    asked = _plain(str(name))
+    for each in METRICS.values():
+        for unclear, instead in each.unclear_names.items():
+            if _plain(unclear) == asked:
+                raise UnknownNameError(f"The metric {name!r} is not clear. Hint: {instead}.")
+    found = [
+        each.name
+        for each in METRICS.values()
+        if asked in map(_plain, (each.name, *each.other_names))
+    ]
+    if len(found) > 1:
+        raise UnknownNameError(
+            f"The metric {name!r} is not clear: it may be {' or '.join(found)}. Hint: write one of "
+            "these."
+        )
+    return found[0] if found else None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
 
 
 def rules_of(metric: Metric, protocol: Protocol) -> Protocol:

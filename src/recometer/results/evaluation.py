@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +14,11 @@ import numpy.typing as npt
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32
 from recometer.data import ids
-from recometer.errors import InputError, InternalError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, InternalError, UnknownNameError
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import ListData
-from recometer.metrics.conventions import parse_under
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
@@ -28,6 +26,7 @@ from recometer.results import saved, summary
 from recometer.results.groups import Segments, read_groups, segments_of
 from recometer.results.groups import quantiles as quantiles_of
 from recometer.results.means import Averaging, Interval, Weights, intervals_over_users
+from recometer.results.naming import name_of, names_of
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 
@@ -143,9 +142,9 @@ class Evaluation(rendering.Printed):
         return self.n_users
 
     def __contains__(self, metric: object) -> bool:
-        """Tell whether a metric was asked for, however it is written."""
+        """Tell whether a metric was asked for, or all of several, however it is written."""
         try:
-            self._known(metric)  # type: ignore[arg-type]
+            names_of(metric, self.reasons, self.protocol)  # type: ignore[arg-type]
         except (UnknownNameError, InputError):
             return False
         return True
@@ -156,7 +155,8 @@ class Evaluation(rendering.Printed):
         Parameters
         ----------
         metric
-            ``"ndcg@10"``, or several cut-offs: ``"ndcg@1..10"``, ``"recall@5,10"``.
+            ``"ndcg@10"``, or several cut-offs: ``"ndcg@1..10"``, ``"recall@5,10"``. As in
+            `evaluate`, case does not matter, and others' names are known: ``"MRR"`` for rr.
 
         Returns
         -------
@@ -169,23 +169,15 @@ class Evaluation(rendering.Printed):
         InputError
             A metric with one value for all users.
         """
-        if str(metric) in self.values:
-            return self.values[str(metric)]
-        try:
-            names = [str(one) for one in parse_under(metric, self.protocol)]
-        except UnknownNameError:
-            names = [str(metric)]
+        names, several = names_of(metric, self.reasons, self.protocol)
         for name in names:
-            if self._known(name) in self.over_users:
+            if name in self.over_users:
                 raise InputError(
                     f"{name!r} is one value for all users, {self.over_users[name]:.4f}. Hint: "
                     f"result.mean()[{name!r}] has it."
                 )
         columns = [self.values[name] for name in names]
-        # Written otherwise, such as rbp(p=0.8) for rbp, it is one metric; @1..1 is several.
-        head = str(metric).partition("(")[0]
-        one = len(columns) == 1 and ".." not in head and "," not in head
-        return columns[0] if one else np.column_stack(columns)
+        return np.column_stack(columns) if several else columns[0]
 
     def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined.
@@ -219,28 +211,39 @@ class Evaluation(rendering.Printed):
             for name in self._with_mean(weights)
         }
 
-    def interval(self, metric: str | Metric, weights: Weights = None) -> Interval:
+    @overload
+    def interval(self, metric: Metric, weights: Weights = None) -> Interval: ...
+
+    @overload
+    def interval(self, metric: str, weights: Weights = None) -> Any: ...
+
+    def interval(
+        self, metric: str | Metric, weights: Weights = None
+    ) -> Interval | dict[str, Interval]:
         """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
 
         Parameters
         ----------
         metric
-            Its name.
+            Its name, or several cut-offs: ``"ndcg@1..20"``.
         weights
             As in `mean`.
 
         Returns
         -------
-        tuple of float
-            The lower and the upper end; NaN for fewer than two users with a value. Of a metric
-            with one value for all users: see `stats.intervals.resampled`. An end beyond a bound of
-            the metric is put there, where no user's value is beyond it: the mean that is estimated
-            lies within the bounds, so the interval covers it as often as before.
+        tuple of float, or dict of str to tuple of float for several cut-offs
+            The lower and the upper end; NaN for fewer than two users with a value. Of several
+            cut-offs by the names of `mean`. Of a metric with one value for all users: see
+            `stats.intervals.resampled`. An end beyond a bound of the metric is put there, where no
+            user's value is beyond it: the mean that is estimated lies within the bounds, so the
+            interval covers it as often as before.
         """
-        name = self._known(metric)
-        if name not in self._with_mean(weights):
-            raise InputError(f"{name!r} is one value for all users, which have no weights.")
-        return self._all_intervals([name], weights)[0]
+        names, several = names_of(metric, self.reasons, self.protocol)
+        for name in names:
+            if name not in self._with_mean(weights):
+                raise InputError(f"{name!r} is one value for all users, which have no weights.")
+        found = self._all_intervals(names, weights)
+        return dict(zip(names, found, strict=True)) if several else found[0]
 
     def skipped(self, metric: str | Metric) -> dict[str, int]:
         """Return why a metric is undefined, with the number of users for each reason."""
@@ -401,17 +404,7 @@ class Evaluation(rendering.Printed):
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
 
     def _known(self, metric: str | Metric) -> str:
-        """Return the name of a metric, which may be written otherwise: ``rbp(p=0.8)`` for rbp."""
-        name = str(metric)
-        if name in self.reasons:
-            return name
-        with contextlib.suppress(UnknownNameError, InputError):
-            names = [str(one) for one in parse_under(name, self.protocol)]
-            if len(names) == 1 and names[0] in self.reasons:
-                return names[0]
-        raise UnknownNameError(
-            f"This evaluation has no metric {name!r}. {did_you_mean(name, self.reasons)}"
-        )
+        return name_of(metric, self.reasons, self.protocol)
 
     def _with_mean(self, weights: Weights) -> list[str]:
         """Return the metrics that have a mean, in the order asked for."""

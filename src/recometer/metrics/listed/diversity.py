@@ -29,6 +29,7 @@ BATCH = 2**18
     title="Intra-list distance",
     formula="mean over the pairs of items in the first k places of their distance",
     source="Ziegler et al. 2005; Zhang & Hurley 2008; Vargas & Castells 2011",
+    other_names=("intra_list_distance", "intra_list_diversity"),
     record="lists",
     monotone=False,
     order_free=True,

@@ -182,6 +182,7 @@ def epc(
     title="Average recommendation popularity",
     formula="mean over the first k items of the users who have the item in train",
     source="Yin et al. 2012; Abdollahpouri, Burke & Mobasher 2017",
+    other_names=("arp",),
     record="lists",
     side=("train",),
     higher_is_better=False,

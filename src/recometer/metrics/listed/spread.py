@@ -28,6 +28,7 @@ PATIENCE = Parameter(
     title="Catalogue coverage",
     formula="distinct items in the first k places of all lists / items of the catalogue",
     source="Ge, Delgado-Battenfeld & Jannach 2010; Herlocker et al. 2004",
+    other_names=("catalog_coverage", "catalogue_coverage", "item_coverage"),
     record="lists",
     over_users=True,
     monotone=False,
@@ -258,6 +259,7 @@ def entropy(
     formula="1 - mean over pairs of users of the items that the first k places of both lists have "
     "/ k",
     source="Zhou et al. 2010",
+    other_names=("personalisation",),
     record="lists",
     over_users=True,
     monotone=False,

@@ -35,6 +35,7 @@ from recometer.ties import WHOLE, Groups, sum_by_user
     title="Precision",
     formula="hits(k) / k",
     source="Cleverdon & Keen 1966",
+    other_names=("p", "prec"),
     cutoff="optional",
     pooled="cutoff",
     order_free=True,
@@ -163,7 +164,7 @@ def recall(
     title="F measure",
     formula="(1 + beta²) P R / (beta² P + R) of precision(k) and recall(k)",
     source="van Rijsbergen 1979",
-    other_names=("f1",),
+    other_names=("f1", "f1_score"),
     cutoff="optional",
     order_free=True,
     parameters={
@@ -212,7 +213,7 @@ def f(
     title="Hit (its mean is the hit rate)",
     formula="1 if hits(k) > 0, else 0",
     source="Deshpande & Karypis 2004",
-    other_names=("hit_rate", "hitrate", "hr", "success"),
+    other_names=("hit_rate", "hit_ratio", "hr", "success"),
     cutoff="optional",
     order_free=True,
 )
@@ -247,7 +248,10 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     title="Reciprocal rank (its mean is the MRR)",
     formula="1 / rank of the first relevant item, 0 if that is beyond k",
     source="Voorhees 1999, TREC-8 Question Answering",
-    other_names=("mrr",),
+    other_names=("mrr", "mean_reciprocal_rank", "reciprocal_rank", "recip_rank"),
+    unclear_names={
+        "arhr": "some take the first relevant item alone, which is rr, others all of them: rr(all)"
+    },
     cutoff="optional",
     parameters={
         "all": Parameter("The mean of 1 / rank over all relevant items."),
@@ -290,7 +294,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
     title="Average precision (its mean is MAP)",
     formula="(1 / R) * sum over j <= k of (hits(j) / j) * rel(j)",
     source="Buckley & Voorhees 2000; ties: McSherry & Najork 2008",
-    other_names=("average_precision", "map"),
+    other_names=("map", "mean_average_precision", "average_precision"),
     cutoff="optional",
     pooled="relevant",
     parameters={

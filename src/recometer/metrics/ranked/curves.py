@@ -20,7 +20,11 @@ from recometer.ties import Groups, sum_by_user
     title="Area under the ROC curve",
     formula="share of the pairs (relevant, not relevant) in the right order; tied pairs: half",
     source="Hanley & McNeil 1982",
-    other_names=("auc", "gauc"),
+    other_names=("auc", "auroc"),
+    unclear_names={
+        "gauc": "ask for roc_auc, and result.mean(weights='relevant') if users count by their "
+        "relevant items, as some weight them"
+    },
     cutoff="none",
     needs_whole_ranking=True,
     parameters={
@@ -97,6 +101,7 @@ def roc_auc(
     title="Area under the precision-recall curve",
     formula="(1 / R) * sum over all j of (hits(j) / j) * rel(j)",
     source="Davis & Goadrich 2006 (step rule)",
+    other_names=("auprc",),
     cutoff="none",
     needs_whole_ranking=True,
     parameters={
