@@ -20,10 +20,12 @@ Parameters come last, in brackets: `ndcg@10(gain=exponential)`, `f@5,10(beta=0.5
 those of each metric are listed below. "Down": lower values are better. A metric of your own takes
 five lines: see [own_metric.md](own_metric.md).
 
-Between names stand spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. Case, hyphens
-and underscores in names do not matter, and [other names](#other-names) of a metric are read, too.
-Results have the names of this table: `result.mean()["rr@10"]`, whether `MRR@10` or `rr@10` was
-asked for; `result["mrr@10"]` finds it by either.
+Between names stand spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. In Python a
+dict may have the cut-offs of each name, `{"ndcg": [5, 10], "recall": range(1, 11), "rr": None}`,
+where None stands for the whole ranking. Case, hyphens and underscores in names do not matter, and
+[other names](#other-names) of a metric are read, too. Results have the names of this table:
+`result.mean()["rr@10"]`, whether `MRR@10` or `rr@10` was asked for; `result["mrr@10"]`
+finds it by either.
 
 | name | metric | formula | cut-off | range | better | source |
 |---|---|---|---|---|---|---|

@@ -294,7 +294,7 @@ def test_conventions_are_short_in_a_list_and_long_in_print() -> None:
 
 def test_a_librarys_names_are_suggested_in_any_case() -> None:
     with pytest.raises(rm.UnknownNameError, match=r"LensKit .*'RecipRank\[@k\]'.*Known: P"):
-        evaluated(metrics="reciprank_", protocol="lenskit")
+        evaluated(metrics="reciprankk", protocol="lenskit")
 
 
 @pytest.mark.parametrize("name", ["coverage@2", "gini@2", "personalization@2", "entropy@2"])

@@ -19,6 +19,7 @@ from recometer.evaluating.records import Records, data_of_result, find_records, 
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.side_data import needed_by
+from recometer.metrics.names import Metrics
 from recometer.metrics.registry import METRICS, Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
@@ -49,7 +50,7 @@ def evaluate(
     train: object = None,
     candidates: object = None,
     exclude: object = None,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
     baseline: Source | Evaluation | None = None,
@@ -67,7 +68,7 @@ def evaluate(
     train: object = None,
     candidates: object = None,
     exclude: object = None,
-    metrics: str | Metric | Iterable[str | Metric] = DEFAULT_METRICS,
+    metrics: Metrics = DEFAULT_METRICS,
     protocol: str | Protocol = "recometer",
     catalogue: object = None,
     baseline: Source | Evaluation | None = None,
@@ -107,8 +108,10 @@ def evaluate(
     exclude
         A list of items that must not be recommended to anybody.
     metrics
-        Names with cut-offs, for instance ``"ndcg@10 recall@5,10,50 ap@1..10 roc_auc"``. Under a
-        convention also as its library writes them: ``"LinkPredMAP@10"``.
+        Names with cut-offs, for instance ``"ndcg@10 recall@5,10,50 ap@1..10 roc_auc"``, or a
+        dict: ``{"ndcg": [5, 10], "recall": range(1, 11), "roc_auc": None}``. Other names of a
+        metric are known: ``"MRR@10"`` is rr@10. Under a convention also as its library writes
+        them: ``"LinkPredMAP@10"``.
     protocol
         The rules that the numbers depend on; ``other.protocol`` repeats an evaluation. The name
         of a convention, such as ``"trec_eval"``, takes another library's rules and its names of

@@ -117,6 +117,13 @@ def test_a_name_between_library_and_others_is_refused(name: str, asked: str, say
         convention(name).parse(asked)
 
 
+def test_cutoffs_in_a_dict() -> None:
+    asked = {"NDCG": [3, 5], "Precision(r_precision=True)": 4, "mrr": None}
+    assert [str(one) for one in convention("rectools").parse(asked)] == [
+        "NDCG@3", "NDCG@5", "Precision@4(r_precision=True)", "rr",
+    ]  # fmt: skip
+
+
 def test_an_unknown_name_lists_what_there_is() -> None:
     with pytest.raises(rm.UnknownNameError, match=r"LensKit has no metric 'NDGC@5'.*NDCG\[@k\]"):
         convention("lenskit").parse("NDGC@5")

@@ -122,6 +122,11 @@ def test_definitions_are_complete(name):
         ("ndcg@10, recall@10", ["ndcg@10", "recall@10"]),
         ("ndcg@5,10,recall@5,roc_auc", ["ndcg@5", "ndcg@10", "recall@5", "roc_auc"]),
         ("ndcg@5, 10, 1..2, rr", ["ndcg@5", "ndcg@10", "ndcg@1", "ndcg@2", "rr"]),
+        ({"ndcg": [5, 10], "recall": 20}, ["ndcg@5", "ndcg@10", "recall@20"]),
+        ({"MRR": None, "auc": None, "ap": (None, 3)}, ["rr", "roc_auc", "ap", "ap@3"]),
+        ({"hit": range(1, 4), "ap": "2,5..6"}, ["hit@1", "hit@2", "hit@3", "ap@2", "ap@5", "ap@6"]),
+        ({"f(beta=2)": np.array([1, 2])}, ["f@1(beta=2)", "f@2(beta=2)"]),
+        ({"ndcg": np.int64(5), "rr": np.array(3)}, ["ndcg@5", "rr@3"]),
         ("rr(all), rbp(p=0.9, graded), ap", ["rr(all)", "rbp(p=0.9,graded)", "ap"]),
     ],
 )
@@ -284,6 +289,20 @@ def test_unknown_metrics(text, says):
         ("pr_auc@0", r"'pr_auc' reads the whole ranking"),
         ("", r"No metric was asked for\. Hint: "),
         ([], r"No metric was asked for"),
+        ({}, r"No metric was asked for"),
+        ({"ndcg": []}, r"'ndcg' has no cut-off: \[\] is empty\. Hint: write None"),
+        ({"ndcg": [5, 0]}, r"cut-off '0' of the metric 'ndcg'"),
+        ({"ndcg": True}, r"cut-off 'True' of the metric 'ndcg'"),
+        ({"ndcg": [2.5]}, r"cut-off '2.5' of the metric 'ndcg'"),
+        ({"ndcg": ["5"]}, r"cut-off '5' of the metric 'ndcg'"),
+        ({"ndcg": "5 recall@3"}, r"cut-off '5 recall@3' of the metric 'ndcg'"),
+        ({"ndcg": {"k": 5}}, r"cut-off 'k' of the metric 'ndcg'"),
+        ({"ndcg": range(1, 10**12)}, r"'ndcg' has more than 10,000 cut-offs"),
+        ({"ndcg@5": 10}, r"'ndcg@5' stands before cut-offs, .*Hint: write metrics={'ndcg'"),
+        ({"ndcg rr": 10}, r"'ndcg rr' stands before cut-offs"),
+        ({"": 10}, r"'' stands before cut-offs"),
+        ({"roc_auc": 10}, r"'roc_auc' reads the whole ranking"),
+        ({"mcc": None}, r"'mcc' needs a cut-off"),
     ],
 )
 def test_unfit_cutoffs(text, says):
@@ -303,7 +322,7 @@ def test_unfit_cutoffs_of_a_metric(cutoff):
         Metric("ndcg", cutoff)
 
 
-@pytest.mark.parametrize("found", [None, 5, [5], [None, "ap"], [b"ap"]])
+@pytest.mark.parametrize("found", [None, 5, [5], [None, "ap"], [b"ap"], {5: 5}])
 def test_what_is_no_name(found):
     with pytest.raises(InputTypeError, match=r"named by text, but .*Hint: write 'ndcg@10"):
         parse(found)

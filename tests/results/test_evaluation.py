@@ -86,6 +86,13 @@ def test_a_metric_has_the_names_of_others() -> None:
     assert "gauc" not in result
 
 
+def test_cutoffs_in_a_dict() -> None:
+    source, test = random_case()
+    result = evaluate(source, test, metrics={"ndcg": [2, 3], "mrr": None})
+    same = evaluate(source, test, metrics="ndcg@2,3 rr")
+    assert result.mean() == same.mean()
+
+
 def test_intervals_of_several_cutoffs() -> None:
     source, test = random_case()
     result = evaluate(source, test, metrics="ndcg@1..3")

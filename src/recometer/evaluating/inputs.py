@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from recometer.evaluating.effects import warn_without_effect
 from recometer.measuring import corrections
 from recometer.measuring.side_data import check_side_data, needed_by
 from recometer.metrics.conventions import parse_under
+from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
@@ -168,7 +169,7 @@ def read_inputs(
     train: object,
     candidates: object,
     exclude: object,
-    metrics: str | Metric | Iterable[str | Metric],
+    metrics: Metrics,
     protocol: str | Protocol,
     catalogue: object,
     baseline: object,

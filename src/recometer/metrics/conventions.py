@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
-from recometer.metrics.names import names_in, parse, parse_cutoffs, split
+from recometer.metrics.names import Metrics, names_in, parse, parse_cutoffs, split
 from recometer.metrics.registry import METRICS, Metric, meaning, rules_of
 from recometer.protocol import Protocol
 
@@ -131,9 +131,7 @@ class Convention:
         """The names of its metrics, with ``@k`` for a cut-off."""
         return [_readable(entry.name) for entry in self.entries]
 
-    def parse(
-        self, metrics: str | Metric | Iterable[str | Metric], protocol: Protocol | None = None
-    ) -> list[Metric]:
+    def parse(self, metrics: Metrics, protocol: Protocol | None = None) -> list[Metric]:
         """Read names of metrics: the library's own, or ours.
 
         Ours get the parameters and rules of the first name in the table that stands for the
@@ -336,7 +334,7 @@ def find(name: str) -> Convention | None:
     return _table().get(name)
 
 
-def parse_under(metrics: str | Metric | Iterable[str | Metric], protocol: Protocol) -> list[Metric]:
+def parse_under(metrics: Metrics, protocol: Protocol) -> list[Metric]:
     """Read names of metrics as the convention does whose protocol this is."""
     convention = find(protocol.name)
     return parse(metrics) if convention is None else convention.parse(metrics, protocol)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import SupportsIndex
 
 from recometer.errors import InputError, InputTypeError
 from recometer.metrics.parameters import Value
@@ -19,8 +22,12 @@ BETWEEN_CUTOFFS = re.compile(r"(?<=\d),\s+(?=\d+(?:\.\.\d+)?(?:[,\s(]|$))")
 MAX_CUTOFFS = 10_000
 """The most cut-offs that one range may stand for."""
 
+# The values are cut-offs; None stands for the whole ranking.
+CutoffsOf = Mapping[str, SupportsIndex | str | Iterable[SupportsIndex | None] | None]
+Metrics = str | Metric | Iterable[str | Metric] | CutoffsOf
 
-def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
+
+def parse(metrics: Metrics) -> list[Metric]:
     """Read names of metrics.
 
     Parameters
@@ -28,8 +35,10 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
     metrics
         Names with spaces or commas between: ``"recall@5,10 ndcg@1..3 roc_auc"``; several
         cut-offs have commas between, and ``1..3`` stands for 1, 2 and 3. Parameters come last,
-        in brackets: ``"f@5,10(beta=0.5)"``. Or a list of such names, or of `Metric`. What others
-        call a metric is read, too, whatever its case: see `registry.canonical`.
+        in brackets: ``"f@5,10(beta=0.5)"``. Or a list of such names, or of `Metric`. Or a dict
+        from names to cut-offs, ``{"ndcg": [5, 10], "rr": None}``: a number, several of them, a
+        range, a text such as ``"1..20"``, or None for no cut-off. What others call a metric is
+        read, too, whatever its case: see `registry.canonical`.
 
     Returns
     -------
@@ -51,6 +60,8 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
     ['recall@5', 'recall@10', 'ndcg@1', 'ndcg@2', 'ndcg@3', 'roc_auc']
     >>> [str(metric) for metric in parse("NDCG@10, MRR, hit_rate@5, 10")]
     ['ndcg@10', 'rr', 'hit@5', 'hit@10']
+    >>> [str(metric) for metric in parse({"ndcg": [5, 10], "f(beta=2)": 5, "rr": None})]
+    ['ndcg@5', 'ndcg@10', 'f@5(beta=2)', 'rr']
     """
     found: dict[Metric, None] = {}
     for one in names_in(metrics):
@@ -60,14 +71,20 @@ def parse(metrics: str | Metric | Iterable[str | Metric]) -> list[Metric]:
     return list(found)
 
 
-def names_in(metrics: str | Metric | Iterable[str | Metric]) -> Iterator[str | Metric]:
+def names_in(metrics: Metrics) -> Iterator[str | Metric]:
     """Take what `parse` is given apart: single names, still as texts, and metrics.
 
     Raises
     ------
+    InputError
+        Cut-offs of a dict that are none, or stand in its names, too.
     InputTypeError
         Something that is no name.
     """
+    if isinstance(metrics, Mapping):
+        for name, cutoffs in metrics.items():
+            yield from _with_cutoffs(name, cutoffs)
+        return
     if isinstance(metrics, str | Metric):
         metrics = [metrics]
     elif not isinstance(metrics, Iterable):
@@ -79,6 +96,45 @@ def names_in(metrics: str | Metric | Iterable[str | Metric]) -> Iterator[str | M
             yield from NAMES.findall(BETWEEN_CUTOFFS.sub(",", entry))
         else:
             raise _not_a_name(entry)
+
+
+def _with_cutoffs(name: object, cutoffs: object) -> Iterator[str]:
+    """Write a name of a dict with each of its cut-offs."""
+    if not isinstance(name, str):
+        raise _not_a_name(name)
+    if "@" in name or len(NAMES.findall(name)) != 1:
+        raise InputError(
+            f"{name!r} stands before cut-offs, so it must be one name without any. Hint: write "
+            "metrics={'ndcg': [5, 10], 'rr': None}, or metrics='ndcg@5,10 rr'."
+        )
+    head, bracket, parameters = name.strip().partition("(")
+    for cutoff in _listed(head, cutoffs):
+        yield (head if cutoff is None else f"{head}@{cutoff}") + bracket + parameters
+
+
+def _listed(name: str, cutoffs: object) -> list[int | None]:
+    """Return the cut-offs that stand beside a name in a dict."""
+    if isinstance(cutoffs, str):
+        return [*parse_cutoffs(name, cutoffs)]
+    if isinstance(cutoffs, Iterable) and getattr(cutoffs, "ndim", None) != 0:
+        several = list(itertools.islice(cutoffs, MAX_CUTOFFS + 1))
+    else:
+        several = [cutoffs]
+    if not several:
+        raise InputError(
+            f"{name!r} has no cut-off: {cutoffs!r} is empty. Hint: write None for the whole "
+            "ranking, or leave the metric out."
+        )
+    if len(several) > MAX_CUTOFFS:
+        raise InputError(
+            f"{name!r} has more than {MAX_CUTOFFS:,} cut-offs. Hint: name those that are needed."
+        )
+    found: list[int | None] = []
+    for one in several:
+        if isinstance(one, bool) or not (one is None or hasattr(one, "__index__")):
+            raise bad_cutoff(name, one)
+        found.append(None if one is None else operator.index(one))
+    return found
 
 
 def split(text: str) -> tuple[str, str | None, tuple[tuple[str, Value], ...]]:
