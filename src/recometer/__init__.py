@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from recometer.sources.models import from_model
     from recometer.sources.pairs import Pairs
     from recometer.sources.scores import Scores
+    from recometer.split.calling import split as split
     from recometer.split.result import Folds, Split
 
 __all__ = [
@@ -77,6 +78,7 @@ __all__ = [
     "exposure",
     "from_model",
     "load",
+    "split",
 ]
 
 # Imported when they are first used, so that `import recometer` stays light.
@@ -105,4 +107,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *SUBMODULES]
+    return sorted({*__all__, *SUBMODULES})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import datetime
 import inspect
 import sys
 import uuid
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -40,6 +42,7 @@ from recometer.split import (
     UsersNumber,
     ValuesFrom,
     Windows,
+    calling,
     folds,
     memory,
     split,
@@ -1054,3 +1057,36 @@ def test_after_a_share_of_the_interactions():
     assert split(data, After(share=0.8, until=6)).test["time"].to_list() == [5]
     with pytest.raises(InputError, match="of the first time, 1, that none lies before"):
         split(data, After(share=0.2))
+
+
+def test_the_package_is_called_as_its_function() -> None:
+    data = {"ann": ["tea", "jam"], "bob": ["tea", "egg"]}
+    options = {"seed": 3, "who": rm.split.GivenUsers(["bob"])}
+    made, same = (each(data, rm.split.Number(1), **options) for each in (rm.split, rm.split.split))
+    assert repr(made) == repr(same)
+    assert made.test.user_ids.tolist() == same.test.user_ids.tolist()
+    np.testing.assert_array_equal(made.test.items, same.test.items)
+    assert inspect.signature(rm.split) == inspect.signature(rm.split.split)
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'what'"):
+        rm.split(data)
+
+
+def test_types_know_every_name_of_the_package() -> None:
+    """Of ``rm.split.Last``, which they find in a class, as modules cannot be called."""
+    tree = ast.parse(Path(calling.__file__).read_text(encoding="utf-8"))
+    (named,) = (node for node in ast.walk(tree) if getattr(node, "name", "") == "Splitting")
+    assert isinstance(named, ast.ClassDef)
+    found = {
+        alias.name
+        for node in named.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    found |= {
+        target.id
+        for node in named.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    assert found == {*rm.split.__all__, "all"}

@@ -15,6 +15,7 @@ from recometer import split
 from recometer.arrays import Array
 from recometer.cli._factors import read_ids
 from recometer.errors import InputError, RecometerError, did_you_mean
+from recometer.split import KCore
 
 Read = Callable[[str], Any]
 Known = Callable[[str], Array | None]
@@ -177,9 +178,9 @@ def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -
     return _make(option, parts[name], text, rest.split(",") if rest else [], known)
 
 
-def make_core(text: str) -> split.KCore:
+def make_core(text: str) -> KCore:
     """Make a k-core of ``5``, or of ``user=5,item=3``."""
-    core: split.KCore = _make("--core", CORE, text, text.split(","), lambda _: None)
+    core: KCore = _make("--core", CORE, text, text.split(","), lambda _: None)
     return core
 
 

@@ -18,7 +18,7 @@ from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._stdin import StandardInput
 from recometer.errors import FileError
 from recometer.rendering import output
-from recometer.split import saving
+from recometer.split import Folds, Split, saving
 from recometer.split.what import Folding
 from recometer.tasks import resolve_threads
 
@@ -266,7 +266,7 @@ def split(
 
 def _made(
     inputs: Inputs, data: str, out: Path, choice: Choice, settings: dict[str, Any], files: Files
-) -> splits.Folds | splits.Split:
+) -> Folds | Split:
     """Make a split or folds, and save them."""
     assert choice.what is not None
     held_out = make_part("--what", WHAT, choice.what, lambda of: inputs.some_ids(data, of))
@@ -282,10 +282,10 @@ def _made(
         folds = splits.folds(path, held_out, **settings)
         folders = [out / f"fold_{number}" for number in range(len(folds))]
         _check_folders(out, folders, files)
-        return splits.Folds(lambda: _saved(folds, folders), len(folders))
+        return Folds(lambda: _saved(folds, folders), len(folders))
     _check_folders(out, [], files)
     splits.split(path, held_out, **settings).save(out)
-    return splits.Split.load(out)  # of a Parquet file, counts of what was written are cheap
+    return Split.load(out)  # of a Parquet file, counts of what was written are cheap
 
 
 def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]) -> list[str]:
@@ -310,7 +310,7 @@ def _in_options(notes: Sequence[str], choice: Choice, filters: Mapping[str, str]
     return found
 
 
-def _saved(folds: splits.Folds, folders: list[Path]) -> Iterator[splits.Split]:
+def _saved(folds: Folds, folders: list[Path]) -> Iterator[Split]:
     """Save one fold after the other."""
     for fold, folder in zip(folds, folders, strict=True):
         fold.save(folder)

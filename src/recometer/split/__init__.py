@@ -1,9 +1,13 @@
 """Splits of interactions into train and test: who is tested x what is held out x filters.
 
-``split(data, who=UsersFraction(0.1), what=Last(1), filters=[KCore(5)])`` makes one `Split`,
-`folds` several; `all`, `separated` and `joined` are the three modes of recometrics.
+``split(data, who=UsersFraction(0.1), what=Last(1), filters=[KCore(5)])`` makes one `Split`, and so
+does the package itself: ``recometer.split(data, ...)``. `folds` makes several; `all`, `separated`
+and `joined` are the three modes of recometrics.
 """
 
+import sys
+
+from recometer.split.calling import CallableModule
 from recometer.split.checks import NoTestUsersError
 from recometer.split.filters import Duplicates, KCore, MinCounts, SeenInTrain, ValuesFrom
 from recometer.split.modes import all as all  # not in __all__: * must not hide Python's own
@@ -60,3 +64,5 @@ __all__ = [
     "separated",
     "split",
 ]
+
+sys.modules[__name__].__class__ = CallableModule

@@ -52,6 +52,8 @@ def split(
 ) -> Split:
     """Split interactions: what is held out of the interactions of those who are tested.
 
+    ``rm.split(...)`` and ``rm.split.split(...)`` are the same.
+
     Parts are of the kind of the data. A data frame (of Polars, pandas or pyarrow) is divided as
     it is: all columns, the rows in their order. A Parquet file becomes lazy frames of Polars,
     which read the file once more, and which `Split.save` writes piece by piece. All else is read
@@ -110,7 +112,7 @@ def split(
     ...     "item_id": ["book", "film", "song", "film", "game"],
     ...     "day": [1, 3, 2, 1, 2],
     ... })
-    >>> made = rm.split.split(data, rm.split.Last(1), time="day")
+    >>> made = rm.split(data, rm.split.Last(1), time="day")
     >>> made.test.rows()
     [('ann', 'film', 3), ('bob', 'game', 2)]
     """
