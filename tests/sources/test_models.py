@@ -298,3 +298,53 @@ def test_unknown_models():
     # A module that only begins like a known one.
     with pytest.raises(InputTypeError, match="not recognised"):
         rm.from_model(of("implicitly.mine", "Model"))
+
+
+# Models where a source should stand.
+
+
+def implicits(userid, user_items, N=10, filter_already_liked_items=True):
+    raise AssertionError("nobody calls it")
+
+
+def rectools(users, dataset, k, filter_viewed):
+    raise AssertionError("nobody calls it")
+
+
+def graphs(edge_index, src_index=None, dst_index=None, k=1):
+    raise AssertionError("nobody calls it")
+
+
+def others(user, number):
+    raise AssertionError("nobody calls it")
+
+
+@pytest.mark.parametrize(
+    ("recommend", "says"),
+    [
+        (implicits, r"Hint: its lists .*model\.recommend\(np\.arange.*rm\.Lists\(items\)"),
+        (rectools, r"Hint: its lists .*rm\.Lists\(model\.recommend\(users=users, dataset"),
+        (graphs, r"Hint: its lists .*rm\.Lists\(nodes, item_offset=n_users\)"),
+        (others, r"Hint: its lists .*rm\.Lists\(lists\) .* model\.recommend\(user, number\)"),
+    ],
+)
+def test_a_model_that_recommends_says_how_it_is_evaluated(recommend, says):
+    model = of("their.library", "Model", recommend=staticmethod(recommend))
+    with pytest.raises(InputTypeError, match=rf"must be a source, found Model\. {says}"):
+        rm.evaluate(model, TEST)
+    with pytest.raises(InputTypeError, match=rf"their\.library\.Model is not recognised\. {says}"):
+        rm.from_model(model)
+
+
+def test_a_model_that_is_recognised_where_a_source_should_stand():
+    model = of("implicit.cpu.als", "AlternatingLeastSquares", recommend=staticmethod(implicits))
+    with pytest.raises(InputTypeError, match=r"Hint: rm\.from_model\(model\) makes a source"):
+        rm.evaluate(model, TEST)
+
+
+def test_neighbours_of_implicit_are_evaluated_by_their_lists():
+    model = of(
+        "implicit.nearest_neighbours", "CosineRecommender", recommend=staticmethod(implicits)
+    )
+    with pytest.raises(InputTypeError, match=r"no user_factors .*its lists .*rm\.Lists\(items\)"):
+        rm.from_model(model)

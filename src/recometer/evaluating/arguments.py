@@ -23,12 +23,16 @@ def check_source(source: object, test: object) -> Source:
     """Return a source; refuse what is none, with a hint of how to make one."""
     if isinstance(source, Source):
         return source
+    from recometer.sources.models import how_to_wrap
+
     if isinstance(test, Source):
         raise InputTypeError(
             "The second argument is a source, the first is not: rm.evaluate(source, test)."
         )
     if isinstance(source, type) and issubclass(source, Source):
         hint = f"call it with your model's output: rm.{source.__name__}(...)."
+    elif how_to_wrap(source):
+        hint = how_to_wrap(source)
     elif isinstance(source, tuple | list):
         hint = (
             "rm.Factors(user_factors, item_factors) takes factor matrices, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,23 @@ BY_HAND = (
     "rm.Scores(function, n_users=..., n_items=...) with a function that takes an int64 array of "
     "user rows and returns their scores of all items, [len(rows), n_items]."
 )
+
+
+OF_IMPLICIT = (
+    "items, _ = model.recommend(np.arange(n_users), user_items, N=100), then rm.Lists(items), with "
+    "user_ids= and item_ids= if test has ids"
+)
+# What a method recommend(...) is called with, by the parameters that tell whose it is.
+RECOMMEND = {
+    ("userid", "user_items"): OF_IMPLICIT,
+    ("edge_index", "src_index", "dst_index"): (
+        "nodes = model.recommend(edge_index, src_index, dst_index, k=100), then "
+        "rm.Lists(nodes, item_offset=n_users)"
+    ),
+    ("users", "dataset", "k"): (
+        "rm.Lists(model.recommend(users=users, dataset=dataset, k=100, filter_viewed=True))"
+    ),
+}
 
 
 class Options(NamedTuple):
@@ -125,10 +143,37 @@ def from_model(
         raise InputTypeError(
             f"{model.__name__} is a class. Hint: pass a fitted model, an instance of it."
         )
+    if callable(getattr(model, "recommend", None)):
+        raise InputTypeError(
+            f"A model of type {type(model).__module__}.{type(model).__qualname__} is not "
+            f"recognised. Hint: {how_to_wrap(model)}"
+        )
     known = "; ".join(description for _, description, _ in KINDS)
     raise InputTypeError(
         f"A model of type {type(model).__module__}.{type(model).__qualname__} is not recognised. "
         f"Those that are: {known}. Hint: {BY_HAND}"
+    )
+
+
+def how_to_wrap(model: Any) -> str:
+    """Return the call that makes a source of a model: empty for what is no model that is known."""
+    if isinstance(model, type):
+        return ""
+    if any(recognises(model) for recognises, _, _ in KINDS):
+        return "rm.from_model(model) makes a source of it."
+    if not callable(getattr(model, "recommend", None)):
+        return ""
+    try:
+        parameters = [*inspect.signature(model.recommend).parameters]
+    except (TypeError, ValueError):  # of compiled code, it may not be known
+        parameters = ["..."]
+    for names, call in RECOMMEND.items():
+        if set(names) <= set(parameters):
+            return f"its lists are evaluated: {call}."
+    return (
+        "its lists are evaluated: rm.Lists(lists) takes what "
+        f"model.recommend({', '.join(parameters)}) returns for the users of test, as a dict from "
+        "user to items, a data frame, or an array [n_users, k]."
     )
 
 
@@ -160,9 +205,11 @@ def _not_fitted(model: Any) -> InputError:
 def _implicit(model: Any, options: Options) -> Factors | Scores:
     options.only(_name(model), "user_ids", "item_ids")
     if not hasattr(model, "user_factors") or not hasattr(model, "item_factors"):
+        lists = callable(getattr(model, "recommend", None))
         raise InputTypeError(
-            f"The model ({_name(model)}) has no user_factors and item_factors. Hint: {BY_HAND} "
-            "For the neighbours of items: lambda rows: (user_items[rows] @ model.similarity)"
+            f"The model ({_name(model)}) has no user_factors and item_factors. Hint: "
+            + (f"its lists are evaluated: {OF_IMPLICIT}. Or {BY_HAND} " if lists else f"{BY_HAND} ")
+            + "For the neighbours of items: lambda rows: (user_items[rows] @ model.similarity)"
             ".toarray()"
         )
     if model.user_factors is None or model.item_factors is None:
