@@ -48,6 +48,8 @@ ORDER = (
     "evaluate",
     "exposure",
     "explanation",
+    "comparing",
+    "comparison",
     "auditing",
     "datasets",
     "baselines",

@@ -35,9 +35,6 @@ if TYPE_CHECKING:
     import polars
 
 
-POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
-
-
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Evaluation(rendering.Printed):
     """How good recommendations were: every metric for every user.
@@ -376,12 +373,7 @@ class Evaluation(rendering.Printed):
         """
         import polars as pl
 
-        users = np.arange(self.n_users) if self.user_ids is None else self.user_ids
-        named: Any = users
-        if users.dtype == object:
-            known = ids.kind(users) in POLARS_KINDS
-            named = users.tolist() if known else list(map(str, users.tolist()))
-        return pl.DataFrame({"user": named, **self.values})
+        return pl.DataFrame({"user": ids.for_frame(self.user_ids, self.n_users), **self.values})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one Parquet file, which `recometer.load` reads.
@@ -443,6 +435,10 @@ class Evaluation(rendering.Printed):
     def counted_values(self, metric: str | Metric) -> Float64:
         """Return the values of the users who count in a metric's mean, NaN for the others."""
         return self._averaging.entering(self._known(metric))
+
+    def bounds(self, metric: str | Metric) -> tuple[float, float]:
+        """Return the lowest and the highest value that a user can have; perhaps infinite."""
+        return self._averaging.bounds(self._known(metric))
 
     def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
         if weights is not None:
