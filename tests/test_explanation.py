@@ -65,7 +65,7 @@ def test_the_steps_lead_from_one_number_to_the_other() -> None:
 
 
 @pytest.mark.parametrize("name", ["lenskit", "recbole", "trec_eval", "recpack", "pyg", "ranx"])
-@examples(0.2)
+@examples(0.1)
 @given(seed=st.integers(0, 1000))
 def test_both_ends_are_what_evaluate_gives(name: str, seed: int) -> None:
     result = random_result(seed, "recometer")

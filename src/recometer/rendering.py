@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import html
 import io
 import json
 import math
@@ -288,6 +287,7 @@ def to_latex(shown: Shown) -> str:
 
 def to_html(shown: Shown) -> str:
     """Return tables in HTML, every text escaped."""
+    import html  # not needed in a terminal
 
     def paragraphs(lines: Iterable[str]) -> list[str]:
         return [f"<p>{html.escape(line)}</p>" for line in lines]

@@ -653,7 +653,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
     ("arguments", "message"),
     [
         (("--test", "tset.csv", *MF), "There is no file tset.csv. Hint: Did you mean 'test.csv'"),
-        (("--test", ".", *MF), ". is not a file. Hint: name one file"),
+        (("--test", ".", *MF), "The files of . cannot be read as one table: "),
         (("--test", "users.npy", *MF), "users.npy has an extension that is not read"),
         (("--test", "test.csv", "--train", "no.csv", *MF), "There is no file no.csv"),
         ((*BASIC, "--factors", "mf=user.npy,items.npy"), "mf: There is no file user.npy. Hint:"),

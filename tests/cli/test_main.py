@@ -140,7 +140,7 @@ def test_importing_the_entry_point_does_not_load_the_application() -> None:
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 @pytest.mark.parametrize(
     ("arguments", "unbuffered"),
-    [(("metrics",), ""), (("metrics",), "1"), (("--help",), "1"), (("--version",), "")],
+    [(("metrics",), "1"), (("--help",), ""), (("--version",), "")],
 )
 def test_standard_output_that_is_full_is_a_stated_failure(
     arguments: tuple[str, ...], unbuffered: str

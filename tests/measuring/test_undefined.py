@@ -67,6 +67,14 @@ def test_reasons_that_hold_for_all_metrics(ranks, rules, reason):
         assert why(ranks, str(metric), **rules) is reason
 
 
+@pytest.mark.parametrize("gain", [0, -1])
+def test_relevant_items_without_a_positive_gain(gain):
+    ranks = rank([4, 3, 2, 1], [NAN, gain, NAN, gain], relevant_from=-1)
+    assert why(ranks, "ndcg@2") is Reason.NO_GAIN
+    assert why(ranks, "ap@2") is Reason.DEFINED
+    assert why(rank([4, 3, 2], [gain, 1, NAN], relevant_from=-1), "ndcg@2") is Reason.DEFINED
+
+
 def test_training_items_make_no_cold_start():
     ranks = rank([4, 3, 2, 1, 0], [NAN, 1, NAN, NAN, NAN], excluded=[True, *[False] * 4])
     assert why(ranks, cold_start=False) is Reason.DEFINED

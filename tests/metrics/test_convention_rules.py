@@ -57,7 +57,8 @@ def test_defects_are_those_of_a_library() -> None:
     for asked in ({}, {"protocol": Protocol(name="mine")}):
         with pytest.raises(rm.InputError, match=r"no library's\. Hint: .*protocol='evidently'"):
             rm.evaluate(rm.Lists(LISTS), TEST, defects=True, **asked)
-    assert rm.evaluate(rm.Lists(LISTS), TEST, protocol="evidently", defects=True).protocol.defects
+    asked = {"metrics": "MAPKMetric@2", "protocol": "evidently", "defects": True}
+    assert rm.evaluate(rm.Lists(LISTS), TEST, **asked).protocol.defects
 
 
 def test_names_of_the_library_and_ours() -> None:
@@ -130,7 +131,8 @@ def test_a_defect_is_reproduced_only_where_it_is_asked_for() -> None:
     assert documented.mean()["MAPKMetric@10"] == pytest.approx((1 / 3 + 1) / 2)
     assert computed.mean()["MAPKMetric@10"] == pytest.approx(1.8333, abs=1e-4)
     # By our own name it is the metric as it is documented.
-    ours = rm.evaluate(source, test, metrics="ap@10", protocol="evidently", defects=True)
+    with pytest.warns(rm.DataWarning, match="defects=True changes nothing here: these metrics are"):
+        ours = rm.evaluate(source, test, metrics="ap@10", protocol="evidently", defects=True)
     assert ours.mean()["ap@10"] == documented.mean()["MAPKMetric@10"]
 
 
@@ -238,7 +240,9 @@ SCORES = [0.5, -0.5, -1.0]
 def test_a_score_that_is_too_low_is_no_hit(make) -> None:
     test = {"a": [1, 2]}
     assert rm.evaluate(make(), test, metrics="recall@2")["recall@2"] == 1
-    assert rm.evaluate(make(), test, metrics="recall@2", score_above=0)["recall@2"] == 1 / 2
+    for above, recall in ((0, 1 / 2), (-0.5, 1 / 2), (0.5, 0), (-0.6, 1)):
+        result = rm.evaluate(make(), test, metrics="recall@2", score_above=above)
+        assert result["recall@2"] == recall, above
 
 
 def test_a_score_that_is_not_known() -> None:
@@ -352,6 +356,7 @@ def test_weighted_metrics_of_lists_that_repeat_items(metric: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*repeat an item", "ignore:.*beyond every list")
+@pytest.mark.filterwarnings("ignore:The rule duplicates=")
 @pytest.mark.parametrize("duplicates", ["removed", "first", "counted", "joined"])
 @pytest.mark.parametrize("ties", ["random", "item"])
 def test_metrics_of_lists_that_repeat_items(ties: str, duplicates: str) -> None:

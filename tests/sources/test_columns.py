@@ -14,7 +14,7 @@ from recometer import tasks
 from recometer.data import files, ids
 from recometer.errors import InputError
 from recometer.sources import _list_columns
-from recometer.sources._list_table import read_lists
+from recometer.sources._list_reading import read_lists
 
 NO_OPTIONS = dict.fromkeys(("user", "item", "rank", "score", "user_ids", "item_ids"))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,7 +42,6 @@ def narrowed(draw_from, shape):
 
 
 @given(ties=st.sampled_from(RULES), problem=problems(), random=st.randoms(use_true_random=False))
-@examples(1.5)
 def test_all_sources_agree(ties, problem, random):
     scores, test, train = problem
     n_users, n_items = scores.shape

@@ -7,14 +7,22 @@ are exact (small whole numbers), otherwise up to rounding.
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from recometer._kernel import NanRule, RowOrder, ScoreFlag, TieOrder
-from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt8, UInt32, UInt64
+from recometer._kernel import NanRule, ScoreFlag, TieOrder
+from recometer._kernel.reference_rows import best_first as best_first
+from recometer._kernel.reference_rows import count_codes as count_codes
+from recometer._kernel.reference_rows import count_rows as count_rows
+from recometer._kernel.reference_rows import group_rows as group_rows
+from recometer._kernel.reference_rows import hash_pieces as hash_pieces
+from recometer._kernel.reference_rows import hold_below as hold_below
+from recometer._kernel.reference_rows import hold_first as hold_first
+from recometer._kernel.reference_rows import number_rows as number_rows
+from recometer._kernel.reference_rows import number_strings as number_strings
+from recometer._kernel.reference_rows import place_rows as place_rows
+from recometer._kernel.reference_rows import trim_core as trim_core
+from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt32, UInt64
 from recometer.draws import mix
 
 
@@ -239,46 +247,6 @@ def rank_lists(
                 before[j] = sum(at < entry if input_order else i < item for i, at in equal.items())
 
 
-def count_rows(list: Int32, counts: Int64) -> bool:
-    """Count the rows of each list; False where there is no such list."""
-    if len(list) and not 0 <= list.min() <= list.max() < len(counts):
-        return False
-    counts += np.bincount(list, minlength=len(counts))
-    return True
-
-
-def group_rows(list: Int32, values: Array, next: Int64, grouped: Array) -> None:
-    """Write a column of the rows into their lists, in the order given."""
-    for at, value in zip(list, values, strict=True):
-        grouped[next[at]] = value
-        next[at] += 1
-
-
-def place_rows(
-    *, list: Int32, items: Int32, places: Int32, first: int, indptr: Int64, sorted_items: Int32
-) -> bool:
-    """Write rows to given places of their lists; False where there is no such place."""
-    to = indptr[list] + (places.astype(np.int64) - first)
-    if ((to < indptr[list]) | (to >= indptr[list + 1])).any():
-        return False
-    sorted_items[to] = items
-    return True
-
-
-def hash_pieces(data: UInt8, piece: int, hashes: UInt64) -> None:
-    """Write XXH64 (seed 0) of each piece; see `cpp/hashing.hpp`."""
-    for number, begin in enumerate(range(0, len(data), piece)):
-        hashes[number] = _xxh64(data[begin : begin + piece].tobytes())
-
-
-def best_first(indptr: Int64, above: Int64, before: Int64 | None, order: Int64) -> None:
-    """Write each user's judged items best first, not ranked (above -1) last."""
-    before = np.zeros_like(above) if before is None else before
-    for begin, end in itertools.pairwise(indptr):
-        unranked = above[begin:end] < 0
-        order[begin:end] = begin + np.lexsort((before[begin:end], above[begin:end], unranked))
-
-
 def _all_scores(users: Array, items: Array, bias: Array | None, rows: Int64 | None) -> Array:
     chosen = items if rows is None else items[rows]
     scores = np.zeros((len(users), len(chosen)), users.dtype)
@@ -349,180 +317,3 @@ def _count(
             above[j] += (candidate & (scores > score)).sum()
             tied[j] += equal.sum() - candidate[item]
             before[j] += equal[:item].sum()
-
-
-PRIMES = (
-    *(0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9),
-    *(0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5),
-)
-
-
-def _xxh64(data: bytes) -> int:
-    one, two, three, four, five = PRIMES
-    at, hashed = 0, five
-    if len(data) >= 32:
-        lanes = [one + two, two, 0, -one]
-        while len(data) - at >= 32:
-            for lane in range(4):
-                lanes[lane] = _round(lanes[lane], _little(data[at : at + 8]))
-                at += 8
-        hashed = sum(_rotate(lane, bits) for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True))
-        for lane in lanes:
-            hashed = (hashed ^ _round(0, lane)) * one + four
-    hashed += len(data)
-    while len(data) - at >= 8:
-        hashed = _rotate(hashed ^ _round(0, _little(data[at : at + 8])), 27) * one + four
-        at += 8
-    if len(data) - at >= 4:
-        hashed = _rotate(hashed ^ (_little(data[at : at + 4]) * one), 23) * two + three
-        at += 4
-    for byte in data[at:]:
-        hashed = _rotate(hashed ^ (byte * five), 11) * one
-    for bits, prime in ((33, two), (29, three), (32, 1)):
-        hashed %= 2**64
-        hashed = (hashed ^ (hashed >> bits)) * prime
-    return hashed % 2**64
-
-
-def _round(lane: int, given: int) -> int:
-    return _rotate(lane + given * PRIMES[1], 31) * PRIMES[0] % 2**64
-
-
-def _rotate(number: int, bits: int) -> int:
-    number %= 2**64
-    return (number << bits | number >> (64 - bits)) % 2**64
-
-
-def _little(part: bytes) -> int:
-    return int.from_bytes(part, "little")
-
-
-def hold_first(
-    *,
-    users: UInt32,
-    items: UInt32,
-    user_draws: UInt64,
-    item_draws: UInt64,
-    times: Int64 | None,
-    float_times: bool,
-    values: Array | None,
-    first: int,
-    counts: Int64,
-    order: RowOrder,
-    sizes: Int64,
-    held: UInt8,
-) -> bool:
-    """Mark the first rows of each user of a range."""
-    arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
-    for user, size in enumerate(sizes):
-        rows, _ = _in_order(first + user, *arguments)
-        held[rows] = np.arange(len(rows)) < size
-    return values is not None
-
-
-def number_rows(
-    *,
-    users: UInt32,
-    items: UInt32,
-    user_draws: UInt64,
-    item_draws: UInt64,
-    times: Int64 | None,
-    float_times: bool,
-    values: Array | None,
-    first: int,
-    counts: Int64,
-    order: RowOrder,
-    places: UInt32,
-) -> bool:
-    """Write the place of each row among its user's, or its pair's."""
-    arguments = (users, items, user_draws, item_draws, times, float_times, values, order)
-    for user in range(len(counts)):
-        rows, heads = _in_order(first + user, *arguments)
-        place = np.arange(len(rows))
-        places[rows] = place - np.maximum.accumulate(np.where(heads, place, 0)) if len(rows) else 0
-    return values is not None
-
-
-def _in_order(
-    user: int,
-    users: UInt32,
-    items: UInt32,
-    user_draws: UInt64,
-    item_draws: UInt64,
-    times: Int64 | None,
-    float_times: bool,
-    values: Array | None,
-    order: RowOrder,
-) -> tuple[Int64, Bool]:
-    """Return the rows of a user in order, and where places begin to count anew."""
-    rows = np.flatnonzero(users == user)
-    item = item_draws[items[rows]]
-    draw = mix(user_draws[user] ^ item)
-    time = np.zeros(len(rows)) if times is None else times[rows]
-    if float_times:
-        time = time.view(np.float64)
-    value = np.zeros(len(rows)) if values is None else values[rows]
-    # The last key counts first; later rows come first among equals, hence the reversals.
-    later = [rows, value, time]
-    if order == RowOrder.LATEST:
-        keys = [rows, value, ~item, ~draw, time]
-    elif order == RowOrder.DRAWN:
-        keys = [*later, ~item, ~draw]
-    elif order == RowOrder.PAIRS:
-        keys = [*later, ~item]
-    else:
-        keys = [*later, item]
-    ascending = np.lexsort(keys)
-    ordered = ascending if order == RowOrder.OLD_PAIRS else ascending[::-1]
-    heads = np.zeros(len(rows), bool)
-    if order in (RowOrder.PAIRS, RowOrder.OLD_PAIRS):
-        heads[1:] = item[ordered][1:] != item[ordered][:-1]
-    return rows[ordered], heads
-
-
-def hold_below(
-    *,
-    users: UInt32,
-    items: UInt32,
-    user_draws: UInt64,
-    item_draws: UInt64,
-    limit: int,
-    held: UInt8,
-) -> None:
-    """Mark the rows whose draw lies below a limit."""
-    held[:] = mix(user_draws[users] ^ item_draws[items]) < np.uint64(limit)
-
-
-def count_codes(codes: UInt32, counts: Int64) -> None:
-    """Add the number of rows of each code."""
-    counts += np.bincount(codes, minlength=len(counts))
-
-
-def trim_core(
-    *,
-    users: UInt32,
-    items: UInt32,
-    user_counts: Int64,
-    item_counts: Int64,
-    least_user: int,
-    least_item: int,
-    backwards: bool,
-    kept: UInt8,
-) -> int:
-    """Remove rows of users and items with too few; all at once, so perhaps fewer per pass."""
-    enough = (user_counts[users] >= least_user) & (item_counts[items] >= least_item)
-    gone = (kept == 1) & ~enough
-    kept[gone] = 0
-    user_counts -= np.bincount(users[gone], minlength=len(user_counts))
-    item_counts -= np.bincount(items[gone], minlength=len(item_counts))
-    return int(np.count_nonzero(gone))
-
-
-def number_strings(column: Any, numbers: UInt32, rows: Int64) -> int:
-    """Give the strings of a Polars series numbers, by first sight."""
-    texts = column.to_list()
-    distinct = list(dict.fromkeys(texts))
-    number = {text: place for place, text in enumerate(distinct)}
-    numbers[:] = [number[text] for text in texts]
-    rows[: len(distinct)] = [texts.index(text) for text in distinct]
-    return len(distinct)

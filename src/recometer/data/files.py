@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import difflib
+import glob
 import gzip
 import itertools
 import os
@@ -68,11 +69,13 @@ def read_file(
     Parameters
     ----------
     path
-        A file that ends in one of `EXTENSIONS`. Text (CSV, TSV) is UTF-8, and its first line
-        names the columns; if it has no comma (in .csv) or tab (in .tsv), its fields may be
-        separated by a comma, a tab, ``;`` or ``|``. Ids in text are integers if every one is
-        written as a plain integer (so ``007`` stays a string), else strings. Values are
-        numbers, or True and False. Times in text are numbers, or dates and times in ISO 8601.
+        A file that ends in one of `EXTENSIONS`; or a folder of Parquet files, or a pattern such as
+        ``"ratings/part-*.parquet"``, whose files are one table, in the order of their names.
+        Text (CSV, TSV) is UTF-8, and its first line names the columns; if it has no comma (in
+        .csv) or tab (in .tsv), its fields may be separated by a comma, a tab, ``;`` or ``|``. Ids
+        in text are integers if every one is written as a plain integer (so ``007`` stays a
+        string), else strings. Values are numbers, or True and False. Times in text are numbers,
+        or dates and times in ISO 8601.
     user, item, value, time
         As in `recometer.data.columns.find_columns`.
     whose
@@ -233,11 +236,40 @@ def check_file(path: pathlib.Path) -> None:
     raise FileError(f"There is no file {path}. Hint: {hint}")
 
 
+def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
+    """Return the Parquet files of a folder or a pattern, by their names; None: it is neither.
+
+    Those whose names begin with ``_`` or a dot are no data.
+
+    Raises
+    ------
+    FileError
+        There is none.
+    """
+    if path.is_dir():
+        found = list(path.rglob("*.parquet"))
+        none, hint = f"{path} is not a file", "name one file, or a folder with Parquet files"
+    elif not path.exists() and any(letter in str(path) for letter in "*?["):
+        found = [pathlib.Path(part) for part in glob.glob(str(path), recursive=True)]
+        none, hint = f"No file is called {path}", f"relative paths start at {pathlib.Path.cwd()}"
+    else:
+        return None
+    parts = sorted(part for part in found if part.is_file() and part.name[0] not in "_.")
+    wrong = next((part for part in parts if part.suffix.lower() != ".parquet"), None)
+    if wrong is not None:
+        raise FileError(f"{path} means several files, and {wrong} is not Parquet. Hint: name one.")
+    if not parts:
+        raise FileError(f"{none}. Hint: {hint}.")
+    return parts
+
+
 def _scan(path: pathlib.Path) -> pl.LazyFrame:
     import polars as pl
 
-    check_file(path)
-    extension = _extension(path)
+    parts = parts_of(path)
+    if parts is None:
+        check_file(path)
+    extension = _extension(path) if parts is None else ".parquet"
     if not extension:
         raise FileError(
             f"{path} has an extension that is not read. Hint: known are {', '.join(EXTENSIONS)}, "
@@ -245,7 +277,7 @@ def _scan(path: pathlib.Path) -> pl.LazyFrame:
         )
     try:
         if extension == ".parquet":
-            table = pl.scan_parquet(path, glob=False)
+            table = pl.scan_parquet(parts or path, glob=False, hive_partitioning=False)
         else:
             # All text at first: the types of ids are settled by every row, not the first few.
             table = pl.scan_csv(path, separator=_separator(path), infer_schema=False, glob=False)
@@ -312,6 +344,11 @@ def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
 
 def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
     reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    if not path.is_file():
+        return FileError(
+            f"The files of {path} cannot be read as one table: {reason}. Hint: all must have the "
+            "same columns; or name one file."
+        )
     return FileError(
         f"{path} cannot be read as {_extension(path)}: {reason}. Hint: is it damaged, or of "
         "another format than its name says? Text must be UTF-8."

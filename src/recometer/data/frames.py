@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Float64
+from recometer.arrays import Array, Float64, Int64
 from recometer.data.columns import (
     Columns,
     common_names,
@@ -40,6 +41,7 @@ class Table(NamedTuple):
     items: Any
     values: Float64 | None
     times: Array | None
+    lengths: Int64 | None = None  # where a row holds a list of items: of its list
 
 
 def is_column(data: object) -> bool:
@@ -105,13 +107,77 @@ def read_frame(
         warn_of_values(columns, lambda: numeric_columns(data, booleans=True), whose)
     wanted = [name for name in columns if name is not None]
     series = dict(zip(wanted, fetch(wanted), strict=True))
+    lengths = None
+    if holds_lists(series[columns.item]):
+        lengths = _flatten(series, columns)
     ratings = moments = None
     if columns.value is not None:
         what = f"values (column {columns.value!r})"
         ratings = numbers(_plain(series[columns.value]), what, NO_VALUES)
     if columns.time is not None:
         moments = times(series[columns.time], f"times (column {columns.time!r})")
-    return Table(columns, series[columns.user], series[columns.item], ratings, moments)
+    return Table(columns, series[columns.user], series[columns.item], ratings, moments, lengths)
+
+
+def holds_lists(column: Any) -> bool:
+    """Tell whether the entries of a column are lists, as the first of them says."""
+    polars = sys.modules.get("polars")
+    # Of a column in a file, too.
+    if polars is not None and isinstance(column.dtype, polars.DataType):
+        return column.dtype in (polars.List, polars.Array)
+    if column.dtype != object:
+        return False
+    first = next((entry for entry in column if entry is not None), None)
+    return isinstance(first, list | tuple | np.ndarray)
+
+
+def flat(column: Any, what: str) -> tuple[Any, Int64]:
+    """Return the entries of a column's lists one after the other, and the length of each.
+
+    A missing list is empty.
+
+    Raises
+    ------
+    InputTypeError
+        An entry that is no list.
+    """
+    import polars as pl
+
+    if isinstance(column, pl.Series):
+        lists = column.arr.to_list() if column.dtype == pl.Array else column
+        lengths = lists.list.len().fill_null(0)
+        return lists.filter(lengths > 0).explode(), lengths.cast(pl.Int64).to_numpy()
+    rows = [[] if row is None else row for row in column]
+    wrong = next((row for row in rows if not isinstance(row, list | tuple | np.ndarray)), None)
+    if wrong is not None:
+        raise InputTypeError(
+            f"The {what} are lists, but not all of them: {wrong!r} is of type "
+            f"{type(wrong).__name__}. Hint: a list in every row."
+        )
+    entries = list(itertools.chain.from_iterable(rows))
+    return entries, np.fromiter(map(len, rows), np.int64, len(rows))
+
+
+def _flatten(series: dict[str, Any], columns: Columns) -> Int64:
+    """Replace lists by their entries, one after the other; return how many each row has."""
+    series[columns.item], lengths = flat(series[columns.item], f"items (column {columns.item!r})")
+    for name in (columns.value, columns.time):
+        if name is None:
+            continue
+        if holds_lists(series[name]):
+            series[name], others = flat(series[name], f"entries of column {name!r}")
+            if not isinstance(series[name], np.ndarray) and isinstance(series[name], list):
+                series[name] = np.array(series[name])
+            if not np.array_equal(lengths, others):
+                row = int(np.flatnonzero(lengths != others)[0])
+                raise InputError(
+                    f"Row {row} (counted from 0) has {lengths[row]} items (column "
+                    f"{columns.item!r}), but {others[row]} entries of column {name!r}. Hint: one "
+                    "for each item."
+                )
+        else:
+            series[name] = series[name][np.repeat(np.arange(len(lengths)), lengths)]
+    return lengths
 
 
 def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: str) -> None:

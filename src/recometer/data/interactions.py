@@ -146,8 +146,10 @@ class Interactions:
             * a dict ``{user: {item: value}}`` or ``{user: [items]}``; users without items
               are kept. A dict of columns is refused;
             * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``),
-              whatever exports an Arrow stream or has columns;
-            * the path of a file: .parquet, .csv, .tsv, .csv.gz or .tsv.gz; or of TREC qrels
+              whatever exports an Arrow stream or has columns. A column of items may hold lists,
+              and those of values and times then, too: a row per user;
+            * the path of a file: .parquet (also a folder of these, or a pattern such as
+              ``"part-*.parquet"``), .csv, .tsv, .csv.gz or .tsv.gz; or of TREC qrels
               (also .gz), whose topics and documents are strings, and whose documents with a
               negative number were not judged. That number being whole, "not 0" means "at
               least 1".

@@ -178,6 +178,7 @@ def _from_frame(data: Any, options: Options) -> Rows:
     user_what = f"user ids (column {table.names.user!r})"
     item_what = f"item ids (column {table.names.item!r})"
     size, user_ids, item_ids = options.size(), None, None
+    lengths = table.lengths
     if size is None:
         users, user_ids = encode(table.users, user_what)
         items, item_ids = encode(table.items, item_what)
@@ -186,7 +187,7 @@ def _from_frame(data: Any, options: Options) -> Rows:
         users = as_positions(as_ids(table.users, user_what), size[0], 0, "user")
         items = as_positions(as_ids(table.items, item_what), size[1], options.item_offset, "item")
     return Rows(
-        users,
+        users if lengths is None else np.repeat(users, lengths),
         items,
         *size,
         table.values,

@@ -11,7 +11,7 @@ import os
 import pathlib
 from typing import TYPE_CHECKING, Literal
 
-from recometer.data.files import EXTENSIONS, check_file
+from recometer.data.files import EXTENSIONS, check_file, parts_of
 from recometer.errors import FileError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
         A file that is not there.
     """
     path = pathlib.Path(path)
-    if path.name.lower().endswith(EXTENSIONS):
+    if path.name.lower().endswith(EXTENSIONS) or parts_of(path) is not None:
         return None
     check_file(path)
     with path.open("rb") as file:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,9 +15,6 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.base import Source
-
-if TYPE_CHECKING:
-    from recometer.evaluating.inputs import Inputs
 
 
 def check_users(
@@ -61,9 +57,11 @@ def check_users(
         )
 
 
-def check_overlaps(counts: Mapping[str, int], n_relevant: Int64, given: Inputs) -> None:
+def check_overlaps(
+    counts: Mapping[str, int], n_relevant: Int64, test: Interactions, candidates: object
+) -> None:
     """Warn where most of test is in train, or is no candidate: then little is measured."""
-    n_rows, overlap = len(given.test), counts.get("train_test_overlap", 0)
+    n_rows, overlap = len(test), counts.get("train_test_overlap", 0)
     if 2 * overlap > n_rows:
         warn(
             f"{overlap:,} of {n_rows:,} rows of test are in train, too, and are left out of test. "
@@ -73,7 +71,7 @@ def check_overlaps(counts: Mapping[str, int], n_relevant: Int64, given: Inputs) 
     lost, n = counts.get("relevant_not_candidates", 0), int(n_relevant.sum())
     if 2 * lost <= n:
         return
-    sets = isinstance(given.candidates, Interactions)
+    sets = isinstance(candidates, Interactions)
     hint = (
         "candidates=rm.Negatives(candidates) adds the items of test to each user's"
         if sets

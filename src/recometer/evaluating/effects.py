@@ -25,6 +25,7 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
     "ranks": {"percent": "it is about metrics with one value for all users"},
     "ratings": {
         "constant_scores": TRUE_RATINGS,
+        "min_positives": TRUE_RATINGS,
         "min_candidates": TRUE_RATINGS,
         "no_list": "every user with a true rating has a prediction",
         "deep_cutoffs": TRUE_RATINGS,
@@ -82,7 +83,7 @@ def _without_effect(
     source: Source, metrics: Sequence[Metric], protocol: Protocol
 ) -> Iterator[tuple[str, str]]:
     convention = find(protocol.name)
-    usual = Protocol() if convention is None else convention.protocol
+    usual = type(protocol)() if convention is None else convention.protocol
     given = [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]
     kinds = dict.fromkeys(map(_kind, metrics))
     for rule in given:

@@ -98,7 +98,7 @@ def find_records(given: Inputs) -> Records:
     check_users(users.flags, users.n_relevant, source, test)
     counts = {} if lists is None else dict(lists.counts)
     if ranks is not None:
-        check_overlaps(ranks.counts, users.n_relevant, given)
+        check_overlaps(ranks.counts, users.n_relevant, test, given.candidates)
         check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
         check_correction(ranks, source, rules)

@@ -67,8 +67,6 @@ class RatedUsers(Measured):
         result = np.zeros(self.n_users, np.uint8)
         why.mark_unknown(result, raised(ranks.flags, UserFlag.KNOWN), rules)
         mark(result, rows.every.n_rows == 0, Reason.NO_RATINGS)
-        if definition.reads == "relevance" and rules.min_positives > 1:
-            why.mark_few(result, ranks.n_relevant, rules)
         why.mark_cold(result, ranks.flags, rules)
         if definition.reads == "gain":
             nan, infinite, too_large = rows.not_finite

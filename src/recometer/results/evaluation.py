@@ -25,7 +25,7 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.results import saved, summary
-from recometer.results.groups import LEFT_OUT, Segments, read_groups, segment_rows
+from recometer.results.groups import Segments, read_groups, segments_of
 from recometer.results.groups import quantiles as quantiles_of
 from recometer.results.means import Averaging, Interval, Weights, intervals_over_users
 from recometer.results.saved import PER_USER, PROFILE
@@ -327,10 +327,7 @@ class Evaluation(rendering.Printed):
             codes, names = quantiles_of(groups, values, quantiles)
         else:
             codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
-        rows = segment_rows(self, codes, names, weights)
-        left_out = int(np.count_nonzero(codes == LEFT_OUT))
-        not_kept = () if weights is not None or self.list_data is not None else self.over_users
-        return Segments(rows, tuple(names), left_out, self.protocol.confidence, tuple(not_kept))
+        return segments_of(self, codes, names, weights)
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of some users alone.

@@ -182,21 +182,25 @@ class Segments(Printed):
             yield f"users without a group (left out): {self.left_out:,}"
 
 
-def segment_rows(
+def segments_of(
     result: Evaluation, codes: Int64, names: Sequence[str], weights: Weights
-) -> tuple[SegmentRow, ...]:
-    """Return a row per metric and group, from the group of each user (see `read_groups`)."""
+) -> Segments:
+    """Return every metric for each group, from the group of each user (see `read_groups`)."""
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
     summaries = []
     for chosen in members:
         named = weights is None or isinstance(weights, str)
         weight = weights if named else np.asarray(weights)[chosen]
         summaries.append(result.of_users(chosen).summary(weight))
-    return tuple(
+    rows = tuple(
         SegmentRow(row.metric, name, len(chosen), row.mean, row.low, row.high, row.counted)
         for of_metric in zip(*summaries, strict=True)
         for row, name, chosen in zip(of_metric, names, members, strict=True)
     )
+    left_out = int(np.count_nonzero(codes == LEFT_OUT))
+    known = weights is not None or result.list_data is not None
+    not_kept = () if known else tuple(result.over_users)
+    return Segments(rows, tuple(names), left_out, result.protocol.confidence, not_kept)
 
 
 def _number(value: float) -> str:

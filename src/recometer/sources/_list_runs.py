@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,19 +19,26 @@ from recometer.errors import ColumnError, InputTypeError, did_you_mean, warn
 if TYPE_CHECKING:
     import polars as pl
 
-    from recometer.sources._list_table import ListTable
-
 Fetch = Callable[[list[str]], list[Any]]
 
 
+class Lists(NamedTuple):
+    """The lists of a table, as `ListTable` has them."""
+
+    indptr: Int64
+    scores: Float64 | None
+    user_ids: Array | None
+
+
 def check(
-    table: ListTable, found: Mapping[str, str | None], names: Sequence[str], fetch: Fetch
+    lists: Lists, found: Mapping[str, str | None], names: Sequence[str], fetch: Fetch
 ) -> None:
     """Warn of a table whose lists are mixed of several runs, as far as that shows.
 
     Parameters
     ----------
-    table
+    lists
+        The table's lists.
     found
         The columns that were read.
     names
@@ -43,11 +50,11 @@ def check(
     by, values = _run_column(runs, str(found["user"]), fetch)
     hint = f"rm.Lists.each(data, by={by or 'COLUMN'!r}) takes the runs apart."
     twice = None
-    if found["rank"] is not None and table.scores is not None:
-        twice = _repeated_ranks(table.indptr, table.scores)
+    if found["rank"] is not None and lists.scores is not None:
+        twice = _repeated_ranks(lists.indptr, lists.scores)
     if twice is not None:
         n, place, rank = twice
-        user = place if table.user_ids is None else ids.show(table.user_ids, place)
+        user = place if lists.user_ids is None else ids.show(lists.user_ids, place)
         mixed = f"column {by!r} tells {_several(values)} apart" if by else "if runs are mixed"
         warn(
             f"{n:,} rows repeat a rank of their user (the first: user {user} and rank {rank:g}), "

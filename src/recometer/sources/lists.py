@@ -17,9 +17,10 @@ from recometer.sources import _top
 from recometer.sources._align import align
 from recometer.sources._list_candidates import catalogue_size
 from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_all_items
+from recometer.sources._list_reading import read_lists
 from recometer.sources._list_repeats import Repeats
 from recometer.sources._list_runs import take_apart
-from recometer.sources._list_table import ListTable, judged_scores, read_lists
+from recometer.sources._list_table import ListTable, judged_scores
 from recometer.sources._list_work import ListWork
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
@@ -47,6 +48,8 @@ class Lists(Source):
           one of ranks (1 is best) or scores (the highest is best); with neither, the order
           of a user's rows is the ranking (and if there is another column of numbers, a
           `DataWarning` says so, unless ``score=False``);
+          A column of items may hold lists, best first (and that of ranks or scores, too): a row
+          per user;
         * a dict ``{user: [items]}``, best first, or ``{user: {item: score}}``;
         * an integer array or tensor [n_users, k] of item indices, best first, padded with
           -1; row u is that of user u of test, unless `user_ids` are given;

@@ -5,7 +5,8 @@ by comparing every pair, `by_definition` reads one explicit order of the items, 
 `mean_over_orders` averages that over every order of the tied ones. `cases` and `metrics` are
 Hypothesis strategies, and `LAWS` what holds for every metric, one of your own included:
 `check_laws`. Metrics of lists have the same: `list_cases`, `list_by_definition`, `LIST_LAWS`; and
-those of predicted ratings: `rating_cases`, `rating_by_definition`, `RATING_LAWS`.
+those of predicted ratings: `rating_cases`, `rating_by_definition`, `RATING_LAWS`. `check_source`
+checks a source of `Ranks`, by `SOURCE_LAWS`.
 Importing this package needs Hypothesis: ``pip install "recometer[test]"``.
 """
 
@@ -38,6 +39,12 @@ try:
         rating_mean_over_orders,
     )
     from recometer.testing.rating_laws import RATING_LAWS
+    from recometer.testing.source_laws import (
+        SOURCE_LAWS,
+        SourceCase,
+        check_source,
+        source_cases,
+    )
 except ModuleNotFoundError as error:
     if error.name != "hypothesis":
         raise
@@ -50,13 +57,16 @@ __all__ = [
     "LAWS",
     "LIST_LAWS",
     "RATING_LAWS",
+    "SOURCE_LAWS",
     "Case",
     "ListCase",
     "MissingHypothesisError",
     "RatingCase",
+    "SourceCase",
     "by_definition",
     "cases",
     "check_laws",
+    "check_source",
     "copies",
     "list_by_definition",
     "list_cases",
@@ -68,5 +78,6 @@ __all__ = [
     "rating_by_definition",
     "rating_cases",
     "rating_mean_over_orders",
+    "source_cases",
     "variants",
 ]

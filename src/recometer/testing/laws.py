@@ -45,8 +45,8 @@ SMALL_SETS = (
 def check_laws(metric: str) -> None:
     """Check all laws for a metric, with every single value of its parameters.
 
-    A law draws a quarter of as many cases as the Hypothesis profile in force says
-    (`hypothesis.settings.load_profile`), 25 by default.
+    A law draws a fifth of as many cases as the Hypothesis profile in force says
+    (`hypothesis.settings.load_profile`), 20 by default.
 
     Parameters
     ----------

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from recometer.measuring.compute import compute
+from recometer.measuring.rated import RatedUsers
 from recometer.metrics import reading
 from recometer.protocol import Protocol
 from recometer.testing import rating_by_definition, rating_cases, rating_mean_over_orders
@@ -17,8 +18,7 @@ EVERY = [each for name in reading("ratings") for each in at_cutoffs(name, 1, 2, 
 
 
 def computed(case, ties):
-    ratings = case.ratings()
-    values, _ = compute(ratings.ranks, EVERY, Protocol(ties=ties), ratings=ratings)
+    values, _ = compute(RatedUsers(case.ratings()), EVERY, Protocol(ties=ties))
     return values
 
 

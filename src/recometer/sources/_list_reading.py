@@ -1,0 +1,450 @@
+"""Lists of recommendations, read from every kind of data."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.data import files, frames, ids, trec
+from recometer.data.columns import choose_columns, common_names, could_be_places, refuse_columns
+from recometer.data.files import FileColumn, in_memory, open_file
+from recometer.data.frames import (
+    flat,
+    holds_lists,
+    is_column,
+    is_frame,
+    numbers,
+    open_frame,
+    twice_readable,
+)
+from recometer.errors import FileError, InputError, InputTypeError, warn
+from recometer.sources import _list_columns, _list_runs
+from recometer.sources._list_table import ListTable
+
+PROBE = 4096  # rows
+MAX_POSITION = 2**31 - 2
+
+UNDERSTOOD = (
+    "a data frame (user, item, and a rank or a score), a dict {user: [items]} or {user: {item: "
+    "score}}, an array of item indices padded with -1, a row per user, or the path of a Parquet, "
+    "CSV, TSV or TREC run file"
+)
+
+
+def read_lists(
+    data: Any,
+    *,
+    user: object,
+    item: object,
+    rank: object,
+    score: object,
+    user_ids: object,
+    item_ids: object,
+    item_offset: int = 0,
+) -> ListTable:
+    """Read lists of any kind; see `recometer.Lists`."""
+    columns = {"user": user, "item": item, "rank": rank, "score": score}
+    given_ids = {"user_ids": user_ids, "item_ids": item_ids, "item_offset": item_offset or None}
+    if rank not in (None, False) and score not in (None, False):
+        raise InputError("rank= and score= were both given. Hint: name the one to rank by.")
+    if isinstance(score, str):
+        columns["rank"] = False
+    if isinstance(data, str | os.PathLike):
+        _refuse(given_ids, "a file, which has ids")
+        return _from_path(data, columns)
+    if isinstance(data, Mapping):
+        refuse_columns(data)
+        _refuse({**columns, **given_ids}, "a dict, which has ids")
+        return _from_dict(data)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(data, torch.Tensor):
+        data = data.detach().cpu().numpy()
+    if isinstance(data, np.ndarray):
+        _refuse(columns, "an array")
+        if isinstance(data, np.ma.MaskedArray):
+            signed: Any = data.astype(np.int64) if data.dtype.kind == "u" else data
+            data = signed.filled(-1)
+        return _from_array(np.asarray(data), user_ids, item_ids, item_offset)
+    if is_frame(data):
+        _refuse(given_ids, "a data frame, which has ids")
+        return _from_frame(data, columns)
+    if is_column(data):
+        raise InputTypeError(
+            f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
+            "of lists whose index holds the users becomes a dict: pass series.to_dict(). Otherwise "
+            "pass a data frame with a column of users and one of items."
+        )
+    if isinstance(data, list | tuple):
+        raise InputTypeError(
+            f"Lists cannot be read from {type(data).__name__}. Hint: pass rows of item indices "
+            "as np.array(...), with -1 where a list is shorter, and lists of ids as a dict "
+            "{user: [items]}."
+        )
+    raise InputTypeError(
+        f"Lists cannot be read from {type(data).__name__}. Hint: pass {UNDERSTOOD}."
+    )
+
+
+def _from_frame(data: Any, columns: Mapping[str, object]) -> ListTable:
+    data = twice_readable(data)
+    names, fetch = open_frame(data)
+    found = choose_columns(names, columns)
+    if _is_by_rows(found) and columns["score"] is None:
+        _warn_of_others(found, frames.numeric_columns(data))
+    # Together: a lazy frame that is collected twice may come in another order.
+    wanted = [option for option, name in found.items() if name is not None]
+    series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
+    table = _from_columns(found, series.pop)
+    _list_runs.check(_runs_of(table), found, names, fetch)
+    return table
+
+
+def _refuse(options: Mapping[str, object], what: str) -> None:
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
+
+
+def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> ListTable:
+    kind = trec.kind_of(path)
+    if kind == "qrels":
+        raise FileError(
+            f"{os.fspath(path)} looks like TREC qrels, which say what was judged. Hint: pass it "
+            "as test; a run has six fields: topic Q0 document rank score run."
+        )
+    if kind == "run":
+        _refuse(columns, "a TREC run")
+        frame = trec.read_run(path)
+        found: dict[str, str | None] = {"user": "user", "item": "item", "rank": None}
+        return _from_columns({**found, "score": "score"}, frame.get_column)
+    found, fetch = open_file(path, columns)
+    if _is_by_rows(found) and columns["score"] is None:
+        _warn_of_others(found, files.numeric_columns(path))
+    table = _from_columns(found, fetch)
+    _list_runs.check(_runs_of(table), found, files.column_names(path), partial(_from_file, path))
+    return table
+
+
+def _runs_of(table: ListTable) -> _list_runs.Lists:
+    return _list_runs.Lists(table.indptr, table.scores, table.user_ids)
+
+
+def _from_file(path: str | os.PathLike[str], names: list[str]) -> list[Any]:
+    return files.read_columns(path, names).get_columns()
+
+
+def _is_by_rows(found: Mapping[str, str | None]) -> bool:
+    return found["rank"] is None and found["score"] is None
+
+
+def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
+    """Warn that no column is ranked by, if one of those that hold numbers could be the score."""
+    others = [name for name in numeric if name not in found.values()]
+    for kind in ("time", "relevance"):
+        others = [name for name in others if name not in common_names(kind, others)]
+    if not others:
+        return
+    places = could_be_places(others)
+    by_that = (
+        f"rank={places[0]!r} ranks by that column, the lowest first"
+        if places
+        else f"score={others[0]!r} ranks by that column, the highest first"
+    )
+    warn(
+        "No column has a common name for ranks or scores: the order of the rows is the "
+        f"ranking, and {', '.join(map(repr, others))} says nothing. Hint: {by_that}; "
+        "rank=False, score=False says that the order is meant."
+    )
+
+
+def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> ListTable:
+    """Read the columns one after the other, so that few are in memory at a time."""
+    column = fetch("item")
+    if holds_lists(column):
+        return _from_list_column(found, column, fetch)
+    what = {option: f"{option}s (column {name!r})" for option, name in found.items()}
+    lists, indptr, user_ids = _lists_of(fetch("user"), f"user ids (column {found['user']!r})")
+    items, item_ids = _encode(column, f"item ids (column {found['item']!r})")
+    n_items, scores = len(item_ids), None
+    pieces: Iterable[Array] | None = None
+    if found["rank"] is not None:
+        column = fetch("rank")
+        whole = _whole_numbers(column)
+        if whole is not None and lists is None:
+            if _list_columns.ordered(whole[0], indptr, falling=False):
+                return ListTable(indptr, items, n_items, None, user_ids, item_ids)
+        elif whole is not None and lists is not None:
+            placed = _list_columns.place(lists, len(user_ids), items, *whole)
+            if placed is not None:
+                return ListTable(*placed, n_items, None, user_ids, item_ids)
+        pieces = [_ranks(in_memory(column), what["rank"])]
+    elif found["score"] is not None:
+        column = fetch("score")
+        by_pieces = isinstance(column, FileColumn) and column.dtype.is_float()
+        pieces = _list_columns.chunks_of(column) if by_pieces else [_scores(column, what["score"])]
+    if lists is not None:
+        indptr, items = _list_columns.group(lists, len(user_ids), [items], np.int32)
+    if pieces is not None and lists is not None:
+        _, scores = _list_columns.group(lists, len(user_ids), pieces, np.float64)
+    elif pieces is not None:
+        scores = _list_columns.join(pieces, len(items))
+    needed = _unless_ordered(scores, indptr)
+    real = scores if found["rank"] is None else None
+    return ListTable(
+        indptr,
+        items,
+        n_items,
+        needed,
+        user_ids,
+        item_ids,
+        given=real,
+        by_rows=_is_by_rows(found),
+    )
+
+
+def _from_list_column(
+    found: Mapping[str, str | None], lists: Any, fetch: Callable[[str], Any]
+) -> ListTable:
+    """Read a table with a row per user, and the user's list in a cell."""
+    user_ids = ids.as_ids(in_memory(fetch("user")), f"user ids (column {found['user']!r})")
+    if not _distinct(user_ids):
+        raise InputError(
+            f"Column {found['item']!r} holds lists, and a user has several rows. Hint: a row per "
+            "user, or an item per row."
+        )
+    what = f"item ids (column {found['item']!r})"
+    entries, lengths = flat(in_memory(lists), what)
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    items, item_ids = _encode(entries, what)
+    scores = None
+    by = "rank" if found["rank"] is not None else "score"
+    if found[by] is not None:
+        column, others = flat(in_memory(fetch(by)), f"{by}s (column {found[by]!r})")
+        if not np.array_equal(lengths, others):
+            row = int(np.flatnonzero(lengths != others)[0])
+            raise InputError(
+                f"Row {row} (counted from 0) has {lengths[row]} items, but {others[row]} {by}s "
+                f"(column {found[by]!r}). Hint: one for each item."
+            )
+        scores = (_ranks if by == "rank" else _scores)(column, f"{by}s (column {found[by]!r})")
+    needed = _unless_ordered(scores, indptr)
+    given = scores if by == "score" else None
+    return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=given)
+
+
+def _from_dict(data: Mapping[Any, Any]) -> ListTable:
+    keys, rows = list(data), list(data.values())
+    mappings = [isinstance(row, Mapping) for row in rows]
+    for key, row, mapping in zip(keys, rows, mappings, strict=True):
+        if (
+            isinstance(row, str | bytes | set | frozenset)
+            or not isinstance(row, Sized)
+            or (mapping != mappings[0])
+        ):
+            raise InputTypeError(
+                f"The list of user {key!r} is of type {type(row).__name__}. Hint: expected a list "
+                "or array of items, best first, for every user, or a dict {item: score} for every "
+                "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
+            )
+    indptr = ragged.indptr_of(np.fromiter(map(len, rows), np.int64, len(rows)))
+    scores = None
+    if any(mappings):
+        entries = itertools.chain.from_iterable(row.values() for row in rows)
+        scores = _scores(list(entries), "scores")
+    flat = list(itertools.chain.from_iterable(rows))
+    first = flat[0] if flat and scores is None else None
+    if isinstance(first, tuple) and len(first) == 2 and isinstance(first[1], float | np.floating):
+        raise InputTypeError(
+            f"The dict of lists holds pairs of an item and a score, such as {first!r}. Hint: "
+            "write {user: {item: score}}, for instance {user: dict(pairs)}."
+        )
+    items, item_ids = _encode(flat, "item ids")
+    user_ids = ids.as_ids(keys, "user ids")
+    needed = _unless_ordered(scores, indptr)
+    return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=scores)
+
+
+def _from_array(
+    array: Array, user_ids: object, item_ids: object, item_offset: int = 0
+) -> ListTable:
+    if array.ndim != 2 or array.dtype.kind not in "iu":
+        raise InputTypeError(
+            f"An array of lists must hold item indices, as integers [n_users, k], found "
+            f"{array.dtype} of shape {array.shape}. Hint: a row per user, best item first, -1 "
+            "where a list is shorter; ids of items go into item_ids=."
+        )
+    array = _without_offset(array, item_offset)
+    narrowed = _list_columns.narrow(array.reshape(-1))
+    assert narrowed is not None
+    items, low, high = narrowed
+    if np.shares_memory(items, array):
+        items = items.copy()  # what happens to the array afterwards changes no result
+    names = None if item_ids is None else ids.as_ids(item_ids, "item ids of the lists")
+    if low < -1 or (names is not None and high >= len(names)):
+        row, column = np.argwhere((array < -1) | (array == high if low >= -1 else False))[0]
+        bound = "or more" if names is None else f"to {len(names) - 1}, as there are item_ids"
+        raise InputError(
+            f"Row {row} of the lists holds the item index {array[row, column]}. Hint: indices go "
+            f"from 0 {bound}; -1 stands for no item."
+        )
+    n_items = high + 1
+    if names is not None:
+        places, names = ids.encode(names, "item ids of the lists")
+        if len(names) < len(places):
+            raise InputError("The item_ids of the lists must be distinct.")
+        n_items = len(names)
+        if not (places[1:] > places[:-1]).all():
+            items = np.append(places, -1).astype(np.int32)[items]
+    users = None
+    if user_ids is not None:
+        users = ids.as_ids(user_ids, "user ids of the lists")
+        if len(users) != len(array):
+            raise InputError(
+                f"There are {len(array):,} lists, but {len(users):,} user_ids. Hint: user_ids "
+                "names the user of each row."
+            )
+    indptr = np.arange(len(array) + 1, dtype=np.int64) * array.shape[1]
+    return ListTable(indptr, items, n_items, None, users, names, padded=True)
+
+
+def _without_offset(array: Array, offset: int) -> Array:
+    """Return item indices from 0 on; -1 stays -1."""
+    if isinstance(offset, bool) or not isinstance(offset, int | np.integer) or offset < 0:
+        raise InputError(f"item_offset={offset!r} must be a whole number, 0 or more.")
+    if not offset:
+        return array
+    below = (array < offset) & (array != -1)
+    if below.any():
+        row, column = np.argwhere(below)[0]
+        raise InputError(
+            f"Row {row} of the lists holds the item index {array[row, column]}, which is below "
+            f"item_offset={offset}. Hint: items are numbered from the offset on; -1 stands for no "
+            "item."
+        )
+    return np.where(array == -1, -1, array.astype(np.int64) - offset)
+
+
+def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
+    """Find the list that each row belongs to.
+
+    Returns
+    -------
+    lists : int32 [n] or None
+        None: the rows of every user lie together already, as `indptr` says.
+    indptr : int64 [n_lists + 1]
+        Means nothing where `lists` is not None.
+    user_ids : [n_lists]
+    """
+    positions = _positions(column)
+    rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
+    # Rows in no order show it soon, as users who come again or have a row each.
+    probed = _grouped(rows[:PROBE], what)
+    if probed is not None and 2 * len(probed[1]) <= min(len(rows), PROBE):
+        grouped = _grouped(rows, what)
+        if grouped is not None:
+            return None, *grouped
+    codes, names = _look_up(column, what) if positions is None else positions
+    return codes, np.zeros(len(names) + 1, np.int64), names
+
+
+def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
+    """Return indptr and ids of the lists if the rows of every user lie together."""
+    starts, heads = _runs(column)
+    if starts is None:
+        return None
+    names = ids.as_ids(heads, what)
+    if not _distinct(names):
+        return None
+    return np.append(starts, len(column)).astype(np.int64), names
+
+
+def _runs(column: Any) -> tuple[Int64 | None, Any]:
+    """Return where each run of equal ids begins, and its id; None where one is missing."""
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(column, polars.Series):
+        if column.null_count() or column.dtype.is_float() or column.dtype == polars.Object:
+            return None, None
+        if not column.dtype.is_integer():
+            starts = _list_columns.runs(column)
+            return starts, column.gather(starts)
+        column = ids.as_ids(column, "user ids")
+    array = column if isinstance(column, np.ndarray) else np.asarray(column)
+    if array.dtype.kind not in "iu":
+        return None, None
+    starts = _list_columns.runs(array)
+    return starts, array[starts]
+
+
+def _distinct(names: Array) -> bool:
+    if names.dtype == object:
+        return len(set(names.tolist())) == len(names)
+    return bool((names[1:] > names[:-1]).all()) or len(np.unique(names)) == len(names)
+
+
+def _encode(column: Any, what: str) -> tuple[Int32, Array]:
+    """Replace ids by places among sorted distinct ones, perhaps more than there are."""
+    column = ids.many_strings(column)
+    if not hasattr(column, "dtype"):
+        column = ids.as_ids(column, what)
+    return _positions(column) or _look_up(in_memory(column), what)
+
+
+def _look_up(column: Any, what: str) -> tuple[Int32, Array]:
+    return ids.encode(column, what, np.int32)
+
+
+def _positions(column: Any) -> tuple[Int32, Array] | None:
+    """Take integer ids that are nearly positions as such: then there is nothing to look up."""
+    whole = _list_columns.narrow(column) if len(column) else None
+    if whole is None:
+        return None
+    codes, low, high = whole
+    if low < 0 or high >= min(4 * len(column) + 1024, MAX_POSITION):
+        return None
+    return codes, np.arange(high + 1)
+
+
+def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
+    """Return integers as int32, with the lowest of them; None: some do not fit, or are others."""
+    whole = _list_columns.narrow(column)
+    if whole is None:
+        return None
+    numbers, low, high = whole
+    return (numbers, low) if low >= -MAX_POSITION and high <= MAX_POSITION else None
+
+
+def _scores(column: Any, what: str) -> Float64:
+    found = numbers(_plain(in_memory(column)), what)
+    return np.ones(len(column)) if found is None else found
+
+
+def _ranks(column: Any, what: str) -> Float64:
+    ranks = _scores(column, what)
+    if np.isnan(ranks).any():
+        ids.missing(what, int(np.isnan(ranks).argmax()), "every row needs a rank")
+    return -ranks
+
+
+def _plain(column: Any) -> Array:
+    polars = sys.modules.get("polars")
+    is_series = polars is not None and isinstance(column, polars.Series)
+    return column.to_numpy() if is_series else np.asarray(column)
+
+
+def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:
+    """Leave scores out that say nothing beyond the order in which the entries stand."""
+    if scores is None or not len(scores):
+        return None
+    lists = np.flatnonzero(np.diff(indptr))
+    ends = scores[indptr[lists]], scores[indptr[lists + 1] - 1]
+    plain = np.isfinite(ends).all() and _list_columns.ordered(scores, indptr, falling=True)
+    return None if plain else np.ascontiguousarray(scores)

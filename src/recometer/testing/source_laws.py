@@ -1,0 +1,467 @@
+"""Laws that hold for every source of `Ranks`, one of your own included."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.data.interactions import Interactions, read_interactions
+from recometer.errors import DataWarning, InputError, InputTypeError
+from recometer.protocol import Protocol
+from recometer.ragged import users_of
+from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.sources.base import Request, Source
+from recometer.sources.candidates import read_candidates, read_items
+
+Make = Callable[[Float64, list[str], list[str]], Source]
+
+# Generated cases per source.
+EXAMPLES = 20
+DEPTHS = (1, 2, 5)
+ORDERED = ("item", "item_desc")  # the rules that give every item a place of its own
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceCase:
+    """A source, and what it is asked with.
+
+    Attributes
+    ----------
+    source
+    test, train
+    scores : float64 [n_users, n_items] or None
+        What the source was made of; None: that is not known.
+    make
+        What made it, None where it was given ready.
+    user_ids, item_ids : list of str
+        Whose row and column of `scores` it is; empty without scores.
+    by_scores
+        Whether the source ranks all items by `scores`.
+    """
+
+    source: Source
+    test: Interactions
+    train: Interactions | None = None
+    scores: Float64 | None = None
+    make: Make | None = None
+    user_ids: tuple[str, ...] = ()
+    item_ids: tuple[str, ...] = ()
+    by_scores: bool = False
+
+    def request(self, *, ties: str = "item", **changes: Any) -> Request:
+        """Return what `evaluate` would ask, with changes."""
+        protocol = Protocol(ties=ties)  # type: ignore[arg-type]
+        request = Request(self.test, self.train, protocol)
+        return dataclasses.replace(request, **changes)
+
+
+def check_source(
+    source: Source | Make,
+    test: object = None,
+    *,
+    train: object = None,
+    by_scores: bool = True,
+) -> None:
+    """Check all laws for a source.
+
+    Parameters
+    ----------
+    source
+        A function that makes one of a matrix of scores: ``make(scores, user_ids, item_ids)``,
+        float64 [n_users, n_items] without NaN, with ids of its rows and columns in any order.
+        It is called with generated scores, in which many are equal. Or a source that was made,
+        for which fewer laws can be checked.
+    test, train
+        For a source that was made: what `evaluate` would be given. Test is None where the source
+        brings the truth.
+    by_scores
+        Whether the source ranks all items by the scores; False for one that makes something else
+        of them, such as lists that end early.
+
+    Raises
+    ------
+    AssertionError
+        A law is broken; the traceback shows which, and by what.
+    InputTypeError
+        Neither a source nor a function.
+
+    Examples
+    --------
+    >>> import recometer as rm
+    >>> from recometer.testing import check_source
+    >>> check_source(
+    ...     lambda scores, users, items: rm.Scores(scores, user_ids=users, item_ids=items)
+    ... )
+    """
+    if isinstance(source, Source):
+        beside = source.test() if test is None else read_interactions(test, "test")
+        if beside is None:
+            raise InputError("check_source needs test= for a source that brings no truth.")
+        trained = None if train is None else read_interactions(train, "train")
+        _check(SourceCase(source, beside, trained))
+        return
+    if not callable(source):
+        raise InputTypeError(
+            f"check_source takes a source, or a function that makes one, found "
+            f"{type(source).__name__}."
+        )
+    make: Make = source
+
+    @settings(deadline=None, max_examples=EXAMPLES)
+    @given(source_cases(make, by_scores=by_scores))
+    def check(case: SourceCase) -> None:
+        _check(case)
+
+    check()
+
+
+def _check(case: SourceCase) -> None:
+    with warnings.catch_warnings():
+        # Test and train hold users and items that the source does not know: that is meant.
+        warnings.simplefilter("ignore", DataWarning)
+        for law in SOURCE_LAWS:
+            law(case)
+
+
+@st.composite
+def source_cases(draw: st.DrawFn, make: Make, *, by_scores: bool = True) -> SourceCase:
+    """Draw a source that `make` makes, with test and train that hold strangers, too."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n_users, n_items = draw(st.integers(1, 4)), draw(st.integers(2, 9))
+    most = draw(st.sampled_from([1, 3, 50]))
+    scores = rng.integers(-most, most, (n_users, n_items), endpoint=True) / 2
+    users = tuple(f"u{number}" for number in rng.permutation(n_users))
+    items = tuple(f"i{number}" for number in rng.permutation(n_items))
+    kind = rng.random((n_users, n_items))
+    kind[0, 0] = 0  # an empty test is an error
+    test = _interactions(kind < 0.4, users, items, rng.integers(1, 4, kind.shape))
+    train = _interactions(kind > draw(st.sampled_from([0.7, 2])), users, items)
+    return SourceCase(
+        make(scores.copy(), list(users), list(items)),
+        Interactions.of({**test, "u9": {items[0]: 1}}),
+        Interactions.of(train) if train else None,
+        scores,
+        make,
+        users,
+        items,
+        by_scores,
+    )
+
+
+def _interactions(
+    cells: Bool, users: tuple[str, ...], items: tuple[str, ...], values: Int64 | None = None
+) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for user, item in np.argwhere(cells).tolist():
+        value = 1 if values is None else int(values[user, item])
+        found.setdefault(users[user], {})[items[item]] = value
+    return found
+
+
+def ranks_are_well_formed(case: SourceCase) -> None:
+    """Check that rows are best first, and that counts and flags say what is there."""
+    ranks = case.source.rank(case.request())
+    user, ranked = users_of(ranks.indptr), ranks.above >= 0
+    same = user[1:] == user[:-1]
+    assert (ranked[:-1] >= ranked[1:])[same].all(), "what is not ranked comes last"
+    both = same & ranked[1:] & ranked[:-1]
+    above, before = np.diff(ranks.above), np.diff(ranks.before)
+    assert ((above > 0) | ((above == 0) & (before > 0)))[both].all(), "the best item comes first"
+    assert (ranks.tied[~ranked] == 0).all()
+    assert ((ranks.before >= 0) & (ranks.before <= ranks.tied)).all()
+    if case.source.test() is None:
+        relevant = np.bincount(user[ranks.relevant], minlength=ranks.n_users)
+        assert (ranks.n_relevant == relevant).all(), "n_relevant counts relevant items"
+    assert ranks.n_users == case.test.n_users
+    known = (ranks.flags & np.uint32(UserFlag.KNOWN)) != 0
+    assert not (ranked & ~known[user]).any(), "only users that the source knows are ranked"
+    assert (ranks.depth >= 0).all()
+    assert "\n" not in case.source.describe(), "a description is one line"
+
+
+def threads_change_nothing(case: SourceCase) -> None:
+    """Check that several threads give the same bits."""
+    for threads in (2, 3):
+        _same(case.source.rank(case.request()), case.source.rank(case.request(threads=threads)))
+
+
+def rank_and_top_agree(case: SourceCase) -> None:
+    """Check that a judged item stands in the list at the place that `rank` gives it."""
+    for ties in ORDERED:
+        ranks = case.source.rank(case.request(ties=ties))
+        user = users_of(ranks.indptr)
+        after = ranks.tied - ranks.before if ties == "item_desc" else ranks.before
+        place = np.where(ranks.above >= 0, ranks.above + after, -1)
+        for k in DEPTHS:
+            lists = _top(case, ties, k)
+            if lists is None:
+                return
+            rows = (place >= 0) & (place < k)
+            found = lists.items[user[rows], place[rows]]
+            assert (found == ranks.item[rows]).all(), f"place of judged items, ties={ties!r}"
+            listed = {
+                (one, item) for one, row in enumerate(lists.items.tolist()) for item in row
+            } - {(one, -1) for one in range(lists.n_users)}
+            hits = set(zip(user[rows].tolist(), ranks.item[rows].tolist(), strict=True))
+            judged = set(zip(user.tolist(), ranks.item.tolist(), strict=True))
+            assert listed & judged == hits, "listed items of test are ranked so high"
+
+
+def shorter_lists_are_beginnings_of_longer_ones(case: SourceCase) -> None:
+    """Check that the first k places do not depend on k."""
+    for ties in ORDERED:
+        longest = _top(case, ties, max(DEPTHS))
+        if longest is None:
+            return
+        for k in DEPTHS:
+            shorter = _top(case, ties, k)
+            assert shorter is not None
+            np.testing.assert_array_equal(shorter.items, longest.items[:, :k])
+
+
+def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
+    """Check that what is asked for to a depth is the same there, and nothing else beyond."""
+    whole = case.source.rank(case.request())
+    for depth in DEPTHS:
+        part = case.source.rank(case.request(depth=depth))
+        first, second = _by_pair(whole), _by_pair(part)
+        assert first.keys() == second.keys()
+        for pair, found in second.items():
+            hidden = found[0] == -1 and first[pair][0] >= depth
+            assert hidden or found == first[pair], f"depth {depth}: {pair}"
+
+
+def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
+    """Check that a user alone gets what it gets among others."""
+    if case.source.test() is not None or case.test.user_ids is None:
+        return
+    whole = case.source.rank(case.request())
+    lists = _top(case, "item", 3)
+    for user in range(min(3, case.test.n_users)):
+        alone = case.request(test=case.test.select_users([user]))
+        if not len(alone.test):
+            continue
+        ranks = case.source.rank(alone)
+        rows = slice(whole.indptr[user], whole.indptr[user + 1])
+        for name in ("above", "tied", "before", "gain", "relevant"):
+            np.testing.assert_array_equal(getattr(ranks, name), getattr(whole, name)[rows])
+        if lists is not None:
+            ids = _named(lists)[user]
+            assert _named(case.source.top(alone, 3))[0] == ids, "lists of a user alone"
+
+
+def an_unknown_item_is_a_miss(case: SourceCase) -> None:
+    """Check that a relevant item that nobody knows changes nothing but what is relevant."""
+    test = case.test
+    if case.source.test() is not None or test.user_ids is None or test.item_ids is None:
+        return
+    if case.scores is None:
+        return  # what ids there are is not known
+    # As if the users of test had bought one item more, which sorts after all others.
+    stranger = "zzz"
+    pairs = _pairs(test) | {(user, stranger): 1.0 for user in test.user_ids.tolist()}
+    more = _of_pairs(pairs)
+    before = case.source.rank(case.request())
+    after = case.source.rank(case.request(test=more))
+    assert (after.n_relevant == before.n_relevant + 1).all()
+    ranked_before = {pair: row for pair, row in _by_pair(before).items() if row[0] >= 0}
+    ranked_after = {pair: row for pair, row in _by_pair(after).items() if row[0] >= 0}
+    assert len(ranked_before) == len(ranked_after), "an item that is not known is not ranked"
+    assert sorted(ranked_before.values()) == sorted(ranked_after.values())
+
+
+def items_of_train_are_not_recommended(case: SourceCase) -> None:
+    """Check that what a user has in train is neither listed nor judged."""
+    if case.train is None or not case.source.removes_train(Protocol()):
+        return
+    train = _pairs(case.train)
+    ranks = case.source.rank(case.request())
+    judged = _pairs_of(ranks, case.test)
+    assert not judged & train.keys(), "what is in train is not judged"
+    lists = _top(case, "item", max(DEPTHS))
+    if lists is not None and lists.item_ids is not None and case.test.user_ids is not None:
+        for user, names in zip(case.test.user_ids.tolist(), _named(lists), strict=True):
+            assert not {(user, name) for name in names} & train.keys(), "train is not listed"
+
+
+def excluded_items_are_left_out(case: SourceCase) -> None:
+    """Check that an item that is excluded is neither listed nor above anything."""
+    if case.scores is None or len(case.item_ids) < 3:
+        return
+    ranks = case.source.rank(case.request())
+    gone = case.item_ids[-1]
+    exclude = read_items([gone], "exclude")
+    try:
+        fewer = case.source.rank(case.request(exclude=exclude))
+    except InputError:
+        return  # nothing is left
+    rows, left = _by_pair(ranks), _by_pair(fewer)
+    assert rows.keys() == left.keys()
+    for pair, row in left.items():
+        if pair[1] == gone:
+            assert row[0] == -1, "an excluded item is not ranked"
+        elif row[0] >= 0 and rows[pair][0] >= 0:
+            assert rows[pair][0] - 1 <= row[0] <= rows[pair][0] or not case.by_scores
+    lists = case.source.top(case.request(exclude=exclude), max(DEPTHS))
+    assert all(gone not in names for names in _named(lists)), "an excluded item is not listed"
+
+
+def only_candidates_are_ranked(case: SourceCase) -> None:
+    """Check that candidates for everybody are what `exclude` leaves, and sets of users are kept."""
+    if case.scores is None or len(case.item_ids) < 3:
+        return
+    *kept, gone = case.item_ids
+    wanted = {"candidates": read_candidates(kept)}, {"exclude": read_items([gone], "exclude")}
+    sets = {
+        (user, item)
+        for row, user in enumerate(case.user_ids)
+        for column, item in enumerate(case.item_ids)
+        if (row + column) % 3
+    }
+    own = case.request(candidates=_of_pairs(dict.fromkeys(sets, 1.0)))
+    try:
+        left, excluded = (case.source.rank(case.request(**one)) for one in wanted)
+        ranks, lists = case.source.rank(own), case.source.top(own, max(DEPTHS))
+    except InputError:
+        return  # nothing is left for anybody
+    assert _by_pair(left) == _by_pair(excluded)
+    ranked = {pair for pair, row in _by_pair(ranks, case.test).items() if row[0] >= 0}
+    assert ranked <= sets, "only candidates of a user are ranked"
+    users = _names(case.test.user_ids, np.arange(lists.n_users))
+    for user, names in zip(users, _named(lists), strict=True):
+        assert {(user, name) for name in names} <= sets, "only candidates of a user are listed"
+
+
+def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
+    """Check that a source made of the same scores in another order gives the same bits."""
+    if case.make is None or case.scores is None:
+        return
+    rows, columns = np.argsort(case.user_ids), np.argsort(case.item_ids)[::-1]
+    again = case.make(
+        case.scores[rows][:, columns],
+        [case.user_ids[row] for row in rows],
+        [case.item_ids[column] for column in columns],
+    )
+    for ties in ORDERED:
+        _same(case.source.rank(case.request(ties=ties)), again.rank(case.request(ties=ties)))
+        first, second = _top(case, ties, 4), _top(dataclasses.replace(case, source=again), ties, 4)
+        if first is not None and second is not None:
+            np.testing.assert_array_equal(first.items, second.items)
+
+
+def places_are_counts_of_scores(case: SourceCase) -> None:
+    """Check `above`, `tied` and `before` against comparisons, pair by pair."""
+    if not case.by_scores or case.scores is None:
+        return
+    train = set() if case.train is None else _pairs(case.train).keys()
+    ranks = case.source.rank(case.request())
+    for (user, item), found in _by_pair(ranks, case.test).items():
+        if user not in case.user_ids or item not in case.item_ids:
+            assert found[0] == -1
+            continue
+        own = case.scores[case.user_ids.index(user)]
+        mine = own[case.item_ids.index(item)]
+        others = [
+            (score, other)
+            for other, score in zip(case.item_ids, own.tolist(), strict=True)
+            if other != item and (user, other) not in train
+        ]
+        above = sum(score > mine for score, _ in others)
+        tied = [other for score, other in others if score == mine]
+        assert found[:3] == (above, len(tied), sum(other < item for other in tied)), (user, item)
+
+
+Law = Callable[[SourceCase], None]
+SOURCE_LAWS: tuple[Law, ...] = (
+    ranks_are_well_formed,
+    threads_change_nothing,
+    rank_and_top_agree,
+    shorter_lists_are_beginnings_of_longer_ones,
+    depth_hides_only_what_lies_beyond,
+    a_user_does_not_depend_on_the_others,
+    an_unknown_item_is_a_miss,
+    items_of_train_are_not_recommended,
+    excluded_items_are_left_out,
+    only_candidates_are_ranked,
+    the_order_of_users_and_items_changes_nothing,
+    places_are_counts_of_scores,
+)
+"""Every law."""
+
+
+def _top(case: SourceCase, ties: str, k: int) -> TopLists | None:
+    """Return the lists; None: the source gives none."""
+    if type(case.source).top is Source.top:
+        return None
+    return case.source.top(case.request(ties=ties), k)
+
+
+def _named(lists: TopLists) -> list[list[Any]]:
+    """Return the ids of listed items, or their positions."""
+    names = lists.item_ids
+    return [
+        [item if names is None else names.tolist()[item] for item in row if item >= 0]
+        for row in lists.items.tolist()
+    ]
+
+
+def _pairs(data: Interactions) -> dict[tuple[Any, Any], float]:
+    values = np.ones(len(data)) if data.values is None else data.values
+    keys = zip(
+        _names(data.user_ids, users_of(data.indptr)),
+        _names(data.item_ids, data.items),
+        strict=True,
+    )
+    return dict(zip(keys, values.tolist(), strict=True))
+
+
+def _names(ids: Array | None, positions: Array) -> list[Any]:
+    found: list[Any] = (positions if ids is None else ids[positions]).tolist()
+    return found
+
+
+def _of_pairs(pairs: dict[tuple[Any, Any], float]) -> Interactions:
+    users: dict[Any, dict[Any, float]] = {}
+    for (user, item), value in pairs.items():
+        users.setdefault(user, {})[item] = value
+    return Interactions.of(users)
+
+
+def _pairs_of(ranks: Ranks, test: Interactions) -> set[tuple[Any, Any]]:
+    """Return user and item of each judged row whose item has a position."""
+    known = ranks.item >= 0
+    users = _names(test.user_ids, users_of(ranks.indptr)[known])
+    return set(zip(users, _names(ranks.item_ids, ranks.item[known]), strict=True))
+
+
+def _by_pair(ranks: Ranks, test: Interactions | None = None) -> dict[tuple[Any, Any], Any]:
+    """Return above, tied, before, gain and relevance of each user and item, as named."""
+    users: list[Any] = users_of(ranks.indptr).tolist()
+    if test is not None:
+        users = _names(test.user_ids, users_of(ranks.indptr))
+    items = _names(ranks.item_ids, ranks.item)
+    # Items without a position, and rows that repeat a pair, are told apart by their order.
+    found: dict[tuple[Any, Any], Any] = {}
+    columns = (ranks.above, ranks.tied, ranks.before, ranks.gain, ranks.relevant)
+    for row, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        item = items[row] if ranks.item[row] >= 0 else None
+        while (users[row], item) in found:
+            item = (item, "again")
+        found[users[row], item] = values
+    return found
+
+
+def _same(first: Ranks, second: Ranks) -> None:
+    for field in dataclasses.fields(Ranks):
+        one, other = getattr(first, field.name), getattr(second, field.name)
+        if isinstance(one, np.ndarray):
+            np.testing.assert_array_equal(one, other, err_msg=field.name)
+        elif field.name != "counts":
+            assert one == other, field.name

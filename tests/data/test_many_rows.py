@@ -1,0 +1,98 @@
+"""Rows that stand together: a list of items in a cell, and tables of several files."""
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.errors import FileError, InputError, InputTypeError
+
+NESTED = {
+    "user": ["ann", "bob", "cat"],
+    "item": [["x", "y"], ["y"], []],
+    "rating": [[5.0, 1.0], [2.0], []],
+}
+TEST = {"ann": ["y"], "bob": ["y"], "cat": ["x"]}
+
+
+def tables(tmp_path, columns):
+    frame = pl.DataFrame(columns)
+    frame.write_parquet(tmp_path / "nested.parquet")
+    path = tmp_path / "nested.parquet"
+    return [
+        frame,
+        frame.lazy(),
+        pd.DataFrame(columns),
+        frame.to_arrow(),
+        pd.read_parquet(path),
+        path,
+    ]
+
+
+def test_a_cell_may_hold_the_items_of_a_user(tmp_path):
+    for data in tables(tmp_path, NESTED):
+        read = rm.Interactions.of(data)
+        assert read.user_ids.tolist() == ["ann", "bob", "cat"]
+        assert read.indptr.tolist() == [0, 2, 3, 3]
+        assert read.item_ids[read.items].tolist() == ["x", "y", "y"]
+        assert read.values.tolist() == [5.0, 1.0, 2.0]
+    when = {**NESTED, "rating": [4.0, 3.0, 2.0], "time": [[7, 8], [9], []]}
+    for data in tables(tmp_path, when):
+        read = rm.Interactions.of(data)
+        assert read.values.tolist() == [4.0, 4.0, 3.0]  # of the whole row
+        assert read.times.tolist() == [7, 8, 9]
+
+
+def test_a_cell_may_hold_the_list_of_a_user(tmp_path):
+    plain = {name: NESTED[name] for name in ("user", "item")}
+    for columns, expected in (
+        (plain, [0.5, 1.0, 0.0]),
+        ({**plain, "score": [[0.1, 0.9], [0.5], []]}, [1.0, 1.0, 0.0]),
+        ({**plain, "rank": [[2, 1], [1], []]}, [1.0, 1.0, 0.0]),
+    ):
+        for data in tables(tmp_path, columns):
+            result = rm.evaluate(rm.Lists(data), TEST, metrics="rr", undefined=0)
+            assert result["rr"].tolist() == expected
+
+
+def test_lists_in_cells_that_do_not_fit():
+    frame = pl.DataFrame(NESTED)
+    with pytest.raises(InputError, match=r"Row 1 .* has 1 items .*'item'.* but 2 entries"):
+        rm.Interactions.of(frame.with_columns(rating=pl.Series([[1.0, 2], [1, 2], []])))
+    with pytest.raises(InputError, match=r"Row 1 .* has 1 items, but 2 scores \(column 'score'\)"):
+        rm.Lists(frame.drop("rating").with_columns(score=pl.Series([[1.0, 2], [1, 2], []])))
+    with pytest.raises(InputError, match="a user has several rows"):
+        rm.Lists(pl.concat([frame, frame]), score=False)
+    mixed = pd.DataFrame({"user": [1, 2], "item": [[1], 3]})
+    with pytest.raises(InputTypeError, match=r"are lists, but not all of them: 3 is of type int"):
+        rm.Interactions.of(mixed)
+
+
+@pytest.fixture
+def parts(tmp_path):
+    folder = tmp_path / "ratings"
+    (folder / "2024").mkdir(parents=True)
+    frame = pl.DataFrame({"user": [1, 1, 2], "item": [5, 6, 5], "rating": [1.0, 2.0, 3.0]})
+    frame[:2].write_parquet(folder / "part-0.parquet")
+    frame[2:].write_parquet(folder / "2024" / "part-1.parquet")
+    (folder / "_SUCCESS").touch()
+    (folder / "_metadata.parquet").touch()
+    return folder
+
+
+def test_folders_and_patterns_of_parquet_files_are_one_table(parts):
+    for data in (parts, str(parts), parts / "**/part-*.parquet"):
+        assert rm.Interactions.of(data).values.tolist() == [1.0, 2.0, 3.0]
+        assert rm.Lists(data).describe().startswith("Lists: 2 lists, 3 entries")
+    assert len(rm.Interactions.of(parts / "part-?.parquet")) == 2
+
+
+def test_folders_and_patterns_without_parquet_files(parts):
+    with pytest.raises(FileError, match=r"No file is called .*other.*Hint: relative paths"):
+        rm.Interactions.of(parts / "other-*.parquet")
+    (parts / "part-0.parquet").rename(parts / "part-0.csv")
+    with pytest.raises(FileError, match=r"means several files, and .*part-0\.csv is not Parquet"):
+        rm.Interactions.of(parts / "part-*")
+    (parts / "2024" / "part-1.parquet").unlink()
+    with pytest.raises(FileError, match=r"is not a file\. Hint: name one file, or a folder with"):
+        rm.Interactions.of(parts)

@@ -1,0 +1,168 @@
+"""The laws hold for all of our sources, and fail for those that break them."""
+
+import dataclasses
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.sources.base import Source
+from recometer.sources.cut import Cut
+from recometer.testing import SOURCE_LAWS, SourceCase, check_source
+
+
+def factors(scores, users, items):
+    return rm.Factors(scores, np.eye(scores.shape[1]), user_ids=users, item_ids=items)
+
+
+def for_everybody(scores, users, items):
+    return rm.Factors(None, None, item_bias=scores.sum(axis=0), item_ids=items)
+
+
+def matrix(scores, users, items):
+    return rm.Scores(scores, user_ids=users, item_ids=items)
+
+
+def function(scores, users, items):
+    return rm.Scores(lambda rows: scores[rows], user_ids=users, item_ids=items)
+
+
+def frame_of(scores, users, items):
+    cells = np.argwhere(scores > -np.inf)
+    return pl.DataFrame(
+        {
+            "user": [users[user] for user, _ in cells],
+            "item": [items[item] for _, item in cells],
+            "score": scores[cells[:, 0], cells[:, 1]],
+        }
+    )
+
+
+def lists(scores, users, items):
+    return rm.Lists(frame_of(scores, users, items))
+
+
+def pairs(scores, users, items):
+    return rm.Pairs(frame_of(scores, users, items), relevance=False, rating=False)
+
+
+MAKES = (factors, matrix, function, lists, pairs)
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_sources_made_of_scores(make):
+    check_source(make)
+
+
+def test_every_public_source_is_checked():
+    arguments, _, _ = given()
+    public = [getattr(rm, name) for name in rm.__all__]
+    sources = {one for one in public if isinstance(one, type) and issubclass(one, Source)}
+    assert {type(make(*arguments)) for make in MAKES} == sources
+
+
+def test_one_ranking_for_everybody():
+    check_source(for_everybody, by_scores=False)
+
+
+@pytest.mark.parametrize("make", [factors, matrix, lists, pairs])
+def test_sources_that_are_cut(make):
+    check_source(lambda *given: Cut(make(*given), 2), by_scores=False)
+
+
+def test_lists_that_end_early():
+    check_source(lambda *given: rm.Lists(frame_of(*given), depth=2), by_scores=False)
+
+
+def given(n_users=6, n_items=12):
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 5, (n_users, n_items)).astype(float)
+    kind = rng.random(scores.shape)
+    users, items = [f"u{n}" for n in range(n_users)], [f"i{n}" for n in range(n_items)]
+    ids = {"user_ids": users, "item_ids": items}
+    test = rm.Interactions.of(kind < 0.3, **ids)
+    train = rm.Interactions.of((kind > 0.8) | (kind < 0.1), **ids)
+    return (scores, users, items), test, train
+
+
+def test_sources_that_were_made():
+    arguments, test, train = given()
+    for make in (factors, matrix, lists, pairs):
+        check_source(make(*arguments), test, train=train)
+    frame = frame_of(*arguments).with_columns(relevance=pl.Series([0, 1, 0] * 24))
+    check_source(rm.Pairs(frame))
+    with pytest.raises(rm.InputError, match="needs test="):
+        check_source(factors(*arguments))
+    with pytest.raises(rm.InputTypeError, match="found int"):
+        check_source(3)
+
+
+class Broken(rm.Scores):
+    """Scores of which one law is broken."""
+
+    def __init__(self, law, *given):
+        super().__init__(given[0], user_ids=given[1], item_ids=given[2])
+        self.law = law
+
+    def describe(self):
+        return "two\nlines" if self.law == "ranks_are_well_formed" else "one line"
+
+    def asked(self, request):
+        left_out = {
+            "excluded_items_are_left_out": "exclude",
+            "only_candidates_are_ranked": "candidates",
+            "items_of_train_are_not_recommended": "train",
+        }
+        if self.law not in left_out:
+            return request
+        return dataclasses.replace(request, **{left_out[self.law]: None})
+
+    def rank(self, request):
+        request = self.asked(request)
+        ranks = super().rank(request)
+        if self.law == "threads_change_nothing":
+            return dataclasses.replace(ranks, n_excluded=ranks.n_excluded + request.threads)
+        if self.law == "depth_hides_only_what_lies_beyond" and request.depth is not None:
+            return dataclasses.replace(ranks, tied=ranks.tied + 1)
+        if self.law == "a_user_does_not_depend_on_the_others":
+            return dataclasses.replace(ranks, gain=ranks.gain * ranks.n_users)
+        if self.law == "an_unknown_item_is_a_miss":
+            known = np.bincount(
+                np.repeat(np.arange(ranks.n_users), np.diff(ranks.indptr))[
+                    ranks.relevant & (ranks.item >= 0)
+                ],
+                minlength=ranks.n_users,
+            )
+            return dataclasses.replace(ranks, n_relevant=known)
+        if self.law == "places_are_counts_of_scores":
+            ranked = ranks.above >= 0
+            return dataclasses.replace(ranks, above=np.where(ranked, ranks.above + 1, -1))
+        if self.law == "the_order_of_users_and_items_changes_nothing":
+            first = self.arrays()["item_ids"][0] == ranks.item_ids[0]
+            return dataclasses.replace(ranks, n_excluded=ranks.n_excluded + first)
+        return ranks
+
+    def top(self, request, k):
+        found = super().top(self.asked(request), k)
+        if self.law == "rank_and_top_agree":
+            return super().top(dataclasses.replace(request, train=None), k)
+        if self.law == "shorter_lists_are_beginnings_of_longer_ones" and k == 2:
+            return dataclasses.replace(found, items=np.sort(found.items)[:, ::-1].copy())
+        return found
+
+
+@pytest.mark.parametrize("law", SOURCE_LAWS, ids=lambda law: law.__name__)
+def test_a_source_that_breaks_a_law(law):
+    (scores, users, items), test, train = given()
+
+    def case(broken):
+        def make(*given):
+            return Broken(broken, *given)
+
+        source = make(scores, users, items)
+        return SourceCase(source, test, train, scores, make, tuple(users), tuple(items), True)
+
+    law(case("none"))
+    with pytest.raises(AssertionError):
+        law(case(law.__name__))
