@@ -14,13 +14,13 @@ from recometer import stats
 from recometer.comparing.gates import MODES, Gate
 from recometer.comparing.junit import junit
 
-RNG = np.random.default_rng(3)
-OLD = np.round(RNG.random(2_000), 2)
+OLD = np.round(np.random.default_rng(3).random(2_000), 2)
 ACTIVITY = np.arange(2_000) % 100
 
 
 def made(change: float, spread: float = 0.1) -> rm.Evaluation:
-    values = np.clip(OLD + change + spread * RNG.standard_normal(len(OLD)), 0, 1)
+    noise = np.random.default_rng(round(1_000 * abs(change))).standard_normal(len(OLD))
+    values = np.clip(OLD + change + spread * noise, 0, 1)
     return evaluation({"rr": values.tolist()}, activity=ACTIVITY)
 
 
