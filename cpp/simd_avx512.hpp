@@ -46,7 +46,8 @@ struct Single512 : Bits512 {
     }
     static Int one_hot(Int x) { return _mm512_sllv_epi32(_mm512_set1_epi32(1), x); }
     static int count_bit(Int x, int bit) {
-        return __builtin_popcount(_mm512_test_epi32_mask(x, _mm512_set1_epi32(static_cast<int>(1u << bit))));
+        return __builtin_popcount(
+            _mm512_test_epi32_mask(x, _mm512_set1_epi32(static_cast<int>(1u << bit))));
     }
 };
 

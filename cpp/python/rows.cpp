@@ -1,4 +1,4 @@
-// Lists and rows that others made: ranks in lists, splits, hashes, and numbers of strings.
+// Lists and rows that others made: ranks in lists, tables, splits, hashes, numbers of strings.
 #include <limits>
 
 #include "../arrow.hpp"
@@ -6,6 +6,7 @@
 #include "../lists.hpp"
 #include "../splits.hpp"
 #include "../strings.hpp"
+#include "../tables.hpp"
 #include "arrays.hpp"
 
 namespace recometer {
@@ -100,6 +101,52 @@ void bind_lists(nb::module_& m) {
         },
         nb::kw_only(), exact("list"), exact("items"), exact("places"), nb::arg("first"),
         exact("indptr"), exact("sorted_items"));
+}
+
+/// A table of all its users.
+Ragged table(const In1<std::int64_t>& indptr, const In1<std::int32_t>& items) {
+    require(indptr.shape(0) >= 1, "indptr must not be empty");
+    return ragged(indptr, items, indptr.shape(0) - 1);
+}
+
+/// @param indptr of the table in which they have places
+TableUsers table_users(std::size_t n, const std::optional<In1<std::int64_t>>& places,
+                       const In1<std::int64_t>& indptr) {
+    const auto n_there = static_cast<std::int64_t>(indptr.shape(0)) - 1;
+    require(places ? places->shape(0) == n : static_cast<std::int64_t>(n) <= n_there,
+            "one place per user");
+    for (std::size_t user = 0; places && user < n; ++user) {
+        require(-1 <= places->data()[user] && places->data()[user] < n_there, "no such users");
+    }
+    return {n, data_or_null(places)};
+}
+
+void bind_tables(nb::module_& m) {
+    m.def(
+        "find_rows",
+        [](In1<std::int64_t> indptr, In1<std::int32_t> items,
+           std::optional<In1<std::int64_t>> users, In1<std::int64_t> other_indptr,
+           In1<std::int32_t> other_items, Out1<std::int64_t> found) {
+            const Ragged rows = table(indptr, items), other = table(other_indptr, other_items);
+            const TableUsers places = table_users(indptr.shape(0) - 1, users, other_indptr);
+            require(found.shape(0) == items.shape(0), "one entry per row");
+            nb::gil_scoped_release release;
+            find_rows(rows, places, other, found.data());
+        },
+        nb::kw_only(), exact("indptr"), exact("items"), exact_or_none("users"),
+        exact("other_indptr"), exact("other_items"), exact("found"));
+    m.def(
+        "sum_rows",
+        [](In1<std::int64_t> indptr, In1<std::int32_t> items,
+           std::optional<In1<std::int64_t>> users, In1<std::int64_t> numbers,
+           Out1<std::int64_t> sums) {
+            const Ragged rows = table(indptr, items);
+            const TableUsers places = table_users(sums.shape(0), users, indptr);
+            nb::gil_scoped_release release;
+            sum_rows(rows, places, numbers.data(), numbers.shape(0), sums.data());
+        },
+        nb::kw_only(), exact("indptr"), exact("items"), exact_or_none("users"), exact("numbers"),
+        exact("sums"));
 }
 
 template <class Value>
@@ -237,6 +284,7 @@ void bind_rows(nb::module_& m) {
     bind_lists(m);
     bind_group_rows<std::int32_t>(m);
     bind_group_rows<double>(m);
+    bind_tables(m);
     bind_splits(m);
     bind_hashes_and_strings(m);
 }

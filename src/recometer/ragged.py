@@ -19,11 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Bool, Int32, Int64
+from recometer.arrays import Array, Bool, Int64
 from recometer.errors import InternalError
-
-ROWS_AT_ONCE = 2**16  # that are looked through: they stay in the caches
-FEW_ITEMS = 2**20
 
 PER_ROW: Final = {"per": "row"}
 PER_USER: Final = {"per": "user"}
@@ -241,20 +238,23 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
     rows : int64 [taken_indptr[-1]]
         Where the rows of these users lie in the whole table.
     """
-    lengths = _lengths(indptr, users)
-    taken = indptr_of(lengths)
-    rows: Int64 = np.repeat(indptr[users] - taken[:-1], lengths) + np.arange(taken[-1])
+    counts = lengths(indptr, users)
+    taken = indptr_of(counts)
+    rows: Int64 = np.repeat(indptr[users] - taken[:-1], counts) + np.arange(taken[-1])
     return taken, rows
 
 
-def _lengths(indptr: Int64, users: Int64) -> Int64:
+def lengths(indptr: Int64, users: Int64 | None) -> Int64:
+    """Return how many rows some users have, none those at -1; None: all users."""
+    if users is None:
+        return np.diff(indptr)
     return np.where(users < 0, 0, indptr[users + 1] - indptr[users])
 
 
-def indptr_of(lengths: Int64 | Bool) -> Int64:
+def indptr_of(counts: Int64 | Bool) -> Int64:
     """Return the indptr of a table whose users have so many rows each."""
-    indptr = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=indptr[1:])
+    indptr = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=indptr[1:])
     return indptr
 
 
@@ -301,58 +301,3 @@ def among(numbers: Int64, ascending: Int64) -> Bool:
 def numbered(indptr: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:
     """Return the number of the pair that each row of a table is; see `pairs`."""
     return pairs(users_of(indptr), items, n_items)
-
-
-def find(
-    indptr: Int64,
-    items: npt.NDArray[np.integer],
-    other_indptr: Int64,
-    other_items: Int32,
-    n_items: int,
-    users: Int64 | None = None,
-) -> Int64:
-    """Find the rows of a table in another one: those of the same user and item.
-
-    Parameters
-    ----------
-    indptr : int64 [n_users + 1]
-    items : [n_rows]
-        -1 for an item that the other table does not have.
-    other_indptr, other_items
-        The other table; items ascend within a user.
-    n_items
-        More than any item.
-    users : int64 [n_users] or None
-        Who each user is in the other table, -1 for nobody; None: the same.
-
-    Returns
-    -------
-    int64 [n_rows]
-        The row of the other table, -1 where there is none.
-    """
-    found = np.full(len(items), -1, np.int64)
-    if not len(items) or not len(other_items):
-        return found
-    lengths = other_indptr if users is None else indptr_of(_lengths(other_indptr, users))
-    # Pairs of few users are small numbers, which are searched faster.
-    small = n_items < FEW_ITEMS
-    number = np.dtype(np.int32 if small else np.int64)
-    for block in blocks(lengths, ROWS_AT_ONCE, (2**31 - 1) // n_items if small else ROWS_AT_ONCE):
-        rows = slice(indptr[block.start], indptr[block.stop])
-        if users is None:
-            there = other_indptr[block.start : block.stop + 1]
-            taken, first = other_items[there[0] : there[-1]], int(there[0])
-        else:
-            there, at = take(other_indptr, users[block])
-            taken = other_items[at]
-        if not len(taken):
-            continue
-        user = np.arange(block.stop - block.start, dtype=number) * number.type(n_items)
-        numbers = np.repeat(user, np.diff(there)) + taken
-        wanted = np.repeat(user, np.diff(indptr[block.start : block.stop + 1]))
-        wanted += items[rows].astype(number, copy=False)
-        place = np.searchsorted(numbers, wanted)
-        np.minimum(place, len(numbers) - 1, out=place)
-        hit = (numbers[place] == wanted) & (items[rows] >= 0)
-        found[rows] = np.where(hit, place + first if users is None else at[place], -1)
-    return found

@@ -25,6 +25,8 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
         pathlib.Path(f"{name}.csv").write_text(text, encoding="utf-8")
     np.save("users.npy", np.eye(2))
     np.save("items.npy", np.eye(3)[:, :2])
+    np.save("user_ids.npy", np.arange(2))
+    np.save("item_ids.npy", np.arange(3))
 
 
 def bash(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -55,9 +57,11 @@ def test_pipes_give_what_files_give(arguments: tuple[str, ...]) -> None:
 
 
 def test_factors_of_pipes_and_what_is_said() -> None:
-    expected = bash("--test", "test.csv", "--factors", "x=users.npy,items.npy", *METRICS)
-    given = ("--test", "<(cat test.csv)", "--factors", "x=<(cat users.npy),items.npy")
+    rest = "items.npy,user_ids.npy,item_ids.npy"
+    expected = bash("--test", "test.csv", "--factors", f"x=users.npy,{rest}", *METRICS)
+    given = ("--test", "<(cat test.csv)", "--factors", f"x=<(cat users.npy),{rest}")
     found = bash(*given, *METRICS)
+    assert expected.returncode == 0, expected.stderr
     assert (found.returncode, found.stdout) == (0, expected.stdout)
     said = bash(*given, *METRICS[:-1]).stderr
     assert "test: /dev/fd/" in said

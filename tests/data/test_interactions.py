@@ -1022,3 +1022,23 @@ def test_errors_say_which_argument_is_meant(argument):
     arguments[argument] = pl.DataFrame({"user": ["a", None], "item": ["x", "y"]})
     with pytest.raises(InputError, match=f"^{argument}: .*row 1"):
         rm.evaluate(lists, **arguments)
+
+
+@pytest.mark.parametrize("how", ["every other", "swapped bytes"])
+def test_arrays_by_hand_may_lie_in_memory_as_they_like(how):
+    def odd(array):
+        if how == "swapped bytes":
+            return array.astype(array.dtype.newbyteorder())
+        return np.repeat(array, 2)[::2]
+
+    matrix = np.array([[2.0, 0.0, 5.0], [0.0, 1.0, 0.0]])
+    plain = rm.Interactions.of(matrix)
+    made = rm.Interactions(
+        indptr=odd(plain.indptr), items=odd(plain.items), n_items=3, values=odd(plain.values)
+    )
+    scores, train = rm.Scores(np.array([[3.0, 2.0, 1.0]] * 2)), np.eye(2, 3)
+    results = [rm.evaluate(scores, test, train=train, metrics="ndcg@2") for test in (plain, made)]
+    np.testing.assert_array_equal(results[0]["ndcg@2"], results[1]["ndcg@2"])
+    assert rm.evaluate(scores, train, train=made, metrics="rr").counts == (
+        rm.evaluate(scores, train, train=plain, metrics="rr").counts
+    )

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer import ragged
 from recometer.data.matching import in_train, items_in, twins, users_in
 
 
@@ -47,29 +46,6 @@ def test_twins_have_the_same_user_and_item(sides):
     for pair, row in zip(of_test, found.tolist(), strict=True):
         assert (of_train[row] == pair) if row >= 0 else (pair not in of_train)
     np.testing.assert_array_equal(in_train(test, train), found >= 0)
-
-
-@pytest.mark.parametrize("rows_at_once", [1, 7, 2**16])
-@pytest.mark.parametrize("n_items", [40, 2**21])
-@pytest.mark.parametrize("moved", [False, True])
-def test_no_block_of_users_makes_a_difference(monkeypatch, rows_at_once, n_items, moved):
-    monkeypatch.setattr(ragged, "ROWS_AT_ONCE", rows_at_once)
-    rng = np.random.default_rng(0)
-    scale = n_items // 40  # few items, or few of many
-    test, train = (np.where(rng.random((30, 40)) < 0.3, 1, 0) for _ in range(2))
-    train[[3, 4, 29]] = 0
-    users = rng.permutation(30) if moved else None
-    tables = []
-    for cells in (test, train):
-        indptr = ragged.indptr_of(np.count_nonzero(cells, axis=1))
-        tables += [indptr, (np.nonzero(cells)[1] * scale).astype(np.int32)]
-    found = ragged.find(*tables, n_items, users)
-    who, item = np.nonzero(test)
-    of_train = np.argwhere(train).tolist()
-    place = {tuple(pair): row for row, pair in enumerate(of_train)}
-    mapped = who if users is None else users[who]
-    expected = [place.get((u, i), -1) for u, i in zip(mapped.tolist(), item.tolist(), strict=True)]
-    assert found.tolist() == expected
 
 
 def test_ids_on_one_side_only_have_one_wording():

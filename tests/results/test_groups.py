@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.results import profiles
 from recometer.results.evaluation import Evaluation
 from recometer.stats.intervals import bootstrap, student
 
@@ -102,9 +101,7 @@ def _inputs() -> tuple[rm.Scores, np.ndarray]:
     return rm.Scores(generator.random((24, 9))), (generator.random((24, 9)) < 0.3).astype(float)
 
 
-@pytest.mark.parametrize("at_once", [2, profiles.USERS_AT_ONCE])
-def test_activity_and_popularity(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiles, "USERS_AT_ONCE", at_once)
+def test_activity_and_popularity() -> None:
     train = {"a": ["p", "q", "r"], "b": ["p"], "c": ["p", "q"], "stranger": ["q"]}
     test = {"a": ["s"], "b": ["s"], "c": ["s"], "new": ["s"]}
     scores = rm.Scores(np.ones((4, 4)) * [4, 3, 2, 1], user_ids=["a", "b", "c", "new"],

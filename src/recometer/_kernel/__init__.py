@@ -23,6 +23,7 @@ from recometer._kernel._native import TieOrder as TieOrder
 best_first = _native.best_first
 count_codes = _native.count_codes
 count_rows = _native.count_rows
+find_rows = _native.find_rows
 group_rows = _native.group_rows
 hash_pieces = _native.hash_pieces
 hold_below = _native.hold_below
@@ -35,6 +36,7 @@ rank_factors = _native.rank_factors
 rank_lists = _native.rank_lists
 rank_scores = _native.rank_scores
 score_items = _native.score_items
+sum_rows = _native.sum_rows
 top_factors = _native.top_factors
 top_scores = _native.top_scores
 trim_core = _native.trim_core

@@ -301,6 +301,23 @@ def group_rows(
     next: NDArray[numpy.int64],
     grouped: NDArray[numpy.float64],
 ) -> None: ...
+def find_rows(
+    *,
+    indptr: NDArray[numpy.int64],
+    items: NDArray[numpy.int32],
+    users: NDArray[numpy.int64] | None,
+    other_indptr: NDArray[numpy.int64],
+    other_items: NDArray[numpy.int32],
+    found: NDArray[numpy.int64],
+) -> None: ...
+def sum_rows(
+    *,
+    indptr: NDArray[numpy.int64],
+    items: NDArray[numpy.int32],
+    users: NDArray[numpy.int64] | None,
+    numbers: NDArray[numpy.int64],
+    sums: NDArray[numpy.int64],
+) -> None: ...
 def hold_first(
     *,
     users: NDArray[numpy.uint32],

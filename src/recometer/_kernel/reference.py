@@ -14,6 +14,7 @@ from recometer._kernel import NanRule, ScoreFlag, TieOrder
 from recometer._kernel.reference_rows import best_first as best_first
 from recometer._kernel.reference_rows import count_codes as count_codes
 from recometer._kernel.reference_rows import count_rows as count_rows
+from recometer._kernel.reference_rows import find_rows as find_rows
 from recometer._kernel.reference_rows import group_rows as group_rows
 from recometer._kernel.reference_rows import hash_pieces as hash_pieces
 from recometer._kernel.reference_rows import hold_below as hold_below
@@ -21,6 +22,7 @@ from recometer._kernel.reference_rows import hold_first as hold_first
 from recometer._kernel.reference_rows import number_rows as number_rows
 from recometer._kernel.reference_rows import number_strings as number_strings
 from recometer._kernel.reference_rows import place_rows as place_rows
+from recometer._kernel.reference_rows import sum_rows as sum_rows
 from recometer._kernel.reference_rows import trim_core as trim_core
 from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt32, UInt64
 from recometer.draws import mix

@@ -38,6 +38,32 @@ def place_rows(
     return True
 
 
+def find_rows(
+    *,
+    indptr: Int64,
+    items: Int32,
+    users: Int64 | None,
+    other_indptr: Int64,
+    other_items: Int32,
+    found: Int64,
+) -> None:
+    """Find the rows of a table in another one; see `cpp/tables.hpp`."""
+    for user, (begin, end) in enumerate(itertools.pairwise(indptr)):
+        at = user if users is None else users[user]
+        there = slice(0, 0) if at < 0 else slice(other_indptr[at], other_indptr[at + 1])
+        places = {int(item): there.start + i for i, item in enumerate(other_items[there])}
+        found[begin:end] = [places.get(int(item), -1) for item in items[begin:end]]
+
+
+def sum_rows(
+    *, indptr: Int64, items: Int32, users: Int64 | None, numbers: Int64, sums: Int64
+) -> None:
+    """Add up a number of each item over the rows of each user."""
+    for user in range(len(sums)):
+        at = user if users is None else users[user]
+        sums[user] = 0 if at < 0 else numbers[items[indptr[at] : indptr[at + 1]]].sum()
+
+
 def hash_pieces(data: UInt8, piece: int, hashes: UInt64) -> None:
     """Write XXH64 (seed 0) of each piece; see `cpp/hashing.hpp`."""
     for number, begin in enumerate(range(0, len(data), piece)):

@@ -125,8 +125,8 @@ class Compared:
         self._check_per_user(name)
         columns = [self.users.values(model, name) for model in self.models]
         labels = [model.name for model in self.models]
-        users = ids.for_frame(self.users.ids, self.users.n)
-        frame = pl.DataFrame({"user": users}).with_columns(
+        users = np.arange(self.users.n) if self.users.ids is None else self.users.ids
+        frame = pl.DataFrame({"user": ids.as_column(users)}).with_columns(
             pl.Series(label, column) for label, column in zip(labels, columns, strict=True)
         )
         if not means:

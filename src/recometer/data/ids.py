@@ -31,11 +31,11 @@ KINDS: tuple[tuple[tuple[type, ...], str], ...] = (
     ((datetime.datetime,), "datetime"),
     ((datetime.date,), "date"),
 )
-POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of objects that Polars has
 STRINGS_PER_THREAD = 2**18  # at least
 MANY_STRINGS = 2**14
 # By name, because pandas (NA, NaT) need not be installed.
 MISSING_TYPES = ("NoneType", "NAType", "NaTType")
+POLARS_KINDS = ("str", "bool", "float", "date", "datetime")  # of ids that are objects
 
 
 def as_ids(ids: object, what: str) -> Ids:
@@ -244,21 +244,16 @@ def user_keys(ids: Ids | None, n: int) -> UInt64:
     return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)
 
 
-def kind(ids: Ids) -> str:
-    """Return what the ids of an array of `as_ids` are: ``"int"``, ``"str"``, ``"UUID"``, ..."""
-    return "int" if ids.dtype != object or not len(ids) else _kind_of(type(ids[0]))
-
-
-def for_frame(ids: Ids | None, n: int) -> Any:
-    """Return ids as a column of Polars; None: n positions.
-
-    Ids of a type that Polars lacks, such as UUIDs, become texts.
-    """
-    if ids is None:
-        return np.arange(n)
+def as_column(ids: Array) -> Any:
+    """Return ids as Polars takes them: of a type that it lacks, such as UUIDs, as texts."""
     if ids.dtype != object:
         return ids
     return ids.tolist() if kind(ids) in POLARS_KINDS else list(map(str, ids.tolist()))
+
+
+def kind(ids: Ids) -> str:
+    """Return what the ids of an array of `as_ids` are: ``"int"``, ``"str"``, ``"UUID"``, ..."""
+    return "int" if ids.dtype != object or not len(ids) else _kind_of(type(ids[0]))
 
 
 def show(ids: Ids, position: int) -> str:

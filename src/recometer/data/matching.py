@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from recometer import ragged
+from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Int32, Int64
 from recometer.data import ids
 from recometer.data.interactions import Interactions
@@ -281,9 +281,44 @@ def twins(
     int64 [len(test)]
         -1 where there is none.
     """
-    n_items = max(test.n_items, train.n_items)
     of_train = test.items if items is None else items[test.items]
-    return ragged.find(test.indptr, of_train, train.indptr, train.items, n_items, users)
+    return find_rows(test.indptr, of_train, train.indptr, train.items, users)
+
+
+def find_rows(
+    indptr: Int64,
+    items: Int32 | Int64,
+    other_indptr: Int64,
+    other_items: Int32,
+    users: Int64 | None = None,
+) -> Int64:
+    """Find the rows of a table in another one: those of the same user and item.
+
+    Parameters
+    ----------
+    indptr : int64 [n_users + 1]
+    items : int32 or int64 [n_rows]
+        -1 for an item that the other table does not have.
+    other_indptr, other_items
+        The other table; items ascend within a user.
+    users : int64 [n_users] or None
+        Who each user is in the other table, -1 for nobody; None: the same.
+
+    Returns
+    -------
+    int64 [n_rows]
+        The row of the other table, -1 where there is none.
+    """
+    found = np.empty(len(items), np.int64)
+    _kernel.find_rows(
+        indptr=indptr,
+        items=items.astype(np.int32, copy=False),
+        users=users,
+        other_indptr=other_indptr,
+        other_items=other_items,
+        found=found,
+    )
+    return found
 
 
 def in_train(test: Interactions, train: Interactions) -> Bool:

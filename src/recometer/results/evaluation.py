@@ -327,7 +327,15 @@ class Evaluation(rendering.Printed):
             codes, names = quantiles_of(groups, values, quantiles)
         else:
             codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
-        return segments_of(self, codes, names, weights)
+
+        def summed_up(chosen: Int64) -> list[SummaryRow]:
+            named = weights is None or isinstance(weights, str)
+            weight = weights if named else np.asarray(weights)[chosen]
+            return self.of_users(chosen).summary(weight)
+
+        kept = weights is not None or self.list_data is not None
+        not_kept = () if kept else tuple(self.over_users)
+        return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of some users alone.
@@ -370,7 +378,8 @@ class Evaluation(rendering.Printed):
         """
         import polars as pl
 
-        return pl.DataFrame({"user": ids.for_frame(self.user_ids, self.n_users), **self.values})
+        users = np.arange(self.n_users) if self.user_ids is None else self.user_ids
+        return pl.DataFrame({"user": ids.as_column(users), **self.values})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one Parquet file, which `recometer.load` reads.
@@ -386,7 +395,7 @@ class Evaluation(rendering.Printed):
         InputTypeError
             User ids of a type that cannot be stored.
         """
-        saved.write(self, path, self._all_intervals(self.over_users))
+        saved.write(vars(self), path, self._all_intervals(self.over_users))
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
@@ -447,10 +456,9 @@ class Evaluation(rendering.Printed):
         if len(per_user) < len(missing):
             if self.list_data is None:
                 raise InternalError("Nothing is left to resample: intervals are saved with values.")
-            resampled = intervals_over_users(
-                self.list_data, self._over_users(), self.over_users, self.protocol, self.seed
-            )
-            self._intervals.update(resampled)
+            over = self._over_users(), self.over_users
+            found_over = intervals_over_users(self.list_data, *over, self.protocol, self.seed)
+            self._intervals.update(found_over)
         return [self._intervals[name] for name in names]
 
     def table(self) -> rendering.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +16,10 @@ from recometer.data.frames import is_frame, open_frame
 from recometer.errors import ColumnError, InputError, InputTypeError
 from recometer.rendering import Column, Printed, Table
 from recometer.results.side_by_side import cell, fitting, metric_column
-from recometer.results.summary import COUNTED, MEAN, interval_column
+from recometer.results.summary import COUNTED, MEAN, SummaryRow, interval_column
 
 if TYPE_CHECKING:
     import polars
-
-    from recometer.results.evaluation import Evaluation
-    from recometer.results.means import Weights
 
 
 LEFT_OUT = -1  # the code of a user without a group
@@ -183,24 +180,31 @@ class Segments(Printed):
 
 
 def segments_of(
-    result: Evaluation, codes: Int64, names: Sequence[str], weights: Weights
+    summed_up: Callable[[Int64], Sequence[SummaryRow]],
+    codes: Int64,
+    names: Sequence[str],
+    confidence: float,
+    not_kept: tuple[str, ...],
 ) -> Segments:
-    """Return every metric for each group, from the group of each user (see `read_groups`)."""
+    """Return every metric for each group.
+
+    Parameters
+    ----------
+    summed_up
+        A row per metric of some users, from their positions.
+    codes, names
+        The group of each user, as `read_groups` returns it.
+    confidence, not_kept
+        See `Segments`.
+    """
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
-    summaries = []
-    for chosen in members:
-        named = weights is None or isinstance(weights, str)
-        weight = weights if named else np.asarray(weights)[chosen]
-        summaries.append(result.of_users(chosen).summary(weight))
     rows = tuple(
         SegmentRow(row.metric, name, len(chosen), row.mean, row.low, row.high, row.counted)
-        for of_metric in zip(*summaries, strict=True)
+        for of_metric in zip(*map(summed_up, members), strict=True)
         for row, name, chosen in zip(of_metric, names, members, strict=True)
     )
     left_out = int(np.count_nonzero(codes == LEFT_OUT))
-    known = weights is not None or result.list_data is not None
-    not_kept = () if known else tuple(result.over_users)
-    return Segments(rows, tuple(names), left_out, result.protocol.confidence, not_kept)
+    return Segments(rows, tuple(names), left_out, confidence, not_kept)
 
 
 def _number(value: float) -> str:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from recometer.data import storage
 from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.means import Interval
-
-if TYPE_CHECKING:
-    from recometer.results.evaluation import Evaluation
 
 KIND = "evaluation"  # what a file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
@@ -25,20 +22,31 @@ HEADER = (
 )
 
 
-def write(result: Evaluation, path: str | os.PathLike[str], over_users: Sequence[Interval]) -> None:
-    """Write an evaluation; `over_users` are the intervals of metrics with one value for all."""
-    columns = {name: getattr(result, name) for name in PER_USER}
-    columns |= {n: getattr(result, n) for n in PROFILE if getattr(result, n) is not None}
-    columns |= result.values
-    columns |= {_reason_column(name): codes for name, codes in result.reasons.items()}
-    header = {"kind": KIND, **{name: getattr(result, name) for name in HEADER}}
-    header["protocol"] = result.protocol.to_dict()
+def write(
+    fields: Mapping[str, Any], path: str | os.PathLike[str], over_users: Sequence[Interval]
+) -> None:
+    """Write the fields of an evaluation.
+
+    Parameters
+    ----------
+    fields
+        As `read` returns them.
+    path
+    over_users
+        The intervals of metrics with one value for all users.
+    """
+    columns = {name: fields[name] for name in PER_USER}
+    columns |= {name: fields[name] for name in PROFILE if fields[name] is not None}
+    columns |= fields["values"]
+    columns |= {_reason_column(name): codes for name, codes in fields["reasons"].items()}
+    header = {"kind": KIND, **{name: fields[name] for name in HEADER}}
+    header["protocol"] = fields["protocol"].to_dict()
     header["over_users"] = {
         name: [value, *interval]
-        for (name, value), interval in zip(result.over_users.items(), over_users, strict=True)
+        for (name, value), interval in zip(fields["over_users"].items(), over_users, strict=True)
     }
-    header["metrics"] = [dataclasses.astuple(metric) for metric in result.metrics]
-    storage.write_table(path, columns, result.user_ids, header)
+    header["metrics"] = [dataclasses.astuple(metric) for metric in fields["metrics"]]
+    storage.write_table(path, columns, fields["user_ids"], header)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interval]]:

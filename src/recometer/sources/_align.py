@@ -15,6 +15,7 @@ from recometer.data.matching import (
     SourceIndex,
     both_have_ids,
     check_items,
+    find_rows,
     items_in,
     known_rows,
     match_items,
@@ -117,13 +118,8 @@ class _Judged(NamedTuple):
     ) -> _Judged:
         """Leave out what is in train, too, of which these are the rows of the users of test."""
         items = items_in(train, test, "train")
-        found = ragged.find(
-            self.indptr,
-            self.items if items is None else items[self.items],
-            indptr,
-            trained,
-            max(test.n_items, train.n_items),
-        )
+        of_train = self.items if items is None else items[self.items]
+        found = find_rows(self.indptr, of_train, indptr, trained)
         keep = found < 0
         if keep.all():
             return self

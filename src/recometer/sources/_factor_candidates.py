@@ -11,6 +11,7 @@ import numpy as np
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
 from recometer.arrays import Array, Int32, Int64, UInt32
+from recometer.data.matching import find_rows
 from recometer.errors import InternalError
 from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
@@ -60,7 +61,7 @@ def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
     judged_indptr, judged_at = ragged.take(aligned.ranked_indptr, users)
     judged = aligned.ranked_items[judged_at]
     # Each judged item is a candidate.
-    entry = ragged.find(judged_indptr, judged, indptr, items, aligned.n_items)
+    entry = find_rows(judged_indptr, judged, indptr, items)
     counts = _count(work, indptr, scores, judged_indptr, entry, items, flags)
     for column, found in zip((work.above, work.tied, work.before), counts, strict=True):
         column[judged_at] = found

@@ -1,0 +1,63 @@
+#include "tables.hpp"
+
+#include <stdexcept>
+
+namespace recometer {
+namespace {
+
+struct Range {
+    std::int64_t begin, end;
+};
+
+Range rows_of(const Ragged& table, const TableUsers& users, std::size_t user) {
+    const std::int64_t at = users.places ? users.places[user] : static_cast<std::int64_t>(user);
+    return at < 0 ? Range{0, 0} : Range{table.indptr[at], table.indptr[at + 1]};
+}
+
+/// The first of the ascending items[from..to) that is not below `item`, without a branch per step:
+/// which half it lies in cannot be foreseen.
+std::int64_t lower_bound(const std::int32_t* items, std::int64_t from, std::int64_t to,
+                         std::int32_t item) {
+    std::int64_t n = to - from;
+    while (n > 1) {
+        const std::int64_t half = n / 2;
+        from += items[from + half - 1] < item ? half : 0;
+        n -= half;
+    }
+    return n == 1 && items[from] < item ? from + 1 : from;
+}
+
+}  // namespace
+
+void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
+               std::int64_t* found) {
+    for (std::size_t user = 0; user < users.n; ++user) {
+        const Range there = rows_of(other, users, user);
+        std::int64_t from = there.begin;
+        std::int32_t last = -1;
+        for (std::int64_t row = rows.indptr[user]; row < rows.indptr[user + 1]; ++row) {
+            const std::int32_t item = rows.items[row];
+            if (item < last) from = there.begin;
+            last = item;
+            from = lower_bound(other.items, from, there.end, item);
+            const bool hit = item >= 0 && from < there.end && other.items[from] == item;
+            found[row] = hit ? from : -1;
+        }
+    }
+}
+
+void sum_rows(const Ragged& rows, const TableUsers& users, const std::int64_t* numbers,
+              std::size_t n_items, std::int64_t* sums) {
+    for (std::size_t user = 0; user < users.n; ++user) {
+        const Range mine = rows_of(rows, users, user);
+        std::int64_t sum = 0;
+        for (std::int64_t row = mine.begin; row < mine.end; ++row) {
+            const auto item = static_cast<std::size_t>(rows.items[row]);
+            if (item >= n_items) throw std::invalid_argument("no such item");
+            sum += numbers[item];
+        }
+        sums[user] = sum;
+    }
+}
+
+}  // namespace recometer

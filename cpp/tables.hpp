@@ -1,0 +1,34 @@
+// Ragged tables of users and items: the rows of one found in another, and their items added up.
+//
+// This header knows neither Python nor an instruction set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ranking.hpp"
+
+namespace recometer {
+
+/// Some users, and who they are in a table.
+struct TableUsers {
+    std::size_t n;
+    const std::int64_t* places;  ///< [n]: -1 for nobody; null: the same users
+};
+
+/// Find the rows of a table in another one: those of the same user and item.
+/// @param rows items in any order, which is fastest where they ascend; negative ones are nowhere
+/// @param users the users of `rows` in `other`
+/// @param found per row: the row of `other`, or -1
+void find_rows(const Ragged& rows, const TableUsers& users, const Ragged& other,
+               std::int64_t* found);
+
+/// Add up a number of each item over the rows of each user.
+/// @param users who they are in `rows`
+/// @param numbers [n_items]
+/// @param sums [n_users]: written
+/// @throws std::invalid_argument for an item that is not below n_items
+void sum_rows(const Ragged& rows, const TableUsers& users, const std::int64_t* numbers,
+              std::size_t n_items, std::int64_t* sums);
+
+}  // namespace recometer

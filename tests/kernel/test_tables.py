@@ -1,0 +1,90 @@
+"""The native functions for ragged tables against their twins in NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recometer import _kernel
+from recometer._kernel import reference
+
+
+def table(rng, n_users, n_items, ascending=True):
+    """Items of each user, often none."""
+    rows = [
+        rng.choice(n_items, int(rng.integers(0, min(9, n_items) + 1)), replace=False)
+        for _ in range(n_users)
+    ]
+    rows = [np.sort(row) for row in rows] if ascending else rows
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return indptr, np.concatenate([*rows, []]).astype(np.int32)
+
+
+def places(rng, n_users, n_there, who):
+    return {"same": None, "others": rng.integers(-1, n_there, n_users)}[who]
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    n_items=st.sampled_from([1, 2, 3, 12, 2**31 - 1]),
+    who=st.sampled_from(["same", "others"]),
+    ascending=st.booleans(),
+)
+def test_rows_are_found(seed, n_items, who, ascending):
+    rng = np.random.default_rng(seed)
+    n_users = int(rng.integers(0, 6))
+    n_there = n_users + int(rng.integers(0, 3))
+    few = min(n_items, 12)
+    indptr, items = table(rng, n_users, few, ascending)
+    other_indptr, other_items = table(rng, n_there, few)
+    items, other_items = (part + np.int32(n_items - few) for part in (items, other_items))
+    items[rng.random(len(items)) < 0.2] = -1  # those that the other table does not have
+    found = np.full((2, len(items)), -9)
+    for module, out in zip((_kernel, reference), found, strict=True):
+        module.find_rows(
+            indptr=indptr,
+            items=items,
+            users=places(np.random.default_rng(seed), n_users, n_there, who),
+            other_indptr=other_indptr,
+            other_items=other_items,
+            found=out,
+        )
+    np.testing.assert_array_equal(*found)
+    hit = found[0] >= 0
+    np.testing.assert_array_equal(other_items[found[0][hit]], items[hit])
+
+
+@given(seed=st.integers(0, 2**32), who=st.sampled_from(["same", "others"]))
+def test_rows_are_added_up(seed, who):
+    rng = np.random.default_rng(seed)
+    n_there, n_items = int(rng.integers(0, 6)), int(rng.integers(1, 12))
+    indptr, items = table(rng, n_there, n_items)
+    numbers = rng.integers(-(2**40), 2**40, n_items)
+    n_users = n_there if who == "same" else int(rng.integers(0, 6))
+    users = places(rng, n_users, n_there, who)
+    sums = np.full((2, n_users), -9)
+    for module, out in zip((_kernel, reference), sums, strict=True):
+        module.sum_rows(indptr=indptr, items=items, users=users, numbers=numbers, sums=out)
+    np.testing.assert_array_equal(*sums)
+
+
+def test_what_does_not_fit_is_refused():
+    indptr, items = np.array([0, 1]), np.array([3], np.int32)
+    rows = {"indptr": indptr, "items": items}
+
+    def find(users, **changes):
+        given = {**rows, "other_indptr": indptr, "other_items": items, "found": np.zeros(1, int)}
+        _kernel.find_rows(**{**given, **changes}, users=users)
+
+    for users, changes, message in (
+        (np.array([1]), {}, "no such users"),
+        (np.array([-2]), {}, "no such users"),
+        (np.array([0, 0]), {}, "one place per user"),
+        (None, {"other_indptr": np.array([0])}, "one place per user"),
+        (None, {"other_items": items[:0]}, "beyond the items"),
+        (None, {"found": np.zeros(2, int)}, "one entry per row"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            find(users, **changes)
+    with pytest.raises(ValueError, match="no such item"):
+        _kernel.sum_rows(**rows, users=None, numbers=np.zeros(3, int), sums=np.zeros(1, int))
