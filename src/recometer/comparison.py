@@ -221,7 +221,7 @@ def power(
     >>> rng = np.random.default_rng(0)
     >>> result = rm.evaluate(rm.Scores(rng.random((100, 50))), rng.random((100, 50)) < 0.1)
     >>> rm.power(result, "ndcg@10", difference=0.05).users_needed
-    176
+    129
     """
     if isinstance(of, Comparison):
         return of.power(metric, difference, model=model, other=other, wanted=wanted, alpha=alpha)

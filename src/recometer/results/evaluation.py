@@ -27,9 +27,10 @@ from recometer.ranks import TopLists
 from recometer.results import saved, summary
 from recometer.results.groups import Segments, read_groups, segments_of
 from recometer.results.groups import quantiles as quantiles_of
-from recometer.results.means import Averaging, Interval, Weights, intervals_over_users
+from recometer.results.means import Averaging, Weights, intervals_over_users
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
+from recometer.stats import Interval
 
 if TYPE_CHECKING:
     import polars
@@ -231,11 +232,10 @@ class Evaluation(rendering.Printed):
 
         Returns
         -------
-        tuple of float
-            The lower and the upper end; NaN for fewer than two users with a value. Of a metric
-            with one value for all users: see `stats.intervals.resampled`. An end beyond a bound of
-            the metric is put there, where no user's value is beyond it: the mean that is estimated
-            lies within the bounds, so the interval covers it as often as before.
+        recometer.stats.Interval
+            ``low, high = interval``; its `method` and `note` say how it was found, and why there is
+            none. Of a metric with one value for all users: see `stats.intervals.resampled`. An end
+            beyond a bound of the metric is put there, where no user's value is beyond it.
         """
         name = self._known(metric)
         if name not in self._with_mean(weights):
@@ -244,8 +244,7 @@ class Evaluation(rendering.Printed):
 
     def skipped(self, metric: str | Metric) -> dict[str, int]:
         """Return why a metric is undefined, with the number of users for each reason."""
-        codes = self.reasons[self._known(metric)]
-        users = np.bincount(codes, minlength=max(Reason) + 1)
+        users = np.bincount(self.reasons[self._known(metric)], minlength=max(Reason) + 1)
         undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
         return {reason.sentence: int(users[reason]) for reason in undefined}
 
@@ -259,14 +258,13 @@ class Evaluation(rendering.Printed):
         """
         means = self.mean(weights)
         rows = []
-        for name, (low, high) in zip(means, self._all_intervals(means, weights), strict=True):
+        for name, found in zip(means, self._all_intervals(means, weights), strict=True):
             no_value = self.reasons[name] != 0
             if name in self.values:
                 no_value = np.isnan(self._averaging.entering(name))
             skipped = int(np.count_nonzero(no_value))
-            counted = self.n_users - skipped
-            reasons = self.skipped(name)
-            rows.append(SummaryRow(name, means[name], low, high, counted, skipped, reasons))
+            users = self.n_users - skipped, skipped, self.skipped(name)
+            rows.append(SummaryRow(name, means[name], *found, *users, found.method, found.note))
         return rows
 
     def by(
@@ -317,9 +315,10 @@ class Evaluation(rendering.Printed):
         >>> result = rm.evaluate(rm.Scores(scores), test, metrics="rr")
         >>> print(result.by(["old", "new", "old", "new"]))
         metric  group  users    mean      95% interval  counted
-        rr      new        2  0.6667  0.0000 to 1.0000        2
-        rr      old        2  1.0000  1.0000 to 1.0000        2
+        rr      new        2  0.6667  0.0892 to 0.9916        2
+        rr      old        2  1.0000  0.1581 to 1.0000        2
         <BLANKLINE>
+        95% interval: Gaffke's (rr); Clopper and Pearson's (rr)
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
         if isinstance(groups, str) and groups in PROFILE:

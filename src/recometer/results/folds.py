@@ -11,6 +11,7 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64, UInt8
 from recometer.data.ids import encode, match
 from recometer.results.evaluation import Evaluation
+from recometer.stats import Interval
 
 if TYPE_CHECKING:
     import polars as pl
@@ -95,7 +96,9 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
     }
     pooled = FoldedEvaluation(**given)
     # Folds are not independent: what is one value for all users of a fold has no interval.
-    pooled._intervals.update(dict.fromkeys(first.over_users, (np.nan, np.nan)))
+    note = "One value per fold, and folds are not independent: it has no interval."
+    unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, note)
+    pooled._intervals.update(dict.fromkeys(first.over_users, unknown))
     return pooled
 
 

@@ -11,7 +11,7 @@ from recometer.data import storage
 from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.results.means import Interval
+from recometer.stats import Interval
 
 KIND = "evaluation"  # what a file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
@@ -75,7 +75,14 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
         "protocol": Protocol(**header["protocol"]),
         "over_users": {name: value for name, (value, _, _) in over_users.items()},
     }
-    return fields, {name: (low, high) for name, (_, low, high) in over_users.items()}
+    confidence, n = fields["protocol"].confidence, len(fields["n_relevant"])
+    ends = {name: (low, high) for name, (_, low, high) in over_users.items()}
+    return fields, {
+        name: Interval(low, high, "bootstrap", confidence, n)
+        if low <= high
+        else Interval.unknown(confidence, n, "No interval was saved.")
+        for name, (low, high) in ends.items()
+    }
 
 
 def _reason_column(metric: str) -> str:
