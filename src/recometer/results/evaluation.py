@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import rendering
-from recometer.arrays import Array, Float64, Int64, UInt8, UInt32
+from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
 from recometer.data import ids
 from recometer.errors import InputError, InternalError, UnknownNameError, did_you_mean
 from recometer.measuring.compute import compute_for_all
@@ -89,6 +89,8 @@ class Evaluation(rendering.Printed):
     over_users : mapping of str to float
         Metrics with one value for all users, such as ``"coverage@10"``; they are in `mean` and
         `summary`, too.
+    chance : mapping of str to float64 [n_users]
+        What a random order of the same candidates would score; empty without ``chance=True``.
     lists : TopLists or None
         The first places of each user's ranking, where a metric of lists was asked for. They are
         not saved.
@@ -118,6 +120,7 @@ class Evaluation(rendering.Printed):
     activity: Int64 | None = None
     popularity: Float64 | None = None
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
     # What the intervals of `over_users` are computed from; None: they are known already.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
@@ -127,12 +130,12 @@ class Evaluation(rendering.Printed):
     )
 
     def __post_init__(self) -> None:
-        for name in ("values", "reasons"):
-            columns = {key: _read_only(column) for key, column in getattr(self, name).items()}
+        for name in ("values", "reasons", "chance"):
+            columns = {key: read_only(column) for key, column in getattr(self, name).items()}
             object.__setattr__(self, name, columns)
         for name in (*PER_USER, *PROFILE):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _read_only(getattr(self, name)))
+                object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @property
     def n_users(self) -> int:
@@ -225,10 +228,8 @@ class Evaluation(rendering.Printed):
 
         Parameters
         ----------
-        metric
-            Its name.
-        weights
-            As in `mean`.
+        metric, weights
+            Its name, and weights as in `mean`.
 
         Returns
         -------
@@ -264,7 +265,10 @@ class Evaluation(rendering.Printed):
                 no_value = np.isnan(self._averaging.entering(name))
             skipped = int(np.count_nonzero(no_value))
             users = self.n_users - skipped, skipped, self.skipped(name)
-            rows.append(SummaryRow(name, means[name], *found, *users, found.method, found.note))
+            chance = self._averaging.mean_of(name, self.chance.get(name))
+            ends = found.low, found.high
+            said = found.method, found.note, chance
+            rows.append(SummaryRow(name, means[name], *ends, *users, *said))
         return rows
 
     def by(
@@ -350,6 +354,7 @@ class Evaluation(rendering.Printed):
         changes: dict[str, Any] = {
             "values": {name: column[chosen] for name, column in self.values.items()},
             "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
+            "chance": {name: column[chosen] for name, column in self.chance.items()},
         }
         if self.lists is not None:
             changes["lists"] = self.lists.users(chosen)
@@ -471,17 +476,12 @@ class Evaluation(rendering.Printed):
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:
-    """Read an evaluation that `Evaluation.save` wrote.
+    """Read an evaluation that `Evaluation.save` wrote, with the same values to the last bit.
 
     Parameters
     ----------
     path
         A Parquet file.
-
-    Returns
-    -------
-    Evaluation
-        With the same values, to the last bit.
 
     Raises
     ------
@@ -492,9 +492,3 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     result = Evaluation(**fields)
     result._intervals.update(intervals)
     return result
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -67,6 +67,15 @@ class Averaging:
         total = weight[counted].sum()
         return float((values[counted] * weight[counted]).sum() / total) if total > 0 else np.nan
 
+    def mean_of(self, name: str, values: Float64 | None) -> float:
+        """Return the mean of other values over the users who count in that of a metric."""
+        if values is None:
+            return np.nan
+        counted = ~(np.isnan(self.entering(name)) | np.isnan(values))
+        weight = self._weights(name, None)[counted]
+        total = weight.sum()
+        return float((values[counted] * weight).sum() / total) if total > 0 else np.nan
+
     def intervals(self, names: Sequence[str], weights: Weights) -> list[Interval]:
         """Return the interval of each mean, within the metric's bounds; NaN: it is not known."""
         columns = [self.entering(name) for name in names]

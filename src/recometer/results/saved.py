@@ -39,6 +39,7 @@ def write(
     columns |= {name: fields[name] for name in PROFILE if fields[name] is not None}
     columns |= fields["values"]
     columns |= {_reason_column(name): codes for name, codes in fields["reasons"].items()}
+    columns |= {_chance_column(name): column for name, column in fields["chance"].items()}
     header = {"kind": KIND, **{name: fields[name] for name in HEADER}}
     header["protocol"] = fields["protocol"].to_dict()
     header["over_users"] = {
@@ -70,6 +71,9 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
     fields |= {
         "values": {name: columns[name] for name in names if name not in over_users},
         "reasons": {name: columns[_reason_column(name)] for name in names},
+        "chance": {
+            name: columns[_chance_column(name)] for name in names if _chance_column(name) in columns
+        },
         "user_ids": user_ids,
         "metrics": metrics,
         "protocol": Protocol(**header["protocol"]),
@@ -83,6 +87,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
         else Interval.unknown(confidence, n, "No interval was saved.")
         for name, (low, high) in ends.items()
     }
+
+
+def _chance_column(metric: str) -> str:
+    return f"{metric}: chance"
 
 
 def _reason_column(metric: str) -> str:

@@ -80,6 +80,8 @@ class SummaryRow:
         How the interval was found: a key of `recometer.stats.interval.METHODS`, or ``"none"``.
     note
         What a reader has to know of the interval.
+    chance
+        The mean that a random order of the same candidates would have; NaN where it is not known.
     """
 
     metric: str
@@ -91,10 +93,11 @@ class SummaryRow:
     reasons: Mapping[str, int]
     method: str = ""
     note: str = ""
+    chance: float = math.nan
 
 
-def columns(protocol: Protocol) -> list[Column]:
-    """Return the columns of a table of `SummaryRow`."""
+def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
+    """Return the columns of a table of `SummaryRow`, with or without that of chance."""
     number = protocol.undefined
     settled = "" if number == "nan" else f" (counted as {number:g})"
 
@@ -104,6 +107,7 @@ def columns(protocol: Protocol) -> list[Column]:
     return [
         Column("metric"),
         MEAN,
+        Column("chance", show=_known, number=True, hidden=not chance),
         interval_column(protocol.confidence),
         COUNTED,
         Column("skipped", show="{:,}".format, number=True),
@@ -127,7 +131,15 @@ def interval_column(confidence: float) -> Column:
 
 def table(rows: Sequence[SummaryRow], protocol: Protocol, below: Iterable[str]) -> Table:
     """Return the table of a result: a line per metric, and the notes below."""
-    return Table(columns(protocol), rows, [*on_intervals(rows, protocol.confidence), *below])
+    chance = any(not math.isnan(row.chance) for row in rows)
+    notes = [*on_intervals(rows, protocol.confidence), *below]
+    if chance:
+        notes.insert(0, "chance: the mean of all orders of the same candidates, exactly")
+    return Table(columns(protocol, chance=chance), rows, notes)
+
+
+def _known(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4f}"
 
 
 def on_intervals(
