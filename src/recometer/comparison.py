@@ -15,7 +15,7 @@ from recometer.arrays import Array
 from recometer.comparing import wording
 from recometer.comparing.alike import check_alike, read_allow
 from recometer.comparing.compared import POWER_WANTED, known_metric
-from recometer.comparing.models import Model, Users, read_models
+from recometer.comparing.models import Model, Users, by_chance, read_models
 from recometer.comparing.pairs import IntervalKind, Options, compare_by
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
@@ -46,6 +46,7 @@ def compare(
     margin: float | Mapping[str, float] | None = None,
     allow: str | Iterable[str] = (),
     cluster: object = None,
+    chance: bool = False,
     seed: int = 0,
     threads: int | None = None,
 ) -> Comparison:
@@ -89,6 +90,9 @@ def compare(
     cluster
         The cluster of each user, as groups in `Evaluation.by`, where users are not independent of
         each other (sessions of one person): whole clusters are what tests and intervals rest on.
+    chance
+        Add a random order of the same candidates as the model ``"chance"``, from the first model's
+        ``rm.evaluate(..., chance=True)``; by metrics of rankings only.
     seed
         Of the users that are drawn for metrics with one value for all of them.
     threads
@@ -127,12 +131,7 @@ def compare(
     >>> row.verdict, row.n, row.test.method
     ('better', 199, 'saddlepoint')
     """
-    found = read_models(models)
-    names = [model.name for model in found]
-    if baseline is not None and baseline not in names:
-        raise UnknownNameError(
-            f"The baseline {baseline!r} is none of the models. {did_you_mean(str(baseline), names)}"
-        )
+    found = _models(models, baseline, chance)
     if correction not in get_args(Correction):
         hint = did_you_mean(str(correction), get_args(Correction))
         raise UnknownNameError(f"There is no correction {correction!r}. {hint}")
@@ -221,7 +220,7 @@ def power(
     >>> rng = np.random.default_rng(0)
     >>> result = rm.evaluate(rm.Scores(rng.random((100, 50))), rng.random((100, 50)) < 0.1)
     >>> rm.power(result, "ndcg@10", difference=0.05).users_needed
-    176
+    129
     """
     if isinstance(of, Comparison):
         return of.power(metric, difference, model=model, other=other, wanted=wanted, alpha=alpha)
@@ -248,6 +247,19 @@ def power(
         "mostly go together and need fewer."
     )
     return dataclasses.replace(found, note=" ".join(filter(None, (found.note, note))))
+
+
+def _models(given: object, baseline: str | None, chance: bool) -> list[Model]:
+    """Return the models to compare, of which the baseline is one."""
+    found = read_models(given)
+    if chance:
+        found.append(by_chance(found))
+    names = [model.name for model in found]
+    if baseline is not None and baseline not in names:
+        raise UnknownNameError(
+            f"The baseline {baseline!r} is none of the models. {did_you_mean(str(baseline), names)}"
+        )
+    return found
 
 
 def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list[str]:

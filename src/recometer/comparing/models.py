@@ -83,6 +83,46 @@ def read_models(given: Any) -> list[Model]:
     return [_model(name, one) for name, one in entries]
 
 
+def by_chance(models: Sequence[Model]) -> Model:
+    """Return a random order of the first model's candidates as a model.
+
+    Raises
+    ------
+    InputError
+        That model was evaluated without ``chance=True``, or another one has the name.
+    """
+    first = models[0]
+    if any(model.name == "chance" for model in models):
+        raise InputError("chance=True adds a model 'chance', but there is one. Hint: rename it.")
+    runs = first.runs if first.batches else first.runs[:1]
+    if not all(run.chance for run in runs):
+        raise InputError(
+            f"chance=True needs an evaluation that knows chance, which {first.name} does not. "
+            "Hint: rm.evaluate(..., chance=True)."
+        )
+    return Model("chance", tuple(map(_random_order, runs)), first.batches)
+
+
+def _random_order(run: Evaluation) -> Evaluation:
+    """Return the evaluation of a random order; users are undefined where the model's value is."""
+    plain = {field.name: getattr(run, field.name) for field in dataclasses.fields(Evaluation)}
+    plain.pop("_intervals")
+    names = [str(metric) for metric in run.metrics if str(metric) in run.chance]
+    changes = {
+        "values": {
+            name: np.where(run.reasons[name] == 0, run.chance[name], run.values[name])
+            for name in names
+        },
+        "reasons": {name: run.reasons[name] for name in names},
+        "metrics": tuple(metric for metric in run.metrics if str(metric) in names),
+        "chance": {},
+        "over_users": {},
+        "over_rows": {},
+        **dict.fromkeys(("lists", "list_data", "inputs_kept")),
+    }
+    return Evaluation(**{**plain, **changes})
+
+
 def _name(number: int, given: Any) -> str:
     if isinstance(given, str | os.PathLike):
         return Path(given).stem

@@ -13,7 +13,6 @@ from recometer.comparing.rows import PairRow
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.metrics import ListData
-from recometer.results.evaluation import Evaluation
 from recometer.results.folds import FoldedEvaluation
 from recometer.results.means import resamples_of
 from recometer.stats import Interval, TestResult
@@ -124,7 +123,7 @@ def _common(model: Model, other: Model, users: Users) -> tuple[list[ListData], i
 def _of_saved(metric: str, model: Model, other: Model, confidence: float) -> PairRow:
     values, halves = [], []
     for one in (model, other):
-        value, (low, high) = one.first.over_users[metric], _ends(one.first, metric)
+        value, (low, high) = one.first.over_users[metric], one.first.interval(metric)
         values.append(value)
         # An end that is cut off at a bound of the metric is the nearer one.
         halves.append(max(high - value, value - low))
@@ -135,10 +134,6 @@ def _of_saved(metric: str, model: Model, other: Model, confidence: float) -> Pai
     note = SAVED if math.isfinite(half) else "An evaluation has no interval of this metric."
     widths = [half, ratio]
     return _row(metric, model, other, values, n, widths, "bootstrap", note, confidence)
-
-
-def _ends(result: Evaluation, metric: str) -> tuple[float, float]:
-    return result.interval(metric)
 
 
 def _row(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from recometer.comparing.models import Model
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing, p_text
+from recometer.stats.interval import METHODS as INTERVALS
 from recometer.stats.multiplicity import Correction
 
 MOST = 4  # entries of a list that is given in full
@@ -25,16 +26,6 @@ TESTS = {
     "sign": "the sign test",
     "random effects": "Student's t with the variance between users and between seeds",
     "bootstrap": "users drawn with replacement",
-}
-INTERVALS = {
-    "randomisation": "by inversion of the randomisation test",
-    "gaffke": "Gaffke's (conjectured never to fall short of its confidence)",
-    "clopper-pearson": "Clopper and Pearson's exact one",
-    "t": "Student's t",
-    "percentile": "the bootstrap's percentiles, without resampling",
-    "bca": "the bootstrap's BCa, without resampling",
-    "random effects": "for users and seeds that are both drawn from larger populations",
-    "bootstrap": "from users drawn with replacement",
 }
 CORRECTIONS = {
     "holm": "by Holm's method",

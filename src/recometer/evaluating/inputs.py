@@ -56,6 +56,8 @@ class Inputs:
         The arguments that an evaluation is repeated with, as they were; test without more users.
     brings_truth
         Whether test comes with the source.
+    chance
+        Whether the value of a random order is asked for.
     """
 
     source: Source
@@ -73,6 +75,7 @@ class Inputs:
     progress: bool | None
     as_given: Mapping[str, Any]
     brings_truth: bool
+    chance: bool = False
 
     def reading(self, *records: str) -> list[Metric]:
         """Return the metrics that read one of some records."""

@@ -132,7 +132,7 @@ def _request(given: Inputs, of_ranks: Sequence[Metric]) -> Request:
         given.train,
         asked_of_source(of_ranks, rules),
         _numbered(given.catalogue),
-        None if rules.correction != "none" or forgets else _depth(of_ranks),
+        None if rules.correction != "none" or forgets or given.chance else _depth(of_ranks),
         given.threads,
         given.progress,
         given.candidates,

@@ -16,7 +16,7 @@ from recometer.data.frames import is_frame, open_frame
 from recometer.errors import ColumnError, InputError, InputTypeError
 from recometer.rendering import Column, Printed, Table
 from recometer.results.side_by_side import cell, fitting, metric_column
-from recometer.results.summary import COUNTED, MEAN, SummaryRow, interval_column
+from recometer.results.summary import COUNTED, MEAN, SummaryRow, interval_column, on_intervals
 
 if TYPE_CHECKING:
     import polars
@@ -38,9 +38,11 @@ class SegmentRow:
     mean
         Over those for whom the metric is defined; NaN if there is none.
     low, high
-        Ends of the mean's interval; NaN for fewer than two users.
+        Ends of the mean's interval; NaN where there is none, which `note` then explains.
     counted
         Users that are in the mean.
+    method, note
+        How the interval was found, and what a reader has to know of it.
     """
 
     metric: str
@@ -50,6 +52,8 @@ class SegmentRow:
     low: float
     high: float
     counted: int
+    method: str = ""
+    note: str = ""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -157,6 +161,7 @@ class Segments(Printed):
 
     def _notes(self) -> Iterator[str]:
         ratios, gaps = self.ratio(), self.gap()
+        yield from on_intervals(self.rows, self.confidence, remarks=False)
         if len(self._ends) > 1:
             yield (
                 f"Mean over the users counted, ± to the further end of its {self.confidence:.0%} "
@@ -199,12 +204,16 @@ def segments_of(
     """
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
     rows = tuple(
-        SegmentRow(row.metric, name, len(chosen), row.mean, row.low, row.high, row.counted)
+        SegmentRow(row.metric, name, len(chosen), *_summed(row))
         for of_metric in zip(*map(summed_up, members), strict=True)
         for row, name, chosen in zip(of_metric, names, members, strict=True)
     )
     left_out = int(np.count_nonzero(codes == LEFT_OUT))
     return Segments(rows, tuple(names), left_out, confidence, not_kept)
+
+
+def _summed(row: SummaryRow) -> tuple[float, float, float, int, str, str]:
+    return row.mean, row.low, row.high, row.counted, row.method, row.note
 
 
 def _number(value: float) -> str:

@@ -74,8 +74,9 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float = 0.9
     two_kinds = bool(((y == low) | (y == high)).all())
     note = ""
     if len(y) == 1:
+        found = f"All {values.n:,} values are" if values.n > 1 else "The only value is"
         note = (
-            f"All {values.n:,} values are {y[0]:g}; the interval is the exact bound for values "
+            f"{found} {y[0]:g}; the interval is the exact bound for values "
             f"that may lie between {low:g} and {high:g}."
         )
     method = "clopper-pearson" if two_kinds else "gaffke"
