@@ -20,28 +20,19 @@ from recometer.rendering import output
 
 Split = Annotated[
     str | None,
-    typer.Argument(
-        metavar="FOLDER",
-        help="A split that recometer split made.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="FOLDER", help="A split that recometer split made.", show_default=False),
     Reads(),
 ]
 Strict = Annotated[
     bool,
-    typer.Option(
-        "--strict",
-        help=f"Exit with {ExitCode.VERDICT:d} where there is leakage.",
-        rich_help_panel=options.RULES,
-    ),
+    options.rule_option("--strict", help=f"Exit with {ExitCode.VERDICT:d} where there is leakage."),
 ]
 Allow = Annotated[
     list[str] | None,
-    typer.Option(
+    options.rule_option(
         metavar="FINDING",
         help=f"Leakage that --strict lets pass: {', '.join(LEAKAGE)}. May be repeated.",
         autocompletion=options.one_of(lambda: list(LEAKAGE)),
-        rich_help_panel=options.RULES,
     ),
 ]
 
