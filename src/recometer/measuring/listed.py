@@ -27,13 +27,7 @@ BLOCK_PLACES = 2**21
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judged(Record):
-    """What test has of the users of lists.
-
-    Attributes
-    ----------
-    n_rows, n_relevant : int64 [n_users]
-        Items that are judged, and that are relevant.
-    """
+    """What test has of the users of lists: how many items are judged, and relevant."""
 
     n_rows: Int64 = field(metadata=PER_USER)
     n_relevant: Int64 = field(metadata=PER_USER)
@@ -48,14 +42,9 @@ class Judged(Record):
 
 
 class ListedUsers(Measured):
-    """Users measured by their lists, and what is known beside them.
+    """Users measured by their lists, and the side data that the metrics read.
 
-    Parameters
-    ----------
-    data
-        The lists, and the side data that the metrics read.
-    judged
-        What test has of the users; None: as `data` has it, if at all.
+    Without `judged`, what test has of the users is as `data` has it, if at all.
     """
 
     record = "lists"
