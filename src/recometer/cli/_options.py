@@ -12,6 +12,7 @@ import typer
 
 from recometer.cli._groups import Reads
 from recometer.cli._stdin import InputFormat
+from recometer.cli._text import note_unless
 from recometer.errors import did_you_mean
 from recometer.evaluating.arguments import protocol_names
 from recometer.metrics.registry import METRICS
@@ -290,5 +291,4 @@ class RunOptions:
 
     def note(self, text: str) -> None:
         """Say something beside the result, on standard error."""
-        if not self.quiet:
-            typer.echo(text, err=True)
+        note_unless(self.quiet)(text)

@@ -17,6 +17,7 @@ from recometer.cli._compositions import WHAT, WHO, complete, make_core, make_par
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._stdin import StandardInput
+from recometer.cli._text import note_unless
 from recometer.errors import FileError
 from recometer.rendering import output
 from recometer.split import saving
@@ -219,11 +220,7 @@ def split(
         "threads": resolve_threads(threads),
         "filters": list(left_out.values()),
     }
-
-    def note(text: str) -> None:
-        if not quiet:
-            typer.echo(text, err=True)
-
+    note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, {"user": user, "item": item, "value": value, "time": time}, note)
         with inputs.stated(what="data"):

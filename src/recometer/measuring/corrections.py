@@ -45,10 +45,6 @@ class Places:
         return Places(**{name: getattr(self, name)[rows] for name in names})
 
 
-def _one(rank: Float64) -> Float64:
-    return np.ones_like(rank)
-
-
 def _reciprocal(rank: Float64) -> Float64:
     return 1 / rank
 
@@ -113,25 +109,19 @@ def _hits(places: Places) -> Float64:
     return places.weight * (places.hits_before + 1)
 
 
-def _gain(places: Places) -> Float64:
-    return places.weight * places.gain
-
-
-def _relevant_or_cutoff(groups: Groups, cutoff: int) -> Int64:
-    return np.minimum(groups.n_relevant, cutoff)
-
-
 SUMS: dict[str, Sum] = {
-    "precision": Sum(_one, _places),
-    "tprecision": Sum(_one, _possible),
-    "recall": Sum(_one, _relevant),
-    "hit": Sum(_one, _single, first=True),
+    "precision": Sum(np.ones_like, _places),
+    "tprecision": Sum(np.ones_like, _possible),
+    "recall": Sum(np.ones_like, _relevant),
+    "hit": Sum(np.ones_like, _single, first=True),
     "rr": Sum(_reciprocal, _single, first=True),
     "ap": Sum(_reciprocal, _relevant, _hits),
     "tap": Sum(_reciprocal, _possible, _hits),
     "pr_auc": Sum(_reciprocal, _relevant, _hits),
-    "rprecision": Sum(_one, _relevant, limit=_relevant_or_cutoff),
-    "ndcg": Sum(_discount, _ideal, _gain),
+    "rprecision": Sum(
+        np.ones_like, _relevant, limit=lambda groups, cutoff: np.minimum(groups.n_relevant, cutoff)
+    ),
+    "ndcg": Sum(_discount, _ideal, lambda places: places.weight * places.gain),
 }
 CORRECTABLE = (*SUMS, "roc_auc")
 

@@ -286,13 +286,7 @@ def rated_recall(predictions: Predictions, cutoffs: Int64) -> Float64:
 
 
 def over_rows(name: str, predictions: Predictions) -> float:
-    """Compute a metric over the rows of all users; of `fcp`, over the pairs of all users.
-
-    Returns
-    -------
-    float
-        NaN where it is undefined.
-    """
+    """Compute a metric over the rows (of `fcp`, the pairs) of all users; NaN: it is undefined."""
     definition = METRICS[name]
     if definition.needs == "pairs":
         pairs, concordant = (int(counts.sum()) for counts in predictions.pairs)

@@ -140,13 +140,8 @@ def with_propensities(
 ) -> Ranks:
     """Return ranks in which each judged item has what these metrics read.
 
-    Parameters
-    ----------
-    ranks
-    item_users : int64 [n_items], optional
-        How many users have each item in train, by the position that `Ranks.item` has.
-    propensity : float64 [n_items], optional
-        The chance that an item is observed; NaN where it is unknown.
+    By the position that `Ranks.item` has: how many users have each item in train, and the chance
+    that it is observed, NaN where that is unknown.
     """
     popularity = given = None
     if item_users is not None:
