@@ -33,6 +33,7 @@ from recometer.version import __version__
 
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
+    from recometer.comparison import Comparison, compare, power
     from recometer.explanation import explain
     from recometer.results.leaderboard import Leaderboard
     from recometer.sources.lists import Lists
@@ -45,6 +46,7 @@ __all__ = [
     "Audit",
     "Catalogue",
     "ColumnError",
+    "Comparison",
     "Convention",
     "DataWarning",
     "Evaluation",
@@ -71,18 +73,21 @@ __all__ = [
     "UserFlag",
     "__version__",
     "audit",
+    "compare",
     "conventions",
     "evaluate",
     "explain",
     "exposure",
     "from_model",
     "load",
+    "power",
 ]
 
 # Imported when they are first used, so that `import recometer` stays light.
 SUBMODULES = ("baselines", "compat", "split")
 LAZY = {
     "Audit": "auditing",
+    "Comparison": "comparison",
     "Folds": "split.result",
     "Leaderboard": "results.leaderboard",
     "Lists": "sources.lists",
@@ -90,8 +95,10 @@ LAZY = {
     "Scores": "sources.scores",
     "Split": "split.result",
     "audit": "auditing",
+    "compare": "comparison",
     "explain": "explanation",
     "from_model": "sources.models",
+    "power": "comparison",
 }
 
 

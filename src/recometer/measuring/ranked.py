@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Hashable, Iterator, Sequence
@@ -104,7 +103,6 @@ class RankedUsers(Measured):
         return self._settled[how]
 
     def _ruled(self, metric: Metric, rules: Protocol) -> _Rules:
-        rules = dataclasses.replace(rules, name="")
         key = (rules, _settling(metric, rules))
         if key not in self._rules:
             self._rules[key] = _Rules(self.settled(metric, rules), rules)

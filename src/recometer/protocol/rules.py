@@ -368,4 +368,4 @@ class Protocol:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the rules as plain values (for JSON)."""
-        return dataclasses.asdict(self)
+        return {name: getattr(self, name) for name in self.declared}

@@ -442,6 +442,10 @@ class Evaluation(rendering.Printed):
         """Return the values of the users who count in a metric's mean, NaN for the others."""
         return self._averaging.entering(self._known(metric))
 
+    def bounds(self, metric: str | Metric) -> tuple[float, float]:
+        """Return the lowest and the highest value that a user can have; perhaps infinite."""
+        return self._averaging.bounds(self._known(metric))
+
     def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
         if weights is not None:
             return self._averaging.intervals(list(names), weights)
@@ -452,10 +456,9 @@ class Evaluation(rendering.Printed):
         if len(per_user) < len(missing):
             if self.list_data is None:
                 raise InternalError("Nothing is left to resample: intervals are saved with values.")
-            resampled = intervals_over_users(
-                self.list_data, self._over_users(), self.over_users, self.protocol, self.seed
-            )
-            self._intervals.update(resampled)
+            over = self._over_users(), self.over_users
+            found_over = intervals_over_users(self.list_data, *over, self.protocol, self.seed)
+            self._intervals.update(found_over)
         return [self._intervals[name] for name in names]
 
     def table(self) -> rendering.Table:

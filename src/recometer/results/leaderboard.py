@@ -13,6 +13,7 @@ from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Printed, Table
 from recometer.results.evaluation import Evaluation
+from recometer.results.origins import fingerprints
 from recometer.results.side_by_side import cell, fitting, metric_column, span
 from recometer.results.summary import COUNTS, SummaryRow, columns
 from recometer.version import __version__
@@ -83,7 +84,7 @@ class Leaderboard(Printed):
                     f"{first} and {other} were evaluated with different metrics: only one of them "
                     f"has {min(differing)}. Hint: evaluate both with the same metrics."
                 )
-            if _fingerprint(results[first]) != _fingerprint(results[other]):
+            if fingerprints(results[first], "test") != fingerprints(results[other], "test"):
                 warn(
                     f"{first} and {other} were evaluated on different test data, so their means "
                     "say nothing about which is better."
@@ -263,12 +264,3 @@ class Leaderboard(Printed):
             text if len(models) == len(self.results) else f"{text} ({', '.join(models)})"
             for text, models in found.items()
         )
-
-
-def _fingerprint(result: Evaluation) -> dict[str, Any]:
-    """Return what identifies the test data of a result, or of its folds."""
-    return {
-        name: described.get("fingerprints")
-        for name, described in result.inputs.items()
-        if name == "test" or name.endswith(": test")
-    }

@@ -79,11 +79,11 @@ class Averaging:
         return [
             intervals.UNKNOWN
             if average == "parts"
-            else _within_bounds(one, self._bounds(name), column)
+            else _within_bounds(one, self.bounds(name), column)
             for one, name, column, average in zip(found, names, columns, averages, strict=True)
         ]
 
-    def _bounds(self, name: str) -> Interval:
+    def bounds(self, name: str) -> Interval:
         """Return what a metric's values lie between."""
         definition = self.metrics[name].definition
         if self.negative_gains or definition.lower_of_gains is None:
@@ -134,7 +134,7 @@ def intervals_over_users(
         data.n_users,
         protocol.confidence,
         seed,
-        int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES)),
+        resamples_of(data),
     )
     for metric in metrics:
         name, unit = str(metric), 100.0 if rules_of(metric, protocol).percent else 1.0
@@ -142,6 +142,11 @@ def intervals_over_users(
         bounds = unit * metric.definition.lower, unit * metric.definition.upper
         found[name] = _within_bounds(found[name], bounds, value)
     return found
+
+
+def resamples_of(data: ListData) -> int:
+    """Return how often users are resampled."""
+    return int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES))
 
 
 def _within_bounds(interval: Interval, bounds: Interval, values: Float64) -> Interval:

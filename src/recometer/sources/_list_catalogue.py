@@ -17,6 +17,7 @@ from recometer.sources._list_table import ListTable
 from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
 
+PROBE = 1024  # entries
 FEW_ITEMS = 5  # that share none without a warning
 
 
@@ -122,20 +123,27 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
     """
     if table.item_ids is None or test.item_ids is None or not len(test.item_ids):
         return
+    # Where ids are written alike, the first few entries show it.
+    few = table.item_ids[np.unique(table.items[:PROBE].clip(0))]
+    if _shared(few, test.item_ids):
+        return
     listed = np.zeros(len(table.item_ids) + 1, bool)
     listed[table.items] = True  # the last is padding
     named = table.item_ids[listed[:-1]]
     if min(len(named), len(test.item_ids)) < FEW_ITEMS:
         return  # chance alone explains it
-    for other in (test.item_ids, *others):
-        if (ids.match(other, named, "item ids", "item ids of Lists") >= 0).any():
-            return
+    if any(_shared(named, other) for other in (test.item_ids, *others)):
+        return
     warn(
         f"Lists and test share no item: every relevant item is a miss. Hint: are the item ids of "
         f"Lists, such as {ids.show(named, 0)}, written like those of test, such as "
         f"{ids.show(test.item_ids, 0)}? Those of a graph's nodes begin after its users: "
         "rm.Lists(array, item_offset=n_users)."
     )
+
+
+def _shared(named: Array, other: Array) -> bool:
+    return bool((ids.match(other, named, "item ids", "item ids of Lists") >= 0).any())
 
 
 def _widened(data: Interactions, n_items: int) -> Interactions:
