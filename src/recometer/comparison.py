@@ -26,7 +26,7 @@ from recometer.results.evaluation import Evaluation
 from recometer.results.groups import LEFT_OUT, read_groups
 from recometer.stats import Power
 from recometer.stats.comparing import Test
-from recometer.stats.interval import check_confidence
+from recometer.stats.ends import check_confidence
 from recometer.stats.multiplicity import Correction
 from recometer.tasks import resolve_threads
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from recometer.comparing.models import Model
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing, p_text
-from recometer.stats.interval import METHODS as INTERVALS
+from recometer.stats.ends import METHODS as INTERVALS
 from recometer.stats.multiplicity import Correction
 
 MOST = 4  # entries of a list that is given in full

@@ -264,11 +264,20 @@ class Evaluation(rendering.Printed):
             if name in self.values:
                 no_value = np.isnan(self._averaging.entering(name))
             skipped = int(np.count_nonzero(no_value))
-            users = self.n_users - skipped, skipped, self.skipped(name)
-            chance = self._averaging.mean_of(name, self.chance.get(name))
-            ends = found.low, found.high
-            said = found.method, found.note, chance
-            rows.append(SummaryRow(name, means[name], *ends, *users, *said))
+            rows.append(
+                SummaryRow(
+                    name,
+                    means[name],
+                    found.low,
+                    found.high,
+                    counted=self.n_users - skipped,
+                    skipped=skipped,
+                    reasons=self.skipped(name),
+                    method=found.method,
+                    note=found.note,
+                    chance=self._averaging.mean_of(name, self.chance.get(name)),
+                )
+            )
         return rows
 
     def by(

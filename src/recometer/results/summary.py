@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Table, plain
-from recometer.stats.interval import METHODS
+from recometer.stats.ends import METHODS
 from recometer.version import __version__
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class SummaryRow:
         Why it is undefined, with the number of users: those that are skipped, or that
         count as the number of the rule ``undefined``.
     method
-        How the interval was found: a key of `recometer.stats.interval.METHODS`, or ``"none"``.
+        How the interval was found: a key of `recometer.stats.ends.METHODS`, or ``"none"``.
     note
         What a reader has to know of the interval.
     chance

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
+from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
-from recometer.stats.interval import Interval
 from recometer.stats.saddlepoint import increasing_root, normal_quantile_of
 
 __all__ = ["beyond", "clopper_pearson", "gaffke"]
