@@ -266,9 +266,9 @@ class Evaluation(rendering.Printed):
             skipped = int(np.count_nonzero(no_value))
             users = self.n_users - skipped, skipped, self.skipped(name)
             chance = self._averaging.mean_of(name, self.chance.get(name))
-            ends = found.low, found.high
-            said = found.method, found.note, chance
-            rows.append(SummaryRow(name, means[name], *ends, *users, *said))
+            mean, low, high = means[name], found.low, found.high
+            row = SummaryRow(name, mean, low, high, *users, found.method, found.note, chance)
+            rows.append(row)
         return rows
 
     def by(
