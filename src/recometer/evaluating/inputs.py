@@ -75,7 +75,7 @@ class Inputs:
     progress: bool | None
     as_given: Mapping[str, Any]
     brings_truth: bool
-    chance: bool = False
+    chance: bool
 
     def reading(self, *records: str) -> list[Metric]:
         """Return the metrics that read one of some records."""
@@ -178,6 +178,7 @@ def read_inputs(
     seed: int,
     threads: int | None,
     progress: bool | None,
+    chance: bool,
     rules: Mapping[str, Any],
     parameters: Sequence[str],
 ) -> Inputs:
@@ -187,10 +188,8 @@ def read_inputs(
     requested = parse_under(metrics, stated)
     warn_without_effect(source, requested, stated)
     settled = with_order(source, stated)
-    known_items = catalogue_of(catalogue)
-    other = baseline_of(baseline)
-    seed = seed_of(seed)
-    threads = resolve_threads(threads)
+    known_items, other = catalogue_of(catalogue), baseline_of(baseline)
+    seed, threads = seed_of(seed), resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)
     trained = None if train is None else read_interactions(train, "train", warns=False)
@@ -223,6 +222,7 @@ def read_inputs(
             "baseline": baseline,
         },
         brings_truth=brings_truth,
+        chance=bool(chance),
     )
 
 
