@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args
@@ -24,7 +25,7 @@ from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
 from recometer.stats.multiplicity import Correction
 
-GATES = "Gates"  # panel of the help
+gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
 
 
 class WithGates(Shown):
@@ -57,15 +58,16 @@ def _known(name: str, known: Sequence[str]) -> str:
     return name
 
 
-def _chosen(known: Sequence[str], help: str, default: str, panel: str = options.RULES) -> Any:
+def _chosen(
+    known: Sequence[str], help: str, default: str, option: Any = options.rule_option
+) -> Any:
     """Return an option that takes one of some names."""
-    return typer.Option(
+    return option(
         parser=lambda text: _known(text, known),
         metavar="NAME",
         help=f"{help}: {', '.join(known)}.",
         autocompletion=options.one_of(lambda: list(known)),
         show_default=default,
-        rich_help_panel=panel,
     )
 
 
@@ -99,54 +101,45 @@ Metrics = Annotated[
 ]
 Primary = Annotated[
     list[str] | None,
-    typer.Option(
+    options.rule_option(
         metavar="METRICS",
         help="Those that decide: p is adjusted over all comparisons by them. May be repeated.",
         show_default="all",
-        rich_help_panel=options.RULES,
     ),
 ]
 Confidence = Annotated[
     float | None,
-    typer.Option(
+    options.rule_option(
         metavar="SHARE",
         help="Coverage of intervals; 1 less it is the level of significance.",
         show_default="that of the evaluations",
-        rich_help_panel=options.RULES,
     ),
 ]
 Margin = Annotated[
     float | None,
-    typer.Option(
-        metavar="DIFFERENCE",
-        help="Smaller differences do not matter: adds tests of equivalence.",
-        rich_help_panel=options.RULES,
+    options.rule_option(
+        metavar="DIFFERENCE", help="Smaller differences do not matter: adds tests of equivalence."
     ),
 ]
 Allow = Annotated[
     list[str] | None,
-    typer.Option(
+    options.rule_option(
         metavar="NAME",
         help="What may differ between evaluations: test, train, candidates, exclude, protocol, or "
         "a rule. May be repeated.",
         autocompletion=options.one_of(lambda: list(MAY_DIFFER)),
-        rich_help_panel=options.RULES,
     ),
 ]
 Gate = Annotated[
     list[str] | None,
-    typer.Option(
+    gate_option(
         metavar="GATE",
         help="A bound of the difference to the baseline: 'ndcg@10 >= -0.5%', 'coverage@10 >= "
         "-0.02'. May be repeated.",
-        rich_help_panel=GATES,
     ),
 ]
 Junit = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="PATH", help="Also write the gates there, as JUnit XML.", rich_help_panel=GATES
-    ),
+    Path | None, gate_option(metavar="PATH", help="Also write the gates there, as JUnit XML.")
 ]
 
 
@@ -171,12 +164,10 @@ def compare(
     allow: Allow = None,
     gate: Gate = None,
     gate_mode: Annotated[
-        str, _chosen(list(MODES), "When a gate is passed", "interval", GATES)
+        str, _chosen(list(MODES), "When a gate is passed", "interval", gate_option)
     ] = "interval",
     junit: Junit = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of what is random.", rich_help_panel=options.RULES)
-    ] = 0,
+    seed: options.Seed = 0,
     form: options.Form = "table",
     threads: options.Threads = None,
 ) -> None:

@@ -57,11 +57,7 @@ def metrics(
 
 
 def _overview() -> Table:
-    columns = [
-        Column("name"),
-        Column("metric", wraps=True),
-        Column("formula", wraps=True),
-    ]
+    columns = [Column("name"), Column("metric", wraps=True), Column("formula", wraps=True)]
     notes = [
         "h(k), hits(k): relevant items in the first k places; R: the user's relevant items; "
         "rel(j): 1 if the item at rank j is relevant, else 0.",

@@ -36,20 +36,16 @@ Against = Annotated[
 ]
 Alpha = Annotated[
     float,
-    typer.Option(
-        min=1e-12,
-        max=0.5,
-        help="Level of significance, of all comparisons together.",
-        rich_help_panel=options.RULES,
+    options.rule_option(
+        min=1e-12, max=0.5, help="Level of significance, of all comparisons together."
     ),
 ]
 Range = Annotated[
     tuple[float, float] | None,
-    typer.Option(
+    options.rule_option(
         metavar="LOW HIGH",
         help="Between what a user's value lies, for metrics that recometer does not know.",
         show_default="that of the metric",
-        rich_help_panel=options.RULES,
     ),
 ]
 

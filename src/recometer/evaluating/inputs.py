@@ -42,40 +42,24 @@ KEPT_BYTES = 2**28  # of inputs that a result holds on to
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """What `evaluate` was given, in one form; see its parameters.
-
-    Attributes
-    ----------
-    test
-        With the users who count by the rule ``users="listed"``.
-    protocol
-        With what the source replaces, see `with_order`.
-    stated
-        Without that: it would look as if it replaced the rules of metrics' names, too.
-    as_given
-        The arguments that an evaluation is repeated with, as they were; test without more users.
-    brings_truth
-        Whether test comes with the source.
-    chance
-        Whether the value of a random order is asked for.
-    """
+    """What `evaluate` was given, in one form; see its parameters."""
 
     source: Source
-    test: Interactions
+    test: Interactions  # with the users who count by the rule users="listed"
     train: Interactions | None
     candidates: Candidates | None
     exclude: Items | None
     catalogue: Catalogue | None
     baseline: Source | Evaluation | None
     metrics: tuple[Metric, ...]
-    protocol: Protocol
-    stated: Protocol
+    protocol: Protocol  # with what the source replaces, see `with_order`
+    stated: Protocol  # without that, which would seem to replace the rules of metrics' names, too
     seed: int
     threads: int
     progress: bool | None
-    as_given: Mapping[str, Any]
-    brings_truth: bool
-    chance: bool
+    as_given: Mapping[str, Any]  # what the evaluation is repeated with; test without more users
+    brings_truth: bool  # whether test comes with the source
+    chance: bool  # whether the value of a random order is asked for
 
     def reading(self, *records: str) -> list[Metric]:
         """Return the metrics that read one of some records."""

@@ -191,16 +191,9 @@ def segments_of(
     confidence: float,
     not_kept: tuple[str, ...],
 ) -> Segments:
-    """Return every metric for each group.
+    """Return every metric for each group, `codes` and `names` being as `read_groups` returns them.
 
-    Parameters
-    ----------
-    summed_up
-        A row per metric of some users, from their positions.
-    codes, names
-        The group of each user, as `read_groups` returns it.
-    confidence, not_kept
-        See `Segments`.
+    `summed_up` returns a row per metric of some users, from their positions.
     """
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
     rows = tuple(
@@ -221,23 +214,10 @@ def _number(value: float) -> str:
 
 
 def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int64, list[str]]:
-    """Cut the users into groups of about the same size; equal values stay together.
+    """Cut the users into n groups of about the same size; equal values stay together.
 
-    Parameters
-    ----------
-    name
-        What the values are, for the names of the groups.
-    values : [n_users] or None
-        NaN: the user has no group.
-    n
-        How many groups, at least 2.
-
-    Returns
-    -------
-    codes : int64 [n_users]
-        The number of the user's group, `LEFT_OUT` without one.
-    names : list of str
-        Of the groups, lowest first.
+    Returns the number of each user's group (`LEFT_OUT` where the value is NaN), and the names of
+    the groups, lowest first, which begin with what the values are.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 2:
         raise InputError(f"quantiles={n!r} must be a whole number, at least 2.")
@@ -272,21 +252,10 @@ def read_groups(
     column: str | None,
     user: str | None,
 ) -> tuple[Int64, list[str]]:
-    """Read the group of each user, and number the groups.
+    """Read the group of each user, as `Evaluation.by` takes them, and number the groups.
 
-    Parameters
-    ----------
-    groups, column, user
-        As in `Evaluation.by`.
-    user_ids : [n_users] or None
-        None: users are positions.
-
-    Returns
-    -------
-    codes : int64 [n_users]
-        The number of the user's group, `LEFT_OUT` without one.
-    names : list of str
-        Of the groups, sorted.
+    Returns the number of each user's group (`LEFT_OUT` without one), and the names of the groups,
+    sorted.
     """
     users: Any = None
     if is_frame(groups):
