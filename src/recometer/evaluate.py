@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import platform
 import sys
 import time
@@ -200,10 +199,7 @@ def evaluate(
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
-    parameters = [*options]
-    del options["chance"]
-    given = read_inputs(source, test, **options, rules=rules, parameters=parameters)
-    given = dataclasses.replace(given, chance=bool(chance))
+    given = read_inputs(source, test, **options, rules=rules, parameters=[*options])
     return _evaluated(given, begin)
 
 

@@ -59,7 +59,7 @@ class Inputs:
     progress: bool | None
     as_given: Mapping[str, Any]  # what the evaluation is repeated with; test without more users
     brings_truth: bool  # whether test comes with the source
-    chance: bool = False  # whether the value of a random order is asked for
+    chance: bool  # whether the value of a random order is asked for
 
     def reading(self, *records: str) -> list[Metric]:
         """Return the metrics that read one of some records."""
@@ -162,6 +162,7 @@ def read_inputs(
     seed: int,
     threads: int | None,
     progress: bool | None,
+    chance: bool,
     rules: Mapping[str, Any],
     parameters: Sequence[str],
 ) -> Inputs:
@@ -171,10 +172,8 @@ def read_inputs(
     requested = parse_under(metrics, stated)
     warn_without_effect(source, requested, stated)
     settled = with_order(source, stated)
-    known_items = catalogue_of(catalogue)
-    other = baseline_of(baseline)
-    seed = seed_of(seed)
-    threads = resolve_threads(threads)
+    known_items, other = catalogue_of(catalogue), baseline_of(baseline)
+    seed, threads = seed_of(seed), resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)
     trained = None if train is None else read_interactions(train, "train", warns=False)
@@ -207,6 +206,7 @@ def read_inputs(
             "baseline": baseline,
         },
         brings_truth=brings_truth,
+        chance=bool(chance),
     )
 
 

@@ -264,20 +264,11 @@ class Evaluation(rendering.Printed):
             if name in self.values:
                 no_value = np.isnan(self._averaging.entering(name))
             skipped = int(np.count_nonzero(no_value))
-            rows.append(
-                SummaryRow(
-                    name,
-                    means[name],
-                    found.low,
-                    found.high,
-                    counted=self.n_users - skipped,
-                    skipped=skipped,
-                    reasons=self.skipped(name),
-                    method=found.method,
-                    note=found.note,
-                    chance=self._averaging.mean_of(name, self.chance.get(name)),
-                )
-            )
+            users = self.n_users - skipped, skipped, self.skipped(name)
+            chance = self._averaging.mean_of(name, self.chance.get(name))
+            mean, low, high = means[name], found.low, found.high
+            row = SummaryRow(name, mean, low, high, *users, found.method, found.note, chance)
+            rows.append(row)
         return rows
 
     def by(
