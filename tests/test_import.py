@@ -49,6 +49,8 @@ ORDER = (
     "evaluate",
     "exposure",
     "explanation",
+    "comparing",
+    "comparison",
     "auditing",
     "datasets",
     "baselines",

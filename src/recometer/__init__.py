@@ -33,6 +33,7 @@ from recometer.version import __version__
 
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
+    from recometer.comparison import Comparison, compare, power
     from recometer.explanation import explain
     from recometer.results.leaderboard import Leaderboard
     from recometer.sources.lists import Lists
@@ -46,6 +47,7 @@ __all__ = [
     "Audit",
     "Catalogue",
     "ColumnError",
+    "Comparison",
     "Convention",
     "DataWarning",
     "Evaluation",
@@ -72,12 +74,14 @@ __all__ = [
     "UserFlag",
     "__version__",
     "audit",
+    "compare",
     "conventions",
     "evaluate",
     "explain",
     "exposure",
     "from_model",
     "load",
+    "power",
     "split",
 ]
 
@@ -85,6 +89,7 @@ __all__ = [
 SUBMODULES = ("baselines", "compat", "split")
 LAZY = {
     "Audit": "auditing",
+    "Comparison": "comparison",
     "Folds": "split.result",
     "Leaderboard": "results.leaderboard",
     "Lists": "sources.lists",
@@ -92,8 +97,10 @@ LAZY = {
     "Scores": "sources.scores",
     "Split": "split.result",
     "audit": "auditing",
+    "compare": "comparison",
     "explain": "explanation",
     "from_model": "sources.models",
+    "power": "comparison",
 }
 
 

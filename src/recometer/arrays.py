@@ -13,3 +13,10 @@ Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 UInt64 = npt.NDArray[np.uint64]
 UInt8 = npt.NDArray[np.uint8]
+
+
+def read_only(array: Array) -> Array:
+    """Return a view of an array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

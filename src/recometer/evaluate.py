@@ -12,6 +12,7 @@ import numpy as np
 
 from recometer import _kernel
 from recometer.data.fingerprints import Fingerprinting
+from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_defined
 from recometer.evaluating.folds import evaluate_made, is_made
 from recometer.evaluating.inputs import Inputs, read_inputs
@@ -57,6 +58,7 @@ def evaluate(
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
+    chance: bool = False,
     **rules: Any,
 ) -> Evaluation: ...
 
@@ -75,6 +77,7 @@ def evaluate(
     seed: int = 0,
     threads: int | None = None,
     progress: bool | None = None,
+    chance: bool = False,
     **rules: Any,
 ) -> Evaluation:
     """Measure how well model output finds what users went on to choose.
@@ -133,6 +136,10 @@ def evaluate(
     progress
         Whether to show a progress bar on standard error; None: only on a terminal, and
         when the work takes a while.
+    chance
+        Also give the exact expected value of each metric under a random order of the same
+        candidates (``result.chance``, and a column of the table): 0.91 may be no better than that.
+        All candidates have to be ranked.
     **rules
         Single rules that replace those of the protocol, for instance ``ties="random"``.
 
@@ -190,6 +197,7 @@ def evaluate(
         "seed": seed,
         "threads": threads,
         "progress": progress,
+        "chance": chance,
     }
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**options, **rules})
@@ -235,6 +243,8 @@ def _measure(given: Inputs, records: Records) -> dict[str, Any]:
     measured, rules = measured_by(given, records), given.protocol
     values, reasons = compute(measured.values(), given.metrics, rules, given.threads)
     found: dict[str, Any] = {"values": values, "reasons": reasons}
+    if given.chance:
+        found["chance"] = chance_of(records.ranks, given.metrics, rules, given.threads)
     if "ratings" in measured:
         over_rows = [metric for metric in given.metrics if metric.definition.over_rows]
         found["over_rows"] = compute_for_all(measured["ratings"], over_rows, rules)

@@ -191,12 +191,8 @@ class Table(Printed):
 def to_text(shown: Shown, width: int | None = None) -> str:
     """Return tables as plain text, without a line break at the end.
 
-    Parameters
-    ----------
-    shown
-    width
-        If it is given, long texts in the last column, lines above and notes are broken into lines
-        that end before this column.
+    With a width, long texts in the last column, lines above and notes are broken into lines that
+    end before this column.
     """
     return "\n\n".join(_table_as_text(table, width) for table in shown.tables(width))
 
@@ -341,13 +337,7 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
 
 
 def render(shown: Shown, form: str) -> str:
-    """Return something in a format, without a line break at the end.
-
-    Raises
-    ------
-    UnknownNameError
-        There is no such format.
-    """
+    """Return something in one of `FORMATS`, without a line break at the end."""
     if form not in FORMATS:
         raise UnknownNameError(f"There is no format {form!r}. {did_you_mean(form, FORMATS)}")
     return FORMATS[form](shown)
@@ -356,13 +346,7 @@ def render(shown: Shown, form: str) -> str:
 def output(shown: Shown, form: str = "table", width: int | None = WIDTH) -> None:
     """Write something to standard output; a table is styled if that is a terminal.
 
-    Parameters
-    ----------
-    shown
-    form
-        One of `FORMATS`.
-    width
-        Of the lines of plain text; None: a line per row, however long.
+    The width is that of lines of plain text; None: a line per row, however long.
     """
     if form != "table":
         print(render(shown, form), flush=True)
@@ -438,13 +422,7 @@ def _written(text: str, path: str | os.PathLike[str] | None) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file.
-
-    Raises
-    ------
-    FileError
-        It cannot be written.
-    """
+    """Write a text file."""
     try:
         Path(path).write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:

@@ -22,6 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 POLL = 0.1  # seconds between two looks at the workers: how late a bar or Ctrl-C may be
+LONGEST_START = 2.0  # seconds that a thread may take to begin
 BLOCK = 2**15  # rows of a column that fit into the caches of a processor
 ROWS_PER_TASK = 2**18
 PATIENCE = 0.5  # seconds of work before a bar is worth showing
@@ -123,12 +124,20 @@ def run_tasks(
         work.cancelled.set()
         try:
             for worker in workers:
-                if worker.is_alive():
-                    worker.join()
+                _join(worker)
         finally:
             bar.close(work.done)
     work.raise_error()
     return [work.results[position] for position in range(len(tasks))]
+
+
+def _join(worker: threading.Thread) -> None:
+    """Wait for a thread, also for one whose start Ctrl-C has interrupted: it may still begin."""
+    end = time.monotonic() + LONGEST_START
+    while worker in threading.enumerate() and not worker.is_alive() and time.monotonic() < end:
+        time.sleep(POLL / 10)
+    if worker.is_alive():
+        worker.join()
 
 
 def on_all_threads(function: Callable[[T], R], tasks: Sequence[T]) -> list[R]:

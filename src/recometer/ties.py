@@ -136,22 +136,13 @@ class Groups:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Reach:
-    """The groups within several cut-offs.
+    """The groups within several cut-offs."""
 
-    Attributes
-    ----------
-    rows
-        Those that begin within the deepest.
-    parted, places : int64 [n_parted]
-        Those of which only some places are within a cut-off, cut-off by cut-off, and how many.
-    cutoffs
-        For each: which of `rows` are within, and their users; which of these are parted, and
-        where they stand in `parted`.
-    """
-
-    rows: Int64 | slice
-    parted: Int64
-    places: Int64
+    rows: Int64 | slice  # those that begin within the deepest
+    parted: Int64  # those of which only some places are within a cut-off, cut-off by cut-off
+    places: Int64  # and how many
+    # For each: which of `rows` are within, and their users; which of these are parted, and where
+    # they stand in `parted`.
     cutoffs: Sequence[tuple[Int64 | slice, Int64, Int64, slice]]
 
 

@@ -240,7 +240,7 @@ def test_undefined_means_are_null_or_empty(folder) -> None:
     assert found["reasons"] == {"no relevant item to find": found["skipped"]}
     lines = evaluate(*arguments, "--format", "csv").stdout.splitlines()
     assert lines[1].startswith("mf,ndcg@5,")
-    assert lines[2].startswith("mf,recall@5,,,,0,")
+    assert lines[2].startswith("mf,recall@5,,,,,0,")
 
 
 def test_metrics_may_be_given_one_by_one(folder) -> None:

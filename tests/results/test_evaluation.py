@@ -34,7 +34,7 @@ from recometer.results.evaluation import load
 from recometer.sources.base import Request
 from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores
-from recometer.stats.intervals import student
+from recometer.stats import interval
 
 
 def random_case(seed: int = 0, n_users: int = 12, n_items: int = 9) -> tuple[Sorting, np.ndarray]:
@@ -146,7 +146,8 @@ def test_means(users: list[tuple[float, int]]) -> None:
     assert sum(row.reasons.values()) == row.skipped
     if len(defined) > 1:
         assert row.low - 1e-12 <= row.mean <= row.high + 1e-12
-    assert (row.low, row.high) == pytest.approx(result.interval("rr"), nan_ok=True)
+    assert (row.low, row.high) == pytest.approx(tuple(result.interval("rr")), nan_ok=True)
+    assert row.method == result.interval("rr").method
     assert str(result)
 
 
@@ -197,10 +198,13 @@ def test_text() -> None:
         protocol=Protocol(ties="random", confidence=0.9),
     )
     assert str(result).splitlines() == [
-        "metric     mean       90% interval  counted  skipped  why",
-        "ndcg@10  0.6250  -0.1642 to 1.0000        2        1  1: no relevant item to find",
-        "rr       0.5000   0.0000 to 1.0000        3        0",
+        "metric     mean      90% interval  counted  skipped  why",
+        "ndcg@10  0.6250  0.5000 to 0.7500        2        1  1: no relevant item to find",
+        "rr       0.5000  0.0952 to 0.9048        3        0",
         "",
+        "90% interval: the bootstrap's BCa, not resampled (ndcg@10); Gaffke's (rr)",
+        "ndcg@10: The metric has no known range, so the interval is the bootstrap's (BCa), not "
+        "Gaffke's.",
         "source: a <'source'>",
         "users of test that the source does not know: 1,234",
         "a_new_count: 7",
@@ -247,7 +251,7 @@ def test_bootstrap_interval_depends_on_the_seed_alone() -> None:
     rules = Protocol(interval="bootstrap")
     first = evaluation(values, protocol=rules, seed=1)
     again = evaluation(values, protocol=rules, seed=1)
-    assert first.interval("ap") == (again.summary()[1].low, again.summary()[1].high)
+    assert tuple(first.interval("ap")) == (again.summary()[1].low, again.summary()[1].high)
     other = evaluation(values, protocol=rules, seed=2)
     assert first.interval("rr") != other.interval("rr")
 
@@ -271,11 +275,45 @@ def test_intervals_stay_within_the_bounds(
     metric: str, values: list[float], cut: tuple[float, float], weights: Any
 ) -> None:
     n_relevant = np.array([2, 3, 2, 2])[: len(values)]
-    result = evaluation({metric: values}, n_relevant=n_relevant)
+    result = evaluation({metric: values}, n_relevant=n_relevant, protocol=Protocol(interval="t"))
     weight = None if weights is None else n_relevant.astype(float)
-    low, high = student(np.array(values), weights=weight)
-    assert result.interval(metric, weights) == (max(low, cut[0]), min(high, cut[1]))
+    low, high = interval(values, "t", weights=weight)
+    assert tuple(result.interval(metric, weights)) == (max(low, cut[0]), min(high, cut[1]))
     assert low < cut[0] or high > cut[1]
+
+
+def test_the_default_is_gaffkes_and_says_what_it_is() -> None:
+    values = {"rr": [0.5, 0.2, 1.0], "hit@1": [0.0, 1.0, 0.0], "hits@1": [1.0, 0.0, 2.0]}
+    result = evaluation(values)
+    for name, bounds in (("rr", (0, 1)), ("hit@1", (0, 1))):
+        assert result.interval(name) == interval(values[name], bounds=bounds)
+    rows = {row.metric: row for row in result.summary()}
+    assert [row.method for row in rows.values()] == ["gaffke", "clopper-pearson", "bca"]
+    text = str(result).replace("\n  ", " ")
+    assert "95% interval: Gaffke's (rr); Clopper and Pearson's (hit@1)" in text
+    assert "hits@1: The metric has no known range" in text
+    # Three times the same value is no certainty.
+    constant = evaluation({"rr": [1.0, 1.0, 1.0]}).interval("rr")
+    assert constant.low == pytest.approx(0.025 ** (1 / 3))
+    assert constant.high == 1
+
+
+def test_an_infinite_mean_and_a_mean_of_parts_have_no_interval() -> None:
+    infinite = evaluation({"rmse": [0.5, math.inf]})
+    assert math.isnan(infinite.interval("rmse").low)
+    assert "A value is infinite" in infinite.interval("rmse").note
+    parts = evaluation({"f@2": [0.5, 0.2]}, protocol=Protocol(average="parts"))
+    assert "mean of parts" in parts.interval("f@2").note
+
+
+@pytest.mark.parametrize("kind", ["t", "percentile", "bca"])
+def test_every_kind_of_interval_can_be_chosen(kind: Any) -> None:
+    values = [0.5, 0.2, 1.0, 0.0, 0.3]
+    result = evaluation({"rr": values}, protocol=Protocol(interval=kind))
+    assert tuple(result.interval("rr")) == pytest.approx(
+        tuple(interval(values, kind, bounds=(0, 1)).within((0, 1)))
+    )
+    assert result.interval("rr").method == kind
 
 
 # What evaluate asks of the source, and keeps.
@@ -354,7 +392,9 @@ def test_a_saved_result_equals_itself(tmp_path, threads: int | None) -> None:
     for name in result.values:
         np.testing.assert_array_equal(loaded[name], result[name])
         np.testing.assert_array_equal(loaded.reasons[name], result.reasons[name])
-        assert loaded.interval(name) == pytest.approx(result.interval(name), nan_ok=True)
+        assert tuple(loaded.interval(name)) == pytest.approx(
+            tuple(result.interval(name)), nan_ok=True
+        )
 
 
 # Wrong input.
@@ -603,10 +643,10 @@ def test_intervals_of_gains_are_negative_only_where_a_gain_is(metric: str, tmp_p
             test = pl.DataFrame({"user": ["a", "b", "b"], "item": ["x", "y", "z"]}).with_columns(
                 value=pl.Series([1.0, 1.0, value])
             )
-        result = evaluate(lists, test, metrics=metric)
+        result = evaluate(lists, test, metrics=metric, interval="t")
         result.save(tmp_path / "result.parquet")
         loaded = load(tmp_path / "result.parquet")
         assert loaded.interval(metric) == result.interval(metric)
-        lowest[value] = result.interval(metric)[0]
+        lowest[value] = result.interval(metric).low
     assert lowest[None] == lowest[2.0] == 0
     assert lowest[-1.0] < 0

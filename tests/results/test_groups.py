@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer.results.evaluation import Evaluation
-from recometer.stats.intervals import bootstrap, student
+from recometer.stats import interval as interval_of
+from recometer.stats.intervals import bootstrap
 
 METRICS = "rr precision@2 recall@2 roc_auc"
 
@@ -145,7 +146,8 @@ def test_how_segments_are_shown() -> None:
     assert "gap" in str(segments)
     assert "<table>" in segments._repr_html_()
     frame = segments.frame()
-    assert frame.columns == ["metric", "group", "users", "mean", "low", "high", "counted"]
+    names = ["metric", "group", "users", "mean", "low", "high", "counted", "method", "note"]
+    assert frame.columns == names
     assert len(frame) == 2 * 4
     assert repr(segments) == "<Segments: 2 groups of users, 4 metrics>"
 
@@ -221,14 +223,14 @@ def test_weights_of_ones_own() -> None:
             result.mean(wrong)
 
 
-@pytest.mark.parametrize("interval", ["t", "bootstrap"])
+@pytest.mark.parametrize("interval", ["gaffke", "t", "percentile", "bca", "bootstrap"])
 def test_intervals_of_weighted_means(interval: str) -> None:
     result = evaluation(interval=interval)
     same = [row.low for row in result.summary(np.full(24, 2.0))]
     np.testing.assert_allclose(same, [row.low for row in result.summary()])
     for row in result.summary("relevant"):
         assert row.low < row.mean < row.high
-        assert result.interval(row.metric, "relevant") == (row.low, row.high)
+        assert tuple(result.interval(row.metric, "relevant")) == (row.low, row.high)
 
 
 def test_coverage_of_weighted_intervals() -> None:
@@ -238,7 +240,7 @@ def test_coverage_of_weighted_intervals() -> None:
         weights = generator.integers(1, 6, 80).astype(float)
         values = generator.random(80) * weights  # E[w x] / E[w] = (11 / 2) / 3
         for name, (low, high) in {
-            "t": student(values, 0.9, weights),
+            "t": interval_of(values, "t", confidence=0.9, weights=weights),
             "bootstrap": bootstrap([values], 0.9, n_resamples=200, weights=[weights])[0],
         }.items():
             covered[name] += low <= 11 / 6 <= high

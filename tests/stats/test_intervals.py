@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from recometer.stats import intervals
-from recometer.stats.intervals import bootstrap, student
+from recometer.stats import interval, intervals
+from recometer.stats.intervals import bootstrap
 
 
 @given(
@@ -20,7 +20,8 @@ from recometer.stats.intervals import bootstrap, student
     st.integers(0, 5),
 )
 def test_student_is_scipys(values: list[float], confidence: float, n_undefined: int) -> None:
-    low, high = student(np.array(values + [np.nan] * n_undefined), confidence)
+    given_values = np.array(values + [np.nan] * n_undefined)
+    low, high = interval(given_values, "t", confidence=confidence)
     error = np.std(values, ddof=1) / np.sqrt(len(values))
     if error == 0:
         assert low == high == pytest.approx(np.mean(values))
@@ -31,7 +32,7 @@ def test_student_is_scipys(values: list[float], confidence: float, n_undefined: 
 
 @pytest.mark.parametrize("values", [[], [0.5], [np.nan, np.nan], [np.nan, 1.0]])
 def test_no_interval_below_two_values(values: list[float]) -> None:
-    assert np.isnan(student(np.array(values, float))).all()
+    assert np.isnan(tuple(interval(np.array(values, float), "t"))).all()
     assert np.isnan(bootstrap([np.array(values, float)])).all()
 
 
@@ -104,7 +105,7 @@ def test_coverage(method: str) -> None:
     generator = np.random.default_rng(3)
     samples = [generator.exponential(size=60) for _ in range(300)]
     if method == "t":
-        found = [student(sample, 0.9) for sample in samples]
+        found = [interval(sample, "t", confidence=0.9) for sample in samples]
     else:
         found = [bootstrap([sample], 0.9, n_resamples=400)[0] for sample in samples]
     covered = np.mean([low <= 1.0 <= high for low, high in found])

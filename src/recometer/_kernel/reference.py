@@ -11,19 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer._kernel import NanRule, ScoreFlag, TieOrder
-from recometer._kernel.reference_rows import best_first as best_first
-from recometer._kernel.reference_rows import count_codes as count_codes
-from recometer._kernel.reference_rows import count_rows as count_rows
-from recometer._kernel.reference_rows import find_rows as find_rows
-from recometer._kernel.reference_rows import group_rows as group_rows
-from recometer._kernel.reference_rows import hash_pieces as hash_pieces
-from recometer._kernel.reference_rows import hold_below as hold_below
-from recometer._kernel.reference_rows import hold_first as hold_first
-from recometer._kernel.reference_rows import number_rows as number_rows
-from recometer._kernel.reference_rows import number_strings as number_strings
-from recometer._kernel.reference_rows import place_rows as place_rows
-from recometer._kernel.reference_rows import sum_rows as sum_rows
-from recometer._kernel.reference_rows import trim_core as trim_core
+from recometer._kernel.reference_rows import *  # noqa: F403
 from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt32, UInt64
 from recometer.draws import mix
 
@@ -72,9 +60,8 @@ def rank_factors(
     """Add the counts of the items [first, last); `limit` changes nothing here."""
     scores = _all_scores(users, items, bias, rows)
     for user in range(len(users)):
-        candidate = np.zeros(scores.shape[1], bool)
-        candidate[first:last] = True
-        candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
+        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
+        candidate = _candidates(scores.shape[1], gone, first, last)
         if check:
             flags[user] |= _settle(scores[user], candidate, nan_rule)
         part = slice(judged_indptr[user], judged_indptr[user + 1])
@@ -102,11 +89,10 @@ def rank_scores(
     """Add the counts of all items, their scores given; -inf is no candidate."""
     scores = scores.copy() if columns is None else scores[:, columns]
     for user in range(len(scores)):
-        candidate = np.ones(scores.shape[1], bool)
-        candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
-        absent = candidate & np.isneginf(scores[user])
-        no_candidates[user] += absent.sum()
-        candidate &= ~absent
+        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
+        candidate = _candidates(scores.shape[1], gone)
+        no_candidates[user] += (candidate & np.isneginf(scores[user])).sum()
+        candidate &= ~np.isneginf(scores[user])
         flags[user] |= _settle(scores[user], candidate, nan_rule)
         part = slice(judged_indptr[user], judged_indptr[user + 1])
         _count(scores[user], candidate, judged, judged_scores, part, above, tied, before)
@@ -136,9 +122,8 @@ def top_factors(
     """Add the items [first, last) to the lists of the best."""
     scores = _all_scores(users, items, bias, rows)
     for user in range(len(users)):
-        candidate = np.zeros(scores.shape[1], bool)
-        candidate[first:last] = True
-        candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
+        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
+        candidate = _candidates(scores.shape[1], gone, first, last)
         if check:
             flags[user] |= _settle(scores[user], candidate, nan_rule)
         _keep_best(user, scores[user], candidate, order, keys, top_scores, top_items, n, left)
@@ -163,11 +148,10 @@ def top_scores(
     """Add all items to the lists of the best, their scores given; -inf is no candidate."""
     scores = scores.copy() if columns is None else scores[:, columns]
     for user in range(len(scores)):
-        candidate = np.ones(scores.shape[1], bool)
-        candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
-        absent = candidate & np.isneginf(scores[user])
-        no_candidates[user] += absent.sum()
-        candidate &= ~absent
+        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
+        candidate = _candidates(scores.shape[1], gone)
+        no_candidates[user] += (candidate & np.isneginf(scores[user])).sum()
+        candidate &= ~np.isneginf(scores[user])
         flags[user] |= _settle(scores[user], candidate, nan_rule)
         _keep_best(user, scores[user], candidate, order, keys, top_scores, top_items, n, left)
 
@@ -257,6 +241,13 @@ def _all_scores(users: Array, items: Array, bias: Array | None, rows: Int64 | No
     for factor in range(users.shape[1]):
         scores += users[:, factor, None] * chosen[:, factor]
     return scores
+
+
+def _candidates(n_items: int, gone: Int32, first: int = 0, last: int | None = None) -> Bool:
+    candidate = np.zeros(n_items, bool)
+    candidate[first:last] = True
+    candidate[gone] = False
+    return candidate
 
 
 def _tie_break(items: npt.NDArray[np.integer], order: TieOrder, key: np.uint64) -> Array:

@@ -11,11 +11,13 @@ from typer.core import TyperGroup
 from recometer.cli._exit import ExitCode, epilog
 from recometer.cli._words import in_words
 from recometer.cli.audit import audit
+from recometer.cli.compare import compare
 from recometer.cli.conventions import conventions
 from recometer.cli.demo import demo
 from recometer.cli.evaluate import evaluate
 from recometer.cli.metrics import metrics
 from recometer.cli.show import show
+from recometer.cli.significance import significance
 from recometer.cli.split import split
 from recometer.cli.why import why
 from recometer.errors import DataWarning, RecometerError, UnknownNameError
@@ -48,7 +50,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for each in (evaluate, split, audit, show, metrics, conventions, why, demo):
+for each in (evaluate, compare, significance, split, audit, show, metrics, conventions, why, demo):
     app.command(epilog=epilog())(each)
 
 

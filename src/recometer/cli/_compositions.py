@@ -24,33 +24,18 @@ Known = Callable[[str], Array | None]
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """One way to choose, by its name on the command line.
+    """One way to choose, by its name on the command line: how it is written, and what it means.
 
-    Attributes
-    ----------
-    make
-        Called with the values and options that were given.
-    usage
-        How it is written.
-    meaning
-        What it chooses.
-    values
-        How many values it takes, at least and at most.
-    read
-        What makes a value of a text; None: only files of ids.
-    ids
-        Whose ids are in the file that a text names which `read` does not understand.
-    options
-        The same for each of its options, ``NAME=VALUE``.
+    `make` is called with the values and options that were given.
     """
 
     make: Callable[..., Any]
     usage: str
     meaning: str
-    values: tuple[int, float] = (1, 1)
-    read: Read | None = str
-    ids: str | None = None
-    options: Mapping[str, Read] = dataclasses.field(default_factory=dict)
+    values: tuple[int, float] = (1, 1)  # how many, at least and at most
+    read: Read | None = str  # makes a value of a text; None: only files of ids
+    ids: str | None = None  # whose are in the file that a text names which is not understood
+    options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # NAME=VALUE
 
 
 def _number(text: str) -> int | float:
@@ -151,20 +136,8 @@ CORE = Part(split.KCore, "5 or user=5,item=3", "", (0, 1), int, options={"user":
 def make_part(option: str, parts: Mapping[str, Part], text: str, known: Known) -> Any:
     """Make a part of a split of ``NAME``, ``NAME=VALUE`` or ``NAME=VALUE,OPTION=VALUE``.
 
-    Parameters
-    ----------
-    option
-        Which option of the command line it is given by: ``"--who"``.
-    parts
-        `WHO` or `WHAT`.
-    text
-    known
-        By its ids it is told whether those of a file in text are numbers.
-
-    Raises
-    ------
-    typer.BadParameter
-        A text that is none of the usages; the message lists them.
+    `option` is named by what is raised; `parts` are `WHO` or `WHAT`. By the ids of `known` it is
+    told whether those of a file in text are numbers.
     """
     name, equals, rest = text.partition("=")
     if name not in parts:
@@ -203,12 +176,11 @@ def _make(option: str, part: Part, text: str, pieces: list[str], known: Known) -
     options: dict[str, Any] = {}
     for piece in pieces:
         name, equals, given = piece.partition("=")
-        if equals and (name not in part.options or name in options):
+        if name in options and equals:
+            raise _bad(option, text, part, f"{name!r} is given twice")
+        if equals and name not in part.options:
             possible = ", ".join(part.options) or "none"
-            twice = (
-                "is given twice" if name in options else f"is no option of it (known: {possible})"
-            )
-            raise _bad(option, text, part, f"{name!r} {twice}")
+            raise _bad(option, text, part, f"{name!r} is no option of it (known: {possible})")
         if not equals and options:
             raise _bad(option, text, part, f"{piece!r} must stand before the options")
         try:

@@ -25,39 +25,23 @@ POSITIONS = "positions"  # in place of a file of ids: the ids count the rows
 
 
 def read_factors(
-    paths: Sequence[str],
-    test: Interactions,
-    note: Note,
-    columns: Mapping[str, str | None],
+    paths: Sequence[str], test: Interactions, note: Note, columns: Mapping[str, str | None]
 ) -> Factors:
-    """Read a factor model.
+    """Read a factor model from files of the users, of the items, and of the ids of both.
 
-    Parameters
-    ----------
-    paths
-        Files of the users, of the items, and of the ids of both; the last two may be
-        missing or empty. Factors are a NumPy array (.npy, memory-mapped), or a Parquet file
-        with a column of ids and the factors in one column of lists or in columns of numbers.
-        Ids are text with one per line, a NumPy array, a column of a table, or the word
-        ``positions``: they count the rows from 0.
-    test
-        Its ids say whether ids in text are numbers, and whether they can be positions.
-    note
-        Called with what the user should know.
-    columns
-        The columns of ids that were asked for, by ``"user"`` and ``"item"``.
-
-    Raises
-    ------
-    FileError, ColumnError, InputError
-        A file that is not there or that cannot be understood; no ids; ids of test beyond the rows.
+    The last two may be missing or empty. Factors are a NumPy array (.npy, memory-mapped), or a
+    Parquet file with a column of ids and the factors in one column of lists or in columns of
+    numbers. Ids are text with one per line, a NumPy array, a column of a table, or the word
+    ``positions``: they count the rows from 0. Those of test say whether ids in text are numbers,
+    and whether they can be positions.
     """
-    given = [*paths, "", ""][:4]
+    users, items, user_ids, item_ids = [*paths, "", ""][:4]
+    sides = (
+        ("user", users, user_ids, test.user_ids),
+        ("item", items, item_ids, test.item_ids),
+    )
     matrices, names = [], []
-    for what, path, ids_path, known in (
-        ("user", given[0], given[2], test.user_ids),
-        ("item", given[1], given[3], test.item_ids),
-    ):
+    for what, path, ids_path, known in sides:
         matrix, own = _matrix(Path(path), what, columns[what])
         matrices.append(matrix)
         if own is not None and ids_path:
@@ -68,9 +52,7 @@ def read_factors(
         elif ids_path:
             own = read_ids(Path(ids_path), what, columns[what], known)
         names.append(own)
-    for what, path, own, known in zip(
-        ("user", "item"), given, names, (test.user_ids, test.item_ids), strict=False
-    ):
+    for (what, path, _, known), own in zip(sides, names, strict=True):
         if own is None:
             _lacking(path, what, known)
     return Factors(matrices[0], matrices[1], user_ids=names[0], item_ids=names[1])
@@ -89,15 +71,8 @@ def _lacking(path: str, what: str, known: Array | None) -> NoReturn:
 def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:
     """Read ids of users or items: text with one per line, a NumPy array, or a table's column.
 
-    Parameters
-    ----------
-    path
-    what
-        ``"user"`` or ``"item"``.
-    column
-        The column that was asked for; otherwise one with a common name, or the only one.
-    known
-        Ids of test: where they are texts, ids in text stay texts, even if written as numbers.
+    That is the column that was asked for, one with a common name, or the only one. Where the ids
+    of test (`known`) are texts, ids in text stay texts, even if written as numbers.
     """
     name = path.name.lower()
     if name.endswith(".npy"):

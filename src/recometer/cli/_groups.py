@@ -16,14 +16,9 @@ Files = NewType("Files", tuple[str, ...])
 
 @dataclasses.dataclass(frozen=True)
 class Reads:
-    """Marks an option that names files which are read: no output may replace them.
+    """Marks an option that names files which are read: no output may replace them."""
 
-    Attributes
-    ----------
-    paths
-        Finds their paths in the option's text.
-    """
-
+    # Finds their paths in the option's text.
     paths: Callable[[str], Iterable[str]] = lambda text: [text]
 
     def files(self, value: str | list[str] | None) -> list[str]:
@@ -43,18 +38,17 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     the groups filled in. A parameter of the type `Files` gets the files that the options name.
     """
     signature = inspect.signature(function, eval_str=True)
-    hints: dict[str, Any] = {
-        name: parameter.annotation for name, parameter in signature.parameters.items()
-    }
-    groups: dict[str, Any] = {
-        name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)
-    }
-    takes_files = [name for name, kind in hints.items() if kind is Files]
+    groups: dict[str, Any] = {}
+    takes_files: list[str] = []
     parameters: list[inspect.Parameter] = []
     for name, parameter in signature.parameters.items():
-        if name in groups:
+        kind = parameter.annotation
+        if dataclasses.is_dataclass(kind):
+            groups[name] = kind
             parameters += _options_of(groups[name])
-        elif name not in takes_files:
+        elif kind is Files:
+            takes_files.append(name)
+        else:
             parameters.append(parameter.replace(kind=KEYWORD))
 
     @functools.wraps(function)

@@ -50,13 +50,7 @@ class Model:
 
 
 def models(runs: Sequence[str], factors: Sequence[str]) -> list[Model]:
-    """Read the options that name models.
-
-    Raises
-    ------
-    typer.BadParameter
-        No model, two of one name, or a wrong number of files.
-    """
+    """Read the options that name models; refuse none, two of one name, a wrong number of files."""
     found = []
     for text in runs:
         name, path = split_name(text, "--run")
@@ -153,19 +147,12 @@ FACTORS_HINT = "add files of ids: --factors NAME=USERS,ITEMS,USER_IDS,ITEM_IDS."
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Reads files, by the columns that were asked for or have common names.
+    """Reads files, by the columns that were asked for or have common names; notes what it found.
 
-    Attributes
-    ----------
-    stdin
-        Where the path ``-`` leads.
-    columns
-        The column that was asked for, or None, by ``"user"``, ``"item"``, ``"value"``,
-        ``"time"``, ``"score"`` and ``"rank"``, as far as the command reads them. A file without
-        the column that was asked for is read by its common names (not for ``"value"`` and
-        ``"time"``): test, train and models may call them differently.
-    note
-        Called with what was found.
+    `columns` has the one that was asked for, or None, by ``"user"``, ``"item"``, ``"value"``,
+    ``"time"``, ``"score"`` and ``"rank"``, as far as the command reads them. A file without it is
+    read by its common names (not for ``"value"`` and ``"time"``): test, train and models may call
+    them differently.
     """
 
     stdin: StandardInput
@@ -176,12 +163,7 @@ class Inputs:
     def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
         """Let errors and warnings say whose they are, in the words of the command line.
 
-        Parameters
-        ----------
-        model
-            Its name stands before both.
-        what
-            Stands before warnings; errors that are not a model's name their file.
+        A model's name stands before both, `what` before warnings: other errors name their file.
         """
         what = what if model is None else model.name
         try:
@@ -322,15 +304,7 @@ class Inputs:
     def catalogue(
         self, text: str | None, test: Interactions, columns: Mapping[str, str | list[str]]
     ) -> object:
-        """Read the number of items, a table with a row per item, or a file with their ids.
-
-        Parameters
-        ----------
-        text
-        test
-        columns
-            Those of the table that were named; see `catalogue_columns`.
-        """
+        """Read the number of items, a table with a row per item, or a file with their ids."""
         if text is None or text.isdecimal():
             return None if text is None else int(text)
         with self.stated():

@@ -29,46 +29,23 @@ from recometer.tasks import resolve_threads
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """What the options name, before a file is read.
+    """What the options name, before a file is read."""
 
-    Attributes
-    ----------
-    data
-        The files of test, and of train if there is one.
-    models
-    baseline
-        What they are compared with.
-    columns
-        As `Inputs` takes them.
-    catalogue_columns
-        Those of the catalogue.
-    """
-
-    data: Sequence[str]
+    data: Sequence[str]  # the files of test, and of train if there is one
     models: Sequence[Model]
     baseline: Model | None
-    columns: dict[str, str | None]
+    columns: dict[str, str | None]  # as `Inputs` takes them
     catalogue_columns: dict[str, str | list[str]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The data that were read, and how to read the models.
-
-    Attributes
-    ----------
-    inputs
-    test
-    given
-        Arguments of `recometer.evaluate` beside source and test.
-    depth
-        Where lists are cut.
-    """
+    """The data that were read, and how to read the models."""
 
     inputs: Inputs
     test: Interactions
-    given: dict[str, Any]
-    depth: int | None
+    given: dict[str, Any]  # arguments of `recometer.evaluate` beside source and test
+    depth: int | None  # where lists are cut
 
     def source(self, model: Model) -> Source:
         """Read a model."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +12,19 @@ import typer
 
 from recometer.cli._groups import Reads
 from recometer.cli._stdin import InputFormat
+from recometer.cli._text import note_unless
 from recometer.errors import did_you_mean
 from recometer.evaluating.arguments import protocol_names
 from recometer.metrics.registry import METRICS
 from recometer.protocol import Protocol
 from recometer.rendering import FORMATS
 
-DATA, MODELS, RULES, OUTPUT = "Data", "Models", "Rules", "Output"  # panels of the help
+# An option in a panel of the help.
+data_option, model_option, rule_option, output_option = (
+    functools.partial(typer.Option, rich_help_panel=panel)
+    for panel in ("Data", "Models", "Rules", "Output")
+)
+column_option = functools.partial(data_option, metavar="COLUMN")
 
 
 def files_of_model(text: str) -> list[str]:
@@ -68,225 +75,161 @@ def one_of(known: Callable[[], list[str]]) -> Callable[[str], list[str]]:
 
 Test = Annotated[
     str | None,
-    typer.Option(
+    data_option(
         metavar="FILE",
         help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is "
         "standard input.",
-        rich_help_panel=DATA,
     ),
     Reads(),
 ]
 Split = Annotated[
     str | None,
-    typer.Option(
-        metavar="FOLDER",
-        help="Or test and train of a split that recometer split made.",
-        rich_help_panel=DATA,
-    ),
+    data_option(metavar="FOLDER", help="Or test and train of a split that recometer split made."),
     Reads(),
 ]
 Train = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE",
-        help="What models learnt from and must not recommend again, likewise.",
-        rich_help_panel=DATA,
+    data_option(
+        metavar="FILE", help="What models learnt from and must not recommend again, likewise."
     ),
     Reads(),
 ]
-User = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="Column of the users, where it exists.", rich_help_panel=DATA
-    ),
-]
-Item = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", help="Column of the items, where it exists.", rich_help_panel=DATA
-    ),
-]
+User = Annotated[str | None, column_option(help="Column of the users, where it exists.")]
+Item = Annotated[str | None, column_option(help="Column of the items, where it exists.")]
 Value = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of ratings or counts; 'none': there is none.",
-        rich_help_panel=DATA,
-    ),
+    str | None, column_option(help="Column of ratings or counts; 'none': there is none.")
 ]
-Time = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of the times; 'none': there is none.",
-        rich_help_panel=DATA,
-    ),
-]
+Time = Annotated[str | None, column_option(help="Column of the times; 'none': there is none.")]
 Score = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of the scores in runs: the highest is best; none: not read.",
-        rich_help_panel=DATA,
-    ),
+    column_option(help="Column of the scores in runs: the highest is best; none: not read."),
 ]
 Rank = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of the ranks in runs: the lowest is best; none: not read.",
-        rich_help_panel=DATA,
-    ),
+    column_option(help="Column of the ranks in runs: the lowest is best; none: not read."),
 ]
 CatalogueOption = Annotated[
     str | None,
-    typer.Option(
+    data_option(
         metavar="NUMBER|FILE",
         help="For runs: how many items could have been recommended, or a file of their ids. "
         "For metrics of lists: a table with a row per item.",
         show_default="unknown",
-        rich_help_panel=DATA,
     ),
     Reads(),
 ]
 Categories = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN",
+    column_option(
         help="Column of the catalogue: lists, or texts such as Comedy|Drama.",
         show_default="categories, genres or tags",
-        rich_help_panel=DATA,
     ),
 ]
 Features = Annotated[
     str | None,
-    typer.Option(
+    data_option(
         metavar="COLUMN[,COLUMN...]",
         help="Column of the catalogue with lists of numbers, or columns of numbers (ild@10).",
-        rich_help_panel=DATA,
     ),
 ]
 Propensity = Annotated[
     str | None,
-    typer.Option(
-        metavar="COLUMN",
-        help="Column of the catalogue with the items' propensities (ips_recall@10).",
-        rich_help_panel=DATA,
-    ),
+    column_option(help="Column of the catalogue with the items' propensities (ips_recall@10)."),
 ]
 Run = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="[NAME=]FILE",
-        help="Recommended lists: Parquet, CSV, TSV or a TREC run.",
-        rich_help_panel=MODELS,
-    ),
+    model_option(metavar="[NAME=]FILE", help="Recommended lists: Parquet, CSV, TSV or a TREC run."),
     Reads(files_of_model),
 ]
 Factors = Annotated[
     list[str] | None,
-    typer.Option(
+    model_option(
         metavar="[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]",
         help="A factor model: arrays in .npy files (ids: a text file with one per line, "
         ".npy, a table, or the word positions: they count the rows from 0), or Parquet files "
         "with ids and factors.",
-        rich_help_panel=MODELS,
     ),
     Reads(files_of_model),
 ]
 Baseline = Annotated[
     str | None,
-    typer.Option(
+    model_option(
         metavar="NAME|FILE",
         help="What metrics of lists compare with (unexpectedness@10, overlap@10): a model of "
         "this command, or a file of lists.",
-        rich_help_panel=MODELS,
     ),
     Reads(files_of_model),
 ]
 RelevantFrom = Annotated[
     float | None,
-    typer.Option(
+    rule_option(
         metavar="VALUE",
         help="An item of test is relevant from this value on.",
         show_default="any but 0",
-        rich_help_panel=RULES,
     ),
 ]
 Form = Annotated[
     str,
-    typer.Option(
+    output_option(
         "--format",
         parser=known_format,
         metavar="FORMAT",
         help=f"Of standard output: {', '.join(FORMATS)}.",
         autocompletion=one_of(lambda: list(FORMATS)),
-        rich_help_panel=OUTPUT,
     ),
 ]
 FormatIn = Annotated[
     InputFormat | None,
-    typer.Option(
-        help="Format of standard input and of pipes.",
-        show_default="recognised",
-        rich_help_panel=DATA,
-    ),
+    data_option(help="Format of standard input and of pipes.", show_default="recognised"),
 ]
 Depth = Annotated[
     int | None,
-    typer.Option(
+    rule_option(
         metavar="M",
         min=1,
         help="Cut every list after its first M items (trec_eval's -M).",
         show_default="whole lists",
-        rich_help_panel=RULES,
     ),
 ]
 Complete = Annotated[
     bool | None,
-    typer.Option(
+    rule_option(
         "--complete/--no-complete",
         help="Users of test without a list count as misses (trec_eval's -c), or are left out.",
         show_default="complete; for TREC runs alone not",
-        rich_help_panel=RULES,
     ),
 ]
 Ties = Annotated[
     str | None,
-    typer.Option(
+    rule_option(
         metavar="RULE",
         help=f"Order of equal scores: {', '.join(Protocol.declared['ties'].choices)}.",
         autocompletion=one_of(lambda: list(Protocol.declared["ties"].choices)),
         show_default="expected",
-        rich_help_panel=RULES,
     ),
 ]
 Rule = Annotated[
     list[str] | None,
-    typer.Option(
+    rule_option(
         metavar="RULE=VALUE",
         help="Any other rule of the protocol, such as undefined=0. May be repeated.",
         autocompletion=complete_rules,
-        rich_help_panel=RULES,
     ),
 ]
 ProtocolName = Annotated[
     str,
-    typer.Option(
+    rule_option(
         metavar="NAME|FILE",
         help="A set of rules: its name, or a saved evaluation (.parquet) to repeat.",
         autocompletion=one_of(protocol_names),
-        rich_help_panel=RULES,
     ),
     Reads(),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of what is random.", rich_help_panel=RULES)]
+Seed = Annotated[int, rule_option(min=0, help="Of what is random.")]
 PerUser = Annotated[
     bool,
-    typer.Option(
-        "--per-user",
-        help="Also print the values of every user (with --format csv: these alone).",
-        rich_help_panel=OUTPUT,
+    output_option(
+        "--per-user", help="Also print the values of every user (with --format csv: these alone)."
     ),
 ]
 Threads = Annotated[
@@ -348,5 +291,4 @@ class RunOptions:
 
     def note(self, text: str) -> None:
         """Say something beside the result, on standard error."""
-        if not self.quiet:
-            typer.echo(text, err=True)
+        note_unless(self.quiet)(text)

@@ -56,10 +56,7 @@ class InputFormat(str, enum.Enum):
 class StandardInput:
     """Gives paths: of files, and of copies of standard input and of pipes. A context manager.
 
-    Parameters
-    ----------
-    form
-        The format of what has no name; None: recognised by its first bytes.
+    `form` is the format of what has no name; None: recognised by its first bytes.
     """
 
     def __init__(self, form: InputFormat | None) -> None:

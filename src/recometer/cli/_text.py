@@ -15,6 +15,11 @@ Note = Callable[[str], None]
 """Says something beside the result, on standard error."""
 
 
+def note_unless(quiet: bool) -> Note:
+    """Return what says something beside the result, unless that is not wanted."""
+    return lambda text: None if quiet else typer.echo(text, err=True)
+
+
 def say(label: str, text: str) -> None:
     """Print a text to standard output, wrapped, with a label in front of its first line."""
     width = min(WIDTH, shutil.get_terminal_size().columns) if sys.stdout.isatty() else WIDTH

@@ -34,6 +34,10 @@ PHRASES = {
     "name their column with time=, or draw at random: Fraction(0.2), Number(1).": (
         "--time names their column; --what fraction=0.2 and --what number=1 draw at random."
     ),
+    'rm.compare({"als": result, "pop": other}, baseline="pop").': (
+        "recometer compare als.parquet pop.parquet --baseline pop."
+    ),
+    "bounds=(0, 1)": "--bounds 0 1",
     "evaluate(..., protocol='evidently', defects=True)": (
         "--protocol evidently --rule defects=true"
     ),
@@ -42,7 +46,7 @@ PHRASES = {
 MADE_BY = re.compile(r" by what=.*?(?=\. Hint)")
 CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")
 ARGUMENT = re.compile(
-    r"\b(user|item|value|score|rank|time|catalogue|train|baseline)=(False\b|'[^']*')?"
+    r"\b(user|item|value|score|rank|time|catalogue|train|baseline|allow|primary|metrics)=(False\b|'[^']*')?"
 )
 RULE = re.compile(rf"\b({'|'.join(Protocol.declared)})='(\w+)'")
 
@@ -65,4 +69,6 @@ def _without_arguments(text: str) -> str:
 
 
 def _value(written: str | None) -> str:
+    if written is not None and " " in written:
+        return written  # one argument, also for a shell
     return "none" if written == "False" else (written or "").strip("'")

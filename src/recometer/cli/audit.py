@@ -15,33 +15,25 @@ from recometer.cli._folder import load_split
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._stdin import StandardInput
+from recometer.cli._text import note_unless
 from recometer.errors import did_you_mean
 from recometer.rendering import output
 
 Split = Annotated[
     str | None,
-    typer.Argument(
-        metavar="FOLDER",
-        help="A split that recometer split made.",
-        show_default=False,
-    ),
+    typer.Argument(metavar="FOLDER", help="A split that recometer split made.", show_default=False),
     Reads(),
 ]
 Strict = Annotated[
     bool,
-    typer.Option(
-        "--strict",
-        help=f"Exit with {ExitCode.VERDICT:d} where there is leakage.",
-        rich_help_panel=options.RULES,
-    ),
+    options.rule_option("--strict", help=f"Exit with {ExitCode.VERDICT:d} where there is leakage."),
 ]
 Allow = Annotated[
     list[str] | None,
-    typer.Option(
+    options.rule_option(
         metavar="FINDING",
         help=f"Leakage that --strict lets pass: {', '.join(LEAKAGE)}. May be repeated.",
         autocompletion=options.one_of(lambda: list(LEAKAGE)),
-        rich_help_panel=options.RULES,
     ),
 ]
 
@@ -76,11 +68,7 @@ def audit(
     if split is None and (train is None or test is None):
         raise typer.BadParameter("an audit needs --train and --test, or the folder of a split.")
     check_stdin(files, format_in)
-
-    def note(text: str) -> None:
-        if not quiet:
-            typer.echo(text, err=True)
-
+    note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
         found = _audit(Inputs(stdin, columns, note), split, train, test, relevant_from)
     output(dataclasses.replace(found, allowed=allowed), form)

@@ -40,11 +40,10 @@ Metrics = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
+    options.output_option(
         parser=options.output_folder,
         metavar="FOLDER",
         help="Write NAME.parquet for each model and summary.csv into this folder.",
-        rich_help_panel=options.OUTPUT,
     ),
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,13 +17,16 @@ from recometer.cli._compositions import WHAT, WHO, complete, make_core, make_par
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._stdin import StandardInput
+from recometer.cli._text import note_unless
 from recometer.errors import FileError
 from recometer.rendering import output
 from recometer.split import Folds, Split, saving
 from recometer.split.what import Folding
 from recometer.tasks import resolve_threads
 
-CHOICE, FILTERS = "Who and what", "Filters"  # panels of the help, beside the shared ones
+# Options in panels of the help beside the shared ones.
+choice_option = functools.partial(typer.Option, rich_help_panel="Who and what")
+filter_option = functools.partial(typer.Option, rich_help_panel="Filters")
 
 
 class Keep(str, enum.Enum):
@@ -56,118 +60,84 @@ def files_of_part(text: str) -> list[str]:
 Data = Annotated[
     str,
     typer.Argument(
-        metavar="FILE",
-        help="Interactions: Parquet, CSV, TSV or TREC qrels; - is standard input.",
+        metavar="FILE", help="Interactions: Parquet, CSV, TSV or TREC qrels; - is standard input."
     ),
     Reads(),
 ]
 Out = Annotated[
     Path,
-    typer.Option(
+    options.output_option(
         parser=options.output_folder,
         metavar="FOLDER",
         help="Write train.parquet, test.parquet, ... into this folder; of several folds, each "
         "into a folder in it.",
-        rich_help_panel=options.OUTPUT,
     ),
 ]
 What = Annotated[
     str | None,
-    typer.Option(
+    choice_option(
         metavar="WHAT",
         help=f"What is held out of the interactions of those who are tested: "
         f"{usages(WHAT.values())}.",
         autocompletion=complete(WHAT),
-        rich_help_panel=CHOICE,
     ),
     Reads(files_of_part),
 ]
 Who = Annotated[
     str,
-    typer.Option(
-        metavar="WHO",
-        help=f"Who is tested: {usages(WHO.values())}.",
-        autocompletion=complete(WHO),
-        rich_help_panel=CHOICE,
+    choice_option(
+        metavar="WHO", help=f"Who is tested: {usages(WHO.values())}.", autocompletion=complete(WHO)
     ),
     Reads(files_of_part),
 ]
 UntestedOption = Annotated[
     Untested,
-    typer.Option(
+    choice_option(
         help="Where the interactions of the other users go: into train, or apart into "
-        "remainder.parquet.",
-        rich_help_panel=CHOICE,
+        "remainder.parquet."
     ),
 ]
 MinTrain = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        help="Only users are tested who keep so many interactions in train.",
-        rich_help_panel=CHOICE,
-    ),
+    int, choice_option(min=0, help="Only users are tested who keep so many interactions in train.")
 ]
 MinTest = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        help="Only users are tested who have so many interactions in test.",
-        rich_help_panel=CHOICE,
-    ),
+    int, choice_option(min=0, help="Only users are tested who have so many interactions in test.")
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Of what is random.", rich_help_panel=CHOICE)]
+Seed = Annotated[int, choice_option(min=0, help="Of what is random.")]
 FromValue = Annotated[
-    float | None,
-    typer.Option(
-        metavar="VALUE",
-        help="Leave interactions of a smaller value out.",
-        rich_help_panel=FILTERS,
-    ),
+    float | None, filter_option(metavar="VALUE", help="Leave interactions of a smaller value out.")
 ]
 Duplicates = Annotated[
     Keep | None,
-    typer.Option(
+    filter_option(
         help="Of several rows of a user and an item, keep the first or the last, or the last "
         "with the sum of their values.",
         show_default="keep all",
-        rich_help_panel=FILTERS,
     ),
 ]
 MinUser = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Leave users with fewer interactions out.",
-        rich_help_panel=FILTERS,
-    ),
+    int | None, filter_option(metavar="N", min=1, help="Leave users with fewer interactions out.")
 ]
 MinItem = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        help="Leave items with fewer interactions out (both are counted once).",
-        rich_help_panel=FILTERS,
+    filter_option(
+        metavar="N", min=1, help="Leave items with fewer interactions out (both are counted once)."
     ),
 ]
 Core = Annotated[
     str | None,
-    typer.Option(
+    filter_option(
         metavar="K",
         help="Leave users and items with fewer interactions out until none is left: 5, or "
         "user=5,item=3.",
-        rich_help_panel=FILTERS,
     ),
 ]
 SeenOption = Annotated[
     Seen | None,
-    typer.Option(
+    filter_option(
         help="Leave interactions out of test whose user, item, or either is not in the "
         "training data.",
         show_default="keep all",
-        rich_help_panel=FILTERS,
     ),
 ]
 
@@ -250,11 +220,7 @@ def split(
         "threads": resolve_threads(threads),
         "filters": list(left_out.values()),
     }
-
-    def note(text: str) -> None:
-        if not quiet:
-            typer.echo(text, err=True)
-
+    note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, {"user": user, "item": item, "value": value, "time": time}, note)
         with inputs.stated(what="data"):

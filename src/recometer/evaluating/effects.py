@@ -69,11 +69,7 @@ USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 def warn_without_effect(source: Source, metrics: Sequence[Metric], protocol: Protocol) -> None:
     """Warn of rules that were given by hand, and change nothing of what is asked for.
 
-    Parameters
-    ----------
-    source, metrics
-    protocol
-        As it was given: rules that are not those of its name were given by hand.
+    By hand are those rules of the protocol that are not those of its name.
     """
     for rule, why in _without_effect(source, metrics, protocol):
         warn(f"The rule {rule}={getattr(protocol, rule)!r} changes nothing here: {why}.")

@@ -31,25 +31,9 @@ def evaluate_made(
     made: Split | Folds | Sequence[Split],
     options: Mapping[str, Any],
 ) -> Evaluation:
-    """Evaluate on a split, or on each fold and pooled.
+    """Evaluate on a split, or on each fold and pooled, with the options of `recometer.evaluate`.
 
-    Parameters
-    ----------
-    evaluate
-        `recometer.evaluate`.
-    source
-        What is evaluated on the split; for folds a function from `Split` to a source, or a source
-        for each.
-    made
-    options
-        Those of `evaluate`.
-
-    Raises
-    ------
-    InputError
-        `train` is given, or not as many sources as folds.
-    InputTypeError
-        What is evaluated on folds is neither a function nor a list.
+    For folds, `source` is a function from `Split` to a source, or a list with a source for each.
     """
     if options["train"] is not None:
         raise InputError(

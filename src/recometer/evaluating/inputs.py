@@ -43,37 +43,24 @@ KEPT_BYTES = 2**28  # of inputs that a result holds on to
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """What `evaluate` was given, in one form; see its parameters.
-
-    Attributes
-    ----------
-    test
-        With the users who count by the rule ``users="listed"``.
-    protocol
-        With what the source replaces, see `with_order`.
-    stated
-        Without that: it would look as if it replaced the rules of metrics' names, too.
-    as_given
-        The arguments that an evaluation is repeated with, as they were; test without more users.
-    brings_truth
-        Whether test comes with the source.
-    """
+    """What `evaluate` was given, in one form; see its parameters."""
 
     source: Source
-    test: Interactions
+    test: Interactions  # with the users who count by the rule users="listed"
     train: Interactions | None
     candidates: Candidates | None
     exclude: Items | None
     catalogue: Catalogue | None
     baseline: Source | Evaluation | None
     metrics: tuple[Metric, ...]
-    protocol: Protocol
-    stated: Protocol
+    protocol: Protocol  # with what the source replaces, see `with_order`
+    stated: Protocol  # without that, which would seem to replace the rules of metrics' names, too
     seed: int
     threads: int
     progress: bool | None
-    as_given: Mapping[str, Any]
-    brings_truth: bool
+    as_given: Mapping[str, Any]  # what the evaluation is repeated with; test without more users
+    brings_truth: bool  # whether test comes with the source
+    chance: bool  # whether the value of a random order is asked for
 
     def reading(self, *records: str) -> list[Metric]:
         """Return the metrics that read one of some records."""
@@ -176,6 +163,7 @@ def read_inputs(
     seed: int,
     threads: int | None,
     progress: bool | None,
+    chance: bool,
     rules: Mapping[str, Any],
     parameters: Sequence[str],
 ) -> Inputs:
@@ -185,10 +173,8 @@ def read_inputs(
     requested = parse_under(metrics, stated)
     warn_without_effect(source, requested, stated)
     settled = with_order(source, stated)
-    known_items = catalogue_of(catalogue)
-    other = baseline_of(baseline)
-    seed = seed_of(seed)
-    threads = resolve_threads(threads)
+    known_items, other = catalogue_of(catalogue), baseline_of(baseline)
+    seed, threads = seed_of(seed), resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)
     trained = None if train is None else read_interactions(train, "train", warns=False)
@@ -221,6 +207,7 @@ def read_inputs(
             "baseline": baseline,
         },
         brings_truth=brings_truth,
+        chance=bool(chance),
     )
 
 

@@ -53,30 +53,16 @@ class Users(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """What the source gave.
-
-    Attributes
-    ----------
-    ranks, ratings, lists, baseline
-        None: no metric reads them.
-    judged
-        What test has of the users, beside lists.
-    users
-        What the result says of them.
-    counts
-        What the rules settled.
-    request
-        What the source was asked for.
-    """
+    """What the source gave; None where no metric reads it."""
 
     ranks: Ranks | None
     ratings: Ratings | None
     lists: TopLists | None
     baseline: TopLists | None
-    judged: Judged | None
+    judged: Judged | None  # what test has of the users, beside lists
     users: Users
-    counts: dict[str, int]
-    request: Request
+    counts: dict[str, int]  # what the rules settled
+    request: Request  # what the source was asked for
 
 
 def find_records(given: Inputs) -> Records:
@@ -132,7 +118,7 @@ def _request(given: Inputs, of_ranks: Sequence[Metric]) -> Request:
         given.train,
         asked_of_source(of_ranks, rules),
         _numbered(given.catalogue),
-        None if rules.correction != "none" or forgets else _depth(of_ranks),
+        None if rules.correction != "none" or forgets or given.chance else _depth(of_ranks),
         given.threads,
         given.progress,
         given.candidates,

@@ -99,19 +99,10 @@ def compute_for_all(
     protocol: Protocol,
     weights: Int64 | None = None,
 ) -> dict[str, float]:
-    """Compute the values that some metrics have for all users together.
+    """Compute the values that metrics over users, or over rows, have for all users together.
 
-    Parameters
-    ----------
-    measured, metrics, protocol
-        As of `compute`; these metrics are over users, or over rows.
-    weights : int64 [n_users], optional
-        How often each user counts: how often one was drawn in a resampling.
-
-    Returns
-    -------
-    dict of str to float
-        By the metric's name; NaN where it is undefined.
+    By the metric's name; NaN where it is undefined. `weights`, int64 [n_users], say how often each
+    user counts: how often one was drawn in a resampling.
     """
     found: dict[str, float] = {}
     for wanted, rules in _variants(metrics, protocol):

@@ -30,36 +30,19 @@ from recometer.ties import WHOLE, Groups, sum_by_user
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Relevant items and where they may be, a row per item, or per possible order of tied ones.
-
-    Attributes
-    ----------
-    user : int64 [n]
-    hits_before : int64 [n]
-        Relevant items before this one.
-    head : int64 [n]
-        The rank, were none of the drawn items' kind before it.
-    sampled_before : int64 [n]
-        Drawn items before it.
-    gain, weight : float64 [n]
-        The item's gain (its mean over tied ones), and the chance of the row.
-    """
+    """Relevant items and where they may be, a row per item, or per possible order of tied ones."""
 
     user: Int64
-    hits_before: Int64
-    head: Int64
-    sampled_before: Int64
-    gain: Float64
-    weight: Float64
+    hits_before: Int64  # relevant items before this one
+    head: Int64  # the rank, were none of the drawn items' kind before it
+    sampled_before: Int64  # drawn items before it
+    gain: Float64  # of the item, its mean over tied ones
+    weight: Float64  # the chance of the row
 
     def take(self, rows: Int64) -> Places:
         """Return some rows."""
         names = [field.name for field in dataclasses.fields(self)]
         return Places(**{name: getattr(self, name)[rows] for name in names})
-
-
-def _one(rank: Float64) -> Float64:
-    return np.ones_like(rank)
 
 
 def _reciprocal(rank: Float64) -> Float64:
@@ -112,69 +95,41 @@ def _ideal(groups: Groups, cutoff: int) -> Float64:
 class Sum:
     """A metric as a sum over relevant items: ``size * of_rank(rank) / divisor``.
 
-    Attributes
-    ----------
-    of_rank
-        A function of the rank, from 1 on.
-    divisor
-        ``divisor(groups, cutoff)``: float64 [n_users].
-    size
-        ``size(places)``: what each item is worth, its chance included.
-    limit
-        ``limit(groups, cutoff)``: int64 [n_users], items beyond this rank count nothing.
-    first
-        Only the first relevant item counts.
+    `divisor` and `limit` are called with the groups and the cut-off, for a number per user.
     """
 
-    of_rank: Callable[[Float64], Float64]
+    of_rank: Callable[[Float64], Float64]  # ranks begin with 1
     divisor: Callable[[Groups, int], Float64]
-    size: Callable[[Places], Float64] = _no_gain
-    limit: Callable[[Groups, int], Int64] = _cutoff
-    first: bool = False
+    size: Callable[[Places], Float64] = _no_gain  # what each item is worth, its chance included
+    limit: Callable[[Groups, int], Int64] = _cutoff  # items beyond this rank count nothing
+    first: bool = False  # only the first relevant item counts
 
 
 def _hits(places: Places) -> Float64:
     return places.weight * (places.hits_before + 1)
 
 
-def _gain(places: Places) -> Float64:
-    return places.weight * places.gain
-
-
-def _relevant_or_cutoff(groups: Groups, cutoff: int) -> Int64:
-    return np.minimum(groups.n_relevant, cutoff)
-
-
 SUMS: dict[str, Sum] = {
-    "precision": Sum(_one, _places),
-    "tprecision": Sum(_one, _possible),
-    "recall": Sum(_one, _relevant),
-    "hit": Sum(_one, _single, first=True),
+    "precision": Sum(np.ones_like, _places),
+    "tprecision": Sum(np.ones_like, _possible),
+    "recall": Sum(np.ones_like, _relevant),
+    "hit": Sum(np.ones_like, _single, first=True),
     "rr": Sum(_reciprocal, _single, first=True),
     "ap": Sum(_reciprocal, _relevant, _hits),
     "tap": Sum(_reciprocal, _possible, _hits),
     "pr_auc": Sum(_reciprocal, _relevant, _hits),
-    "rprecision": Sum(_one, _relevant, limit=_relevant_or_cutoff),
-    "ndcg": Sum(_discount, _ideal, _gain),
+    "rprecision": Sum(
+        np.ones_like, _relevant, limit=lambda groups, cutoff: np.minimum(groups.n_relevant, cutoff)
+    ),
+    "ndcg": Sum(_discount, _ideal, lambda places: places.weight * places.gain),
 }
 CORRECTABLE = (*SUMS, "roc_auc")
 
 
 def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -> None:
-    """Refuse a correction that says nothing.
+    """Refuse a correction without a sample, of one not uniform, or of a metric that is no such sum.
 
-    Parameters
-    ----------
-    metrics
-    protocol
-    uniform
-        Whether the candidates of each user were drawn uniformly; None: there are no
-        candidates per user.
-
-    Raises
-    ------
-    InputError
-        There is no sample, it is not uniform, or a metric is no sum over relevant items.
+    `uniform` tells whether each user's candidates were drawn so; None: there are none per user.
     """
     if protocol.correction == "none":
         return
@@ -218,25 +173,10 @@ def nothing_drawn(ranks: Ranks) -> Bool:
 def compute(
     metric: str, ranks: Ranks, groups: Groups, cutoffs: Int64, protocol: Protocol
 ) -> Float64:
-    """Estimate a metric of the whole catalogue.
+    """Estimate a metric of the whole catalogue, one of `CORRECTABLE`: [n_users, n_cutoffs].
 
-    Parameters
-    ----------
-    metric
-        A name in `CORRECTABLE`.
-    ranks
-        Of sampled candidates.
-    groups
-        The same, by the tie rule "expected" and the property that the metric reads.
-    cutoffs : int64 [n_cutoffs]
-        As functions of metrics take them.
-    protocol
-        `correction` and `gamma` are read.
-
-    Returns
-    -------
-    float64 [n_users, n_cutoffs]
-        Can lie outside the bounds of the metric.
+    `groups` are those of the ranks of sampled candidates, by the tie rule "expected" and the
+    property that the metric reads. Values can lie outside the bounds of the metric.
     """
     drawn, others = _drawn(ranks)
     groups = dataclasses.replace(groups, n_candidates=whole(ranks).n_candidates, cache={})

@@ -57,19 +57,8 @@ def estimates(
 ) -> Float64:
     """Estimate ``of_rank(head + X)``, 0 beyond `limit`, from x of m drawn items; see above.
 
-    Parameters
-    ----------
-    sampled_before, drawn, others : int64 [n]
-        x, m and N.
-    head, limit : int64 [n]
-    of_rank
-        A function of ranks, from 1 on.
-    correction, gamma
-        As in `Protocol`; ``"unbiased"`` is ``"cv"`` with gamma 0.
-
-    Returns
-    -------
-    float64 [n]
+    `sampled_before`, `drawn` and `others` are x, m and N. The rule ``"unbiased"`` is ``"cv"`` with
+    gamma 0.
     """
     if correction == "plug_in":
         rank = head + others * sampled_before / np.maximum(drawn, 1)

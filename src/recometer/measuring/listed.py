@@ -27,13 +27,7 @@ BLOCK_PLACES = 2**21
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Judged(Record):
-    """What test has of the users of lists.
-
-    Attributes
-    ----------
-    n_rows, n_relevant : int64 [n_users]
-        Items that are judged, and that are relevant.
-    """
+    """What test has of the users of lists: how many items are judged, and relevant."""
 
     n_rows: Int64 = field(metadata=PER_USER)
     n_relevant: Int64 = field(metadata=PER_USER)
@@ -48,14 +42,9 @@ class Judged(Record):
 
 
 class ListedUsers(Measured):
-    """Users measured by their lists, and what is known beside them.
+    """Users measured by their lists, and the side data that the metrics read.
 
-    Parameters
-    ----------
-    data
-        The lists, and the side data that the metrics read.
-    judged
-        What test has of the users; None: as `data` has it, if at all.
+    Without `judged`, what test has of the users is as `data` has it, if at all.
     """
 
     record = "lists"
@@ -140,57 +129,32 @@ class ListedUsers(Measured):
         return result
 
 
-def _several(data: ListData, cutoff: int) -> Bool:
-    several: Bool = np.count_nonzero(data.first(cutoff) >= 0, axis=1) >= 2
-    return several
-
-
-def _seen(data: ListData, cutoff: int) -> Bool:
-    return _any(of_listed(needed(data.item_users) > 0, data.first(cutoff)))
-
-
-def _hits(data: ListData, cutoff: int) -> Bool:
-    return _any(relevant_places(data)[:, :cutoff])
-
-
-def _history(data: ListData, cutoff: int) -> Bool:
-    return np.diff(needed(data.train).indptr) > 0
-
-
-def _baseline(data: ListData, cutoff: int) -> Bool:
-    return _any(needed(data.baseline).items >= 0)
-
-
-def _categories(data: ListData, cutoff: int) -> Bool:
-    return _any(of_listed(_has_category(data), data.first(cutoff)))
-
-
-def _history_categories(data: ListData, cutoff: int) -> Bool:
-    train = needed(data.train)
-    return _any_category(data, train, np.ones(len(train.items), bool))
-
-
-def _relevant_categories(data: ListData, cutoff: int) -> Bool:
-    return _any_category(data, needed(data.test), needed(data.relevant))
-
-
 def _features(data: ListData, cutoff: int) -> Bool:
     features = needed(data.features)
     if not isinstance(features, np.ndarray):
         return np.ones(data.n_users, bool)
     lacking = data.keep("lacks features", lambda: _any(np.isnan(features)))
-    return ~_any(of_listed(lacking, data.first(cutoff)))
+    return ~_any_listed(data, cutoff, lacking)
 
 
 HAS: dict[Without, tuple[Reason, Callable[[ListData, int], Bool]]] = {
-    "pairs": (Reason.ONE_ITEM, _several),
-    "seen": (Reason.NOTHING_SEEN, _seen),
-    "hits": (Reason.NO_HIT, _hits),
-    "history": (Reason.NO_HISTORY, _history),
-    "baseline": (Reason.NO_BASELINE, _baseline),
-    "categories": (Reason.NO_CATEGORY, _categories),
-    "history_categories": (Reason.NO_HISTORY_CATEGORY, _history_categories),
-    "relevant_categories": (Reason.NO_RELEVANT_CATEGORY, _relevant_categories),
+    "pairs": (Reason.ONE_ITEM, lambda data, k: np.count_nonzero(data.first(k) >= 0, axis=1) >= 2),
+    "seen": (
+        Reason.NOTHING_SEEN,
+        lambda data, k: _any_listed(data, k, needed(data.item_users) > 0),
+    ),
+    "hits": (Reason.NO_HIT, lambda data, k: _any(relevant_places(data)[:, :k])),
+    "history": (Reason.NO_HISTORY, lambda data, _: np.diff(needed(data.train).indptr) > 0),
+    "baseline": (Reason.NO_BASELINE, lambda data, _: _any(needed(data.baseline).items >= 0)),
+    "categories": (Reason.NO_CATEGORY, lambda data, k: _any_listed(data, k, _has_category(data))),
+    "history_categories": (
+        Reason.NO_HISTORY_CATEGORY,
+        lambda data, _: _any_category(data, needed(data.train)),
+    ),
+    "relevant_categories": (
+        Reason.NO_RELEVANT_CATEGORY,
+        lambda data, _: _any_category(data, needed(data.test), needed(data.relevant)),
+    ),
     "features": (Reason.NO_FEATURES, _features),
 }
 """Per word of `MetricDefinition.without`: the reason, and who has what is needed."""
@@ -200,7 +164,11 @@ def _has_category(data: ListData) -> Bool:
     return data.keep("has category", lambda: np.diff(needed(data.categories).indptr) > 0)
 
 
-def _any_category(data: ListData, side: Side, counted: Bool) -> Bool:
+def _any_listed(data: ListData, cutoff: int, items: Bool) -> Bool:
+    return _any(of_listed(items, data.first(cutoff)))
+
+
+def _any_category(data: ListData, side: Side, counted: Bool | bool = True) -> Bool:
     has = (_has_category(data)[side.items] & counted).astype(np.float64)
     return sum_by_user(side.user, has, data.n_users) > 0
 

@@ -37,12 +37,7 @@ class Measured(abc.ABC):
 
     @abc.abstractmethod
     def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
-        """Return the first `Reason` that holds for each user, 0 where none does: not to be changed.
-
-        Returns
-        -------
-        uint8 [n_users]
-        """
+        """Return the first `Reason` of each user, 0 without one; it must not be changed."""
 
     @abc.abstractmethod
     def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
@@ -59,10 +54,6 @@ class Measured(abc.ABC):
     def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
         """Return the one value of all users, at several cut-offs: float64 [n_metrics].
 
-        Parameters
-        ----------
-        metrics, rules
-        weights : int64 [n_users] or None
-            How often each user counts.
+        `weights` say how often each user counts.
         """
         raise InternalError(f"The metric {str(metrics[0])!r} has no value for all users.")

@@ -26,11 +26,7 @@ BLOCK_JUDGED = 2**18
 class RankedUsers(Measured):
     """Users measured by where their judged items landed.
 
-    Parameters
-    ----------
-    ranks
-    seed, user_keys
-        See `recometer.ties.resolve`.
+    `seed` and `user_keys` are those of `recometer.ties.resolve`.
     """
 
     record = "ranks"

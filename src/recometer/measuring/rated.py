@@ -31,13 +31,8 @@ WITHOUT = {
 class RatedUsers(Measured):
     """Users measured by their predicted beside their true ratings.
 
-    Rules about rankings do not hold here: one row is enough.
-
-    Parameters
-    ----------
-    ratings
-    seed, user_keys
-        See `recometer.ties.resolve`.
+    Rules about rankings do not hold here: one row is enough. `seed` and `user_keys` are those of
+    `recometer.ties.resolve`.
     """
 
     record = "ratings"

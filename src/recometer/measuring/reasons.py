@@ -120,11 +120,7 @@ def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
 def outside(known: Bool, has_relevant: Bool, has_rows: Bool, rules: Protocol) -> Bool | None:
     """Tell who does not count in any mean, by the rule `users`; None: everybody does.
 
-    Parameters
-    ----------
-    known, has_relevant, has_rows : bool [n_users]
-        Whether the source has a list for the user, and test a relevant item, or any.
-    rules
+    It depends on whether the source has a list for the user, and test a relevant item, or any.
     """
     users = rules.users
     if users in ("test", "known"):

@@ -52,14 +52,8 @@ def settle(
 ) -> Ranks:
     """Apply the rules that may differ from metric to metric.
 
-    Parameters
-    ----------
-    ranks
-    score_above, duplicates
-        As in `Protocol`.
-    padded_to
-        Where fewer items can be ranked, the first item of the catalogue fills the places up to
-        this one; None: nothing does.
+    Where fewer items can be ranked, the first item of the catalogue fills the places up to
+    `padded_to`; None: nothing does.
     """
     if score_above is not None:
         if ranks.score is None:

@@ -40,13 +40,7 @@ def check_side_data(
     baseline: object,
     catalogue: Catalogue | None,
 ) -> None:
-    """Refuse metrics of lists whose side data were not given.
-
-    Raises
-    ------
-    InputError
-        Naming the metric, and the argument that is missing.
-    """
+    """Refuse metrics of lists whose side data were not given."""
     given: dict[str, object] = {"train": train, "baseline": baseline}
     for name in ("categories", "features", "propensity"):
         given[name] = None if catalogue is None else getattr(catalogue, name)
@@ -69,27 +63,9 @@ def list_data(
 ) -> ListData:
     """Bring what metrics of lists read into the item positions of the lists.
 
-    Items that the lists do not know get positions after theirs.
-
-    Parameters
-    ----------
-    lists
-    needed
-        As `needed_by` returns it, checked by `check_side_data`.
-    test, train
-    relevant : bool [len(test)]
-    ranks
-        Instead of `test`, where the source brings the truth itself.
-    catalogue
-    baseline
-        For the same users.
-    removes_train
-        Whether items of train leave test.
-
-    Raises
-    ------
-    InputError
-        Ids on one side only, or an unknown number of items.
+    Items that the lists do not know get positions after theirs. What is `needed` has been checked
+    by `check_side_data`. `relevant` tells of each row of test, from which `ranks` are read where
+    the source brings the truth itself; where it `removes_train`, items of train leave test.
     """
     if "catalogue" in needed and lists.n_catalogue is None:
         raise _lacking(needed["catalogue"], "catalogue")

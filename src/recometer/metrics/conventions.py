@@ -347,13 +347,7 @@ def describe(protocol: Protocol) -> str:
 
 
 def asked_of_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
-    """Return the protocol with what some metric's rules need of a source.
-
-    Raises
-    ------
-    InputError
-        Two metrics that need different things.
-    """
+    """Return the protocol with what some metric's rules need of a source, if they agree on it."""
     changed: dict[str, Any] = {}
     for rule in ("score_above", "duplicates"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}

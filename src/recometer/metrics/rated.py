@@ -18,6 +18,9 @@ from recometer.metrics.sums import ratio
 from recometer.ranks import Ratings
 from recometer.ties import WHOLE, Groups, sum_by_user
 
+rating_metric = functools.partial(metric, record="ratings", monotone=False)
+error_metric = functools.partial(rating_metric, cutoff="none", reads="gain", over_rows=True)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Predictions:
@@ -131,17 +134,12 @@ class Predictions:
         return count
 
 
-@metric(
+@error_metric(
     title="Root mean squared error",
     formula="sqrt(mean of (predicted - true)^2)",
     source="Herlocker et al. 2004",
-    cutoff="none",
     upper=np.inf,
     higher_is_better=False,
-    monotone=False,
-    reads="gain",
-    record="ratings",
-    over_rows=True,
 )
 def rmse(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Root of the mean squared error: ``sqrt(mean of (p - a)^2)``, from 0 on.
@@ -154,17 +152,12 @@ def rmse(predictions: Predictions, cutoffs: Int64) -> Float64:
     return np.sqrt(mse(predictions, cutoffs))
 
 
-@metric(
+@error_metric(
     title="Mean absolute error",
     formula="mean of abs(predicted - true)",
     source="Herlocker et al. 2004",
-    cutoff="none",
     upper=np.inf,
     higher_is_better=False,
-    monotone=False,
-    reads="gain",
-    record="ratings",
-    over_rows=True,
 )
 def mae(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Mean absolute error: ``mean of |p - a|``, from 0 on.
@@ -177,17 +170,12 @@ def mae(predictions: Predictions, cutoffs: Int64) -> Float64:
     return _repeat(ratio(error, predictions.n_rows), cutoffs)
 
 
-@metric(
+@error_metric(
     title="Mean squared error",
     formula="mean of (predicted - true)^2",
     source="Herlocker et al. 2004",
-    cutoff="none",
     upper=np.inf,
     higher_is_better=False,
-    monotone=False,
-    reads="gain",
-    record="ratings",
-    over_rows=True,
 )
 def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Mean squared error: ``mean of (p - a)^2``, from 0 on.
@@ -199,17 +187,12 @@ def mse(predictions: Predictions, cutoffs: Int64) -> Float64:
     return _repeat(ratio(predictions.squared_error, predictions.n_rows), cutoffs)
 
 
-@metric(
+@error_metric(
     title="Coefficient of determination",
     formula="1 - sum of (predicted - true)^2 / sum of (true - mean of true)^2",
     source="Kvålseth 1985, his first",
-    cutoff="none",
     lower=-np.inf,
-    monotone=False,
-    reads="gain",
-    record="ratings",
     needs="variance",
-    over_rows=True,
 )
 def r2(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Squared error against that of the mean: ``1 - sum (p - a)^2 / sum (a - mean a)^2``.
@@ -223,17 +206,12 @@ def r2(predictions: Predictions, cutoffs: Int64) -> Float64:
     return _repeat(1 - ratio(predictions.squared_error, predictions.squared_deviation), cutoffs)
 
 
-@metric(
+@error_metric(
     title="Explained variance",
     formula="1 - variance of (true - predicted) / variance of true",
     source="Pedregosa et al. 2011, scikit-learn",
-    cutoff="none",
     lower=-np.inf,
-    monotone=False,
-    reads="gain",
-    record="ratings",
     needs="variance",
-    over_rows=True,
 )
 def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Share of the true ratings' variance that is explained: ``1 - var(a - p) / var(a)``.
@@ -248,16 +226,11 @@ def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
     return _repeat(1 - ratio(left, predictions.squared_deviation), cutoffs)
 
 
-@metric(
+@error_metric(
     title="Fraction of concordant pairs",
     formula="pairs predicted in the order of their true ratings / pairs that differ in these",
     source="Koren & Sill 2013",
-    cutoff="none",
-    monotone=False,
-    reads="gain",
-    record="ratings",
     needs="pairs",
-    over_rows=True,
 )
 def fcp(predictions: Predictions, cutoffs: Int64) -> Float64:
     """Fraction of a user's pairs of rows that the predictions put in the right order.
@@ -273,13 +246,10 @@ def fcp(predictions: Predictions, cutoffs: Int64) -> Float64:
     return _repeat(ratio(concordant.astype(np.float64), pairs), cutoffs)
 
 
-@metric(
+@rating_metric(
     title="Precision of predicted ratings",
     formula="relevant and recommended rows in the first k / recommended rows in the first k",
     source="Herlocker et al. 2004",
-    cutoff="required",
-    monotone=False,
-    record="ratings",
     needs="recommended",
 )
 def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
@@ -296,13 +266,10 @@ def rated_precision(predictions: Predictions, cutoffs: Int64) -> Float64:
     return ratio(predictions.hits(cutoffs), recommended)
 
 
-@metric(
+@rating_metric(
     title="Recall of predicted ratings",
     formula="relevant and recommended rows in the first k / relevant rows",
     source="Herlocker et al. 2004",
-    cutoff="required",
-    monotone=False,
-    record="ratings",
     needs="relevant",
 )
 def rated_recall(predictions: Predictions, cutoffs: Int64) -> Float64:
@@ -319,13 +286,7 @@ def rated_recall(predictions: Predictions, cutoffs: Int64) -> Float64:
 
 
 def over_rows(name: str, predictions: Predictions) -> float:
-    """Compute a metric over the rows of all users; of `fcp`, over the pairs of all users.
-
-    Returns
-    -------
-    float
-        NaN where it is undefined.
-    """
+    """Compute a metric over the rows (of `fcp`, the pairs) of all users; NaN: it is undefined."""
     definition = METRICS[name]
     if definition.needs == "pairs":
         pairs, concordant = (int(counts.sum()) for counts in predictions.pairs)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer import rendering
-from recometer.arrays import Array, Float64, Int64, UInt8, UInt32
+from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
 from recometer.data import ids
 from recometer.errors import InputError, InternalError, UnknownNameError
 from recometer.measuring.compute import compute_for_all
@@ -25,10 +25,11 @@ from recometer.ranks import TopLists
 from recometer.results import saved, summary
 from recometer.results.groups import Segments, read_groups, segments_of
 from recometer.results.groups import quantiles as quantiles_of
-from recometer.results.means import Averaging, Interval, Weights, intervals_over_users
+from recometer.results.means import Averaging, Weights, intervals_over_users
 from recometer.results.naming import name_of, names_of
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
+from recometer.stats import Interval
 
 if TYPE_CHECKING:
     import polars
@@ -87,6 +88,8 @@ class Evaluation(rendering.Printed):
     over_users : mapping of str to float
         Metrics with one value for all users, such as ``"coverage@10"``; they are in `mean` and
         `summary`, too.
+    chance : mapping of str to float64 [n_users]
+        What a random order of the same candidates would score; empty without ``chance=True``.
     lists : TopLists or None
         The first places of each user's ranking, where a metric of lists was asked for. They are
         not saved.
@@ -116,6 +119,7 @@ class Evaluation(rendering.Printed):
     activity: Int64 | None = None
     popularity: Float64 | None = None
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
     # What the intervals of `over_users` are computed from; None: they are known already.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
@@ -125,12 +129,12 @@ class Evaluation(rendering.Printed):
     )
 
     def __post_init__(self) -> None:
-        for name in ("values", "reasons"):
-            columns = {key: _read_only(column) for key, column in getattr(self, name).items()}
+        for name in ("values", "reasons", "chance"):
+            columns = {key: read_only(column) for key, column in getattr(self, name).items()}
             object.__setattr__(self, name, columns)
         for name in (*PER_USER, *PROFILE):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, _read_only(getattr(self, name)))
+                object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @property
     def n_users(self) -> int:
@@ -224,19 +228,15 @@ class Evaluation(rendering.Printed):
 
         Parameters
         ----------
-        metric
-            Its name, or several cut-offs: ``"ndcg@1..20"``.
-        weights
-            As in `mean`.
+        metric, weights
+            Its name, or several cut-offs: ``"ndcg@1..20"``; and weights as in `mean`.
 
         Returns
         -------
-        tuple of float, or dict of str to tuple of float for several cut-offs
-            The lower and the upper end; NaN for fewer than two users with a value. Of several
-            cut-offs by the names of `mean`. Of a metric with one value for all users: see
-            `stats.intervals.resampled`. An end beyond a bound of the metric is put there, where no
-            user's value is beyond it: the mean that is estimated lies within the bounds, so the
-            interval covers it as often as before.
+        recometer.stats.Interval, or a dict by the names of `mean` for several cut-offs
+            ``low, high = interval``; its `method` and `note` say how it was found, and why there is
+            none. Of a metric with one value for all users: see `stats.intervals.resampled`. An end
+            beyond a bound of the metric is put there, where no user's value is beyond it.
         """
         names, several = names_of(metric, self.reasons, self.protocol)
         for name in names:
@@ -247,8 +247,7 @@ class Evaluation(rendering.Printed):
 
     def skipped(self, metric: str | Metric) -> dict[str, int]:
         """Return why a metric is undefined, with the number of users for each reason."""
-        codes = self.reasons[self._known(metric)]
-        users = np.bincount(codes, minlength=max(Reason) + 1)
+        users = np.bincount(self.reasons[self._known(metric)], minlength=max(Reason) + 1)
         undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
         return {reason.sentence: int(users[reason]) for reason in undefined}
 
@@ -262,14 +261,16 @@ class Evaluation(rendering.Printed):
         """
         means = self.mean(weights)
         rows = []
-        for name, (low, high) in zip(means, self._all_intervals(means, weights), strict=True):
+        for name, found in zip(means, self._all_intervals(means, weights), strict=True):
             no_value = self.reasons[name] != 0
             if name in self.values:
                 no_value = np.isnan(self._averaging.entering(name))
             skipped = int(np.count_nonzero(no_value))
-            counted = self.n_users - skipped
-            reasons = self.skipped(name)
-            rows.append(SummaryRow(name, means[name], low, high, counted, skipped, reasons))
+            users = self.n_users - skipped, skipped, self.skipped(name)
+            chance = self._averaging.mean_of(name, self.chance.get(name))
+            mean, low, high = means[name], found.low, found.high
+            row = SummaryRow(name, mean, low, high, *users, found.method, found.note, chance)
+            rows.append(row)
         return rows
 
     def by(
@@ -320,9 +321,10 @@ class Evaluation(rendering.Printed):
         >>> result = rm.evaluate(rm.Scores(scores), test, metrics="rr")
         >>> print(result.by(["old", "new", "old", "new"]))
         metric  group  users    mean      95% interval  counted
-        rr      new        2  0.6667  0.0000 to 1.0000        2
-        rr      old        2  1.0000  1.0000 to 1.0000        2
+        rr      new        2  0.6667  0.0892 to 0.9916        2
+        rr      old        2  1.0000  0.1581 to 1.0000        2
         <BLANKLINE>
+        95% interval: Gaffke's (rr); Clopper and Pearson's (rr)
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
         if isinstance(groups, str) and groups in PROFILE:
@@ -354,6 +356,7 @@ class Evaluation(rendering.Printed):
         changes: dict[str, Any] = {
             "values": {name: column[chosen] for name, column in self.values.items()},
             "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
+            "chance": {name: column[chosen] for name, column in self.chance.items()},
         }
         if self.lists is not None:
             changes["lists"] = self.lists.users(chosen)
@@ -435,6 +438,10 @@ class Evaluation(rendering.Printed):
         """Return the values of the users who count in a metric's mean, NaN for the others."""
         return self._averaging.entering(self._known(metric))
 
+    def bounds(self, metric: str | Metric) -> tuple[float, float]:
+        """Return the lowest and the highest value that a user can have; perhaps infinite."""
+        return self._averaging.bounds(self._known(metric))
+
     def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
         if weights is not None:
             return self._averaging.intervals(list(names), weights)
@@ -445,10 +452,9 @@ class Evaluation(rendering.Printed):
         if len(per_user) < len(missing):
             if self.list_data is None:
                 raise InternalError("Nothing is left to resample: intervals are saved with values.")
-            resampled = intervals_over_users(
-                self.list_data, self._over_users(), self.over_users, self.protocol, self.seed
-            )
-            self._intervals.update(resampled)
+            over = self._over_users(), self.over_users
+            found_over = intervals_over_users(self.list_data, *over, self.protocol, self.seed)
+            self._intervals.update(found_over)
         return [self._intervals[name] for name in names]
 
     def table(self) -> rendering.Table:
@@ -462,17 +468,12 @@ class Evaluation(rendering.Printed):
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:
-    """Read an evaluation that `Evaluation.save` wrote.
+    """Read an evaluation that `Evaluation.save` wrote, with the same values to the last bit.
 
     Parameters
     ----------
     path
         A Parquet file.
-
-    Returns
-    -------
-    Evaluation
-        With the same values, to the last bit.
 
     Raises
     ------
@@ -483,9 +484,3 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     result = Evaluation(**fields)
     result._intervals.update(intervals)
     return result
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -11,6 +11,7 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64, UInt8
 from recometer.data.ids import encode, match
 from recometer.results.evaluation import Evaluation
+from recometer.stats import Interval
 
 if TYPE_CHECKING:
     import polars as pl
@@ -58,6 +59,7 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
         return combined
 
     values, reasons = _values(folds, places, n_users)
+    chance = _chance(folds, places, n_users)
     counts: dict[str, int] = {}
     timings: dict[str, float] = {}
     for fold in folds:
@@ -70,6 +72,7 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
     given |= {
         "values": values,
         "reasons": reasons,
+        "chance": chance,
         "user_ids": user_ids,
         "n_relevant": gather("n_relevant", 0, np.add),
         "n_candidates": gather("n_candidates", -1, np.maximum),
@@ -95,7 +98,9 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
     }
     pooled = FoldedEvaluation(**given)
     # Folds are not independent: what is one value for all users of a fold has no interval.
-    pooled._intervals.update(dict.fromkeys(first.over_users, (np.nan, np.nan)))
+    note = "One value per fold, and folds are not independent: it has no interval."
+    unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, note)
+    pooled._intervals.update(dict.fromkeys(first.over_users, unknown))
     return pooled
 
 
@@ -123,6 +128,22 @@ def _values(
         if name in first.values:
             values[name] = np.where(times > 0, total / np.maximum(times, 1), instead)
     return values, reasons
+
+
+def _chance(
+    folds: Sequence[Evaluation], places: Sequence[Int64], n_users: int
+) -> dict[str, Float64]:
+    """Return what a random order would score, pooled as the values are."""
+    by_chance = [
+        dataclasses.replace(
+            fold,
+            values=fold.chance,
+            reasons={name: fold.reasons[name] for name in fold.chance},
+            chance={},
+        )
+        for fold in folds
+    ]
+    return _values(by_chance, places, n_users)[0]
 
 
 def _places(folds: Sequence[Evaluation]) -> tuple[list[Int64], int, Array | None]:

@@ -16,7 +16,7 @@ from recometer.data.frames import is_frame, open_frame
 from recometer.errors import ColumnError, InputError, InputTypeError
 from recometer.rendering import Column, Printed, Table
 from recometer.results.side_by_side import cell, fitting, metric_column
-from recometer.results.summary import COUNTED, MEAN, SummaryRow, interval_column
+from recometer.results.summary import COUNTED, MEAN, SummaryRow, interval_column, on_intervals
 
 if TYPE_CHECKING:
     import polars
@@ -38,9 +38,11 @@ class SegmentRow:
     mean
         Over those for whom the metric is defined; NaN if there is none.
     low, high
-        Ends of the mean's interval; NaN for fewer than two users.
+        Ends of the mean's interval; NaN where there is none, which `note` then explains.
     counted
         Users that are in the mean.
+    method, note
+        How the interval was found, and what a reader has to know of it.
     """
 
     metric: str
@@ -50,6 +52,8 @@ class SegmentRow:
     low: float
     high: float
     counted: int
+    method: str = ""
+    note: str = ""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -157,6 +161,7 @@ class Segments(Printed):
 
     def _notes(self) -> Iterator[str]:
         ratios, gaps = self.ratio(), self.gap()
+        yield from on_intervals(self.rows, self.confidence, remarks=False)
         if len(self._ends) > 1:
             yield (
                 f"Mean over the users counted, ± to the further end of its {self.confidence:.0%} "
@@ -186,20 +191,13 @@ def segments_of(
     confidence: float,
     not_kept: tuple[str, ...],
 ) -> Segments:
-    """Return every metric for each group.
+    """Return every metric for each group, `codes` and `names` being as `read_groups` returns them.
 
-    Parameters
-    ----------
-    summed_up
-        A row per metric of some users, from their positions.
-    codes, names
-        The group of each user, as `read_groups` returns it.
-    confidence, not_kept
-        See `Segments`.
+    `summed_up` returns a row per metric of some users, from their positions.
     """
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
     rows = tuple(
-        SegmentRow(row.metric, name, len(chosen), row.mean, row.low, row.high, row.counted)
+        SegmentRow(row.metric, name, len(chosen), *_summed(row))
         for of_metric in zip(*map(summed_up, members), strict=True)
         for row, name, chosen in zip(of_metric, names, members, strict=True)
     )
@@ -207,28 +205,19 @@ def segments_of(
     return Segments(rows, tuple(names), left_out, confidence, not_kept)
 
 
+def _summed(row: SummaryRow) -> tuple[float, float, float, int, str, str]:
+    return row.mean, row.low, row.high, row.counted, row.method, row.note
+
+
 def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.4f}"
 
 
 def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int64, list[str]]:
-    """Cut the users into groups of about the same size; equal values stay together.
+    """Cut the users into n groups of about the same size; equal values stay together.
 
-    Parameters
-    ----------
-    name
-        What the values are, for the names of the groups.
-    values : [n_users] or None
-        NaN: the user has no group.
-    n
-        How many groups, at least 2.
-
-    Returns
-    -------
-    codes : int64 [n_users]
-        The number of the user's group, `LEFT_OUT` without one.
-    names : list of str
-        Of the groups, lowest first.
+    Returns the number of each user's group (`LEFT_OUT` where the value is NaN), and the names of
+    the groups, lowest first, which begin with what the values are.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 2:
         raise InputError(f"quantiles={n!r} must be a whole number, at least 2.")
@@ -263,21 +252,10 @@ def read_groups(
     column: str | None,
     user: str | None,
 ) -> tuple[Int64, list[str]]:
-    """Read the group of each user, and number the groups.
+    """Read the group of each user, as `Evaluation.by` takes them, and number the groups.
 
-    Parameters
-    ----------
-    groups, column, user
-        As in `Evaluation.by`.
-    user_ids : [n_users] or None
-        None: users are positions.
-
-    Returns
-    -------
-    codes : int64 [n_users]
-        The number of the user's group, `LEFT_OUT` without one.
-    names : list of str
-        Of the groups, sorted.
+    Returns the number of each user's group (`LEFT_OUT` without one), and the names of the groups,
+    sorted.
     """
     users: Any = None
     if is_frame(groups):

@@ -13,8 +13,9 @@ from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Printed, Table
 from recometer.results.evaluation import Evaluation
+from recometer.results.origins import fingerprints
 from recometer.results.side_by_side import cell, fitting, metric_column, span
-from recometer.results.summary import COUNTS, SummaryRow, columns
+from recometer.results.summary import COUNTS, SummaryRow, columns, on_intervals
 from recometer.version import __version__
 
 MODEL = Column("model")
@@ -55,8 +56,8 @@ class Leaderboard(Printed):
     >>> print(rm.Leaderboard({"two": two, "one": one}).to_markdown())  # doctest: +ELLIPSIS
     | model | rr | counted | skipped |
     | --- | ---: | ---: | ---: |
-    | one | **0.7500 ±.7500** | 2 | 0 |
-    | two | 0.2500 ±.7500 | 2 | 0 |
+    | one | **0.7500 ±.6402** | 2 | 0 |
+    | two | 0.2500 ±.6402 | 2 | 0 |
     ...
     """
 
@@ -83,7 +84,7 @@ class Leaderboard(Printed):
                     f"{first} and {other} were evaluated with different metrics: only one of them "
                     f"has {min(differing)}. Hint: evaluate both with the same metrics."
                 )
-            if _fingerprint(results[first]) != _fingerprint(results[other]):
+            if fingerprints(results[first], "test") != fingerprints(results[other], "test"):
                 warn(
                     f"{first} and {other} were evaluated on different test data, so their means "
                     "say nothing about which is better."
@@ -197,15 +198,12 @@ class Leaderboard(Printed):
 
     def _interval_notes(self) -> list[str]:
         result = self._first
-        confidence = f"{result.protocol.confidence:.0%} interval"
-        kind = result.protocol.sentence("interval")
-        notes = [f"Mean over the users counted, ± to the further end of its {confidence}. {kind}"]
+        confidence = result.protocol.confidence
         whole = [name for name in self._metrics if name in result.over_users]
-        if whole:
-            said = f"one value for all users, ± to the further end of its {confidence} from "
-            said = f"{', '.join(whole)}: {said}resampled users."
-            notes = [*(notes if len(whole) < len(self._metrics) else []), said]
-        return notes
+        of = f", or one value for all users ({', '.join(whole)})" if whole else ""
+        means = f"Mean over the users counted{of}, ± to the further end of its {confidence:.0%} "
+        rows = [row for of_model in self.rows.values() for row in of_model.values()]
+        return [f"{means}interval.", *on_intervals(rows, confidence)]
 
     def _skipped(self) -> list[str]:
         """Say why users are skipped, for which models and metrics."""
@@ -263,12 +261,3 @@ class Leaderboard(Printed):
             text if len(models) == len(self.results) else f"{text} ({', '.join(models)})"
             for text, models in found.items()
         )
-
-
-def _fingerprint(result: Evaluation) -> dict[str, Any]:
-    """Return what identifies the test data of a result, or of its folds."""
-    return {
-        name: described.get("fingerprints")
-        for name, described in result.inputs.items()
-        if name == "test" or name.endswith(": test")
-    }

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from recometer import stats
 from recometer.arrays import Float64, Int64, UInt8
 from recometer.data.frames import numbers
 from recometer.errors import InputError
@@ -20,10 +21,10 @@ from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.results.averages import mean_of_parts
 from recometer.results.pooling import denominators
-from recometer.stats import intervals
+from recometer.stats import Interval, intervals
 
 Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
-Interval = tuple[float, float]
+Ends = tuple[float, float]
 
 # Of the users, for metrics with one value for all: fewer where many places are listed.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
@@ -66,24 +67,61 @@ class Averaging:
         total = weight[counted].sum()
         return float((values[counted] * weight[counted]).sum() / total) if total > 0 else np.nan
 
+    def mean_of(self, name: str, values: Float64 | None) -> float:
+        """Return the mean of other values over the users who count in that of a metric."""
+        if values is None:
+            return np.nan
+        counted = ~(np.isnan(self.entering(name)) | np.isnan(values))
+        weight = self._weights(name, None)[counted]
+        total = weight.sum()
+        return float((values[counted] * weight).sum() / total) if total > 0 else np.nan
+
     def intervals(self, names: Sequence[str], weights: Weights) -> list[Interval]:
         """Return the interval of each mean, within the metric's bounds; NaN: it is not known."""
         columns = [self.entering(name) for name in names]
-        averages = [self._rules(name).average for name in names]
-        weighted = weights is not None or set(averages) - {"users"}
+        weighted = weights is not None or {self._rules(n).average for n in names} - {"users"}
         weight = [self._weights(name, weights) for name in names] if weighted else None
-        found = intervals.of_means(
-            self.protocol.interval, columns, self.protocol.confidence, self.seed, weight
-        )
-        # That of a mean of parts is not known.
+        found = self._resampled(columns, weight)
+        if not found:
+            each = [None] * len(names) if weight is None else weight
+            found = [self._interval(*one) for one in zip(names, columns, each, strict=True)]
+        unknown = "The interval of a mean of parts is not known."
         return [
-            intervals.UNKNOWN
-            if average == "parts"
-            else _within_bounds(one, self._bounds(name), column)
-            for one, name, column, average in zip(found, names, columns, averages, strict=True)
+            Interval.unknown(self.protocol.confidence, one.n, unknown)
+            if weights is None and self._rules(name).average == "parts"
+            else _within_bounds(one, self.bounds(name), column)
+            for one, name, column in zip(found, names, columns, strict=True)
         ]
 
-    def _bounds(self, name: str) -> Interval:
+    def _interval(self, name: str, values: Float64, weights: Float64 | None) -> Interval:
+        """Return the interval of a mean, without resampling."""
+        kind, confidence = self.protocol.interval, self.protocol.confidence
+        if np.isinf(values).any():
+            n = int(np.count_nonzero(~np.isnan(values)))
+            return Interval.unknown(confidence, n, "A value is infinite: the mean has no interval.")
+        return stats.interval(
+            values,
+            "auto" if kind == "gaffke" else kind,  # type: ignore[arg-type]
+            bounds=self.bounds(name),
+            confidence=confidence,
+            weights=weights,
+        )
+
+    def _resampled(
+        self, columns: Sequence[Float64], weights: Sequence[Float64] | None
+    ) -> list[Interval]:
+        """Return the intervals over resampled users, all at once; none by other rules."""
+        if self.protocol.interval != "bootstrap":
+            return []
+        confidence = self.protocol.confidence
+        ends = intervals.bootstrap(columns, confidence, self.seed, weights=weights)
+        sizes = [int(np.count_nonzero(~np.isnan(column))) for column in columns]
+        return [
+            _of_resamples(one, confidence, n, "Resampling needs two users with a finite value.")
+            for one, n in zip(ends, sizes, strict=True)
+        ]
+
+    def bounds(self, name: str) -> Ends:
         """Return what a metric's values lie between."""
         definition = self.metrics[name].definition
         if self.negative_gains or definition.lower_of_gains is None:
@@ -128,14 +166,19 @@ def intervals_over_users(
     seed: int,
 ) -> dict[str, Interval]:
     """Return the intervals of metrics with one value for all users, from resampled users."""
-    found = intervals.resampled(
+    ends = intervals.resampled(
         lambda weights: compute_for_all(ListedUsers(data), metrics, protocol, weights),
         values,
         data.n_users,
         protocol.confidence,
         seed,
-        int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES)),
+        resamples_of(data),
     )
+    note = "Resampling needs two users with a value."
+    found = {
+        name: _of_resamples(one, protocol.confidence, data.n_users, note)
+        for name, one in ends.items()
+    }
     for metric in metrics:
         name, unit = str(metric), 100.0 if rules_of(metric, protocol).percent else 1.0
         value = np.array([values[name]])
@@ -144,7 +187,18 @@ def intervals_over_users(
     return found
 
 
-def _within_bounds(interval: Interval, bounds: Interval, values: Float64) -> Interval:
+def resamples_of(data: ListData) -> int:
+    """Return how often users are resampled."""
+    return int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES))
+
+
+def _of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
+    if np.isnan(ends).any():
+        return Interval.unknown(confidence, n, note)
+    return Interval(*ends, "bootstrap", confidence, n)
+
+
+def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:
     """Cut an interval off at the metric's bounds, but for one that a value is beyond.
 
     What is estimated lies within the bounds, so that it is covered as often as before. (Rules may
@@ -154,5 +208,4 @@ def _within_bounds(interval: Interval, bounds: Interval, values: Float64) -> Int
     lower, upper = bounds
     least = -np.inf if (values < lower).any() else lower
     most = np.inf if (values > upper).any() else upper
-    low, high = np.clip(interval, least, most).tolist()
-    return low, high
+    return interval.within((least, most))

@@ -11,7 +11,7 @@ from recometer.data import storage
 from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
-from recometer.results.means import Interval
+from recometer.stats import Interval
 
 KIND = "evaluation"  # what a file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
@@ -39,6 +39,7 @@ def write(
     columns |= {name: fields[name] for name in PROFILE if fields[name] is not None}
     columns |= fields["values"]
     columns |= {_reason_column(name): codes for name, codes in fields["reasons"].items()}
+    columns |= {_chance_column(name): column for name, column in fields["chance"].items()}
     header = {"kind": KIND, **{name: fields[name] for name in HEADER}}
     header["protocol"] = fields["protocol"].to_dict()
     header["over_users"] = {
@@ -70,12 +71,26 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
     fields |= {
         "values": {name: columns[name] for name in names if name not in over_users},
         "reasons": {name: columns[_reason_column(name)] for name in names},
+        "chance": {
+            name: columns[_chance_column(name)] for name in names if _chance_column(name) in columns
+        },
         "user_ids": user_ids,
         "metrics": metrics,
         "protocol": Protocol(**header["protocol"]),
         "over_users": {name: value for name, (value, _, _) in over_users.items()},
     }
-    return fields, {name: (low, high) for name, (_, low, high) in over_users.items()}
+    confidence, n = fields["protocol"].confidence, len(fields["n_relevant"])
+    ends = {name: (low, high) for name, (_, low, high) in over_users.items()}
+    return fields, {
+        name: Interval(low, high, "bootstrap", confidence, n)
+        if low <= high
+        else Interval.unknown(confidence, n, "No interval was saved.")
+        for name, (low, high) in ends.items()
+    }
+
+
+def _chance_column(metric: str) -> str:
+    return f"{metric}: chance"
 
 
 def _reason_column(metric: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Table, plain
+from recometer.stats.ends import METHODS
 from recometer.version import __version__
 
 if TYPE_CHECKING:
@@ -41,6 +43,22 @@ COUNTS = {
 }
 
 
+class HasInterval(typing.Protocol):
+    """A row with the interval of a metric's mean."""
+
+    @property
+    def metric(self) -> str:
+        """Name of the metric."""
+
+    @property
+    def method(self) -> str:
+        """How the interval was found."""
+
+    @property
+    def note(self) -> str:
+        """What a reader has to know of it."""
+
+
 @dataclasses.dataclass(frozen=True)
 class SummaryRow:
     """A metric over all users.
@@ -52,12 +70,18 @@ class SummaryRow:
     mean
         Over the users for whom it is defined; NaN if there is none.
     low, high
-        Ends of the mean's interval; NaN for fewer than two users.
+        Ends of the mean's interval; NaN where there is none, which `note` then explains.
     counted, skipped
         Users that are in the mean, and that are not.
     reasons
         Why it is undefined, with the number of users: those that are skipped, or that
         count as the number of the rule ``undefined``.
+    method
+        How the interval was found: a key of `recometer.stats.ends.METHODS`, or ``"none"``.
+    note
+        What a reader has to know of the interval.
+    chance
+        The mean that a random order of the same candidates would have; NaN where it is not known.
     """
 
     metric: str
@@ -67,10 +91,13 @@ class SummaryRow:
     counted: int
     skipped: int
     reasons: Mapping[str, int]
+    method: str = ""
+    note: str = ""
+    chance: float = math.nan
 
 
-def columns(protocol: Protocol) -> list[Column]:
-    """Return the columns of a table of `SummaryRow`."""
+def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
+    """Return the columns of a table of `SummaryRow`, with or without that of chance."""
     number = protocol.undefined
     settled = "" if number == "nan" else f" (counted as {number:g})"
 
@@ -80,9 +107,11 @@ def columns(protocol: Protocol) -> list[Column]:
     return [
         Column("metric"),
         MEAN,
+        Column("chance", show=_known, number=True, hidden=not chance),
         interval_column(protocol.confidence),
         COUNTED,
         Column("skipped", show="{:,}".format, number=True),
+        Column("method", hidden=True),
         Column("why", ("reasons",), why, wraps=True),
     ]
 
@@ -102,7 +131,37 @@ def interval_column(confidence: float) -> Column:
 
 def table(rows: Sequence[SummaryRow], protocol: Protocol, below: Iterable[str]) -> Table:
     """Return the table of a result: a line per metric, and the notes below."""
-    return Table(columns(protocol), rows, list(below))
+    chance = any(not math.isnan(row.chance) for row in rows)
+    notes = [*on_intervals(rows, protocol.confidence), *below]
+    if chance:
+        notes.insert(0, "chance: the mean of all orders of the same candidates, exactly")
+    return Table(columns(protocol, chance=chance), rows, notes)
+
+
+def _known(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4f}"
+
+
+def on_intervals(
+    rows: Iterable[HasInterval], confidence: float, *, remarks: bool = True
+) -> list[str]:
+    """Say how intervals were found, by the rows' metrics.
+
+    Without `remarks` only what has no interval is remarked on.
+    """
+    methods: dict[str, list[str]] = {}
+    notes: dict[str, list[str]] = {}
+    for row in rows:
+        if row.method in METHODS:
+            methods.setdefault(METHODS[row.method], []).append(row.metric)
+        if row.note and (remarks or row.method == "none"):
+            notes.setdefault(row.note, []).append(row.metric)
+    found = [
+        text if len(methods) == 1 else f"{text} ({', '.join(dict.fromkeys(metrics))})"
+        for text, metrics in methods.items()
+    ]
+    said = [f"{confidence:.0%} interval: {'; '.join(found)}"] if found else []
+    return [*said, *(f"{', '.join(dict.fromkeys(of))}: {note}" for note, of in notes.items())]
 
 
 def to_dict(result: Evaluation, per_user: bool = False) -> dict[str, Any]:

@@ -7,21 +7,25 @@ test samples can be computed: no seed, no resampling, far into the tails.
 compare models user by user; the modules hold the parts.
 """
 
-from recometer.stats.comparing import Difference, compare, compare_all
-from recometer.stats.data_sets import Friedman, friedman
-from recometer.stats.effects import Effects, effects, most_changed, relative_difference
-from recometer.stats.equivalence import Equivalence, equivalence
-from recometer.stats.interval import Interval
-from recometer.stats.means import interval, intervals_of
-from recometer.stats.multiplicity import adjust
-from recometer.stats.paired import paired_t, sign, wilcoxon
-from recometer.stats.power import Power, power, power_of, smallest_difference, users_needed
-from recometer.stats.published import Published, published
-from recometer.stats.runs import Runs, over_folds, over_runs
-from recometer.stats.sequential import ConfidenceSequence
-from recometer.stats.several import Ranking, Tukey, rank_intervals, tukey
-from recometer.stats.sign_flips import randomisation
-from recometer.stats.test_result import TestResult
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recometer.stats.comparing import Difference, compare, compare_all
+    from recometer.stats.data_sets import Friedman, friedman
+    from recometer.stats.effect_sizes import Effects, effects, most_changed, relative_difference
+    from recometer.stats.ends import Interval
+    from recometer.stats.means import interval, intervals_of
+    from recometer.stats.multiplicity import adjust
+    from recometer.stats.paired import paired_t, sign, wilcoxon
+    from recometer.stats.planning import Power, power, power_of, smallest_difference, users_needed
+    from recometer.stats.published_tables import Published, published
+    from recometer.stats.runs import Runs, over_folds, over_runs
+    from recometer.stats.sequential import ConfidenceSequence
+    from recometer.stats.several import Ranking, Tukey, rank_intervals, tukey
+    from recometer.stats.sign_flips import randomisation
+    from recometer.stats.test_result import TestResult
+    from recometer.stats.two_one_sided import Equivalence, equivalence
 
 __all__ = [
     "ConfidenceSequence",
@@ -60,3 +64,49 @@ __all__ = [
     "users_needed",
     "wilcoxon",
 ]
+
+# Imported when they are first used: an evaluation needs few of them. No module has the name of a
+# function, which would hide it.
+LAZY = {
+    "ConfidenceSequence": "sequential",
+    "Difference": "comparing",
+    "Effects": "effect_sizes",
+    "Equivalence": "two_one_sided",
+    "Friedman": "data_sets",
+    "Interval": "ends",
+    "Power": "planning",
+    "Published": "published_tables",
+    "Ranking": "several",
+    "Runs": "runs",
+    "TestResult": "test_result",
+    "Tukey": "several",
+    "adjust": "multiplicity",
+    "compare": "comparing",
+    "compare_all": "comparing",
+    "effects": "effect_sizes",
+    "equivalence": "two_one_sided",
+    "friedman": "data_sets",
+    "interval": "means",
+    "intervals_of": "means",
+    "most_changed": "effect_sizes",
+    "over_folds": "runs",
+    "over_runs": "runs",
+    "paired_t": "paired",
+    "power": "planning",
+    "power_of": "planning",
+    "published": "published_tables",
+    "randomisation": "sign_flips",
+    "rank_intervals": "several",
+    "relative_difference": "effect_sizes",
+    "sign": "paired",
+    "smallest_difference": "planning",
+    "tukey": "several",
+    "users_needed": "planning",
+    "wilcoxon": "paired",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in LAZY:
+        return getattr(importlib.import_module(f"recometer.stats.{LAZY[name]}"), name)
+    raise AttributeError(f"module 'recometer.stats' has no attribute {name!r}")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
-from recometer.stats.interval import Interval
 from recometer.stats.saddlepoint import increasing_root, normal_quantile_of, root_of_increasing
 
 __all__ = ["bca", "percentile"]

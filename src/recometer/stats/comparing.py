@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.clusters import by_cluster
-from recometer.stats.effects import Effects, effects, ratio_less_1
+from recometer.stats.effect_sizes import Effects, effects, ratio_less_1
+from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import beyond, gaffke
 from recometer.stats.grouping import Grouped, column, group_checked
-from recometer.stats.interval import Interval, check_confidence
 from recometer.stats.inversion import consistent, inverted
 from recometer.stats.means import Kind, interval_of
 from recometer.stats.paired import paired_t, sign, wilcoxon
@@ -91,7 +91,7 @@ def compare(
         ``"randomisation"`` (`randomisation.randomisation`), ``"t"``, ``"wilcoxon"``, ``"sign"``.
     interval
         ``"auto"``: that of the test, by inversion for randomisation; Gaffke's where fewer than 30
-        users differ and the range is known. Or one of `recometer.stats.interval`'s.
+        users differ and the range is known. Or one of `recometer.stats.ends`'s.
     confidence
         Coverage, in (0, 1).
     clusters : [n_users] or None

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
+from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
-from recometer.stats.interval import Interval
 from recometer.stats.saddlepoint import increasing_root, normal_quantile_of
 
 __all__ = ["beyond", "clopper_pearson", "gaffke"]
@@ -74,8 +74,9 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float = 0.9
     two_kinds = bool(((y == low) | (y == high)).all())
     note = ""
     if len(y) == 1:
+        found = f"All {values.n:,} values are" if values.n > 1 else "The only value is"
         note = (
-            f"All {values.n:,} values are {y[0]:g}; the interval is the exact bound for values "
+            f"{found} {y[0]:g}; the interval is the exact bound for values "
             f"that may lie between {low:g} and {high:g}."
         )
     method = "clopper-pearson" if two_kinds else "gaffke"

@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean over users."""
+"""Confidence intervals from resampled users."""
 
 from __future__ import annotations
 
@@ -15,61 +15,6 @@ N_RESAMPLES = 2_000
 N_FOR_DEVIATION = 200  # resamples: enough for a standard deviation
 DRAWS_AT_ONCE = 2**20  # bounds the memory of the bootstrap
 UNKNOWN = (float("nan"), float("nan"))
-
-
-def of_means(
-    kind: str,
-    columns: Sequence[Float64],
-    confidence: float = 0.95,
-    seed: int = 0,
-    weights: Sequence[Float64] | None = None,
-) -> list[Interval]:
-    """Return intervals of a kind: ``"t"`` (`student`) or ``"bootstrap"``."""
-    if kind == "bootstrap":
-        return bootstrap(columns, confidence, seed, weights=weights)
-    each: Sequence[Float64 | None] = [None] * len(columns) if weights is None else weights
-    return [student(values, confidence, w) for values, w in zip(columns, each, strict=True)]
-
-
-def student(values: Float64, confidence: float = 0.95, weights: Float64 | None = None) -> Interval:
-    """Return Student's t interval of a mean.
-
-    mean ± t(n - 1, (1 + confidence) / 2) · s / √n, with s the standard deviation of the n
-    values that are not NaN (n - 1 in its denominator). Student, "The probable error of a
-    mean", Biometrika 6, 1908. A weighted mean m is a ratio, Σ w·x / Σ w, and s / √n becomes
-    √(n / (n - 1) · Σ (w·(x - m))²) / Σ w: Cochran, Sampling Techniques, 1977, section 6.3.
-
-    Parameters
-    ----------
-    values : float64 [n_users]
-        NaN is left out.
-    confidence
-        Coverage, in (0, 1).
-    weights : float64 [n_users] or None
-        At least 0; None: all the same. Users with the weight 0 are left out.
-
-    Returns
-    -------
-    tuple of float
-        The lower and the upper end; NaN for fewer than two values.
-    """
-    chosen = ~np.isnan(values) if weights is None else ~np.isnan(values) & (weights > 0)
-    defined, n = values[chosen], int(np.count_nonzero(chosen))
-    if n < 2:
-        return UNKNOWN
-    from scipy.special import stdtrit
-
-    # Infinite values have an infinite mean, and no deviation from it.
-    with np.errstate(invalid="ignore", over="ignore"):
-        if weights is None:
-            mean = defined.mean()
-            error = defined.std(ddof=1) / np.sqrt(n)
-        else:
-            weight = weights[chosen] / weights[chosen].sum()
-            mean = (weight * defined).sum()
-            error = np.sqrt(n / (n - 1) * ((weight * (defined - mean)) ** 2).sum())
-        half = stdtrit(n - 1, (1 + confidence) / 2) * error
-        return float(mean - half), float(mean + half)
 
 
 def bootstrap(

@@ -6,8 +6,8 @@ import dataclasses
 
 import numpy as np
 
+from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
-from recometer.stats.interval import Interval
 from recometer.stats.saddlepoint import increasing_root
 from recometer.stats.sign_flips import SignFlips, smallest_p
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from recometer.errors import UnknownNameError, did_you_mean
 from recometer.stats.bootstrap import bca, percentile
 from recometer.stats.clusters import by_cluster
+from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import beyond, gaffke
 from recometer.stats.grouping import Grouped, column, group
-from recometer.stats.interval import Interval, check_confidence
 from recometer.stats.student import student
 from recometer.tasks import run_tasks
 

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
+from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column
-from recometer.stats.interval import Interval, check_confidence
 
 __all__ = ["ConfidenceSequence"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from recometer.stats.ends import Interval
 from recometer.stats.grouping import Grouped
-from recometer.stats.interval import Interval
 
 __all__ = ["student"]
 

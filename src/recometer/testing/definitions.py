@@ -20,38 +20,18 @@ ORDER_FREE = (
 
 @dataclasses.dataclass(frozen=True)
 class Order:
-    """One user's candidates in one order.
+    """One user's candidates in one order, best first; and what is known of all judged items."""
 
-    Attributes
-    ----------
-    rel
-        1 or 0 for each candidate, best first.
-    gains
-        Of each candidate, 0 if it was not judged.
-    judged
-        Whether each candidate was judged.
-    all_gains, relevant_gains
-        Of all judged and of all relevant items, those that were not ranked included.
-    n_relevant, n_others
-        Judged items that are relevant, and that are not; those not ranked included.
-    n_excluded
-        Training items.
-    relevant_from
-        From which value on an item is relevant.
-    whole
-        Whether the metric has no cut-off.
-    """
-
-    rel: Sequence[int]
-    gains: Sequence[float]
-    judged: Sequence[bool]
-    all_gains: Sequence[float]
-    relevant_gains: Sequence[float]
-    n_relevant: int
-    n_others: int
-    n_excluded: int
+    rel: Sequence[int]  # 1 or 0 for each candidate
+    gains: Sequence[float]  # of each candidate, 0 if it was not judged
+    judged: Sequence[bool]  # whether each candidate was
+    all_gains: Sequence[float]  # of judged items, those that were not ranked included
+    relevant_gains: Sequence[float]  # likewise, of relevant items
+    n_relevant: int  # judged items, those that were not ranked included
+    n_others: int  # likewise, those that are not relevant
+    n_excluded: int  # training items
     relevant_from: float | None
-    whole: bool
+    whole: bool  # whether the metric has no cut-off
 
     @property
     def n(self) -> int:

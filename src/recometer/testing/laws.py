@@ -9,27 +9,32 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recometer.arrays import Float64, UInt64
-from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import METRICS, Metric
-from recometer.protocol import Protocol, TieRule
+from recometer.protocol import Protocol
 from recometer.ranks import Ranks
-from recometer.testing._checks import holds, same_bits, some_cases
+from recometer.testing._checks import (
+    RULES,
+    Law,
+    direction,
+    holds,
+    law,
+    near_range,
+    same_bits,
+    values_of,
+    within_range,
+)
 from recometer.testing.list_laws import LIST_LAWS
-from recometer.testing.rankings import Case, cases, copies, observed, rank, variants
+from recometer.testing.rankings import Case, cases, observed, rank, variants
 from recometer.testing.rating_laws import RATING_LAWS
+from recometer.testing.tie_laws import Kind, averaged, random_averages, tie_laws
 from recometer.ties import WHOLE, resolve
 
-RULES: tuple[TieRule, ...] = (
-    "expected", "optimistic", "pessimistic", "random", "item", "item_desc",
-)  # fmt: skip
 # What is undefined would hide what the formulas do.
 AS_TIES = Protocol(constant_scores="ties")
 
@@ -60,8 +65,8 @@ def check_laws(metric: str) -> None:
     """
     metrics = at_cutoffs(metric, 1, 3, 9)
     of_record = {"ranks": LAWS, "lists": LIST_LAWS, "ratings": RATING_LAWS}
-    for law in of_record[METRICS[metric].record]:
-        law(metrics)
+    for each in of_record[METRICS[metric].record]:
+        each(metrics)
 
 
 def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
@@ -77,48 +82,31 @@ def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
     return list(dict.fromkeys(found))
 
 
-def values_are_within_the_stated_range(metrics: Sequence[Metric]) -> None:
+@law(cases())
+def values_are_within_the_stated_range(metrics: Sequence[Metric], case: Case) -> None:
     """Check that a value lies between the bounds that the registry states."""
-    lower = [metric.definition.lower for metric in metrics]
-    upper = [metric.definition.upper for metric in metrics]
-
-    @some_cases()
-    @given(cases())
-    def check(case: Case) -> None:
-        ranks = case.ranks()
-        for ties in RULES:
-            values = _values(ranks, metrics, ties)
-            holds(metrics, np.isnan(values) | ((values >= lower) & (values <= upper)))
-
-    check()
+    ranks = case.ranks()
+    for ties in RULES:
+        within_range(metrics, _values(ranks, metrics, ties))
 
 
-def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric]) -> None:
+@law(cases())
+def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: Case) -> None:
     """Check the same before values are cut off at their bounds."""
-
-    @some_cases()
-    @given(cases())
-    def check(case: Case) -> None:
-        ranks = case.ranks()
-        for metric in metrics:
-            definition = metric.definition
-            if definition.needs_candidates:
-                continue  # the formula alone says nothing of users without candidates
-            cutoffs = [WHOLE] if metric.cutoff is None else [1, 2, 3, 9]
-            groups = resolve(ranks, by=definition.reads)
-            raw = metric.compute(groups, np.array(cutoffs))
-            if definition.may_be_nan:
-                raw = raw[~np.isnan(raw)]
-            assert (raw >= definition.lower - 1e-14).all(), str(metric)
-            assert (raw <= definition.upper + 1e-14).all(), str(metric)
-
-    check()
+    ranks = case.ranks()
+    for metric in metrics:
+        definition = metric.definition
+        if definition.needs_candidates:
+            continue  # the formula alone says nothing of users without candidates
+        cutoffs = [WHOLE] if metric.cutoff is None else [1, 2, 3, 9]
+        raw = metric.compute(resolve(ranks, by=definition.reads), np.array(cutoffs))
+        near_range(metric, raw[~np.isnan(raw)] if definition.may_be_nan else raw)
 
 
 def perfect_order_is_unbeaten_and_worst_order_beats_none(metrics: Sequence[Metric]) -> None:
     """Check that no order is better than best first, and none worse than best last."""
     metrics = [metric for metric in metrics if metric.definition.monotone]
-    sign = _direction(metrics)
+    sign = direction(metrics)
     for gains in SMALL_SETS:
         ranks, in_order = _all_orders(gains)
         values = sign * _values(ranks, metrics)
@@ -132,7 +120,7 @@ def perfect_order_is_unbeaten_and_worst_order_beats_none(metrics: Sequence[Metri
 def monotone_where_so_declared(metrics: Sequence[Metric]) -> None:
     """Check that no value gets worse when an item trades places with a worse one above it."""
     metrics = [metric for metric in metrics if metric.definition.monotone]
-    sign = _direction(metrics)
+    sign = direction(metrics)
     for gains in SMALL_SETS:
         ranks, in_order = _all_orders(gains)
         values = _values(ranks, metrics)
@@ -162,126 +150,35 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[
                 assert math.isnan(value) or math.isclose(value, first, abs_tol=1e-15), str(metric)
 
 
-def a_user_does_not_depend_on_the_others(metrics: Sequence[Metric]) -> None:
-    """Check that adding, leaving out and permuting users changes not one bit."""
-
-    @some_cases()
-    @given(cases(max_users=4), st.data())
-    def check(case: Case, data: st.DataObject) -> None:
-        every = list(range(case.n_users))
-        chosen = data.draw(st.permutations(every))[: data.draw(st.integers(1, case.n_users))]
-        keys = np.arange(case.n_users, dtype=np.uint64)
-        for ties in RULES:
-            together = _values(case.ranks(), metrics, ties, keys)[chosen]
-            alone = _values(case.users(chosen).ranks(), metrics, ties, keys[chosen])
-            holds(metrics, same_bits(alone, together))
-
-    check()
-
-
-def cumulative_equals_separate(metrics: Sequence[Metric]) -> None:
-    """Check that what else is computed changes not one bit."""
-
-    @some_cases()
-    @given(cases(), st.sampled_from(["expected", "item"]))
-    def check(case: Case, ties: str) -> None:
-        ranks = case.ranks()
-        together = _values(ranks, metrics, ties)
-        alone = [_values(ranks, [metric], ties) for metric in metrics]
-        holds(metrics, same_bits(np.column_stack(alone), together))
-
-    check()
-
-
-def expected_lies_between_pessimistic_and_optimistic(metrics: Sequence[Metric]) -> None:
+@law(cases())
+def expected_lies_between_pessimistic_and_optimistic(metrics: Sequence[Metric], case: Case) -> None:
     """Check that the mean over the orders of tied items lies between the extreme ones."""
-    metrics = [
-        metric
-        for metric in metrics
-        if metric.definition.monotone and metric.definition.averages_ties
-    ]
-    sign = _direction(metrics)
-
-    @some_cases()
-    @given(cases())
-    def check(case: Case) -> None:
-        ranks = case.ranks()
-        worst, value, best = (
-            sign * _values(ranks, metrics, ties)
-            for ties in ("pessimistic", "expected", "optimistic")
-        )
-        slack = 1e-14 * (1 + np.abs(value))
-        between = (worst <= value + slack) & (value <= best + slack) & (worst <= best)
-        holds(metrics, np.isnan(value) | between)
-
-    check()
+    metrics = [metric for metric in averaged(metrics) if metric.definition.monotone]
+    ranks = case.ranks()
+    worst, value, best = (
+        direction(metrics) * _values(ranks, metrics, ties)
+        for ties in ("pessimistic", "expected", "optimistic")
+    )
+    slack = 1e-14 * (1 + np.abs(value))
+    between = (worst <= value + slack) & (value <= best + slack) & (worst <= best)
+    holds(metrics, np.isnan(value) | between)
 
 
-def expected_is_the_mean_over_all_orders(metrics: Sequence[Metric]) -> None:
-    """Check the expected value against every order of the tied items, each ranked by itself."""
-    metrics = [metric for metric in metrics if metric.definition.averages_ties]
-
-    @some_cases()
-    @given(cases(max_users=1))
-    def check(case: Case) -> None:
-        orders = list(case.orders(0))
-        each = case.users([0] * len(orders))
-        scores = each.scores.copy()
-        for row, order in enumerate(orders):
-            scores[row, order] = -np.arange(len(order), dtype=np.float64)
-        each = dataclasses.replace(each, scores=scores)
-        mean = _values(each.ranks(), metrics).mean(axis=0)
-        expected = _values(case.ranks(), metrics)[0]
-        near = np.abs(expected - mean) <= 1e-13 * (1 + np.abs(mean))
-        holds(metrics, (near | (np.isnan(expected) & np.isnan(mean)))[np.newaxis])
-
-    check()
-
-
-def without_ties_every_rule_gives_the_same_bits(metrics: Sequence[Metric]) -> None:
+@law(cases())
+def without_ties_every_rule_gives_the_same_bits(metrics: Sequence[Metric], case: Case) -> None:
     """Check that rules for ties change nothing where there are none."""
-
-    @some_cases()
-    @given(cases())
-    def check(case: Case) -> None:
-        order = np.argsort(np.argsort(case.scores, axis=1, kind="stable"), axis=1)
-        ranks = dataclasses.replace(case, scores=order.astype(np.float64)).ranks()
-        expected = _values(ranks, metrics)
-        for ties in RULES[1:]:
-            holds(metrics, same_bits(_values(ranks, metrics, ties), expected))
-
-    check()
+    order = np.argsort(np.argsort(case.scores, axis=1, kind="stable"), axis=1)
+    ranks = _ranks(case, order.astype(np.float64))
+    expected = _values(ranks, metrics)
+    for ties in RULES[1:]:
+        holds(metrics, same_bits(_values(ranks, metrics, ties), expected))
 
 
 def random_averages_to_expected(metrics: Sequence[Metric]) -> None:
     """Check the mean of n draws, which has the standard error s / sqrt(n)."""
-    metrics = [metric for metric in metrics if metric.definition.averages_ties]
     nan = math.nan
     scores, gains = [5, 5, 5, 5, 2, 1, 1, 1, 1, 1], [nan, 2, nan, 1, 1, nan, -1, 3, nan, 0]
-    ranks = observed(rank(scores, gains))
-    draws = _values(copies(ranks, 10_000), metrics, "random", seed=1)
-    error = draws.std(axis=0) / np.sqrt(len(draws))
-    # Five standard errors: one in two million by chance, and the seed is fixed.
-    expected = _values(ranks, metrics)
-    near = np.abs(draws.mean(axis=0) - expected) <= 5 * error + 1e-12 * (1 + np.abs(expected))
-    holds(metrics, near | np.isnan(expected))
-
-
-Law = Callable[[Sequence[Metric]], None]
-LAWS: tuple[Law, ...] = (
-    values_are_within_the_stated_range,
-    formulas_leave_the_range_by_rounding_only,
-    perfect_order_is_unbeaten_and_worst_order_beats_none,
-    monotone_where_so_declared,
-    order_within_the_cutoff_does_not_matter_where_so_declared,
-    a_user_does_not_depend_on_the_others,
-    cumulative_equals_separate,
-    expected_lies_between_pessimistic_and_optimistic,
-    expected_is_the_mean_over_all_orders,
-    without_ties_every_rule_gives_the_same_bits,
-    random_averages_to_expected,
-)
-"""Every law."""
+    random_averages(RANKINGS, metrics, observed(rank(scores, gains)))
 
 
 def _values(
@@ -291,15 +188,26 @@ def _values(
     user_keys: UInt64 | None = None,
     seed: int = 0,
 ) -> Float64:
-    """Compute the values of all users, float64 [n_users, n_metrics]."""
-    ranked = RankedUsers(ranks, seed, user_keys)
-    values, _ = compute(ranked, metrics, AS_TIES.replace(ties=ties))
-    columns = [values[str(metric)] for metric in metrics]
-    return np.column_stack(columns) if columns else np.empty((ranks.n_users, 0))
+    return values_of(RankedUsers(ranks, seed, user_keys), metrics, AS_TIES.replace(ties=ties))
 
 
-def _direction(metrics: Iterable[Metric]) -> Float64:
-    return np.array([1.0 if metric.definition.higher_is_better else -1.0 for metric in metrics])
+def _ranks(case: Case, scores: Float64 | None = None) -> Ranks:
+    return (case if scores is None else dataclasses.replace(case, scores=scores)).ranks()
+
+
+RANKINGS = Kind(cases, _ranks, _values, lambda case: case.scores, 1e-13)
+LAWS: tuple[Law, ...] = (
+    values_are_within_the_stated_range,
+    formulas_leave_the_range_by_rounding_only,
+    perfect_order_is_unbeaten_and_worst_order_beats_none,
+    monotone_where_so_declared,
+    order_within_the_cutoff_does_not_matter_where_so_declared,
+    *tie_laws(RANKINGS),
+    expected_lies_between_pessimistic_and_optimistic,
+    without_ties_every_rule_gives_the_same_bits,
+    random_averages_to_expected,
+)
+"""Every law."""
 
 
 @functools.cache

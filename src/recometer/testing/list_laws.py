@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.arrays import Bool, Float64, Int64
@@ -18,11 +17,10 @@ from recometer.measuring.listed import ListedUsers
 from recometer.metrics import ListData, Metric
 from recometer.metrics.registry import SideData
 from recometer.protocol import Protocol
-from recometer.testing._checks import holds, near, some_cases
+from recometer.testing._checks import Law, holds, law, near, within_range
 from recometer.testing.list_cases import ListCase, list_cases
 
 Key = TypeVar("Key", bound=Hashable)
-Law = Callable[[Sequence[Metric]], None]
 
 SLACK = 1e-9
 # Which of equally good items comes first is settled by their ids: in the tail, if that is a
@@ -39,147 +37,105 @@ FIELDS: dict[SideData, tuple[str, ...]] = {
 }
 
 
-def values_are_within_the_stated_range(metrics: Sequence[Metric]) -> None:
+@law(list_cases())
+def values_are_within_the_stated_range(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that formulas leave the bounds that the registry states by rounding only."""
-    lower = np.array([metric.definition.lower for metric in metrics])
-    upper = np.array([metric.definition.upper for metric in metrics])
-
-    @some_cases()
-    @given(list_cases())
-    def check(case: ListCase) -> None:
-        values = _values(case.data(), metrics)
-        holds(metrics, np.isnan(values) | ((values >= lower) & (values <= upper)))
-
-    check()
+    within_range(metrics, _values(case.data(), metrics))
 
 
-def items_have_no_names(metrics: Sequence[Metric]) -> None:
+@law(list_cases(), st.data())
+def items_have_no_names(metrics: Sequence[Metric], case: ListCase, data: st.DataObject) -> None:
     """Check that other ids for the items change nothing but rounding."""
     metrics = [metric for metric in metrics if metric.name not in BY_ITEM_ID]
-
-    @some_cases()
-    @given(list_cases(), st.data())
-    def check(case: ListCase, data: st.DataObject) -> None:
-        name = data.draw(st.permutations(range(case.n_items)))
-        values = _values(case.relabelled(name).data(), metrics)
-        holds(metrics, near(values, _values(case.data(), metrics), SLACK))
-
-    check()
+    name = data.draw(st.permutations(range(case.n_items)))
+    values = _values(case.relabelled(name).data(), metrics)
+    holds(metrics, near(values, _values(case.data(), metrics), SLACK))
 
 
-def a_user_does_not_depend_on_the_others(metrics: Sequence[Metric]) -> None:
+@law(list_cases(), st.data())
+def a_user_does_not_depend_on_the_others(
+    metrics: Sequence[Metric], case: ListCase, data: st.DataObject
+) -> None:
     """Check that leaving out and permuting users changes not one bit of a user's values.
 
     Nor, but for rounding, the values of the same users in another order.
     """
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     over_users = [metric for metric in metrics if metric.definition.over_users]
-
-    @some_cases()
-    @given(list_cases(), st.data())
-    def check(case: ListCase, data: st.DataObject) -> None:
-        every = data.draw(st.permutations(range(case.n_users)))
-        chosen = every[: data.draw(st.integers(1, case.n_users))]
-        alone = _values(case.users(chosen).data(), per_user)
-        holds(per_user, _same_bits(alone, _values(case.data(), per_user)[chosen]))
-        permuted = _values(case.users(every).data(), over_users)
-        holds(over_users, near(permuted, _values(case.data(), over_users), SLACK))
-
-    check()
+    every = data.draw(st.permutations(range(case.n_users)))
+    chosen = every[: data.draw(st.integers(1, case.n_users))]
+    alone = _values(case.users(chosen).data(), per_user)
+    holds(per_user, _same_bits(alone, _values(case.data(), per_user)[chosen]))
+    permuted = _values(case.users(every).data(), over_users)
+    holds(over_users, near(permuted, _values(case.data(), over_users), SLACK))
 
 
-def cumulative_equals_separate(metrics: Sequence[Metric]) -> None:
+@law(list_cases())
+def cumulative_equals_separate(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that what else is computed changes not one bit."""
-
-    @some_cases()
-    @given(list_cases())
-    def check(case: ListCase) -> None:
-        data = case.data()
-        alone = [_values(data, [metric]) for metric in metrics]
-        holds(metrics, _same_bits(np.concatenate(alone, axis=1), _values(data, metrics)))
-
-    check()
+    data = case.data()
+    alone = [_values(data, [metric]) for metric in metrics]
+    holds(metrics, _same_bits(np.concatenate(alone, axis=1), _values(data, metrics)))
 
 
-def only_the_first_places_are_read(metrics: Sequence[Metric]) -> None:
+@law(list_cases())
+def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that what a list holds beyond the cut-off changes not one bit."""
-
-    @some_cases()
-    @given(list_cases())
-    def check(case: ListCase) -> None:
-        for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
-            short = dataclasses.replace(case, lists=[row[:k] for row in case.lists])
-            holds(some, _same_bits(_values(short.data(), some), _values(case.data(), some)))
-
-    check()
+    for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
+        short = dataclasses.replace(case, lists=[row[:k] for row in case.lists])
+        holds(some, _same_bits(_values(short.data(), some), _values(case.data(), some)))
 
 
-def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[Metric]) -> None:
+@law(list_cases())
+def order_within_the_cutoff_does_not_matter_where_so_declared(
+    metrics: Sequence[Metric], case: ListCase
+) -> None:
     """Check that only which items are in the first places counts, but for rounding."""
     metrics = [metric for metric in metrics if metric.definition.order_free]
-
-    @some_cases()
-    @given(list_cases())
-    def check(case: ListCase) -> None:
-        for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
-            rows = [[*row[:k][::-1], *row[k:]] for row in case.lists]
-            turned = dataclasses.replace(case, lists=rows)
-            holds(some, near(_values(turned.data(), some), _values(case.data(), some), SLACK))
-
-    check()
+    for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
+        rows = [[*row[:k][::-1], *row[k:]] for row in case.lists]
+        turned = dataclasses.replace(case, lists=rows)
+        holds(some, near(_values(turned.data(), some), _values(case.data(), some), SLACK))
 
 
-def no_more_is_read_than_is_stated(metrics: Sequence[Metric]) -> None:
+@law(list_cases())
+def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that side data that the registry does not name can be missing."""
-
-    @some_cases()
-    @given(list_cases())
-    def check(case: ListCase) -> None:
-        data = case.data()
-        for stated, some in _by(metrics, lambda metric: metric.definition.side):
-            missing: dict[str, Any] = {
-                name: None
-                for side in typing.get_args(SideData)
-                if side not in stated
-                for name in FIELDS[side]
-            }
-            bare = dataclasses.replace(data, kept={}, **missing)
-            holds(some, _same_bits(_values(bare, some), _values(data, some)))
-
-    check()
+    data = case.data()
+    for stated, some in _by(metrics, lambda metric: metric.definition.side):
+        missing: dict[str, Any] = {
+            name: None
+            for side in typing.get_args(SideData)
+            if side not in stated
+            for name in FIELDS[side]
+        }
+        bare = dataclasses.replace(data, kept={}, **missing)
+        holds(some, _same_bits(_values(bare, some), _values(data, some)))
 
 
-def sparse_features_say_the_same(metrics: Sequence[Metric]) -> None:
+@law(list_cases())
+def sparse_features_say_the_same(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that features as a sparse array give the same values, but for rounding."""
     metrics = [metric for metric in metrics if "features" in metric.definition.side]
-
-    @some_cases()
-    @given(list_cases())
-    def check(case: ListCase) -> None:
-        known = [row if row[0] == row[0] else [0.0] * len(row) for row in case.features]
-        case = dataclasses.replace(case, features=known)
-        sparse, dense = (_values(case.data(sparse=sparse), metrics) for sparse in (True, False))
-        holds(metrics, near(sparse, dense, SLACK))
-
-    check()
+    known = [row if row[0] == row[0] else [0.0] * len(row) for row in case.features]
+    case = dataclasses.replace(case, features=known)
+    sparse, dense = (_values(case.data(sparse=sparse), metrics) for sparse in (True, False))
+    holds(metrics, near(sparse, dense, SLACK))
 
 
-def users_who_do_not_count_are_as_if_they_were_not_there(metrics: Sequence[Metric]) -> None:
+@law(list_cases(), st.data())
+def users_who_do_not_count_are_as_if_they_were_not_there(
+    metrics: Sequence[Metric], case: ListCase, data: st.DataObject
+) -> None:
     """Check the weights of metrics with one value for all users: 0 leaves one out."""
     metrics = [metric for metric in metrics if metric.definition.over_users]
-
-    @some_cases()
-    @given(list_cases(), st.data())
-    def check(case: ListCase, data: st.DataObject) -> None:
-        counted = data.draw(st.lists(st.booleans(), min_size=case.n_users, max_size=case.n_users))
-        weights = np.array(counted, np.int64)
-        chosen = [user for user, counts in enumerate(counted) if counts]
-        without = _values(case.users(chosen).data(), metrics)[:1]
-        holds(metrics, near(_values(case.data(), metrics, weights)[:1], without, SLACK))
-        doubled = _values(case.data(), metrics, np.full(case.n_users, 2))
-        holds(metrics, near(doubled, _values(case.data(), metrics), SLACK))
-
-    check()
+    counted = data.draw(st.lists(st.booleans(), min_size=case.n_users, max_size=case.n_users))
+    weights = np.array(counted, np.int64)
+    chosen = [user for user, counts in enumerate(counted) if counts]
+    without = _values(case.users(chosen).data(), metrics)[:1]
+    holds(metrics, near(_values(case.data(), metrics, weights)[:1], without, SLACK))
+    doubled = _values(case.data(), metrics, np.full(case.n_users, 2))
+    holds(metrics, near(doubled, _values(case.data(), metrics), SLACK))
 
 
 LIST_LAWS: tuple[Law, ...] = (

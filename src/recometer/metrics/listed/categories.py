@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.metrics.listed.data import ListData, Side, needed
+from recometer.metrics.listed.data import ListData, Side, list_metric, needed
 from recometer.metrics.listed.sums import (
     listing,
     log2,
@@ -17,7 +17,6 @@ from recometer.metrics.listed.sums import (
     sums_within,
 )
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.registry import metric
 from recometer.metrics.sums import ratio
 from recometer.ragged import among
 from recometer.ties import sum_by_user
@@ -29,14 +28,12 @@ if TYPE_CHECKING:
 UNIT = Parameter("The base of the logarithm.", choices={"bits": "2", "nats": "e"})
 
 
-@metric(
+@list_metric(
     title="Entropy of the categories in the list",
     formula="- sum over categories of q log2 q, q: a category's share of the first k items",
     source="Shannon 1948; Steck 2018 (shares)",
-    record="lists",
     side=("categories",),
     without=("categories",),
-    monotone=False,
     order_free=True,
     upper=np.inf,
     parameters={
@@ -67,14 +64,12 @@ def category_entropy(
     return values * math.log(2) if unit == "nats" else values
 
 
-@metric(
+@list_metric(
     title="Subtopic recall",
     formula="categories of the user's relevant items that the first k items have / categories of "
     "the user's relevant items",
     source="Zhai, Cohen & Lafferty 2003",
-    record="lists",
     side=("categories",),
-    monotone=False,
     order_free=True,
     upper=np.inf,
     parameters={
@@ -126,15 +121,13 @@ def subtopic_recall(data: ListData, cutoffs: Int64, *, denominator: str = "relev
     return found / (cutoffs if denominator == "cutoff" else max(categories.shape[1], 1))
 
 
-@metric(
+@list_metric(
     title="Alpha-NDCG",
     formula="DCG / that of the best order; DCG: sum over j <= k of rel(j) times the sum over the "
     "categories c of item j of (1 - alpha)^(relevant items with c before j) / log2(j + 1)",
     source="Clarke et al. 2008",
-    record="lists",
     side=("test", "categories"),
     without=("relevant", "relevant_categories"),
-    monotone=False,
     parameters={
         "alpha": Parameter(
             "How much less one more item of a category is worth than the one before.",
@@ -173,16 +166,14 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
     return ratio(found, _best_sums(data, cutoffs, 1 - alpha))
 
 
-@metric(
+@list_metric(
     title="Miscalibration",
     formula="sum over categories of p log2(p / ((1 - a) q + a p)), p: a category's share of the "
     "user's items in train, q: of the first k items",
     source="Steck 2018",
-    record="lists",
     side=("train", "categories"),
     without=("history", "history_categories", "categories"),
     higher_is_better=False,
-    monotone=False,
     order_free=True,
     upper=np.inf,
     parameters={

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Hashable
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from recometer.arrays import Bool, Float64, Int64
 from recometer.errors import InternalError
+from recometer.metrics.registry import metric
 from recometer.ragged import KEPT, OFFSETS, PER_ITEM, PER_ROW, Record, Table, per_row_of
 from recometer.ranks import TopLists
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 Kept = TypeVar("Kept")
+
+list_metric = functools.partial(metric, record="lists", monotone=False)
 
 
 def needed(value: Kept | None) -> Kept:

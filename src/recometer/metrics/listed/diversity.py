@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
-from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.data import ListData, list_metric, needed
 from recometer.metrics.listed.sums import lengths, listing, sums_within
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.registry import metric
 from recometer.metrics.sums import ratio
 from recometer.ties import sum_by_user
 
@@ -25,15 +24,12 @@ if TYPE_CHECKING:
 BATCH = 2**18
 
 
-@metric(
+@list_metric(
     title="Intra-list distance",
     formula="mean over the pairs of items in the first k places of their distance",
     source="Ziegler et al. 2005; Zhang & Hurley 2008; Vargas & Castells 2011",
     other_names=("intra_list_distance", "intra_list_diversity"),
-    record="lists",
-    monotone=False,
     order_free=True,
-    lower=0.0,
     upper=np.inf,
     parameters={
         "distance": Parameter(

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.data import ListData, list_metric, needed
 from recometer.metrics.listed.sums import (
     lengths,
     log2,
@@ -18,7 +18,6 @@ from recometer.metrics.listed.sums import (
     sums_within,
 )
 from recometer.metrics.parameters import Parameter, Value
-from recometer.metrics.registry import metric
 from recometer.metrics.sums import ratio
 
 EPSILON = 1e-10
@@ -33,13 +32,11 @@ DIVISOR = Parameter(
 POOLED: dict[Value, dict[str, bool]] = {"rows": {"over_users": True}}
 
 
-@metric(
+@list_metric(
     title="Novelty (mean inverse user frequency)",
     formula="mean over the first k items of -log2(users who have the item in train / users)",
     source="Zhou et al. 2010; Castells, Vargas & Wang 2011",
-    record="lists",
     side=("train",),
-    monotone=False,
     order_free=True,
     upper=np.inf,
     parameters={
@@ -109,14 +106,12 @@ def novelty(
     return _divided(data, sums, cutoffs, weights, divisor, seen_only=unseen == "dropped")
 
 
-@metric(
+@list_metric(
     title="Expected popularity complement",
     formula="sum over j <= k of d(j) rel(j) (1 - users who have the item in train / users) / "
     "sum over j <= k of d(j)",
     source="Vargas & Castells 2011",
-    record="lists",
     side=("train",),
-    monotone=False,
     upper=np.inf,
     parameters={
         "discount": Parameter(
@@ -178,15 +173,13 @@ def epc(
     return ratio(sums_within(counted, cutoffs), sums_within(weight, cutoffs))
 
 
-@metric(
+@list_metric(
     title="Average recommendation popularity",
     formula="mean over the first k items of the users who have the item in train",
     source="Yin et al. 2012; Abdollahpouri, Burke & Mobasher 2017",
     other_names=("arp",),
-    record="lists",
     side=("train",),
     higher_is_better=False,
-    monotone=False,
     order_free=True,
     upper=np.inf,
     parameters={
@@ -209,10 +202,7 @@ def epc(
     },
     when={
         "scale": {
-            "users": {"upper": 1.0},
-            "interactions": {"upper": 1.0},
-            "largest": {"upper": 1.0},
-            "percentile": {"upper": 1.0},
+            part: {"upper": 1.0} for part in ("users", "interactions", "largest", "percentile")
         },
         "unseen": {"dropped": {"without": ("seen",)}},
         "divisor": POOLED,
@@ -254,13 +244,11 @@ def popularity(
     return _divided(data, sums, cutoffs, weights, divisor, seen_only=unseen == "dropped")
 
 
-@metric(
+@list_metric(
     title="Share of the long tail",
     formula="items of the tail in the first k places / items in the first k places",
     source="Anderson 2006; Abdollahpouri, Burke & Mobasher 2019",
-    record="lists",
     side=("train",),
-    monotone=False,
     order_free=True,
     parameters={
         "head": Parameter(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recometer.arrays import Bool, Float64, Int64
-from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.data import ListData, list_metric, needed
 from recometer.metrics.listed.diversity import history_similarity
 from recometer.metrics.listed.sums import (
     history_places,
@@ -15,7 +15,6 @@ from recometer.metrics.listed.sums import (
     sums_within,
 )
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.registry import metric
 from recometer.metrics.sums import ratio
 
 DIVISOR = Parameter(
@@ -24,14 +23,12 @@ DIVISOR = Parameter(
 )
 
 
-@metric(
+@list_metric(
     title="Overlap with other lists",
     formula="items that the first k places of the list and of the baseline's have in common / k",
     source="Fagin, Kumar & Sivakumar 2003",
-    record="lists",
     side=("baseline",),
     without=("baseline",),
-    monotone=False,
     order_free=True,
     parameters={
         "denominator": Parameter(
@@ -60,15 +57,13 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
     return ratio(common, one + other - common)
 
 
-@metric(
+@list_metric(
     title="Rank-biased overlap with other lists",
     formula="(1 - p) * sum over d of p^(d - 1) X(d) / d, X(d): the items that the first d places "
     "of the list and of the baseline's have in common; beyond k, X(d) / d stays",
     source="Webber, Moffat & Zobel 2010",
-    record="lists",
     side=("baseline",),
     without=("baseline",),
-    monotone=False,
     parameters={
         "p": Parameter(
             "The chance to go on from one depth to the next.",
@@ -120,13 +115,11 @@ def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapol
     return values
 
 
-@metric(
+@list_metric(
     title="Unexpectedness",
     formula="items in the first k places that are not in those of the baseline's list / items in "
     "the first k places",
     source="Murakami, Mori & Orihara 2008; Ge, Delgado-Battenfeld & Jannach 2010",
-    record="lists",
-    monotone=False,
     order_free=True,
     parameters={
         "expected": Parameter(
@@ -165,13 +158,11 @@ def unexpectedness(
     return np.where(n > 0, 1 - ratio(found, n), 0.0)
 
 
-@metric(
+@list_metric(
     title="Serendipity",
     formula="mean over the first k items of rel(j) (1 - e(j)), e: how expected the item is; 1 if "
     "the baseline's first k items have it, else 0",
     source="Murakami, Mori & Orihara 2008; Ge, Delgado-Battenfeld & Jannach 2010",
-    record="lists",
-    monotone=False,
     parameters={
         "expected": Parameter(
             "How expected an item is.",

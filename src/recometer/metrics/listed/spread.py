@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Bool, Float64, Int64
-from recometer.metrics.listed.data import ListData, needed
+from recometer.metrics.listed.data import ListData, list_metric, needed
 from recometer.metrics.listed.sums import exposures, lengths, log2, places_discount
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.registry import metric
 from recometer.metrics.sums import ratio
 from recometer.ties import sum_by_user
 
@@ -24,14 +23,12 @@ PATIENCE = Parameter(
 )
 
 
-@metric(
+@list_metric(
     title="Catalogue coverage",
     formula="distinct items in the first k places of all lists / items of the catalogue",
     source="Ge, Delgado-Battenfeld & Jannach 2010; Herlocker et al. 2004",
     other_names=("catalog_coverage", "catalogue_coverage", "item_coverage"),
-    record="lists",
     over_users=True,
-    monotone=False,
     order_free=True,
     upper=np.inf,
     parameters={
@@ -101,13 +98,11 @@ def coverage(
     return values / n_items if n_items else np.full(len(cutoffs), np.nan)
 
 
-@metric(
+@list_metric(
     title="User coverage",
     formula="users with k items in their list / users",
     source="Ge, Delgado-Battenfeld & Jannach 2010",
-    record="lists",
     over_users=True,
-    monotone=False,
     order_free=True,
     parameters={
         "least": Parameter(
@@ -131,15 +126,13 @@ def user_coverage(
     return _or_nan((served * weight[:, np.newaxis]).sum(axis=0), weight.sum())
 
 
-@metric(
+@list_metric(
     title="Gini index of the exposure",
     formula="sum over i of (2 i - n - 1) x(i) / (n * sum of x), x: how often each of the n items "
     "of the catalogue is listed, ascending",
     source="Fleder & Hosanagar 2009",
-    record="lists",
     over_users=True,
     higher_is_better=False,
-    monotone=False,
     parameters={
         "support": Parameter(
             "Which items are counted.",
@@ -199,13 +192,11 @@ def gini(
     return values
 
 
-@metric(
+@list_metric(
     title="Shannon entropy of the exposure",
     formula="- sum over items of p log2 p, p: an item's share of all listed places",
     source="Shannon 1948; Adomavicius & Kwon 2012",
-    record="lists",
     over_users=True,
-    monotone=False,
     order_free=True,
     upper=np.inf,
     parameters={
@@ -254,15 +245,13 @@ def entropy(
     return values
 
 
-@metric(
+@list_metric(
     title="Personalisation",
     formula="1 - mean over pairs of users of the items that the first k places of both lists have "
     "/ k",
     source="Zhou et al. 2010",
     other_names=("personalisation",),
-    record="lists",
     over_users=True,
-    monotone=False,
     order_free=True,
     upper=2.0,
     parameters={

@@ -18,17 +18,9 @@ if TYPE_CHECKING:
 
 
 def sums_within(values: Array, cutoffs: Int64) -> Float64:
-    """Add values of places up until each cut-off.
+    """Add values of places up until each cut-off: float64 [n_users, n_cutoffs].
 
-    Parameters
-    ----------
-    values : [n_users, width]
-        Of each place, 0 where a list has ended.
-    cutoffs : int64 [n_cutoffs]
-
-    Returns
-    -------
-    float64 [n_users, n_cutoffs]
+    They are [n_users, width], 0 where a list has ended.
     """
     n_users, width = values.shape
     if not width:
@@ -66,14 +58,7 @@ def exposures(
 ) -> Float64:
     """Add up how often each item is listed in the first places: float64 [n_items].
 
-    Parameters
-    ----------
-    data, cutoff
-        Whose lists, and how much of them.
-    weights : int64 or float64 [n_users], optional
-        How often, or how much, each user counts.
-    discount : float64 [cutoff or more], optional
-        What each place counts.
+    `weights` [n_users] say how often, or how much, each user counts, `discount` what each place.
     """
     if weights is not None:
         sums: Float64 = _placed(data, cutoff, discount).T @ weights.astype(np.float64)

@@ -83,7 +83,6 @@ def precision(groups: Groups, cutoffs: Int64, *, denominator: str = "k") -> Floa
     title="Truncated precision",
     formula="hits(k) / min(k, R)",
     source="Cortes 2021, recometrics",
-    cutoff="required",
     pooled="possible",
     order_free=True,
 )
@@ -364,7 +363,6 @@ def ap(
     title="Truncated average precision",
     formula="(1 / min(k, R)) * sum over j <= k of (hits(j) / j) * rel(j)",
     source="Cortes 2021, recometrics",
-    cutoff="required",
     pooled="possible",
 )
 def tap(groups: Groups, cutoffs: Int64) -> Float64:

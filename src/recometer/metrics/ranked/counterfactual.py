@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from typing import Any
 
@@ -38,17 +39,17 @@ WHEN: dict[str, Any] = {
         "given": {"reads": "inverse_propensity", "side": ("propensity",)},
     }
 }
+weighted_metric = functools.partial(
+    metric, reads="inverse_popularity", parameters=PARAMETERS, when=WHEN
+)
 
 
-@metric(
+@weighted_metric(
     title="Recall by inverse propensity scores",
     formula="sum over j <= k of rel(j) w(j) / R",
     source=SOURCE,
     upper=np.inf,
     order_free=True,
-    reads="inverse_popularity",
-    parameters=PARAMETERS,
-    when=WHEN,
 )
 def ips_recall(
     groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
@@ -69,14 +70,11 @@ def ips_recall(
     return ratio(found, groups.n_relevant[:, np.newaxis])
 
 
-@metric(
+@weighted_metric(
     title="DCG by inverse propensity scores",
     formula="sum over j <= k of rel(j) w(j) / log2(j + 1)",
     source=SOURCE,
     upper=np.inf,
-    reads="inverse_popularity",
-    parameters=PARAMETERS,
-    when=WHEN,
 )
 def ips_dcg(
     groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
@@ -93,14 +91,11 @@ def ips_dcg(
     return _weighted_dcg(groups, cutoffs, _exponent(propensity, power))
 
 
-@metric(
+@weighted_metric(
     title="Recall by self-normalised inverse propensity scores",
     formula="sum over j <= k of rel(j) w(j) / sum of w over the user's relevant items",
     source="Swaminathan & Joachims 2015; Yang et al. 2018",
     order_free=True,
-    reads="inverse_popularity",
-    parameters=PARAMETERS,
-    when=WHEN,
 )
 def snips_recall(
     groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
@@ -119,14 +114,11 @@ def snips_recall(
     return ratio(_weighted_hits(groups, cutoffs, exponent), _all_weights(groups, exponent))
 
 
-@metric(
+@weighted_metric(
     title="DCG by self-normalised inverse propensity scores",
     formula="sum over j <= k of rel(j) w(j) / log2(j + 1) / sum of w over the user's relevant "
     "items",
     source="Swaminathan & Joachims 2015; Yang et al. 2018",
-    reads="inverse_popularity",
-    parameters=PARAMETERS,
-    when=WHEN,
 )
 def snips_dcg(
     groups: Groups, cutoffs: Int64, *, propensity: str = "popularity", power: float | None = None
@@ -148,13 +140,8 @@ def with_propensities(
 ) -> Ranks:
     """Return ranks in which each judged item has what these metrics read.
 
-    Parameters
-    ----------
-    ranks
-    item_users : int64 [n_items], optional
-        How many users have each item in train, by the position that `Ranks.item` has.
-    propensity : float64 [n_items], optional
-        The chance that an item is observed; NaN where it is unknown.
+    By the position that `Ranks.item` has: how many users have each item in train, and the chance
+    that it is observed, NaN where that is unknown.
     """
     popularity = given = None
     if item_users is not None:

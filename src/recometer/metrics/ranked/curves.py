@@ -147,7 +147,6 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
     title="Partial area under the ROC curve",
     formula="roc_auc of the relevant items and the first k others",
     source="McClish 1989",
-    cutoff="required",
     beyond_cutoff=True,
     parameters={
         "denominator": Parameter(

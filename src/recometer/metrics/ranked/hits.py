@@ -27,18 +27,8 @@ def hits_squared(groups: Groups, cutoff: int) -> Float64:
 def expand(size: Int64, relevant: Int64, places: Int64) -> tuple[Int64, Int64, Float64]:
     """List every number of hits that is possible, group by group, with its chance.
 
-    Parameters
-    ----------
-    size, relevant, places : int64 [n_groups]
-        With ``1 <= places <= size``.
-
-    Returns
-    -------
-    group : int64 [n]
-        Which group.
-    found : int64 [n]
-        Relevant items within its places, rising within a group.
-    chance : float64 [n]
+    Returns the group, the relevant items found within its places (rising within a group), and the
+    chance; with ``1 <= places <= size``.
     """
     least = np.maximum(relevant + places - size, 0)
     most = np.minimum(relevant, places)

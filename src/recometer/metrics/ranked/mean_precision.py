@@ -17,7 +17,6 @@ from recometer.ties import Groups, sum_by_user
     title="Mean precision",
     formula="mean of hits(j) / j over j = 1 .. k",
     source="Elliot (Anelli et al. 2021), there called MAP",
-    cutoff="required",
     parameters={
         "stop": Parameter(
             "Where it stops.",
@@ -50,7 +49,6 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
     title="Mean recall",
     formula="mean of hits(j) / R over j = 1 .. k",
     source="Elliot (Anelli et al. 2021), there called MAR",
-    cutoff="required",
     parameters={
         "over": Parameter(
             "What the mean is taken over.",

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.comparing import difference_interval
+from recometer.stats.ends import Interval
 from recometer.stats.grouping import column, group
-from recometer.stats.interval import Interval
 from recometer.stats.paired import paired_t
 from recometer.stats.sign_flips import randomisation
 from recometer.stats.test_result import TestResult

@@ -9,7 +9,20 @@ import numpy as np
 
 from recometer.errors import InputError
 
-__all__ = ["Interval", "check_confidence"]
+__all__ = ["METHODS", "Interval", "check_confidence"]
+
+METHODS = {
+    "gaffke": "Gaffke's",
+    "clopper-pearson": "Clopper and Pearson's",
+    "t": "Student's t",
+    "percentile": "the bootstrap's percentiles, not resampled",
+    "bca": "the bootstrap's BCa, not resampled",
+    "bootstrap": "from resampled users",
+    "randomisation": "by inversion of the randomisation test",
+    "random effects": "with the variance between users and between runs",
+    "betting": "by betting, at all numbers of users at once",
+}
+"""What people read of the methods of intervals."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,8 +34,7 @@ class Interval:
     low, high
         The ends; NaN where there is none, which `note` then explains.
     method
-        How it was found: ``"gaffke"``, ``"clopper-pearson"``, ``"t"``, ``"percentile"``,
-        ``"bca"``, ``"randomisation"``, ``"betting"``, ``"random effects"`` or ``"none"``.
+        How it was found: a key of `METHODS`, or ``"none"``.
     confidence
         What share of such intervals shall cover the true value.
     n

@@ -52,6 +52,18 @@ class Power:
     alpha: float
     note: str = ""
 
+    def __str__(self) -> str:
+        if math.isnan(self.smallest_difference):
+            return self.note
+        needed = "more than a trillion" if self.users_needed is None else f"{self.users_needed:,}"
+        text = (
+            f"A true difference of {self.difference:g} is found significant (p <= {self.alpha:g}) "
+            f"with a chance of {self.power:.0%} by the {self.n:,} users here, and of "
+            f"{self.wanted:.0%} by {needed} users. {self.n:,} users find a difference of "
+            f"{self.smallest_difference:.2g} with a chance of {self.wanted:.0%}."
+        )
+        return f"{text} {self.note}".strip()
+
 
 def power(
     differences: npt.ArrayLike | Grouped,

@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from recometer.errors import InputError
 from recometer.stats.bootstrap import bca
+from recometer.stats.ends import Interval
 from recometer.stats.gaffke import gaffke
 from recometer.stats.grouping import Grouped, column, group_checked, grouped
-from recometer.stats.interval import Interval
 
 __all__ = ["Effects", "effects", "most_changed", "ratio_less_1", "relative_difference"]
 

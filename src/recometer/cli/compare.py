@@ -1,0 +1,220 @@
+"""``recometer compare``: saved evaluations held against each other, and against gates."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+
+from recometer.cli import _options as options
+from recometer.cli._exit import ExitCode, usage_of
+from recometer.cli._groups import Files, Reads, command
+from recometer.cli._results import named_results, paths_of
+from recometer.comparing.alike import MAY_DIFFER
+from recometer.comparing.gates import MODES, GateReport, read_gate
+from recometer.comparing.junit import junit as write_junit
+from recometer.comparing.result import Comparison
+from recometer.comparison import compare as run_comparison
+from recometer.data.storage import check_replaced
+from recometer.errors import did_you_mean
+from recometer.rendering import Shown, Table, output
+from recometer.stats.comparing import Test
+from recometer.stats.means import Kind
+from recometer.stats.multiplicity import Correction
+
+gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
+
+
+class WithGates(Shown):
+    """A comparison, and what gates say of it."""
+
+    def __init__(self, comparison: Comparison, report: GateReport) -> None:
+        self.comparison = comparison
+        self.report = report
+
+    def table(self) -> Table:
+        """Return the gates."""
+        return self.report.table()
+
+    def tables(self, width: int | None = None) -> list[Table]:
+        """Return the tables of both."""
+        return [*self.comparison.tables(width), *self.report.tables(width)]
+
+    def data(self) -> Table:
+        """Return the rows of the comparison."""
+        return self.comparison.data()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return both as plain values (for JSON)."""
+        return {**self.comparison.to_dict(), "gates": self.report.to_dict()}
+
+
+def _known(name: str, known: Sequence[str]) -> str:
+    if name not in known:
+        raise typer.BadParameter(f"there is no {name!r}. {did_you_mean(name, known)}")
+    return name
+
+
+def _chosen(
+    known: Sequence[str], help: str, default: str, option: Any = options.rule_option
+) -> Any:
+    """Return an option that takes one of some names."""
+    return option(
+        parser=lambda text: _known(text, known),
+        metavar="NAME",
+        help=f"{help}: {', '.join(known)}.",
+        autocompletion=options.one_of(lambda: list(known)),
+        show_default=default,
+    )
+
+
+Results = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[NAME=]RESULT[,RESULT]...",
+        help="What result.save(path) or --out of recometer evaluate wrote, or folders of them. "
+        "Several with commas between are seeds of one model, or batches of users.",
+    ),
+    Reads(paths_of),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The model that all others are compared with.",
+        show_default="every pair is compared",
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metrics",
+        "-m",
+        metavar="METRICS",
+        help="Those to compare, for instance 'ndcg@10 recall@10'. May be repeated.",
+        autocompletion=options.complete_metrics,
+        show_default="all",
+    ),
+]
+Primary = Annotated[
+    list[str] | None,
+    options.rule_option(
+        metavar="METRICS",
+        help="Those that decide: p is adjusted over all comparisons by them. May be repeated.",
+        show_default="all",
+    ),
+]
+Confidence = Annotated[
+    float | None,
+    options.rule_option(
+        metavar="SHARE",
+        help="Coverage of intervals; 1 less it is the level of significance.",
+        show_default="that of the evaluations",
+    ),
+]
+Margin = Annotated[
+    float | None,
+    options.rule_option(
+        metavar="DIFFERENCE", help="Smaller differences do not matter: adds tests of equivalence."
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    options.rule_option(
+        metavar="NAME",
+        help="What may differ between evaluations: test, train, candidates, exclude, protocol, or "
+        "a rule. May be repeated.",
+        autocompletion=options.one_of(lambda: list(MAY_DIFFER)),
+    ),
+]
+Gate = Annotated[
+    list[str] | None,
+    gate_option(
+        metavar="GATE",
+        help="A bound of the difference to the baseline: 'ndcg@10 >= -0.5%', 'coverage@10 >= "
+        "-0.02'. May be repeated.",
+    ),
+]
+Junit = Annotated[
+    Path | None, gate_option(metavar="PATH", help="Also write the gates there, as JUnit XML.")
+]
+
+
+@command
+def compare(
+    files: Files,
+    results: Results,
+    baseline: Against = None,
+    metrics: Metrics = None,
+    primary: Primary = None,
+    test: Annotated[
+        str, _chosen(get_args(Test), "Of the difference", "randomisation")
+    ] = "randomisation",
+    interval: Annotated[
+        str, _chosen((*get_args(Kind), "randomisation"), "Of the difference", "auto")
+    ] = "auto",
+    correction: Annotated[
+        str, _chosen(get_args(Correction), "For the number of comparisons", "holm")
+    ] = "holm",
+    confidence: Confidence = None,
+    margin: Margin = None,
+    allow: Allow = None,
+    gate: Gate = None,
+    gate_mode: Annotated[
+        str, _chosen(list(MODES), "When a gate is passed", "interval", gate_option)
+    ] = "interval",
+    junit: Junit = None,
+    seed: options.Seed = 0,
+    form: options.Form = "table",
+    threads: options.Threads = None,
+) -> None:
+    """Say whether models differ: intervals, paired tests, effects, ranks, and gates for CI.
+
+    Models are compared user by user. With --gate the command fails where a model is worse than
+    the baseline by more than the bound.
+    """
+    if gate and baseline is None:
+        raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
+    if not gate and (junit is not None or gate_mode != "interval"):
+        raise typer.BadParameter("it goes with --gate.", param_hint="--gate-mode and --junit")
+    if junit is not None:
+        check_replaced([junit], lambda path: path.suffix == ".xml", files)
+    named = named_results(results, several=True)
+    comparison = run_comparison(
+        {name: paths if len(paths) > 1 else paths[0] for name, paths in named.items()},
+        baseline=baseline,
+        metrics=" ".join(metrics) if metrics else None,
+        primary=" ".join(primary) if primary else None,
+        test=test,  # type: ignore[arg-type]
+        interval=interval,  # type: ignore[arg-type]
+        confidence=confidence,
+        correction=correction,  # type: ignore[arg-type]
+        margin=margin,
+        allow=" ".join(allow or []),
+        seed=seed,
+        threads=threads,
+    )
+    if not gate:
+        output(comparison, form)
+        return
+    with usage_of("--gate"):
+        gates = [read_gate(text, comparison) for text in gate]
+    report = comparison.gate(gates, gate_mode)  # type: ignore[arg-type]
+    output(WithGates(comparison, report), form)
+    if junit is not None:
+        write_junit(report, junit)
+    _conclude(report)
+
+
+def _conclude(report: GateReport) -> None:
+    """Say what did not pass on standard error, and exit accordingly."""
+    for row in report.rows:
+        if row.verdict != "passed":
+            typer.echo(" ".join(row.sentences()), err=True)
+    if report.verdict == "failed":
+        raise typer.Exit(ExitCode.FAILED)
+    if report.verdict == "undecided":
+        raise typer.Exit(ExitCode.VERDICT)

@@ -1,0 +1,97 @@
+"""``recometer significance``: what a published table can tell."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import typer
+
+from recometer.cli import _options as options
+from recometer.cli._groups import Reads, command
+from recometer.comparing.published import published_table
+from recometer.data.files import read_columns
+from recometer.errors import InputError
+from recometer.rendering import output
+
+Means = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="Means as they were published, in CSV, TSV or Parquet: a row per model, whose first "
+        "column is its name, and a column per metric (ndcg@10, ...).",
+    ),
+    Reads(),
+]
+Users = Annotated[
+    int, typer.Option("--users", "-n", min=2, help="How many users the means are over.")
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The model that all others are compared with.",
+        show_default="every pair is compared",
+    ),
+]
+Alpha = Annotated[
+    float,
+    options.rule_option(
+        min=1e-12, max=0.5, help="Level of significance, of all comparisons together."
+    ),
+]
+Range = Annotated[
+    tuple[float, float] | None,
+    options.rule_option(
+        metavar="LOW HIGH",
+        help="Between what a user's value lies, for metrics that recometer does not know.",
+        show_default="that of the metric",
+    ),
+]
+
+
+@command
+def significance(
+    table: Means,
+    users: Users,
+    baseline: Against = None,
+    alpha: Alpha = 0.05,
+    bounds: Range = None,
+    form: options.Form = "table",
+) -> None:
+    """Say what a published table can tell: means and the number of users alone.
+
+    How two models go together user by user is not published, so that p is not known: only
+    between which two values it lies.
+    """
+    output(
+        published_table(read_means(table), users, baseline=baseline, alpha=alpha, bounds=bounds),
+        form,
+    )
+
+
+def read_means(path: str) -> dict[str, dict[str, float]]:
+    """Read the means of a table, by model and metric."""
+    frame = read_columns(path)
+    names, *metrics = frame.columns
+    if not metrics:
+        raise InputError(
+            f"{path} has the column {names!r} alone. Hint: the models' names, and a column for "
+            "each metric."
+        )
+    found: dict[str, dict[str, float]] = {}
+    for row in frame.iter_rows(named=True):
+        model = str(row[names])
+        if model in found:
+            raise InputError(f"{path} has two rows called {model!r}. Hint: one for each model.")
+        found[model] = {metric: _number(row[metric], metric, model, path) for metric in metrics}
+    return found
+
+
+def _number(value: object, metric: str, model: str, path: str) -> float:
+    if value is None or value == "":
+        return math.nan
+    try:
+        return float(str(value))
+    except ValueError:
+        raise InputError(f"{path}: {metric} of {model} is {value!r}, which is no number.") from None

@@ -1,0 +1,150 @@
+"""Whether two evaluations can be compared: the same test data, candidates and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from recometer.comparing.models import Model, Users
+from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.protocol import Protocol
+from recometer.results.evaluation import Evaluation
+from recometer.results.origins import fingerprints
+
+INPUTS = {
+    "test": "test data",
+    "train": "training data",
+    "candidates": "candidates",
+    "exclude": "excluded items",
+}
+RULES = [name for name, declared in Protocol.declared.items() if declared.step is not None]
+MAY_DIFFER = (*INPUTS, "protocol", *RULES)
+"""What `allow` may name."""
+
+
+def read_allow(allow: str | Iterable[str]) -> tuple[str, ...]:
+    """Return the names of what may differ.
+
+    Raises
+    ------
+    UnknownNameError
+        A name that is none of `MAY_DIFFER`.
+    """
+    names = allow.replace(",", " ").split() if isinstance(allow, str) else list(map(str, allow))
+    for name in names:
+        if name not in MAY_DIFFER:
+            raise UnknownNameError(
+                f"Nothing called {name!r} may differ. {did_you_mean(name, MAY_DIFFER)}"
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def check_alike(models: Sequence[Model], users: Users, allow: tuple[str, ...]) -> list[str]:
+    """Refuse evaluations that are not of the same thing; return what a reader has to know.
+
+    Raises
+    ------
+    InputError
+        Something differs that `allow` does not name.
+    """
+    refused: dict[str, str] = {}
+    allowed: dict[str, str] = {}
+    for pair in _pairs(models):
+        for name, reason in _differences(*pair, users):
+            by_rule = name in RULES and "protocol" in allow
+            (allowed if name in allow or by_rule else refused).setdefault(name, reason)
+    if refused:
+        first, *others = refused.values()
+        more = f" {len(others)} more: {' '.join(others)}" if others else ""
+        names = " ".join(refused)
+        raise InputError(
+            f"{first}{more} Hint: evaluate both alike; or, if that is meant, allow={names!r} "
+            "compares them nevertheless."
+        )
+    notes = [f"Allowed: {reason}" for reason in allowed.values()]
+    unused = [
+        n for n in allow if n not in allowed and not (n == "protocol" and {*RULES} & {*allowed})
+    ]
+    if unused:
+        notes.append(f"allow names {', '.join(unused)}, in which the models do not differ.")
+    return notes
+
+
+Run = tuple[str, Evaluation, Model, int]
+
+
+def _pairs(models: Sequence[Model]) -> Iterator[tuple[Run, Run]]:
+    """Return what is held against what: all against the first run, batches batch by batch."""
+    if any(model.batches for model in models):
+        counts = {model.name: len(model.runs) for model in models}
+        if len(set(counts.values())) > 1 or not all(model.batches for model in models):
+            found = ", ".join(f"{name} {count}" for name, count in counts.items())
+            raise InputError(
+                f"The models have different numbers of batches of users: {found}. Hint: give each "
+                "model an evaluation of every batch."
+            )
+    first = models[0]
+    for model in models:
+        for at, run in enumerate(model.runs):
+            place = at if model.batches else 0
+            if run is not first.runs[place]:
+                begin = (first.label(place), first.runs[place], first, place)
+                yield begin, (model.label(at), run, model, at)
+
+
+def _differences(one: Run, two: Run, users: Users) -> Iterator[tuple[str, str]]:
+    """Name what two evaluations differ in, and how."""
+    first, result, *_ = one
+    second, other, *_ = two
+    inputs = False
+    for name, what in INPUTS.items():
+        if fingerprints(result, name) != fingerprints(other, name):
+            inputs = True
+            found = " and ".join(
+                f"{_described(each, name)} ({label})"
+                for label, each in ((first, result), (second, other))
+            )
+            yield name, f"{first} and {second} were evaluated with different {what}: {found}."
+    for name in RULES:
+        values = getattr(result.protocol, name), getattr(other.protocol, name)
+        if values[0] != values[1]:
+            yield (
+                name,
+                f"{first} and {second} were evaluated under different rules: {name} is "
+                f"{values[0]!r} for {first} and {values[1]!r} for {second}.",
+            )
+    if not inputs:
+        yield from _numbers_of_candidates(one, two, users)
+
+
+def _numbers_of_candidates(one: Run, two: Run, users: Users) -> Iterator[tuple[str, str]]:
+    numbers = []
+    for _, result, model, at in (one, two):
+        column = result.n_candidates
+        place = users.places[model.name][at]
+        if place is not None:
+            column = np.full(users.n, -1)
+            column[place] = result.n_candidates
+        numbers.append(column)
+    known = (numbers[0] >= 0) & (numbers[1] >= 0)
+    differ = known & (numbers[0] != numbers[1])
+    if differ.any():
+        at = int(np.argmax(differ))
+        yield (
+            "candidates",
+            f"{one[0]} and {two[0]} were evaluated with different candidates: "
+            f"{int(differ.sum()):,} users have another number of them, user {users.show(at)} for "
+            f"instance {numbers[0][at]:,} ({one[0]}) and {numbers[1][at]:,} ({two[0]}).",
+        )
+
+
+def _described(result: Evaluation, name: str) -> str:
+    found = [
+        described.get("description", "not described")
+        for key, described in result.inputs.items()
+        if key == name or key.endswith(f": {name}")
+    ]
+    if not found:
+        return "none"
+    return found[0] if len(found) == 1 else f"{len(found)} folds"

@@ -1,0 +1,219 @@
+"""Who gains and who loses between two models: users, and segments of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from recometer import stats
+from recometer.arrays import Float64
+from recometer.comparing.models import Model, Users
+from recometer.comparing.pairs import Options, bounds_of, compare_columns
+from recometer.errors import InputError
+from recometer.rendering import Column, Printed, Table
+from recometer.results.groups import quantiles, read_groups
+
+PROFILES = ("activity", "popularity")
+
+
+@dataclasses.dataclass(frozen=True)
+class UserChange:
+    """A user whose value differs between two models.
+
+    Attributes
+    ----------
+    user
+        The id, or the position.
+    value, value_other
+        With the model, and with the one that it is compared with.
+    difference
+        The first less the second.
+    """
+
+    user: Any
+    value: float
+    value_other: float
+    difference: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Changes(Printed):
+    """The users whom a model harms and helps most, beside another one.
+
+    Attributes
+    ----------
+    metric, model, other
+    harmed, helped : tuple of UserChange
+        The most changed first.
+    """
+
+    metric: str
+    model: str
+    other: str
+    harmed: tuple[UserChange, ...]
+    helped: tuple[UserChange, ...]
+
+    def table(self) -> Table:
+        """Return a row per user."""
+        rows = [
+            {"change": change, **vars(one)}
+            for change, users in (("harmed", self.harmed), ("helped", self.helped))
+            for one in users
+        ]
+        columns = [
+            Column("change"),
+            Column("user", show=repr),
+            Column(self.model, ("value",), "{:.4f}".format, number=True),
+            Column(self.other, ("value_other",), "{:.4f}".format, number=True),
+            Column("difference", show="{:+.4f}".format, number=True),
+        ]
+        notes = [] if rows else ["No user has another value."]
+        return Table(columns, rows, notes, head=[f"{self.metric}: {self.model} less {self.other}"])
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """A group of users, and how two models differ there.
+
+    Attributes
+    ----------
+    group
+    users
+        Users compared.
+    mean, mean_other
+    difference, low, high
+        Of the means, with the ends of its interval.
+    method
+        How that was found.
+    """
+
+    group: str
+    users: int
+    mean: float
+    mean_other: float
+    difference: float
+    low: float
+    high: float
+    method: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SegmentChanges(Printed):
+    """How two models differ in groups of users.
+
+    Attributes
+    ----------
+    metric, model, other
+    rows : tuple of Segment
+        The most harmed first.
+    confidence
+        Of each interval; they are not adjusted for their number.
+    """
+
+    metric: str
+    model: str
+    other: str
+    rows: tuple[Segment, ...]
+    confidence: float
+
+    def table(self) -> Table:
+        """Return a row per group."""
+        ends = Column(
+            f"{self.confidence:.0%} interval",
+            ("low", "high"),
+            lambda low, high: "" if np.isnan(low) else f"{low:+.4f} to {high:+.4f}",
+            number=True,
+        )
+        columns = [
+            Column("group"),
+            Column("users", show="{:,}".format, number=True),
+            Column(self.model, ("mean",), "{:.4f}".format, number=True),
+            Column(self.other, ("mean_other",), "{:.4f}".format, number=True),
+            Column("difference", show="{:+.4f}".format, number=True),
+            ends,
+            Column("method", hidden=True),
+        ]
+        methods = ", ".join(dict.fromkeys(row.method for row in self.rows))
+        notes = [f"Intervals: {methods}; not adjusted for their number."]
+        return Table(columns, self.rows, notes, [f"{self.metric}: {self.model} less {self.other}"])
+
+
+def changes(metric: str, model: Model, other: Model, users: Users, n: int, higher: bool) -> Changes:
+    """Return the n users whom a model harms most, and those whom it helps most."""
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise InputError(f"n={n!r} must be a whole number of users, at least 1.")
+    values = users.values(model, metric), users.values(other, metric)
+    differences = values[0] - values[1]
+    lowest, highest = stats.most_changed(differences, n)
+
+    def of(positions: Any) -> tuple[UserChange, ...]:
+        return tuple(
+            UserChange(
+                users.id(at), float(values[0][at]), float(values[1][at]), float(differences[at])
+            )
+            for at in positions.tolist()
+        )
+
+    harmed, helped = of(lowest), of(highest)
+    if not higher:
+        harmed, helped = helped, harmed
+    return Changes(metric, model.name, other.name, harmed, helped)
+
+
+def segments(
+    metric: str,
+    model: Model,
+    other: Model,
+    users: Users,
+    groups: Any,
+    options: Options,
+    n_quantiles: int = 4,
+) -> SegmentChanges:
+    """Return how two models differ in each group of users; see `Comparison.by`."""
+    if isinstance(groups, str) and groups in PROFILES:
+        codes, names = quantiles(groups, _profile(groups, other, users), n_quantiles)
+    else:
+        codes, names = read_groups(groups, users.ids, users.n, None, None)
+    values = users.values(model, metric), users.values(other, metric)
+    members = [np.flatnonzero(codes == code) for code in range(len(names))]
+    clusters = options.clusters
+    bounds, _ = bounds_of(metric, [model, other], values)
+    rows = []
+    for name, chosen in zip(names, members, strict=True):
+        own = options
+        if clusters is not None:
+            own = dataclasses.replace(options, clusters=clusters[chosen])
+        (found,) = compare_columns([(values[0][chosen], values[1][chosen])], bounds, own)
+        means = found.mean_first, found.mean_second
+        low, high = found.interval
+        method = found.interval.method
+        rows.append(Segment(name, found.n, *means, found.difference, low, high, method))
+    higher = model.first.known_metric(metric).definition.higher_is_better
+    rows.sort(key=lambda row: (np.isnan(row.difference), row.difference * (1 if higher else -1)))
+    return SegmentChanges(metric, model.name, other.name, tuple(rows), options.confidence)
+
+
+def _profile(name: str, model: Model, users: Users) -> Float64 | None:
+    """Return what `Evaluation` knows of the users' training items; None: there was no train."""
+    columns = [getattr(run, name) for run in model.runs]
+    if any(column is None for column in columns):
+        return None
+    each = users.spread(model, [column.astype(np.float64) for column in columns], np.nan)
+    # Batches have users of their own; seeds have the same users.
+    found = each[0].copy()
+    for column in each[1:]:
+        found = np.where(np.isnan(found), column, found)
+    return found
+
+
+__all__ = [
+    "PROFILES",
+    "Changes",
+    "Segment",
+    "SegmentChanges",
+    "UserChange",
+    "changes",
+    "segments",
+]

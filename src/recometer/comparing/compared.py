@@ -1,0 +1,259 @@
+"""Models and pairs of them that were compared, and what can be asked of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recometer import stats
+from recometer.comparing.changes import Changes, SegmentChanges, changes, segments
+from recometer.comparing.models import Model, Users
+from recometer.comparing.pairs import Options
+from recometer.comparing.rows import PairRow, Standing
+from recometer.comparing.standings import standings_by, standings_of_whole
+from recometer.comparing.whole import compare_whole
+from recometer.data import ids
+from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.results.evaluation import Evaluation
+from recometer.stats import Power
+from recometer.stats.multiplicity import Correction
+
+if TYPE_CHECKING:
+    import polars
+
+POWER_WANTED = 0.8
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Compared:
+    """Models and pairs of them that were compared.
+
+    Attributes
+    ----------
+    models : tuple of Model
+        What was compared.
+    baseline : str or None
+    metrics, primary : tuple of str
+    rows : tuple of PairRow
+        Per metric and pair.
+    correction
+    options
+        How pairs were compared: `test`, `interval`, `confidence`, ...
+    users : Users
+        All users, in the order of `per_user`.
+    notes : tuple of str
+        What was allowed to differ.
+    chosen : bool
+        Whether the primary metrics were named, and are not just all.
+    """
+
+    models: tuple[Model, ...]
+    baseline: str | None
+    metrics: tuple[str, ...]
+    primary: tuple[str, ...]
+    rows: tuple[PairRow, ...]
+    correction: Correction
+    options: Options
+    users: Users
+    notes: tuple[str, ...] = ()
+    chosen: bool = False
+
+    @property
+    def confidence(self) -> float:
+        """Return the coverage of intervals."""
+        return self.options.confidence
+
+    @functools.cached_property
+    def standings(self) -> tuple[Standing, ...]:
+        """The leaderboard: per metric every model, best first, with the ranks that it can have."""
+        found: list[Standing] = []
+        for metric in self.metrics:
+            if metric in self.models[0].first.values:
+                found += standings_by(metric, self.models, self.users, self.options)
+            else:
+                pairs = list(itertools.combinations(self.models, 2))
+                rows = compare_whole(
+                    [metric], pairs, self.users, self.confidence, self.options.seed
+                )
+                found += standings_of_whole(metric, self.models, rows, self.options)
+        return tuple(found)
+
+    def row(self, metric: str, model: str, other: str | None = None) -> PairRow:
+        """Return the comparison of a pair by a metric.
+
+        Parameters
+        ----------
+        metric, model
+        other
+            None: the baseline, or the only other model.
+
+        Raises
+        ------
+        UnknownNameError
+            A metric or model that was not compared.
+        InputError
+            A pair that was not compared.
+        """
+        name = self.known(metric)
+        other = self._other(model, other)
+        for row in self.rows:
+            if row.metric == name and (row.model, row.other) == (model, other):
+                return row
+        raise InputError(
+            f"{model!r} was not compared with {other!r}, in this order. Hint: compared were "
+            f"{', '.join(dict.fromkeys(f'{row.model} less {row.other}' for row in self.rows))}."
+        )
+
+    def per_user(self, metric: str, *, means: bool = True) -> polars.DataFrame:
+        """Return a Polars frame: the column ``user``, and a column per model with its values.
+
+        Parameters
+        ----------
+        metric
+        means
+            Whether a last row, whose ``user`` is null, has the means over the users that all models
+            have a value for. (Means of all of a column's values would be of different users.)
+        """
+        import polars as pl
+
+        name = self.known(metric)
+        self._check_per_user(name)
+        columns = [self.users.values(model, name) for model in self.models]
+        labels = [model.name for model in self.models]
+        users = np.arange(self.users.n) if self.users.ids is None else self.users.ids
+        frame = pl.DataFrame({"user": ids.as_column(users)}).with_columns(
+            pl.Series(label, column) for label, column in zip(labels, columns, strict=True)
+        )
+        if not means:
+            return frame
+        table = np.column_stack(columns)
+        table = table[~np.isnan(table).any(axis=1)]
+        values = table.mean(axis=0).tolist() if len(table) else [np.nan] * len(labels)
+        last = {
+            "user": [None],
+            **{label: [value] for label, value in zip(labels, values, strict=True)},
+        }
+        return pl.concat([frame, pl.DataFrame(last, schema=frame.schema)])
+
+    def changes(self, metric: str, model: str, other: str | None = None, *, n: int = 5) -> Changes:
+        """Return the n users whom a model harms most and helps most, beside another one.
+
+        Parameters
+        ----------
+        metric, model, other
+            As in `row`.
+        n
+            At most so many of either.
+        """
+        name = self.known(metric)
+        self._check_per_user(name)
+        pair = self.model(model), self.model(self._other(model, other))
+        return changes(name, *pair, self.users, n, self.higher_is_better(name))
+
+    def by(
+        self,
+        groups: object,
+        metric: str,
+        model: str,
+        other: str | None = None,
+        *,
+        quantiles: int = 4,
+    ) -> SegmentChanges:
+        """Return how two models differ in each group of users, the most harmed first.
+
+        Parameters
+        ----------
+        groups
+            As in `Evaluation.by`: ``"activity"``, ``"popularity"``, or the group of each user.
+        metric, model, other
+            As in `row`.
+        quantiles
+            How many groups ``"activity"`` and ``"popularity"`` make.
+        """
+        name = self.known(metric)
+        self._check_per_user(name)
+        pair = self.model(model), self.model(self._other(model, other))
+        return segments(name, *pair, self.users, groups, self.options, quantiles)
+
+    def power(
+        self,
+        metric: str,
+        difference: float | None = None,
+        *,
+        model: str | None = None,
+        other: str | None = None,
+        wanted: float = POWER_WANTED,
+        alpha: float | None = None,
+    ) -> Power:
+        """Return what this test set can show; see `recometer.power`."""
+        name = self.known(metric)
+        self._check_per_user(name)
+        if model is None:
+            pairs = list(dict.fromkeys((row.model, row.other) for row in self.rows))
+            if len(pairs) > 1:
+                found = ", ".join(dict.fromkeys(one for one, _ in pairs))
+                raise InputError(
+                    f"{len(pairs)} pairs of models were compared. Hint: model= names one: {found}."
+                )
+            model, other = pairs[0]
+        pair = self.model(model), self.model(self._other(model, other))
+        values = [self.users.values(one, name) for one in pair]
+        level = 1 - self.confidence if alpha is None else alpha
+        return stats.power(values[0] - values[1], difference, wanted=wanted, alpha=level)
+
+    def known(self, metric: str) -> str:
+        """Return the name of a metric that was compared, which may be written otherwise."""
+        return known_metric(metric, self.metrics, self.models[0].first)
+
+    def model(self, name: str) -> Model:
+        """Return a model by its name."""
+        names = [model.name for model in self.models]
+        if name not in names:
+            raise UnknownNameError(f"There is no model {name!r}. {did_you_mean(str(name), names)}")
+        return self.models[names.index(name)]
+
+    def higher_is_better(self, metric: str) -> bool:
+        """Return the direction of a metric."""
+        return self.models[0].first.known_metric(metric).definition.higher_is_better
+
+    def _other(self, model: str, other: str | None) -> str:
+        self.model(model)
+        if other is not None:
+            return self.model(other).name
+        if self.baseline is not None and self.baseline != model:
+            return self.baseline
+        others = [one.name for one in self.models if one.name != model]
+        if len(others) > 1:
+            known = ", ".join(others)
+            raise InputError(
+                f"Which model is {model!r} compared with? Hint: other= is one of {known}."
+            )
+        return others[0]
+
+    def _check_per_user(self, metric: str) -> None:
+        if metric not in self.models[0].first.values:
+            raise InputError(f"{metric} is one value for all users, and none for each of them.")
+
+
+def known_metric(metric: str, metrics: Sequence[str], result: Evaluation) -> str:
+    """Return the name of one of some metrics, which may be written otherwise.
+
+    Raises
+    ------
+    UnknownNameError
+        It is none of them.
+    """
+    if str(metric) in metrics:
+        return str(metric)
+    if metric in result:
+        name = str(result.known_metric(metric))
+        if name in metrics:
+            return name
+    raise UnknownNameError(
+        f"The metric {str(metric)!r} was not compared. {did_you_mean(str(metric), metrics)}"
+    )

@@ -1,0 +1,288 @@
+"""What is compared: models, each of one or several evaluations, on one set of users."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Array, Float64, Int64
+from recometer.data import ids
+from recometer.errors import InputError, InputTypeError
+from recometer.results.evaluation import Evaluation, load
+
+HINT = 'Hint: rm.compare({"als": result, "pop": other}, baseline="pop").'
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Model:
+    """A model that is compared.
+
+    Attributes
+    ----------
+    name
+    runs
+        Its evaluations: of several seeds on the same users, or of batches of users.
+    batches
+        Whether the runs have no user in common: one batch of users after the other.
+    """
+
+    name: str
+    runs: tuple[Evaluation, ...]
+    batches: bool = False
+
+    @property
+    def first(self) -> Evaluation:
+        """Return its only or first evaluation."""
+        return self.runs[0]
+
+    @property
+    def n_seeds(self) -> int:
+        """Return how often each user was evaluated."""
+        return 1 if self.batches else len(self.runs)
+
+    def label(self, run: int) -> str:
+        """Return how a message names a run."""
+        if len(self.runs) == 1:
+            return self.name
+        return f"{self.name} ({'batch' if self.batches else 'run'} {run + 1})"
+
+
+def read_models(given: Any) -> list[Model]:
+    """Read models from a mapping or a sequence of evaluations, paths, or lists of either.
+
+    Raises
+    ------
+    InputTypeError
+        Something else.
+    InputError
+        Fewer than two models, or two of one name.
+    """
+    if hasattr(given, "results") and isinstance(given.results, Mapping):  # a leaderboard
+        given = given.results
+    if isinstance(given, Mapping):
+        entries = [(str(name), one) for name, one in given.items()]
+    elif isinstance(given, Sequence) and not isinstance(given, str):
+        entries = [(_name(number, one), one) for number, one in enumerate(given)]
+    else:
+        raise InputTypeError(
+            f"Models are compared by their evaluations, found {type(given).__name__}. {HINT}"
+        )
+    names = [name for name, _ in entries]
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(f"Two models are called {repeated!r}. {HINT}")
+    if len(entries) < 2:
+        found = f"found one, {names[0]!r}" if names else "found none"
+        raise InputError(f"A comparison needs at least two models, {found}. {HINT}")
+    return [_model(name, one) for name, one in entries]
+
+
+def by_chance(models: Sequence[Model]) -> Model:
+    """Return a random order of the first model's candidates as a model.
+
+    Raises
+    ------
+    InputError
+        That model was evaluated without ``chance=True``, or another one has the name.
+    """
+    first = models[0]
+    if any(model.name == "chance" for model in models):
+        raise InputError("chance=True adds a model 'chance', but there is one. Hint: rename it.")
+    runs = first.runs if first.batches else first.runs[:1]
+    if not all(run.chance for run in runs):
+        raise InputError(
+            f"chance=True needs an evaluation that knows chance, which {first.name} does not. "
+            "Hint: rm.evaluate(..., chance=True)."
+        )
+    return Model("chance", tuple(map(_random_order, runs)), first.batches)
+
+
+def _random_order(run: Evaluation) -> Evaluation:
+    """Return the evaluation of a random order; users are undefined where the model's value is."""
+    plain = {field.name: getattr(run, field.name) for field in dataclasses.fields(Evaluation)}
+    plain.pop("_intervals")
+    names = [str(metric) for metric in run.metrics if str(metric) in run.chance]
+    changes = {
+        "values": {
+            name: np.where(run.reasons[name] == 0, run.chance[name], run.values[name])
+            for name in names
+        },
+        "reasons": {name: run.reasons[name] for name in names},
+        "metrics": tuple(metric for metric in run.metrics if str(metric) in names),
+        "chance": {},
+        "over_users": {},
+        "over_rows": {},
+        **dict.fromkeys(("lists", "list_data", "inputs_kept")),
+    }
+    return Evaluation(**{**plain, **changes})
+
+
+def _name(number: int, given: Any) -> str:
+    if isinstance(given, str | os.PathLike):
+        return Path(given).stem
+    return f"model {number + 1}"
+
+
+def _model(name: str, given: Any) -> Model:
+    parts = given if isinstance(given, list | tuple) else [given]
+    if not parts:
+        raise InputError(f"{name!r} has no evaluation. {HINT}")
+    runs = tuple(_evaluation(name, one) for one in parts)
+    metrics = [{str(metric) for metric in run.metrics} for run in runs]
+    for number, found in enumerate(metrics):
+        if found != metrics[0]:
+            raise InputError(
+                f"The runs of {name!r} have different metrics: only one of run 1 and run "
+                f"{number + 1} has {min(found ^ metrics[0])}."
+            )
+    return Model(name, runs, batches=_are_batches(name, runs))
+
+
+def _evaluation(name: str, given: Any) -> Evaluation:
+    if isinstance(given, Evaluation):
+        return given
+    if isinstance(given, str | os.PathLike):
+        return load(given)
+    raise InputTypeError(
+        f"{name!r} is of type {type(given).__name__}, and no evaluation, path of one, or list of "
+        f"them. {HINT}"
+    )
+
+
+def _are_batches(name: str, runs: Sequence[Evaluation]) -> bool:
+    """Tell batches of users from runs with the same users; refuse what is neither."""
+    if len(runs) == 1 or any(run.user_ids is None for run in runs):
+        return False
+    known = [run.user_ids for run in runs if run.user_ids is not None]
+    _check_kinds(known, [f"{name} (run {number + 1})" for number in range(len(runs))])
+    _, distinct = ids.encode(np.concatenate(known), f"user ids of {name}")
+    if len(distinct) == sum(map(len, known)):
+        return True
+    if any(len(one) != len(distinct) for one in known):
+        raise InputError(
+            f"The {len(runs)} evaluations of {name!r} are neither of the same users (seeds) nor of "
+            "users of their own (batches). Hint: evaluate all seeds on the same test data."
+        )
+    return False
+
+
+def _check_kinds(known: Sequence[Array], labels: Sequence[str]) -> None:
+    some = [(one, label) for one, label in zip(known, labels, strict=True) if len(one)]
+    for (one, label), (other, other_label) in itertools.pairwise(some):
+        if ids.kind(one) != ids.kind(other):
+            raise InputTypeError(
+                f"The user ids of {label} are of type {ids.kind(one)} (for instance "
+                f"{ids.show(one, 0)}), those of {other_label} of type {ids.kind(other)} (for "
+                f"instance {ids.show(other, 0)}). Hint: evaluate both with the same ids."
+            )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Users:
+    """All users of some models, each once.
+
+    Attributes
+    ----------
+    ids : [n] or None
+        None: users are positions.
+    n
+        How many.
+    places : mapping of str to tuple of (int64 [n_users] or None)
+        Per model and run, where its users stand among all; None: it has all, in this order.
+    """
+
+    ids: Array | None
+    n: int
+    places: Mapping[str, tuple[Int64 | None, ...]]
+
+    @classmethod
+    def of(cls, models: Sequence[Model]) -> Users:
+        """Find the users of some models.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            Ids on one side only or of different types, or other numbers of users without ids.
+        """
+        runs = [(model.label(at), run) for model in models for at, run in enumerate(model.runs)]
+        label, first = runs[0]
+        for other, run in runs:
+            if (run.user_ids is None) != (first.user_ids is None):
+                raise InputError(
+                    f"Only one of {label} and {other} has user ids, so their users cannot be "
+                    "matched. Hint: evaluate both with the same test data."
+                )
+            if first.user_ids is None and run.n_users != first.n_users:
+                raise InputError(
+                    f"{label} has {first.n_users:,} users and {other} {run.n_users:,}; without ids "
+                    "they cannot be matched. Hint: evaluate both with the same test data."
+                )
+        known = [run.user_ids for _, run in runs if run.user_ids is not None]
+        if all(np.array_equal(one, known[0]) for one in known):
+            return cls(
+                first.user_ids, first.n_users, {m.name: (None,) * len(m.runs) for m in models}
+            )
+        _check_kinds(known, [name for name, _ in runs])
+        _, distinct = ids.encode(np.concatenate(known), "user ids of the models")
+        found = {
+            model.name: tuple(
+                ids.match(run.user_ids, distinct, "user ids of a model") for run in model.runs
+            )
+            for model in models
+        }
+        return cls(distinct, len(distinct), found)
+
+    def spread(self, model: Model, columns: Iterable[Array], missing: float) -> list[Array]:
+        """Return a column of each run for all users; `missing` for those that it lacks."""
+        found = []
+        for column, place in zip(columns, self.places[model.name], strict=True):
+            whole = column
+            if place is not None:
+                whole = np.full(self.n, missing, column.dtype)
+                whole[place] = column
+            found.append(whole)
+        return found
+
+    def runs(self, model: Model, metric: str) -> list[Float64]:
+        """Return the values that count in a metric's mean, of each seed: float64 [n]."""
+        columns = (run.counted_values(metric) for run in model.runs)
+        found = self.spread(model, columns, np.nan)
+        if not model.batches:
+            return found
+        whole = np.full(self.n, np.nan)
+        for column, place in zip(found, self.places[model.name], strict=True):
+            whole[place] = column[place]
+        return [whole]
+
+    def values(self, model: Model, metric: str) -> Float64:
+        """Return a value for each user, the mean over seeds; NaN: not defined for all of them."""
+        found = self.runs(model, metric)
+        if len(found) == 1:
+            return found[0]
+        mean: Float64 = np.mean(found, axis=0)
+        return mean
+
+    def order(self, model: Model) -> Int64:
+        """Return the users batch by batch, at random within one, but always the same."""
+        from recometer.draws import mix
+
+        keys = mix(ids.user_keys(self.ids, self.n))
+        batch = np.zeros(self.n, np.int64)
+        if model.batches:
+            for number, place in enumerate(self.places[model.name]):
+                batch[place] = number
+        return np.lexsort((keys, batch)).astype(np.int64)
+
+    def show(self, position: int) -> str:
+        """Return a user as one would type it."""
+        return str(position) if self.ids is None else ids.show(self.ids, position)
+
+    def id(self, position: int) -> Any:
+        """Return the id of a user, or the position."""
+        return position if self.ids is None else self.ids[position : position + 1].tolist()[0]

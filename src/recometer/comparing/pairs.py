@@ -1,0 +1,219 @@
+"""Two models by one metric that every user has a value for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+
+from recometer import stats
+from recometer.arrays import Array, Float64
+from recometer.comparing.models import Model, Users
+from recometer.comparing.rows import PairRow
+from recometer.metrics.registry import rules_of
+from recometer.results.folds import FoldedEvaluation
+from recometer.stats import Difference, Interval, Runs, TestResult
+from recometer.stats.comparing import Test
+from recometer.stats.means import Kind
+
+Pair = tuple[Model, Model]
+IntervalKind = Kind | Literal["randomisation"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Options:
+    """How models are compared; see `recometer.compare`."""
+
+    test: Test
+    interval: IntervalKind
+    confidence: float
+    margin: float | Mapping[str, float] | None
+    clusters: Array | None
+    seed: int
+    threads: int
+
+    @property
+    def alpha(self) -> float:
+        """Return the level of significance."""
+        return 1 - self.confidence
+
+    def margin_of(self, metric: str) -> float | None:
+        """Return the margin of equivalence of a metric."""
+        return self.margin.get(metric) if isinstance(self.margin, Mapping) else self.margin
+
+
+def compare_by(metric: str, pairs: Sequence[Pair], users: Users, options: Options) -> list[PairRow]:
+    """Compare pairs of models by a metric with a value for each user."""
+    models = {model.name: model for pair in pairs for model in pair}
+    values = {name: users.values(model, metric) for name, model in models.items()}
+    bounds, note = bounds_of(metric, list(models.values()), values.values())
+    found = compare_columns(
+        [(values[one.name], values[other.name]) for one, other in pairs], bounds, options
+    )
+    rows = [
+        _row(metric, pair, difference, values, bounds, users, options)
+        for pair, difference in zip(pairs, found, strict=True)
+    ]
+    if note:
+        rows = [dataclasses.replace(row, notes=(note, *row.notes)) for row in rows]
+    return rows
+
+
+def compare_columns(
+    pairs: Sequence[tuple[Float64, Float64]], bounds: tuple[float, float], options: Options
+) -> list[Difference]:
+    """Compare pairs of columns of users' values."""
+    if options.clusters is None:
+        return stats.compare_all(
+            pairs,
+            bounds=[bounds] * len(pairs),
+            test=options.test,
+            interval=options.interval,
+            confidence=options.confidence,
+            threads=options.threads,
+        )
+    return [
+        stats.compare(
+            one,
+            other,
+            bounds=bounds,
+            test=options.test,
+            interval=options.interval,
+            confidence=options.confidence,
+            clusters=options.clusters,
+        )
+        for one, other in pairs
+    ]
+
+
+def bounds_of(
+    metric: str, models: Sequence[Model], columns: Iterable[Float64]
+) -> tuple[tuple[float, float], str]:
+    """Return the lowest and the highest value that a user can have with any of the models.
+
+    Where a value lies outside, nothing is known of the range, which a note then says.
+    """
+    each = [run.bounds(metric) for model in models for run in model.runs]
+    low, high = min(low for low, _ in each), max(high for _, high in each)
+    rounding = 1e-9 * (high - low) if np.isfinite(high - low) else 0.0
+    for column in columns:
+        for value in (np.fmin.reduce(column, initial=low), np.fmax.reduce(column, initial=high)):
+            if value < low - rounding or value > high + rounding:
+                note = f"The value {value:g} lies outside the range from {low:g} to {high:g}"
+                return (-np.inf, np.inf), f"{note}, so that no interval rests on that range."
+    return (low, high), ""
+
+
+def _row(
+    metric: str,
+    pair: Pair,
+    found: Difference,
+    values: Mapping[str, Float64],
+    bounds: tuple[float, float],
+    users: Users,
+    options: Options,
+) -> PairRow:
+    model, other = pair
+    higher = model.first.known_metric(metric).definition.higher_is_better
+    differences = values[model.name] - values[other.name]
+    known = differences[~np.isnan(differences)]
+    effects = found.effects
+    better, chance = (effects.n_better, effects.n_worse), effects.probability_better
+    chances = effects.probability_interval
+    if not higher:
+        better, chance = better[::-1], 1 - chance
+        chances = dataclasses.replace(chances, low=1 - chances.high, high=1 - chances.low)
+    margin = options.margin_of(metric)
+    runs = _runs(metric, pair, users, options)
+    test, interval = found.test, found.interval
+    if runs is not None and max(model.n_seeds, other.n_seeds) > 1:
+        test, interval = _of_runs(runs, test)
+    return PairRow(
+        metric=metric,
+        model=model.name,
+        other=other.name,
+        higher_is_better=higher,
+        n=found.n,
+        n_only_model=found.n_only_first,
+        n_only_other=found.n_only_second,
+        mean=found.mean_first,
+        mean_other=found.mean_second,
+        difference=found.difference,
+        interval=interval,
+        relative=found.relative,
+        relative_interval=found.relative_interval,
+        test=test,
+        n_better=better[0],
+        n_equal=effects.n_equal,
+        n_worse=better[1],
+        standardised=effects.standardised,
+        probability_better=chance,
+        probability_interval=chances,
+        deviation=float(known.std(ddof=1)) if len(known) > 1 else np.nan,
+        equivalence=None
+        if margin is None
+        else stats.equivalence(
+            differences,
+            margin,
+            alpha=options.alpha,
+            test="t" if options.test == "t" else "randomisation",
+            bounds=bounds,
+        ),
+        runs=runs,
+        notes=_notes(metric, pair, interval, found, test, runs),
+    )
+
+
+def _runs(metric: str, pair: Pair, users: Users, options: Options) -> Runs | None:
+    """Return the variance between seeds or folds; None where there is one of each."""
+    model, other = pair
+    if max(model.n_seeds, other.n_seeds) > 1:
+        tables = [np.column_stack(users.runs(one, metric)) for one in pair]
+        return stats.over_runs(*tables, confidence=options.confidence)
+    folds = [one.first for one in pair if isinstance(one.first, FoldedEvaluation)]
+    if len(folds) < 2 or len(folds[0].folds) != len(folds[1].folds):
+        return None
+    differences = []
+    for one, two in zip(folds[0].folds, folds[1].folds, strict=True):
+        alone = [Model(model.name, (one,)), Model(other.name, (two,))]
+        of_fold = Users.of(alone)
+        differences.append(of_fold.values(alone[0], metric) - of_fold.values(alone[1], metric))
+    if any(np.count_nonzero(~np.isnan(column)) < 2 for column in differences):
+        return None
+    return stats.over_folds(differences, confidence=options.confidence)
+
+
+def _of_runs(runs: Runs, test: TestResult) -> tuple[TestResult, Interval]:
+    """Return the test and the interval for users and seeds that are both drawn."""
+    note = "" if np.isfinite(runs.p_value) else runs.note
+    changed = dataclasses.replace(
+        test,
+        p_value=runs.p_value,
+        test="random effects",
+        method="student" if np.isfinite(runs.p_value) else "none",
+        smallest_p=0.0,
+        note=note,
+    )
+    return changed, runs.interval
+
+
+def _notes(
+    metric: str,
+    pair: Pair,
+    interval: Interval,
+    found: Difference,
+    test: TestResult,
+    runs: Runs | None,
+) -> tuple[str, ...]:
+    average = {rules_of(one.first.known_metric(metric), one.first.protocol).average for one in pair}
+    notes = [interval.note, test.note, found.relative_interval.note]
+    if average != {"users"}:
+        notes.append(
+            f"By the rule average={min(average - {'users'})!r} users weigh differently in the "
+            "mean; a comparison counts every user once."
+        )
+    if runs is not None:
+        notes.append(runs.note)
+    return tuple(dict.fromkeys(note for note in notes if note))

@@ -1,0 +1,149 @@
+"""Comparison: what `compare` returns, and how it is shown."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from recometer.comparing import wording
+from recometer.comparing.compared import Compared
+from recometer.comparing.gates import Gate, GateReport, Mode, check_gates
+from recometer.comparing.rows import difference_columns, standing_text, user_columns
+from recometer.rendering import Column, Printed, Table
+from recometer.results.side_by_side import fitting, metric_column
+from recometer.version import __version__
+
+if TYPE_CHECKING:
+    import polars
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Comparison(Compared, Printed):
+    """What `compare` found: models side by side, and pairs of them.
+
+    ``print(comparison)`` shows the leaderboard, the differences with intervals and p-values, and
+    how many users gain and lose; `to_markdown`, `to_latex`, `to_html`, `to_json` and `to_csv` show
+    the same, the last two with all digits.
+
+    Attributes
+    ----------
+    models : tuple of Model
+        What was compared.
+    baseline : str or None
+    metrics, primary : tuple of str
+    rows : tuple of PairRow
+        Per metric and pair.
+    correction
+    options
+        How pairs were compared: `test`, `interval`, `confidence`, ...
+    users : Users
+        All users, in the order of `per_user`.
+    notes : tuple of str
+        What was allowed to differ.
+    chosen : bool
+        Whether the primary metrics were named, and are not just all.
+    """
+
+    def gate(self, gates: str | Gate | Sequence[str | Gate], mode: Mode = "interval") -> GateReport:
+        """Hold all models against bounds of their difference to the baseline.
+
+        Parameters
+        ----------
+        gates
+            ``"ndcg@10 >= -0.5%"`` bounds the relative difference, ``"coverage@10 >= -0.02"`` the
+            difference itself; ``<=`` where lower is better.
+        mode
+            ``"point"``: by the difference alone; ``"interval"``: the whole interval has to keep the
+            bound; ``"test"``: fails only where the bound is broken significantly; ``"strict"``:
+            undecided where the bound lies within the interval; ``"sequential"``: likewise, by a
+            confidence sequence, which may be looked at after every batch of users.
+
+        Raises
+        ------
+        InputError
+            A gate that cannot be read, or no baseline.
+        UnknownNameError
+            A metric or mode that does not exist.
+        """
+        return check_gates(self, gates, mode)
+
+    def table(self) -> Table:
+        """Return the differences and what is said of the comparison."""
+        columns = difference_columns(self.confidence, margin=self.options.margin is not None)
+        return Table(columns, self.rows, self._said())
+
+    def tables(self, width: int | None = None) -> list[Table]:
+        """Return the leaderboard, how users differ, and the differences."""
+        *before, board = fitting(self._board, self.metrics, width)
+        board = dataclasses.replace(board, notes=wording.on_standings(self.standings, self.options))
+        per_user = [row for row in self.rows if not row.for_all_users]
+        of_users = [Table(user_columns(self.confidence), per_user)] if per_user else []
+        return [*before, board, *of_users, self.table()]
+
+    def data(self) -> Table:
+        """Return a row per metric and pair, with all values."""
+        columns = difference_columns(self.confidence, margin=self.options.margin is not None)
+        more = ("mean_other", "n_only_model", "n_only_other", "primary", "smallest_difference")
+        return Table(
+            [*columns, *user_columns(self.confidence), *(Column(name) for name in more)], self.rows
+        )
+
+    def frame(self) -> polars.DataFrame:
+        """Return a Polars frame: a row per metric and pair."""
+        import polars as pl
+
+        return pl.DataFrame(self.data().records(), infer_schema_length=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        return {
+            "recometer": __version__,
+            "models": {model.name: len(model.runs) for model in self.models},
+            "baseline": self.baseline,
+            "metrics": list(self.metrics),
+            "primary": list(self.primary),
+            "test": self.options.test,
+            "correction": self.correction,
+            "confidence": self.confidence,
+            "standings": [dataclasses.asdict(row) for row in self.standings],
+            "comparisons": [
+                {**dataclasses.asdict(row), "p_value": row.p_value, "verdict": row.verdict}
+                for row in self.rows
+            ],
+            "notes": self._said(),
+        }
+
+    def __repr__(self) -> str:
+        names = ", ".join(model.name for model in self.models)
+        return f"<Comparison of {names}: {', '.join(self.metrics)}>"
+
+    def _said(self) -> list[str]:
+        tested = [row for row in self.rows if row.test.method != "none"]
+        return [
+            *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
+            *wording.on_methods(tested, self.options),
+            *wording.on_smallest_p(self.rows, self.options),
+            *wording.on_power(self.rows),
+            *wording.on_runs(self.rows),
+            *wording.on_seeds(self.models),
+            *([undefined] if (undefined := wording.on_undefined(self.rows)) else []),
+            *self.notes,
+            *wording.on_rows(self.rows),
+        ]
+
+    def _board(self, metrics: Sequence[str]) -> Table:
+        """Return a row per model and a column per metric, best first by the first of all."""
+        order = [row.model for row in self.standings if row.metric == self.metrics[0]]
+        of = {(row.model, row.metric): row for row in self.standings}
+        lines = [
+            {"model": model, **{one: standing_text(of[model, one]) for one in metrics}}
+            for model in order
+        ]
+        best = {
+            (line, at)
+            for line, model in enumerate(order)
+            for at, metric in enumerate(metrics, start=1)
+            if of[model, metric].best
+        }
+        return Table([Column("model"), *map(metric_column, metrics)], lines, best=best)

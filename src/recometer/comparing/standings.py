@@ -1,0 +1,122 @@
+"""All models by a metric: means, the set that cannot be told from the best, possible ranks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from recometer import stats
+from recometer.arrays import Float64
+from recometer.comparing.models import Model, Users
+from recometer.comparing.pairs import Options, bounds_of
+from recometer.comparing.rows import PairRow, Standing
+from recometer.stats import Interval, Ranking
+
+TESTS = {
+    "randomisation": stats.randomisation,
+    "t": stats.paired_t,
+    "wilcoxon": stats.wilcoxon,
+    "sign": stats.sign,
+}
+
+
+def standings_by(
+    metric: str, models: Sequence[Model], users: Users, options: Options
+) -> list[Standing]:
+    """Return the models by a metric that every user has a value for, best first.
+
+    All pairs are tested on the users that all models have a value for, and their p-values adjusted
+    by Holm's method; ranks follow from these (`recometer.stats.rank_intervals`).
+    """
+    columns = np.column_stack([users.values(model, metric) for model in models])
+    known = ~np.isnan(columns).any(axis=1)
+    columns = columns[known]
+    clusters = None if options.clusters is None else options.clusters[known]
+    means = columns.mean(axis=0) if len(columns) else np.full(len(models), np.nan)
+    p_values = np.ones((len(models), len(models)))
+    for one, two in itertools.combinations(range(len(models)), 2):
+        p_values[one, two] = p_values[two, one] = _p(
+            metric, (models[one], models[two]), columns[:, [one, two]], clusters, users, options
+        )
+    kind = options.interval if options.interval != "randomisation" else "auto"
+    bounds, _ = bounds_of(metric, models, columns.T)
+    intervals = [
+        stats.interval(
+            column, kind, bounds=bounds, confidence=options.confidence, clusters=clusters
+        )
+        for column in columns.T
+    ]
+    higher = models[0].first.known_metric(metric).definition.higher_is_better
+    return _standings(metric, models, means, intervals, p_values, len(columns), higher, options)
+
+
+def standings_of_whole(
+    metric: str, models: Sequence[Model], rows: Sequence[PairRow], options: Options
+) -> list[Standing]:
+    """Return the models by a metric with one value for all users; rows are of all pairs."""
+    names = [model.name for model in models]
+    p_values = np.ones((len(names), len(names)))
+    means = np.full(len(names), np.nan)
+    for row in rows:
+        one, two = names.index(row.model), names.index(row.other)
+        p_values[one, two] = p_values[two, one] = row.p_value
+        means[one], means[two] = row.mean, row.mean_other
+    n = max(row.n for row in rows)
+    unknown = Interval.unknown(options.confidence, n, "See the differences.")
+    higher = rows[0].higher_is_better
+    return _standings(metric, models, means, [unknown] * len(names), p_values, n, higher, options)
+
+
+def _p(
+    metric: str,
+    pair: tuple[Model, Model],
+    columns: Float64,
+    clusters: Float64 | None,
+    users: Users,
+    options: Options,
+) -> float:
+    """Return p of a pair, before it is adjusted."""
+    if max(model.n_seeds for model in pair) > 1:
+        tables = [np.column_stack(users.runs(model, metric)) for model in pair]
+        return stats.over_runs(*tables, confidence=options.confidence).p_value
+    if clusters is not None:
+        found = stats.compare(
+            columns[:, 0], columns[:, 1], test=options.test, clusters=clusters, interval="t"
+        )
+        return found.test.p_value
+    return TESTS[options.test](columns[:, 0] - columns[:, 1]).p_value
+
+
+def _standings(
+    metric: str,
+    models: Sequence[Model],
+    means: Float64,
+    intervals: Sequence[Interval],
+    p_values: Float64,
+    n: int,
+    higher: bool,
+    options: Options,
+) -> list[Standing]:
+    upper = np.triu_indices(len(models), 1)
+    adjusted = np.ones_like(p_values)
+    adjusted[upper] = stats.adjust(p_values[upper], "holm")
+    adjusted.T[upper] = adjusted[upper]
+    ranking: Ranking = stats.rank_intervals(
+        means, adjusted, alpha=options.alpha, higher_is_better=higher
+    )
+    score = np.where(np.isnan(means), np.inf, -means if higher else means)
+    return [
+        Standing(
+            metric=metric,
+            model=models[at].name,
+            mean=float(means[at]),
+            interval=intervals[at],
+            n=n,
+            best=bool(ranking.best[at]) and not np.isnan(means[at]),
+            rank_low=int(ranking.low[at]),
+            rank_high=int(ranking.high[at]),
+        )
+        for at in np.argsort(score, kind="stable").tolist()
+    ]

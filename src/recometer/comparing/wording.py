@@ -1,0 +1,230 @@
+"""What is said below the tables of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from recometer.comparing.models import Model
+from recometer.comparing.pairs import Options
+from recometer.comparing.rows import PairRow, Standing, p_text
+from recometer.stats.ends import METHODS as INTERVALS
+from recometer.stats.multiplicity import Correction
+
+MOST = 4  # entries of a list that is given in full
+METHODS = {
+    "binomial": "exactly (binomial)",
+    "convolution": "exactly (convolution)",
+    "enumeration": "exactly (enumeration)",
+    "saddlepoint": "by saddlepoint approximation",
+    "student": "from Student's t distribution",
+    "normal": "from the normal distribution",
+}
+TESTS = {
+    "randomisation": "the paired randomisation test, without resampling",
+    "t": "Student's paired t test",
+    "wilcoxon": "Wilcoxon's signed-rank test",
+    "sign": "the sign test",
+    "random effects": "Student's t with the variance between users and between seeds",
+    "bootstrap": "users drawn with replacement",
+}
+CORRECTIONS = {
+    "holm": "by Holm's method",
+    "benjamini-hochberg": "by Benjamini and Hochberg's method (rate of false discoveries)",
+    "bonferroni": "by Bonferroni's method",
+    "none": "not at all",
+}
+
+
+def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
+    """Say how p-values and intervals were found."""
+    tests: dict[str, list[str]] = {}
+    for test in dict.fromkeys(row.test.test for row in rows if row.test.method != "none"):
+        of_test = [row for row in rows if row.test.test == test and row.test.method != "none"]
+        ways = _by(of_test, lambda row: METHODS.get(row.test.method, row.test.method), of_test)
+        tests[test] = ways
+    found = [f"p: {TESTS.get(test, test)}: {'; '.join(ways)}." for test, ways in tests.items()]
+    ways = _by(rows, lambda row: INTERVALS.get(row.interval.method, ""), rows)
+    if ways:
+        found.append(f"Intervals of differences ({options.confidence:.0%}): {'; '.join(ways)}.")
+    ways = _by(rows, lambda row: INTERVALS.get(row.relative_interval.method, ""), rows)
+    if ways:
+        found.append(
+            "relative: ratio of the means over users, less 1 (no mean of ratios); its interval: "
+            f"{'; '.join(ways)}."
+        )
+    return found
+
+
+def on_correction(
+    rows: Sequence[PairRow], primary: Sequence[str], chosen: bool, correction: Correction
+) -> list[str]:
+    """Say what p is adjusted over."""
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    tested = [row for row in rows if row.primary and row.test.method != "none"]
+    n_pairs = len({(row.model, row.other) for row in rows})
+    over = _counted(len(tested), "comparison")
+    of = f"{_counted(len(primary), 'metric')}, {_counted(n_pairs, 'pair')} of models"
+    text = f"adjusted p: {CORRECTIONS[correction]} over {over} ({of})."
+    if not chosen and len(metrics) > 1:
+        text += " All metrics are primary. Hint: primary= names the one that decides."
+    elif len(primary) < len(metrics):
+        text += f" Primary: {', '.join(primary)}; p of other metrics is exploratory."
+    return [text]
+
+
+def on_seeds(models: Sequence[Model]) -> list[str]:
+    """Say of how many runs the models are."""
+    single = [model.name for model in models if model.n_seeds == 1]
+    if len(single) == len(models):
+        return [
+            "One evaluation per model: how far another seed of its training would change the "
+            "result is not in the intervals."
+        ]
+    several = [f"{model.name} {model.n_seeds}" for model in models if model.n_seeds > 1]
+    found = [f"Seeds: {', '.join(several)}."]
+    if single:
+        found.append(
+            f"One seed alone: {', '.join(single)}. The variance between its seeds is not known."
+        )
+    return found
+
+
+def on_runs(rows: Sequence[PairRow]) -> list[str]:
+    """Say how seeds and folds vary beside users."""
+    found = []
+    for row in rows:
+        if row.runs is None:
+            continue
+        runs = row.runs
+        share = f"{runs.share_of_runs:.0%} of the variance of the difference"
+        if row.test.test == "random effects":
+            found.append(f"{_pair(row)}: seeds make up {share}.")
+        else:
+            low, high = runs.interval
+            found.append(
+                f"{_pair(row)}: over {runs.n_runs[0]} folds the difference is {runs.mean:+.4f}, "
+                f"{low:+.4f} to {high:+.4f}, p {p_text(runs.p_value)} (random effects: folds are "
+                "drawn, too)."
+            )
+    return found
+
+
+def on_power(rows: Sequence[PairRow]) -> list[str]:
+    """Say which difference each metric can show, a line per metric."""
+    found = []
+    for metric in dict.fromkeys(row.metric for row in rows):
+        known = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
+        if not known:
+            continue
+        sizes = [row.smallest_difference for row in known]
+        users = sorted({row.n for row in known})
+        n = f"{users[0]:,}" if len(users) == 1 else f"{users[0]:,} to {users[-1]:,}"
+        size = f"{min(sizes):.4f}"
+        if f"{max(sizes):.4f}" != size:
+            size = f"{size} to {max(sizes):.4f} (by pair)"
+        found.append(
+            f"Power: with {n} users a true difference of {size} in {metric} is found 4 times in 5."
+        )
+    return found
+
+
+def on_smallest_p(rows: Sequence[PairRow], options: Options) -> list[str]:
+    """Say which comparisons could not have been significant."""
+    hopeless = [
+        row
+        for row in rows
+        if row.primary and row.test.n_differ and row.smallest_adjusted_p > options.alpha
+    ]
+    found = []
+    n_tests = sum(row.primary and row.test.method != "none" for row in rows)
+    for row in hopeless[:MOST]:
+        after = (
+            f"; after correction over {n_tests} comparisons not below "
+            f"{p_text(row.smallest_adjusted_p)}"
+            if n_tests > 1
+            else ""
+        )
+        users = "user differs" if row.test.n_differ == 1 else "users differ"
+        found.append(
+            f"{_pair(row)}: {row.test.n_differ:,} {users}: p cannot fall below "
+            f"{p_text(row.test.smallest_p)}{after}, so that nothing here can be resolved."
+        )
+    if len(hopeless) > MOST:
+        found.append(f"{len(hopeless) - MOST} more comparisons could not have been significant.")
+    return found
+
+
+def on_rows(rows: Sequence[PairRow]) -> list[str]:
+    """Return the notes of rows, each once, with the rows that it holds for."""
+    of_note: dict[str, list[PairRow]] = {}
+    for row in rows:
+        for note in row.notes:
+            of_note.setdefault(note, []).append(row)
+    return [f"{_where(found, rows)}: {note}" for note, found in of_note.items()]
+
+
+def on_standings(standings: Iterable[Standing], options: Options) -> list[str]:
+    """Explain the signs of the leaderboard."""
+    counts = dict.fromkeys(row.n for row in standings)
+    users = " or ".join(f"{n:,}" for n in counts)
+    return [
+        f"Means over the {users} users that all models have a value for. * not told from the best "
+        "model, then the ranks that are possible: by paired tests of all pairs, adjusted by Holm's "
+        f"method ({options.confidence:.0%} for all ranks of a metric at once; Mogstad et al. 2024)."
+    ]
+
+
+def on_undefined(rows: Sequence[PairRow]) -> str:
+    """Say where only one of two models has a value for some users; nothing where nowhere."""
+    some = [row for row in rows if row.n_only_model + row.n_only_other]
+    parts = [
+        f"{_pair(row)}: {_counted(row.n_only_model, 'user')} with {row.model} alone, "
+        f"{row.n_only_other:,} with {row.other} alone"
+        for row in some[:MOST]
+    ]
+    if not parts:
+        return ""
+    more = f"; and {len(some) - MOST} more" if len(some) > MOST else ""
+    return (
+        f"Users that only one of two models has a value for are left out ({'; '.join(parts)}"
+        f"{more}), which can favour a model. Hint: evaluate with undefined=0 and "
+        "constant_scores='ties' to count them, if that is what they deserve."
+    )
+
+
+def _pair(row: PairRow) -> str:
+    return f"{row.metric}, {row.model} less {row.other}"
+
+
+def _where(found: Sequence[PairRow], rows: Sequence[PairRow]) -> str:
+    """Name the rows that something holds for, by metric if it holds for all pairs."""
+    metrics = list(dict.fromkeys(row.metric for row in found))
+    n_of = {metric: sum(row.metric == metric for row in rows) for metric in metrics}
+    if len(found) == len(rows):
+        return "All comparisons" if len(rows) > 1 else _pair(rows[0])
+    if len(found) == sum(n_of.values()):
+        return _shortened(metrics)
+    return _shortened([_pair(row) for row in found])
+
+
+def _by(
+    rows: Sequence[PairRow], way: Callable[[PairRow], str], all_rows: Sequence[PairRow]
+) -> list[str]:
+    """Return each way, with the rows that were computed so where there are several."""
+    ways: dict[str, list[PairRow]] = {}
+    for row in rows:
+        if way(row):
+            ways.setdefault(way(row), []).append(row)
+    if len(ways) == 1:
+        return list(ways)
+    return [f"{name} ({_where(found, all_rows)})" for name, found in ways.items()]
+
+
+def _shortened(names: Sequence[str]) -> str:
+    if len(names) <= MOST:
+        return "; ".join(names)
+    return f"{'; '.join(names[:MOST])}; and {len(names) - MOST} more"
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"

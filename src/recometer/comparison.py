@@ -1,0 +1,384 @@
+"""compare: whether the difference between models is real, and how large it is."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
+
+import numpy as np
+
+from recometer import stats
+from recometer.arrays import Array
+from recometer.comparing import wording
+from recometer.comparing.alike import check_alike, read_allow
+from recometer.comparing.compared import POWER_WANTED, known_metric
+from recometer.comparing.models import Model, Users, by_chance, read_models
+from recometer.comparing.pairs import IntervalKind, Options, compare_by
+from recometer.comparing.result import Comparison
+from recometer.comparing.rows import PairRow
+from recometer.comparing.whole import compare_whole
+from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
+from recometer.metrics.conventions import parse_under
+from recometer.results.evaluation import Evaluation
+from recometer.results.groups import LEFT_OUT, read_groups
+from recometer.stats import Power
+from recometer.stats.comparing import Test
+from recometer.stats.ends import check_confidence
+from recometer.stats.multiplicity import Correction
+from recometer.tasks import resolve_threads
+
+Results = Evaluation | str | os.PathLike[str]
+
+
+def compare(
+    models: Mapping[str, Results | Sequence[Results]] | Sequence[Results],
+    *,
+    baseline: str | None = None,
+    metrics: str | Iterable[str] | None = None,
+    primary: str | Iterable[str] | None = None,
+    test: Test = "randomisation",
+    interval: IntervalKind = "auto",
+    confidence: float | None = None,
+    correction: Correction = "holm",
+    margin: float | Mapping[str, float] | None = None,
+    allow: str | Iterable[str] = (),
+    cluster: object = None,
+    chance: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+) -> Comparison:
+    """Say whether models differ, and by how much, from the values of every user.
+
+    Models are compared pair by pair on the users that both have a value for. Intervals and p-values
+    need no resampling (`recometer.stats`), but for metrics with one value for all users.
+
+    Parameters
+    ----------
+    models
+        Evaluations of the same test data by the name of the model, also files that
+        `Evaluation.save` wrote, a list of either, or a `Leaderboard`. A model may be a list of
+        evaluations: of the same users, they are seeds (trained anew), and the variance between them
+        is added to that between users (`recometer.stats.over_runs`); of users of their own, they
+        are batches of one evaluation.
+    baseline
+        The model that all others are compared with; None: every pair is compared.
+    metrics
+        Those to compare; None: all, which then have to be the same for all models.
+    primary
+        The metrics that decide: p is adjusted over all comparisons by these. None: all.
+    test
+        ``"randomisation"`` (paired, by sign flips), ``"t"``, ``"wilcoxon"`` or ``"sign"``.
+    interval
+        Of the difference. ``"auto"``: the interval that belongs to the test, Gaffke's where fewer
+        than 30 users differ and the metric has a range. Or ``"randomisation"``, ``"gaffke"``,
+        ``"t"``, ``"percentile"``, ``"bca"``.
+    confidence
+        Coverage of intervals; 1 - confidence is the level of significance. None: that of the
+        evaluations' protocol.
+    correction
+        For the number of comparisons: ``"holm"``, ``"benjamini-hochberg"``, ``"bonferroni"`` or
+        ``"none"``.
+    margin
+        Differences smaller than this do not matter: adds two one-sided tests of equivalence. A
+        number, or one for each metric.
+    allow
+        What may differ between the evaluations: ``"test"``, ``"train"``, ``"candidates"``,
+        ``"exclude"``, ``"protocol"``, or a rule of the protocol.
+    cluster
+        The cluster of each user, as groups in `Evaluation.by`, where users are not independent of
+        each other (sessions of one person): whole clusters are what tests and intervals rest on.
+    chance
+        Add a random order of the same candidates as the model ``"chance"``, from the first model's
+        ``rm.evaluate(..., chance=True)``; by metrics of rankings only.
+    seed
+        Of the users that are drawn for metrics with one value for all of them.
+    threads
+        At most so many; None: as many as this process has processors. The result does not depend
+        on it.
+
+    Returns
+    -------
+    Comparison
+
+    Raises
+    ------
+    InputError
+        Fewer than two models, or than two users in common; metrics, test data, candidates or
+        protocols that differ.
+    InputTypeError
+        Something else than evaluations, or user ids of different types.
+    UnknownNameError
+        A baseline, metric, test, interval or correction that does not exist.
+
+    Warns
+    -----
+    DataWarning
+        Users that only one of two models has a value for, which are left out.
+
+    Examples
+    --------
+    >>> import numpy as np, recometer as rm
+    >>> rng = np.random.default_rng(0)
+    >>> test = rng.random((200, 50)) < 0.1
+    >>> noise = rng.random((200, 50))
+    >>> good, bad = rm.Scores(noise + 0.4 * test), rm.Scores(noise)
+    >>> results = {name: rm.evaluate(one, test, metrics="ndcg@10")
+    ...            for name, one in [("good", good), ("bad", bad)]}
+    >>> row, = rm.compare(results, baseline="bad").rows
+    >>> row.verdict, row.n, row.test.method
+    ('better', 199, 'saddlepoint')
+    """
+    found = _models(models, baseline, chance)
+    if correction not in get_args(Correction):
+        hint = did_you_mean(str(correction), get_args(Correction))
+        raise UnknownNameError(f"There is no correction {correction!r}. {hint}")
+    users = Users.of(found)
+    notes = check_alike(found, users, read_allow(allow))
+    compared = _metrics(found, metrics)
+    decisive = compared if primary is None else _primary(primary, compared, found[0].first)
+    if isinstance(margin, Mapping):
+        margin = {known_metric(name, compared, found[0].first): one for name, one in margin.items()}
+    level = found[0].first.protocol.confidence if confidence is None else confidence
+    options = Options(
+        test=test,
+        interval=interval,
+        confidence=check_confidence(level),
+        margin=margin,
+        clusters=_clusters(cluster, users),
+        seed=seed,
+        threads=resolve_threads(threads),
+    )
+    rows = _compare_all(found, baseline, compared, users, options)
+    _check_users(rows)
+    result = Comparison(
+        models=tuple(found),
+        baseline=baseline,
+        metrics=tuple(compared),
+        primary=tuple(decisive),
+        rows=tuple(_adjusted(rows, decisive, correction, options)),
+        correction=correction,
+        options=options,
+        users=users,
+        notes=tuple(notes),
+        chosen=primary is not None,
+    )
+    undefined = wording.on_undefined(result.rows)
+    if undefined:
+        warn(undefined)
+    return result
+
+
+def power(
+    of: Evaluation | Comparison,
+    metric: str,
+    difference: float | None = None,
+    *,
+    model: str | None = None,
+    other: str | None = None,
+    wanted: float = POWER_WANTED,
+    alpha: float | None = None,
+) -> Power:
+    """Return how many users a difference needs, and which one a test set can show.
+
+    Parameters
+    ----------
+    of
+        A comparison, whose differences between users say how they spread. Of an evaluation alone
+        that is not known: taken is the spread of two models whose values are as far apart between
+        users and have nothing to do with each other, √2 times its standard deviation. Models of the
+        same users mostly go together, so that fewer users are needed than that.
+    metric
+        With a value for each user.
+    difference
+        The mean difference that is looked for; None: of a comparison the one found.
+    model, other
+        Which pair of a comparison, if it has several.
+    wanted
+        The power that is wanted.
+    alpha
+        Level of significance, two-sided; None: 1 - confidence. For m comparisons: divided by m.
+
+    Returns
+    -------
+    recometer.stats.Power
+        With `users_needed`, `power` at the present number of users, and `smallest_difference`;
+        ``print`` says it in a sentence.
+
+    Raises
+    ------
+    InputError
+        No difference for an evaluation alone, or a metric without a value for each user.
+    UnknownNameError
+        A metric that there is not.
+
+    Examples
+    --------
+    >>> import numpy as np, recometer as rm
+    >>> rng = np.random.default_rng(0)
+    >>> result = rm.evaluate(rm.Scores(rng.random((100, 50))), rng.random((100, 50)) < 0.1)
+    >>> rm.power(result, "ndcg@10", difference=0.05).users_needed
+    129
+    """
+    if isinstance(of, Comparison):
+        return of.power(metric, difference, model=model, other=other, wanted=wanted, alpha=alpha)
+    if not isinstance(of, Evaluation):
+        raise InputError(
+            f"power reads an evaluation or a comparison, found {type(of).__name__}. "
+            "Hint: rm.power(result, 'ndcg@10', difference=0.005)."
+        )
+    if model is not None or other is not None:
+        raise InputError("model= and other= choose a pair of a comparison; this is an evaluation.")
+    if difference is None:
+        raise InputError(
+            "An evaluation alone has no difference. Hint: difference= says which one is looked for."
+        )
+    values = (
+        of.counted_values(metric) if metric in of and str(metric) not in of.over_users else None
+    )
+    if values is None:
+        raise InputError(f"{metric!r} is no metric of this evaluation with a value for each user.")
+    level = 1 - of.protocol.confidence if alpha is None else alpha
+    found = stats.power(np.sqrt(2) * values, difference, wanted=wanted, alpha=level)
+    note = (
+        "From one evaluation: for a model that has nothing to do with it. Models of the same users "
+        "mostly go together and need fewer."
+    )
+    return dataclasses.replace(found, note=" ".join(filter(None, (found.note, note))))
+
+
+def _models(given: object, baseline: str | None, chance: bool) -> list[Model]:
+    """Return the models to compare, of which the baseline is one."""
+    found = read_models(given)
+    if chance:
+        found.append(by_chance(found))
+    names = [model.name for model in found]
+    if baseline is not None and baseline not in names:
+        raise UnknownNameError(
+            f"The baseline {baseline!r} is none of the models. {did_you_mean(str(baseline), names)}"
+        )
+    return found
+
+
+def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list[str]:
+    """Return the metrics to compare."""
+    first = models[0]
+    own = [str(metric) for metric in first.first.metrics]
+    if asked is not None:
+        parsed = parse_under(asked, first.first.protocol)
+        names = list(dict.fromkeys(str(metric) for metric in parsed))
+        for model in models:
+            for name in names:
+                if name not in model.first.reasons:
+                    raise UnknownNameError(
+                        f"{model.name} has no metric {name!r}. "
+                        f"{did_you_mean(name, model.first.reasons)}"
+                    )
+        return names
+    for model in models[1:]:
+        other = [str(metric) for metric in model.first.metrics]
+        differing = set(own) ^ set(other)
+        if differing:
+            common = [name for name in own if name in other]
+            way = (
+                f"metrics={' '.join(common)!r} compares what both have"
+                if common
+                else "evaluate both alike"
+            )
+            raise InputError(
+                f"{first.name} and {model.name} were evaluated with different metrics: only one of "
+                f"them has {', '.join(sorted(differing))}. Hint: {way}."
+            )
+    return own
+
+
+def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evaluation) -> list[str]:
+    names = primary.split() if isinstance(primary, str) else list(primary)
+    if not names:
+        raise InputError("primary names no metric. Hint: primary='ndcg@10'.")
+    return [known_metric(name, metrics, result) for name in names]
+
+
+def _clusters(cluster: object, users: Users) -> Array | None:
+    if cluster is None:
+        return None
+    codes, _ = read_groups(cluster, users.ids, users.n, None, None)
+    if (codes == LEFT_OUT).any():
+        without = np.flatnonzero(codes == LEFT_OUT)
+        raise InputError(
+            f"{len(without):,} of {users.n:,} users have no cluster, for instance "
+            f"{users.show(int(without[0]))}. Hint: a user alone is a cluster of its own."
+        )
+    return codes
+
+
+def _compare_all(
+    models: Sequence[Model],
+    baseline: str | None,
+    metrics: Sequence[str],
+    users: Users,
+    options: Options,
+) -> list[PairRow]:
+    if baseline is None:
+        pairs = list(itertools.combinations(models, 2))
+    else:
+        (base,) = (model for model in models if model.name == baseline)
+        pairs = [(model, base) for model in models if model is not base]
+    whole = [name for name in metrics if name in models[0].first.over_users]
+    found = {name: compare_by(name, pairs, users, options) for name in metrics if name not in whole}
+    if whole:
+        rows = compare_whole(whole, pairs, users, options.confidence, options.seed)
+        for name in whole:
+            found[name] = [row for row in rows if row.metric == name]
+    return [row for name in metrics for row in found[name]]
+
+
+def _check_users(rows: Sequence[PairRow]) -> None:
+    """Refuse pairs of models without two users in common by any metric."""
+    for pair in dict.fromkeys((row.model, row.other) for row in rows):
+        own = [row for row in rows if (row.model, row.other) == pair]
+        per_user = [row for row in own if not row.for_all_users]
+        if per_user and max(row.n for row in per_user) < 2:
+            n = max(row.n for row in per_user)
+            raise InputError(
+                f"{pair[0]} and {pair[1]} have {'one user' if n else 'no user'} in common with a "
+                "value from both; a comparison needs two. Hint: were they evaluated on the same "
+                "users, and do summary() and skipped() say why values are undefined?"
+            )
+
+
+def _adjusted(
+    rows: Sequence[PairRow], primary: Sequence[str], correction: Correction, options: Options
+) -> list[PairRow]:
+    """Adjust p over the comparisons by primary metrics, and add what depends on their number."""
+    own = [row.metric in primary for row in rows]
+    p_values = np.array(
+        [row.p_value if one else np.nan for row, one in zip(rows, own, strict=True)]
+    )
+    smallest = np.array([row.test.smallest_p for row in rows])
+    smallest[np.isnan(p_values)] = np.nan
+    adjusted = stats.adjust(p_values, correction)
+    least = stats.adjust(smallest, correction)
+    n_tests = max(1, int(np.count_nonzero(~np.isnan(p_values))))
+    alpha = options.alpha if correction == "none" else options.alpha / n_tests
+    found = []
+    for row, is_primary, p, limit in zip(rows, own, adjusted.tolist(), least.tolist(), strict=True):
+        level = alpha if is_primary else options.alpha
+        size = np.nan
+        if row.deviation > 0:
+            size = stats.smallest_difference(row.deviation, row.n, wanted=POWER_WANTED, alpha=level)
+        found.append(
+            dataclasses.replace(
+                row,
+                primary=is_primary,
+                adjusted_p=p,
+                smallest_adjusted_p=limit,
+                smallest_difference=float(size),
+            )
+        )
+    return found
+
+
+__all__ = ["Comparison", "compare", "power"]

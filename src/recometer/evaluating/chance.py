@@ -1,0 +1,89 @@
+"""What a random order of the same candidates would score."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+
+from recometer.arrays import Float64
+from recometer.errors import InputError
+from recometer.measuring.compute import compute
+from recometer.measuring.ranked import RankedUsers
+from recometer.metrics.parameters import Value
+from recometer.metrics.registry import Metric
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks
+
+EXPECTED = {"ties": "expected", "constant_scores": "ties"}
+
+
+def chance_of(
+    ranks: Ranks | None, metrics: Sequence[Metric], protocol: Protocol, threads: int
+) -> dict[str, Float64]:
+    """Return the exact expected value of each metric over all orders of a user's candidates.
+
+    All candidates are one group of ties, over whose orders the rule ``ties="expected"`` averages
+    (McSherry & Najork, "Computing information retrieval performance measures efficiently in the
+    presence of tied scores", ECIR 2008): nothing is drawn.
+
+    Parameters
+    ----------
+    ranks
+        Of all candidates; None: no metric reads a ranking.
+    metrics, protocol, threads
+        As of `compute`.
+
+    Returns
+    -------
+    dict of str to float64 [n_users]
+        By metric, of those that read a ranking; NaN where they are undefined.
+
+    Raises
+    ------
+    InputError
+        No such metric, lists that end before the last candidate, or scores that count beyond their
+        order.
+    """
+    ranked = [
+        one for one in metrics if one.definition.record == "ranks" and one.definition.averages_ties
+    ]
+    if ranks is None or not ranked:
+        raise InputError(
+            "chance=True needs metrics of rankings, such as ndcg@10: a random order changes no "
+            "other."
+        )
+    if ranks.ends_early.any():
+        raise InputError(
+            "chance=True needs all candidates to be ranked, but lists end early: which of the "
+            "other items could have been listed is not known. Hint: rm.Factors, rm.Scores and "
+            "rm.Pairs rank all."
+        )
+    if ranks.score is not None:
+        raise InputError(
+            "chance=True is about the order of the candidates, but the rule score_above reads the "
+            "scores themselves. Hint: leave one of them out."
+        )
+    changed = [dataclasses.replace(one, rules=_without(one)) for one in ranked]
+    tied = RankedUsers(_all_tied(ranks))
+    values, _ = compute([tied], changed, protocol.replace(**EXPECTED), threads)
+    return dict(zip(map(str, ranked), values.values(), strict=True))
+
+
+def _without(metric: Metric) -> tuple[tuple[str, Value], ...]:
+    """Return the rules of a metric's name, but for those that are settled here."""
+    return tuple(rule for rule in metric.rules if rule[0] not in EXPECTED)
+
+
+def _all_tied(ranks: Ranks) -> Ranks:
+    """Return the ranks that scores without a difference would give."""
+    known = ranks.above >= 0  # others are no candidates
+    others = np.maximum(ranks.n_candidates[ranks.user] - 1, 0)
+    place = np.arange(len(ranks.above)) - ranks.indptr[ranks.user]
+    return dataclasses.replace(
+        ranks,
+        above=np.where(known, 0, ranks.above),
+        tied=np.where(known, others, ranks.tied),
+        before=np.where(known, place, ranks.before),
+    )

@@ -1,0 +1,244 @@
+"""``recometer compare`` and ``recometer significance``."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from results import evaluation
+from typer.main import get_command
+from typer.testing import CliRunner, Result
+
+import recometer as rm
+from recometer import stats
+from recometer.cli._app import app
+
+ROOT = pathlib.Path(__file__).parents[2]
+OLD = np.round(np.random.default_rng(1).random(400), 2)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, rm.Evaluation]:
+    monkeypatch.chdir(tmp_path)
+    noise = np.random.default_rng(2).normal(0, 0.1, len(OLD))
+    values = {"prod": OLD, "new": np.clip(OLD + 0.05 + noise, 0, 1)}
+    values |= {"bad": np.clip(OLD - 0.05 + noise, 0, 1), "same": np.clip(OLD + noise, 0, 1)}
+    pathlib.Path("results").mkdir()
+    found = {name: evaluation({"rr": column.tolist()}) for name, column in values.items()}
+    for name, result in found.items():
+        result.save(f"results/{name}.parquet")
+    return found
+
+
+def test_it_prints_what_python_does(results: dict[str, rm.Evaluation]) -> None:
+    found = run("compare", "results", "--baseline", "prod")
+    assert found.exit_code == 0, found.stderr
+    names = ("bad", "new", "prod", "same")
+    assert found.stdout == f"{rm.compare({n: results[n] for n in names}, baseline='prod')}\n"
+    chosen = ("--test", "t", "--correction", "bonferroni", "--confidence", "0.9")
+    shown = run("compare", "results/new.parquet", "results/prod.parquet", *chosen, "-m", "rr")
+    expected = rm.compare(
+        {n: results[n] for n in ("new", "prod")}, test="t", correction="bonferroni", confidence=0.9
+    )
+    assert shown.stdout == f"{expected}\n"
+
+
+def test_a_gate_that_fails_ends_with_1_and_names_the_harmed() -> None:
+    gated = ("compare", "results", "--baseline", "prod", "--gate")
+    found = run(*gated, "rr >= -5%", "--junit", "gates.xml")
+    assert found.exit_code == 1
+    assert "bad: rr >= -5%: failed" in found.stderr
+    assert "Most harmed users:" in found.stderr
+    assert "new: rr" not in found.stderr
+    assert "rr >= -5%" in found.stdout
+    root = ElementTree.parse("gates.xml").getroot()
+    assert (root.get("tests"), root.get("failures")) == ("3", "1")
+    assert run(*gated, "rr >= -50%").exit_code == 0
+
+
+def test_what_is_undecided_ends_with_3_in_strict_mode() -> None:
+    pair = ("compare", "results/same.parquet", "results/prod.parquet", "--baseline", "prod")
+    compared = rm.compare(["results/same.parquet", "results/prod.parquet"], baseline="prod")
+    inside = f"rr >= {compared.rows[0].difference - 1e-4:.5f}"
+    for mode, code in (
+        ("strict", 3),
+        ("sequential", 3),
+        ("interval", 1),
+        ("point", 0),
+        ("test", 0),
+    ):
+        assert run(*pair, "--gate", inside, "--gate-mode", mode).exit_code == code, mode
+    failing = ("compare", "results", "--baseline", "prod", "--gate", inside)
+    assert run(*failing, "--gate-mode", "strict").exit_code == 1
+
+
+def test_every_format_has_the_gates() -> None:
+    gated = ("compare", "results", "--baseline", "prod", "--gate", "rr >= -5%", "--format")
+    content = json.loads(run(*gated, "json").stdout)
+    assert content["gates"]["verdict"] == "failed"
+    assert {gate["verdict"] for gate in content["gates"]["gates"]} == {"failed", "passed"}
+    assert len(content["comparisons"]) == 3
+    assert "| rr >= -5% | bad | failed |" in run(*gated, "markdown").stdout
+
+
+def test_seeds_are_separated_by_commas(results: dict[str, rm.Evaluation]) -> None:
+    found = run("compare", "als=results/new.parquet,results/same.parquet", "results/prod.parquet")
+    assert found.exit_code == 0, found.stderr
+    assert "Seeds: als 2." in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("results/new.parquet",), 1, "Hint: recometer compare als.parquet"),
+        (("results", "--baseline", "pord"), 2, "Did you mean 'prod'"),
+        (("results", "--gate", "rr >= 0"), 2, "a gate needs --baseline"),
+        (("results", "--baseline", "prod", "--gate", "rr > 0"), 2, "cannot be read"),
+        (("results", "--baseline", "prod", "--gate", "ap >= 0"), 2, "'ap' was not compared"),
+        (("results", "--gate-mode", "strict"), 2, "it goes with --gate"),
+        (("results", "--gate-mode", "strikt"), 2, "Did you mean 'strict'"),
+        (("results", "--test", "u"), 2, "there is no 'u'"),
+        (("results", "--allow", "tets"), 2, "Nothing called 'tets' may differ"),
+        (("results/nope.parquet", "results/new.parquet"), 1, "There is no file"),
+        (("results/new.parquet", "new=results/bad.parquet"), 2, "are both called 'new'"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], code: int, message: str) -> None:
+    found = run("compare", *arguments)
+    assert found.exit_code == code, found.output
+    assert message in one_line(found.stderr)
+
+
+def test_junit_replaces_no_input() -> None:
+    gated = ("compare", "results", "--baseline", "prod", "--gate", "rr >= -5%")
+    found = run(*gated, "--junit", "results/new.parquet")
+    assert found.exit_code == 1
+    assert "is an input" in found.stderr
+
+
+def test_what_differs_is_refused_in_words_of_the_command_line() -> None:
+    other = {"test": {"description": "other rows", "fingerprints": {"items": "ff"}}}
+    evaluation({"rr": OLD.tolist()}, inputs=other).save("other.parquet")
+    found = run("compare", "results/prod.parquet", "other.parquet")
+    assert found.exit_code == 1
+    assert "different test data" in found.stderr
+    assert "--allow test compares them" in found.stderr
+    assert run("compare", "results/prod.parquet", "other.parquet", "--allow", "test").exit_code == 0
+
+
+def test_a_published_table_tells_what_it_can() -> None:
+    pathlib.Path("table.csv").write_text("model,ndcg@10,hit@10\nals,.31,.5\npop,.30,.3\nbpr,,.4\n")
+    found = run("significance", "table.csv", "--users", "943", "--format", "json")
+    assert found.exit_code == 0, found.stderr
+    rows = json.loads(found.stdout)["rows"]
+    assert [(row["metric"], row["model"], row["other"]) for row in rows] == [
+        ("ndcg@10", "als", "pop"),
+        ("hit@10", "als", "pop"),
+        ("hit@10", "als", "bpr"),
+        ("hit@10", "pop", "bpr"),
+    ]
+    expected = stats.published(0.31, 0.30, 943, alpha=0.05 / 4)
+    assert (rows[0]["smallest_p"], rows[0]["largest_p"]) == (
+        expected.smallest_p,
+        expected.largest_p,
+    )
+    assert [row["verdict"] for row in rows[:2]] == ["cannot be told", "significant"]
+    binary = stats.published(0.5, 0.3, 943, binary=True, alpha=0.05 / 4)
+    assert rows[1]["smallest_p"] == binary.smallest_p
+    shown = run("significance", "table.csv", "-n", "943", "--baseline", "pop").stdout
+    assert "943 users" in shown
+    assert "Bonferroni, 3 comparisons" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "code", "message"),
+    [
+        ("model,rr\nals,1\n", (), 1, "1 models has nothing"),
+        ("model,rr\nals,1\nals,1\n", (), 1, "two rows called 'als'"),
+        ("model,rr\nals,x\npop,1\n", (), 1, "is 'x', which is no number"),
+        ("model\nals\npop\n", (), 1, "column 'model' alone"),
+        ("model,profit\nals,1\npop,1\n", (), 2, "--bounds 0 1"),
+        ("model,dcg@10\nals,1\npop,1\n", (), 1, "has no known range"),
+        ("model,coverage@10\nals,1\npop,1\n", (), 1, "one value for all users"),
+        ("model,rr\nals,2\npop,1\n", (), 1, "outside the range"),
+        ("model,rr\nals,1\npop,1\n", ("--baseline", "x"), 2, "none of the models"),
+    ],
+)
+def test_tables_that_cannot_be_read(
+    text: str, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    pathlib.Path("table.csv").write_text(text)
+    found = run("significance", "table.csv", "-n", "100", *arguments)
+    assert found.exit_code == code, found.output
+    assert message in one_line(found.stderr)
+
+
+def test_another_range_can_be_given() -> None:
+    pathlib.Path("table.csv").write_text("model,profit\nals,30\npop,10\n")
+    found = run("significance", "table.csv", "-n", "500", "--bounds", "0", "50")
+    assert found.exit_code == 0, found.stderr
+    assert "significant" in found.stdout
+
+
+def test_the_action_uses_options_that_exist() -> None:
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    known = {option for one in commands["compare"].params for option in one.opts}
+    action = (ROOT / "action.yml").read_text(encoding="utf-8")
+    script = action.rpartition("run: |")[2]
+    used = set(re.findall(r"(?<![\w-])--[a-z][\w-]+", script))
+    assert used
+    assert used <= known
+    inputs = set(re.findall(r"^  ([\w-]+):$", action.partition("runs:")[0], re.MULTILINE))
+    example = (ROOT / "docs" / "compare-workflow.yml").read_text(encoding="utf-8")
+    given = re.findall(
+        r"^          ([\w-]+):",
+        example.partition("recometer@")[2].partition("- if")[0],
+        re.MULTILINE,
+    )
+    assert given
+    assert set(given) <= inputs
+
+
+def test_the_script_of_the_action_runs(tmp_path: pathlib.Path) -> None:
+    action = (ROOT / "action.yml").read_text(encoding="utf-8")
+    script = textwrap.dedent(action.rpartition("run: |\n")[2])
+    program = tmp_path / "recometer" / "bin" / "recometer"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m recometer "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    given = {
+        "RESULTS": "results/bad.parquet results/prod.parquet",
+        "BASELINE": "prod",
+        "GATES": "rr >= -0.5%\n\nrr >= -90%\n",
+        "MODE": "interval",
+        "METRICS": "",
+        "PRIMARY": "rr",
+        "JUNIT": "gates.xml",
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": "summary.md",
+        "GITHUB_OUTPUT": "output.txt",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    found = subprocess.run(
+        ["bash", "-e", "-o", "pipefail", "-c", script], env={**os.environ, **given}, check=False
+    )
+    assert found.returncode == 1
+    assert "verdict=failed" in pathlib.Path("output.txt").read_text(encoding="utf-8")
+    assert "| rr >= -0.5% | bad | failed |" in pathlib.Path("summary.md").read_text("utf-8")
+    assert ElementTree.parse("gates.xml").getroot().get("tests") == "2"

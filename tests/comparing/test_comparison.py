@@ -1,0 +1,470 @@
+"""compare: pairs of models, on the users that both define."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pathlib
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from results import evaluation
+
+import recometer as rm
+from recometer import stats
+
+RNG = np.random.default_rng(5)
+TEST = RNG.random((120, 40)) < 0.1
+TRAIN = (RNG.random((120, 40)) < 0.1) & ~TEST
+NOISE = RNG.random((120, 40))
+METRICS = "ndcg@5 hit@5 coverage@5"
+
+
+def scores(strength: float, seed: int = 0) -> rm.Scores:
+    own = np.random.default_rng(seed).random(NOISE.shape)
+    return rm.Scores(NOISE + 0.2 * own + strength * TEST)
+
+
+def evaluate(strength: float, seed: int = 0, metrics: str = METRICS) -> rm.Evaluation:
+    return rm.evaluate(scores(strength, seed), TEST, train=TRAIN, metrics=metrics)
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[str, rm.Evaluation]:
+    return {"pop": evaluate(0.0), "bpr": evaluate(0.02, 1), "als": evaluate(0.4, 2)}
+
+
+@pytest.fixture(scope="module")
+def comparison(results: dict[str, rm.Evaluation]) -> rm.Comparison:
+    return rm.compare(results, baseline="pop")
+
+
+def test_a_row_says_what_the_statistics_of_the_users_values_are(
+    results: dict[str, rm.Evaluation], comparison: rm.Comparison
+) -> None:
+    row = comparison.row("ndcg@5", "als")
+    one, two = results["als"]["ndcg@5"], results["pop"]["ndcg@5"]
+    found = stats.compare(one, two, bounds=(0, 1))
+    assert (row.difference, row.interval, row.test) == (
+        found.difference,
+        found.interval,
+        found.test,
+    )
+    assert (row.relative, row.relative_interval) == (found.relative, found.relative_interval)
+    assert row.n == np.count_nonzero(~np.isnan(one - two))
+    assert row.n_better == np.count_nonzero(one > two)
+    assert row.n_better + row.n_equal + row.n_worse == row.n
+    assert row.standardised == pytest.approx(np.nanmean(one - two) / np.nanstd(one - two, ddof=1))
+    assert row.verdict == "better"
+
+
+def test_p_is_that_of_exact_enumeration() -> None:
+    first = [0.5, 0.25, 1.0, 0.0, 0.6, 0.33, 0.9, 0.1]
+    second = [0.1, 0.25, 0.2, 0.3, 0.5, 0.0, 0.7, 0.15]
+    differences = np.subtract(first, second)
+    sums = [
+        abs(np.dot(signs, differences)) for signs in itertools.product([1, -1], repeat=len(first))
+    ]
+    share = np.mean(np.array(sums) >= abs(differences.sum()) - 1e-12)
+    row = rm.compare([evaluation({"rr": first}), evaluation({"rr": second})]).rows[0]
+    assert row.p_value == pytest.approx(share, rel=1e-12)
+    assert row.test.exact
+    assert (row.model, row.other) == ("model 1", "model 2")
+
+
+@given(st.data())
+def test_order_of_users_changes_nothing_and_exchange_of_models_the_signs(
+    data: st.DataObject,
+) -> None:
+    n = data.draw(st.integers(2, 30))
+    values = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=n, max_size=n)
+    one, two = np.array(data.draw(values)), np.array(data.draw(values))
+    order = np.array(data.draw(st.permutations(range(n))))
+    ids = np.arange(n) + 10
+
+    def compared(first: np.ndarray, second: np.ndarray, *, shuffled: bool = False) -> rm.Comparison:
+        of = order if shuffled else np.arange(n)
+        return rm.compare(
+            {
+                "a": evaluation({"rr": first.tolist()}, user_ids=ids),
+                "b": evaluation({"rr": second[of].tolist()}, user_ids=ids[of]),
+            }
+        )
+
+    (row,), (same,), (other,) = (
+        each.rows
+        for each in (compared(one, two), compared(one, two, shuffled=True), compared(two, one))
+    )
+    assert (row.difference, row.p_value, row.interval) == (
+        same.difference,
+        same.p_value,
+        same.interval,
+    )
+    assert (row.n_better, row.n_worse) == (other.n_worse, other.n_better)
+    assert row.difference == -other.difference
+    assert row.p_value == pytest.approx(other.p_value, rel=1e-9)
+    assert (row.low, row.high) == pytest.approx((-other.high, -other.low), abs=1e-9)
+    assert row.probability_better == pytest.approx(1 - other.probability_better)
+
+
+def test_users_whom_only_one_model_defines_are_counted_apart_and_warned_of() -> None:
+    one = evaluation({"rr": [1.0, np.nan, 0.5, 0.25]})
+    two = evaluation({"rr": [0.5, 0.5, np.nan, 0.5]})
+    with pytest.warns(rm.DataWarning, match="1 user with a alone, 1 with b alone"):
+        (row,) = rm.compare({"a": one, "b": two}).rows
+    assert (row.n, row.n_only_model, row.n_only_other) == (2, 1, 1)
+    assert row.mean == 0.625
+
+
+def test_lower_is_better_where_the_registry_says_so() -> None:
+    one, two = evaluation({"rmse": [1.0, 0.5, 0.5]}), evaluation({"rmse": [0.5, 0.25, 0.5]})
+    (row,) = rm.compare({"a": one, "b": two}, confidence=0.4).rows
+    assert row.difference == 0.25
+    assert (row.n_better, row.n_equal, row.n_worse) == (0, 1, 2)
+    assert row.probability_better == pytest.approx(1 / 6)
+    low, high = row.probability_interval
+    assert low < 1 / 6 < high
+    assert row.verdict == "worse"
+    compared = rm.compare({"a": one, "b": two})
+    assert [standing.model for standing in compared.standings] == ["b", "a"]
+    assert [change.user for change in compared.changes("rmse", "a").harmed] == [0, 1]
+
+
+def test_p_is_adjusted_over_primary_metrics(results: dict[str, rm.Evaluation]) -> None:
+    found = rm.compare(results, baseline="pop", primary="hit@5", metrics="ndcg@5 hit@5")
+    own = [row for row in found.rows if row.metric == "hit@5"]
+    expected = stats.adjust([row.p_value for row in own])
+    assert [row.adjusted_p for row in own] == expected.tolist()
+    assert all(np.isnan(row.adjusted_p) for row in found.rows if row.metric == "ndcg@5")
+    assert "over 2 comparisons" in str(found)
+    assert "Primary: hit@5; p of other metrics is exploratory" in str(found).replace("\n  ", " ")
+    everything = rm.compare(results, metrics="ndcg@5 hit@5", correction="bonferroni")
+    assert everything.primary == ("ndcg@5", "hit@5")
+    assert everything.rows[0].adjusted_p == min(1, 6 * everything.rows[0].p_value)
+    assert "All metrics are primary" in str(everything).replace("\n  ", " ")
+
+
+def test_per_user_has_a_row_per_user_and_the_means_below() -> None:
+    ids = np.array(["ann", "bob", "cid"], dtype=object)
+    one = evaluation({"rr": [1.0, 0.5, 0.0]}, user_ids=ids)
+    two = evaluation({"rr": [0.5, 0.5, np.nan]}, user_ids=ids)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        frame = rm.compare({"a": one, "b": two}).per_user("rr")
+        plain = rm.compare({"a": one, "b": two}).per_user("rr", means=False)
+    assert frame["user"].to_list() == ["ann", "bob", "cid", None]
+    assert frame.columns == ["user", "a", "b"]
+    assert frame.row(3) == (None, 0.75, 0.5)
+    assert plain.equals(frame.head(3))
+
+
+def test_who_gains_and_loses(comparison: rm.Comparison, results: dict[str, rm.Evaluation]) -> None:
+    differences = results["als"]["ndcg@5"] - results["pop"]["ndcg@5"]
+    changes = comparison.changes("ndcg@5", "als", n=3)
+    assert changes.helped[0].difference == np.nanmax(differences)
+    assert [one.difference for one in changes.helped] == sorted(
+        differences[~np.isnan(differences)], reverse=True
+    )[:3]
+    assert "helped" in str(changes)
+    segments = comparison.by("activity", "ndcg@5", "als")
+    assert sum(row.users for row in segments.rows) == comparison.row("ndcg@5", "als").n
+    assert segments.rows[0].difference == min(row.difference for row in segments.rows)
+    own = comparison.by(["x", "y"] * 60, "ndcg@5", "als", "pop")
+    assert {row.group for row in own.rows} == {"x", "y"}
+
+
+def test_the_leaderboard_marks_the_best_and_ranks(comparison: rm.Comparison) -> None:
+    first = [row for row in comparison.standings if row.metric == "ndcg@5"]
+    assert first[0].model == "als"
+    assert [row.best for row in first] == [True, False, False]
+    assert (first[0].rank_low, first[0].rank_high) == (1, 1)
+    hits = [row for row in comparison.standings if row.metric == "hit@5"]
+    assert [(row.rank_low, row.rank_high) for row in hits] == [(1, 1), (2, 3), (2, 3)]
+    assert f"{first[0].mean:.4f}* 1" in str(comparison)
+    assert r"\textbf{" in comparison.to_latex()
+
+
+def test_saved_evaluations_are_compared_alike(
+    results: dict[str, rm.Evaluation], tmp_path: pathlib.Path
+) -> None:
+    paths = []
+    for name in ("als", "pop"):
+        paths.append(tmp_path / f"{name}.parquet")
+        results[name].save(paths[-1])
+    here = rm.compare({name: results[name] for name in ("als", "pop")})
+    there = rm.compare(paths)
+    assert there.row("ndcg@5", "als").interval == here.row("ndcg@5", "als").interval
+    whole, paired = there.row("coverage@5", "als"), here.row("coverage@5", "als")
+    assert whole.difference == paired.difference
+    # Their own intervals alone tell less than the lists.
+    assert whole.interval.width >= paired.interval.width
+    assert "The lists were not saved" in str(there).replace("\n  ", " ")
+
+
+def test_one_value_for_all_users_is_resampled_with_the_same_users(
+    comparison: rm.Comparison, results: dict[str, rm.Evaluation]
+) -> None:
+    row = comparison.row("coverage@5", "als")
+    assert row.mean == results["als"].over_users["coverage@5"]
+    assert row.interval.method == "bootstrap"
+    assert row.for_all_users
+    assert rm.compare(results, baseline="pop").row("coverage@5", "als").interval == row.interval
+    with pytest.raises(rm.InputError, match="one value for all users"):
+        comparison.per_user("coverage@5")
+
+
+def test_seeds_add_their_variance(results: dict[str, rm.Evaluation]) -> None:
+    als = [evaluate(0.1, seed, "ndcg@5") for seed in range(3)]
+    found = rm.compare({"als": als, "pop": evaluate(0.0, 7, "ndcg@5")})
+    (row,) = found.rows
+    tables = [np.column_stack([run["ndcg@5"] for run in als])]
+    tables.append(evaluate(0.0, 7, "ndcg@5")["ndcg@5"][:, np.newaxis])
+    expected = stats.over_runs(*tables)
+    assert row.runs == expected
+    assert (row.p_value, row.interval) == (expected.p_value, expected.interval)
+    text = str(found).replace("\n  ", " ")
+    assert "Seeds: als 3." in text
+    assert "One seed alone: pop." in text
+    assert found.standings[0].model == "als"
+    alone = str(rm.compare({"als": als[0], "pop": results["pop"]}, metrics="ndcg@5"))
+    assert "One evaluation per model" in alone
+
+
+def test_folds_are_pooled_by_user_and_vary() -> None:
+    frame = pl.DataFrame({"user_id": np.repeat(np.arange(40), 6), "item_id": [*range(6)] * 40})
+    made = rm.split.folds(frame, rm.split.KFold(2))
+    found = {}
+    for name, seed in (("a", 0), ("b", 1)):
+        matrix = rm.Scores(
+            np.random.default_rng(seed).random((40, 12)), user_ids=range(40), item_ids=range(12)
+        )
+        found[name] = rm.evaluate([matrix, matrix], made, metrics="rr")
+    compared = rm.compare(found)
+    (row,) = compared.rows
+    differences = [
+        one["rr"] - two["rr"] for one, two in zip(found["a"].folds, found["b"].folds, strict=True)
+    ]
+    assert row.runs == stats.over_folds(differences)
+    assert row.difference == pytest.approx(np.nanmean(found["a"]["rr"] - found["b"]["rr"]))
+    assert "over 2 folds the difference is" in str(compared).replace("\n  ", " ")
+
+
+def test_batches_of_users_are_one_evaluation() -> None:
+    values = {"a": RNG.random(60), "b": RNG.random(60)}
+    batches = {
+        name: [
+            evaluation({"rr": column[at].tolist()}, user_ids=at)
+            for at in np.split(np.arange(60), 3)
+        ]
+        for name, column in values.items()
+    }
+    (row,) = rm.compare(batches).rows
+    whole = {name: evaluation({"rr": one.tolist()}) for name, one in values.items()}
+    (expected,) = rm.compare(whole).rows
+    assert (row.difference, row.p_value) == (expected.difference, expected.p_value)
+    with pytest.raises(rm.InputError, match="different numbers of batches"):
+        rm.compare({"a": batches["a"], "b": batches["b"][:2]})
+    overlapping = [batches["a"][0], evaluation({"rr": [0.1, 0.2]}, user_ids=np.array([0, 99]))]
+    with pytest.raises(rm.InputError, match="neither of the same users"):
+        rm.compare({"a": overlapping, "b": batches["b"]})
+
+
+def test_clusters_keep_together(results: dict[str, rm.Evaluation]) -> None:
+    persons = np.arange(120) // 4
+    row = rm.compare(results, baseline="pop", cluster=persons).row("ndcg@5", "als")
+    expected = stats.compare(
+        results["als"]["ndcg@5"], results["pop"]["ndcg@5"], bounds=(0, 1), clusters=persons
+    )
+    assert (row.test, row.interval) == (expected.test, expected.interval)
+    with pytest.raises(rm.InputError, match="119 of 120 users have no cluster, for instance 1"):
+        rm.compare(results, cluster={0: "x"})
+
+
+def test_equivalence_by_a_margin() -> None:
+    values = RNG.random(400)
+    one = evaluation({"rr": values.tolist()})
+    two = evaluation({"rr": np.clip(values + RNG.normal(0, 0.01, 400), 0, 1).tolist()})
+    found = rm.compare({"a": one, "b": two}, margin=0.05)
+    assert found.rows[0].verdict == "equivalent"
+    assert "p equivalent" in str(found)
+    named = rm.compare({"a": one, "b": two}, margin={"rr": 1e-6})
+    assert named.rows[0].equivalence is not None
+    assert not named.rows[0].equivalence.equivalent
+
+
+def test_a_comparison_that_could_not_be_significant_says_so() -> None:
+    one = evaluation({"rr": [1.0, 1.0, 1.0, 0.5, 0.5], "hit@1": [1, 1, 1, 0, 0]})
+    two = evaluation({"rr": [0.5, 0.5, 0.5, 0.5, 0.5], "hit@1": [0, 0, 0, 0, 0]})
+    text = str(rm.compare({"a": one, "b": two})).replace("\n  ", " ")
+    assert "rr, a less b: 3 users differ: p cannot fall below 0.2500" in text
+    assert "after correction over 2 comparisons not below 0.5000" in text
+    assert "nothing here can be resolved" in text
+
+
+def test_nothing_differs() -> None:
+    one = evaluation({"rr": [1.0, 0.5, 0.25]})
+    found = rm.compare({"a": one, "b": evaluation({"rr": [1.0, 0.5, 0.25]})})
+    assert found.rows[0].p_value == 1
+    assert found.rows[0].interval.width > 0
+    assert "None of the 3 users differs" in str(found)
+
+
+def test_power_is_that_of_the_differences(results: dict[str, rm.Evaluation]) -> None:
+    pair = rm.compare({"als": results["als"], "pop": results["pop"]}, metrics="ndcg@5")
+    differences = results["als"]["ndcg@5"] - results["pop"]["ndcg@5"]
+    expected = stats.power(differences, 0.01, alpha=1 - 0.95)
+    assert rm.power(pair, "ndcg@5", 0.01) == expected
+    assert f"{expected.users_needed:,} users" in str(expected)
+    alone = rm.power(results["als"], "ndcg@5", difference=0.01)
+    assert alone.deviation == pytest.approx(
+        np.sqrt(2) * np.nanstd(results["als"]["ndcg@5"], ddof=1)
+    )
+    assert "From one evaluation" in alone.note
+    line = f"Power: with {pair.rows[0].n} users a true difference of "
+    assert f"{line}{pair.rows[0].smallest_difference:.4f} in ndcg@5" in str(pair)
+    with pytest.raises(rm.InputError, match="Hint: model= names one: bpr, als"):
+        rm.power(rm.compare(results, baseline="pop"), "ndcg@5", 0.01)
+    with pytest.raises(rm.InputError, match="difference= says"):
+        rm.power(results["als"], "ndcg@5")
+    with pytest.raises(rm.InputError, match="value for each user"):
+        rm.power(results["als"], "coverage@5", 0.1)
+
+
+def test_what_differs_is_refused_with_the_reason(results: dict[str, rm.Evaluation]) -> None:
+    other = rm.evaluate(scores(0.1), TEST[:, ::-1].copy(), train=TRAIN, metrics=METRICS)
+    with pytest.raises(rm.InputError, match=r"different test data: .* allow='test'"):
+        rm.compare({"als": results["als"], "x": other})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        allowed = rm.compare({"als": results["als"], "x": other}, allow="test candidates")
+    assert "Allowed: als and x were evaluated with different test data" in str(allowed)
+    random = rm.evaluate(scores(0.1), TEST, train=TRAIN, metrics=METRICS, ties="random")
+    with pytest.raises(rm.InputError, match="ties is 'expected' for als and 'random' for x"):
+        rm.compare({"als": results["als"], "x": random})
+    assert rm.compare({"als": results["als"], "x": random}, allow=["protocol"]).rows
+    assert rm.compare({"als": results["als"], "x": random}, allow="ties").rows
+    no_train = rm.evaluate(scores(0.1), TEST, metrics=METRICS)
+    with pytest.raises(rm.InputError, match=r"different training data: .* and none"):
+        rm.compare({"als": results["als"], "x": no_train})
+    fewer = rm.evaluate(scores(0.1), TEST, train=TRAIN, metrics=METRICS, candidates=range(30))
+    with pytest.raises(rm.InputError, match="different candidates"):
+        rm.compare({"als": results["als"], "x": fewer})
+    more = evaluation({"rr": [1.0, 0.5]}, n_candidates=np.array([10, 12]))
+    with pytest.raises(rm.InputError, match=r"user 1 for instance 10 .a. and 12 .x."):
+        rm.compare({"a": evaluation({"rr": [1.0, 0.5]}), "x": more})
+    unused = rm.compare({"als": results["als"], "pop": results["pop"]}, allow="train")
+    assert "allow names train, in which the models do not differ" in str(unused)
+
+
+@pytest.mark.parametrize(
+    ("models", "options", "error", "message"),
+    [
+        ({"a": {"rr": [1.0]}}, {}, rm.InputError, "at least two models, found one, 'a'"),
+        ({}, {}, rm.InputError, "found none"),
+        ({"a": {"rr": [1, 1]}, "b": {"rr": [1, 0]}}, {"baseline": "c"}, rm.UnknownNameError, "'c'"),
+        ({"a": {"rr": [1, 1]}, "b": {"ap": [1, 0]}}, {}, rm.InputError, "only one of them has ap"),
+        (
+            {"a": {"rr": [1, 1], "ap": [1, 1]}, "b": {"ap": [1, 0]}},
+            {},
+            rm.InputError,
+            "metrics='ap' compares",
+        ),
+        ({"a": {"rr": [1.0]}, "b": {"rr": [0.5]}}, {}, rm.InputError, "one user in common"),
+        (
+            {"a": {"rr": [np.nan] * 3}, "b": {"rr": [0.5] * 3}},
+            {},
+            rm.InputError,
+            "no user in common",
+        ),
+        ({"a": {"rr": [1, 1]}, "b": {"rr": [1, 0, 1]}}, {}, rm.InputError, "has 2 users and b 3"),
+        (
+            {"a": {"rr": [1, 1]}, "b": {"rr": [1, 0]}},
+            {"test": "x"},
+            rm.UnknownNameError,
+            "test 'x'",
+        ),
+        ({"a": {"rr": [1, 1]}, "b": {"rr": [1, 0]}}, {"interval": "x"}, rm.UnknownNameError, "'x'"),
+        (
+            {"a": {"rr": [1, 1]}, "b": {"rr": [1, 0]}},
+            {"correction": "holmes"},
+            rm.UnknownNameError,
+            "'holm'",
+        ),
+        (
+            {"a": {"rr": [1, 1]}, "b": {"rr": [1, 0]}},
+            {"primary": "ap"},
+            rm.UnknownNameError,
+            "'ap' was not compared",
+        ),
+        (
+            {"a": {"rr": [1, 1]}, "b": {"rr": [1, 0]}},
+            {"metrics": "ap"},
+            rm.UnknownNameError,
+            "a has no metric 'ap'",
+        ),
+        (
+            {"a": {"rr": [1, 1]}, "b": {"rr": [1, 0]}},
+            {"allow": "tets"},
+            rm.UnknownNameError,
+            "'test'",
+        ),
+        ({"a": {"rr": [1, 1]}, "b": {"rr": [1, 0]}}, {"margin": 0}, rm.InputError, "margin"),
+    ],
+)
+def test_bad_input(models: object, options: dict, error: type[Exception], message: str) -> None:
+    made = {name: evaluation(values) for name, values in models.items()}  # type: ignore[attr-defined]
+    with pytest.raises(error, match=message):
+        rm.compare(made, **options)
+
+
+def test_other_objects_are_refused(results: dict[str, rm.Evaluation]) -> None:
+    with pytest.raises(rm.InputTypeError, match="found int"):
+        rm.compare(3)  # type: ignore[arg-type]
+    with pytest.raises(rm.InputTypeError, match="'b' is of type float"):
+        rm.compare({"a": results["als"], "b": 0.3})  # type: ignore[dict-item]
+    with pytest.raises(rm.FileError, match=r"nope\.parquet"):
+        rm.compare(["nope.parquet", "nope2.parquet"])
+    numbers = evaluation({"rr": [1.0, 0.5]}, user_ids=np.array([1, 2]))
+    texts = evaluation({"rr": [1.0, 0.5]}, user_ids=np.array(["1", "2"], dtype=object))
+    with pytest.raises(rm.InputTypeError, match=r"of type int .* of type str"):
+        rm.compare({"a": numbers, "b": texts})
+    with pytest.raises(rm.InputError, match="Only one of a and b has user ids"):
+        rm.compare({"a": numbers, "b": evaluation({"rr": [1.0, 0.5]})})
+
+
+def test_values_outside_of_the_range_are_said() -> None:
+    one, two = evaluation({"rr": [2.0, 0.5, 0.1]}), evaluation({"rr": [0.5, 0.5, 0.2]})
+    found = rm.compare({"a": one, "b": two})
+    text = str(found).replace("\n  ", " ")
+    assert "nan" not in text.lower()
+    assert "The value 2 lies outside the range from 0 to 1" in text
+    with pytest.raises(rm.InputError, match="A confidence sequence needs a range"):
+        rm.compare({"a": one, "b": two}, baseline="b").gate("rr >= 0", "sequential")
+
+
+@examples(0.2)
+@given(st.sampled_from(["randomisation", "t", "wilcoxon", "sign"]))
+def test_every_test_can_be_chosen(test: str) -> None:
+    rng = np.random.default_rng(1)
+    one, two = rng.random(50), rng.random(50)
+    made = {"a": evaluation({"rr": one.tolist()}), "b": evaluation({"rr": two.tolist()})}
+    row = rm.compare(made, test=test).rows[0]  # type: ignore[arg-type]
+    assert row.test == stats.compare(one, two, bounds=(0, 1), test=test).test  # type: ignore[arg-type]
+
+
+def test_every_format_holds_all(comparison: rm.Comparison) -> None:
+    content = json.loads(comparison.to_json())
+    assert len(content["comparisons"]) == len(comparison.rows) == 6
+    assert content["comparisons"][0]["interval"]["method"] == "randomisation"
+    frame = pl.read_csv(comparison.to_csv().encode())
+    assert frame["difference"].to_list() == [row.difference for row in comparison.rows]
+    assert comparison.frame()["difference"].to_list() == frame["difference"].to_list()
+    assert comparison.to_markdown().count("| --- |") >= 1
+    assert "toprule" in comparison.to_latex()
+    assert "<table>" in comparison._repr_html_()
+    assert repr(comparison) == "<Comparison of pop, bpr, als: ndcg@5, hit@5, coverage@5>"

@@ -1,0 +1,103 @@
+"""chance=True: what a random order of the same candidates would score."""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+
+METRICS = "ndcg@2 rr recall@2 ap@3 roc_auc"
+RNG = np.random.default_rng(4)
+SCORES = RNG.random((12, 5))
+TEST = RNG.random((12, 5)) < 0.4
+TRAIN = (RNG.random((12, 5)) < 0.2) & ~TEST
+
+
+@pytest.fixture(scope="module")
+def result() -> rm.Evaluation:
+    return rm.evaluate(rm.Scores(SCORES), TEST, train=TRAIN, metrics=METRICS, chance=True)
+
+
+def test_it_is_the_mean_over_all_orders(result: rm.Evaluation) -> None:
+    orders = list(itertools.permutations(range(5)))
+    every = [
+        rm.evaluate(
+            rm.Scores(np.tile(np.array(order, float), (12, 1))), TEST, train=TRAIN, metrics=METRICS
+        )
+        for order in orders
+    ]
+    for name in result.values:
+        expected = np.mean([one[name] for one in every], axis=0)
+        np.testing.assert_allclose(result.chance[name], expected, atol=1e-12)
+
+
+def test_it_changes_no_value_and_is_that_of_the_same_users(result: rm.Evaluation) -> None:
+    plain = rm.evaluate(rm.Scores(SCORES), TEST, train=TRAIN, metrics=METRICS)
+    for name in result.values:
+        np.testing.assert_array_equal(result[name], plain[name])
+    assert plain.chance == {}
+    rows = {row.metric: row for row in result.summary()}
+    known = ~np.isnan(result["rr"])
+    assert rows["rr"].chance == pytest.approx(result.chance["rr"][known].mean())
+    assert rows["roc_auc"].chance == pytest.approx(0.5)
+    assert "chance: the mean of all orders" in str(result)
+    assert "chance" not in str(plain)
+
+
+def test_a_pool_without_negatives_is_no_better_than_chance() -> None:
+    """Where nearly all candidates are relevant, a high value says nothing."""
+    test = np.ones((30, 5))
+    test[:, 0] = 0
+    found = rm.evaluate(rm.Scores(RNG.random((30, 5))), test, metrics="precision@3", chance=True)
+    assert found.summary()[0].chance == pytest.approx(0.8)
+
+
+def test_it_is_saved_and_taken_apart(result: rm.Evaluation, tmp_path: pathlib.Path) -> None:
+    result.save(tmp_path / "result.parquet")
+    loaded = rm.load(tmp_path / "result.parquet")
+    for name in result.values:
+        np.testing.assert_array_equal(loaded.chance[name], result.chance[name])
+    some = result.of_users([1, 3])
+    np.testing.assert_array_equal(some.chance["rr"], result.chance["rr"][[1, 3]])
+
+
+def test_folds_are_pooled() -> None:
+    frame = pl.DataFrame({"user_id": np.repeat(np.arange(10), 4), "item_id": [*range(4)] * 10})
+    source = rm.Scores(RNG.random((10, 9)), user_ids=range(10), item_ids=range(9))
+    made = rm.split.folds(frame, rm.split.KFold(2))
+    found = rm.evaluate([source, source], made, metrics="rr", chance=True)
+    expected = np.mean([fold.chance["rr"] for fold in found.folds], axis=0)
+    np.testing.assert_allclose(found.chance["rr"], expected)
+
+
+def test_models_are_compared_with_chance(result: rm.Evaluation) -> None:
+    other = rm.evaluate(rm.Scores(SCORES + TEST), TEST, train=TRAIN, metrics=METRICS)
+    found = rm.compare({"a": result, "b": other}, chance=True, baseline="chance")
+    row = found.row("rr", "b")
+    assert row.difference == pytest.approx(np.nanmean(other["rr"] - result.chance["rr"]))
+    assert found.standings[0].model == "b"
+    with pytest.raises(rm.InputError, match="which b does not"):
+        rm.compare({"b": other, "a": result}, chance=True)
+    with pytest.raises(rm.InputError, match="adds a model 'chance'"):
+        rm.compare({"chance": result, "b": other}, chance=True)
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        (rm.Lists({"ann": ["x"]}), {"metrics": "rr"}, "lists end early"),
+        (
+            rm.Lists({"ann": ["x"]}),
+            {"metrics": "coverage@1", "catalogue": 3},
+            "metrics of rankings",
+        ),
+    ],
+)
+def test_where_it_is_not_known(source: rm.Lists, options: dict, message: str) -> None:
+    with pytest.raises(rm.InputError, match=message):
+        rm.evaluate(source, {"ann": ["x"]}, chance=True, **options)
