@@ -265,3 +265,8 @@ def test_an_end_without_bound_is_explained() -> None:
     found = interval(values, "bca", weights=weights)
     assert isinstance(found, Interval)
     assert found.n == 2
+
+
+def test_values_whose_cubes_are_no_numbers_are_refused():
+    with pytest.raises(InputError, match=r"values\[1\] is 1e\+80: .* sums of cubes"):
+        interval([1.0, 1e80, np.nan])

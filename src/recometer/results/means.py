@@ -22,6 +22,7 @@ from recometer.protocol import Protocol
 from recometer.results.averages import mean_of_parts
 from recometer.results.pooling import denominators
 from recometer.stats import Interval, intervals
+from recometer.stats.grouping import LARGEST
 
 Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
@@ -96,9 +97,10 @@ class Averaging:
     def _interval(self, name: str, values: Float64, weights: Float64 | None) -> Interval:
         """Return the interval of a mean, without resampling."""
         kind, confidence = self.protocol.interval, self.protocol.confidence
-        if np.isinf(values).any():
+        if (np.abs(values) > LARGEST).any():
             n = int(np.count_nonzero(~np.isnan(values)))
-            return Interval.unknown(confidence, n, "A value is infinite: the mean has no interval.")
+            note = f"A value is infinite, or above {LARGEST:g}: the mean has no interval."
+            return Interval.unknown(confidence, n, note)
         return stats.interval(
             values,
             "auto" if kind == "gaffke" else kind,  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ __all__ = ["Grouped", "column", "group", "group_checked", "grouped"]
 
 Float64 = npt.NDArray[np.float64]
 
+LARGEST = 1e75  # value whose cubes can be added up
 SORTED_UP_TO = 2_048  # values: sorting them takes less than what follows
 N_CELLS = (2_048, 65_536)
 LOST_VARIANCE = 1e-6  # share of the variance that cells may hide; half of it in widths
@@ -98,7 +99,7 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
     Raises
     ------
     InputError
-        They are not: of another shape, not numbers, or infinite.
+        They are not: of another shape, not numbers, infinite, or too large for their cubes.
     """
     try:
         found = np.asarray(values, np.float64)
@@ -114,6 +115,12 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
         raise InputError(
             f"{name}[{at}] is {found[at]}: a mean with it has no interval and no test. "
             "Hint: NaN leaves a user out."
+        )
+    if len(found) and np.nanmax(np.abs(found), initial=0.0) > LARGEST:
+        at = int(np.nanargmax(np.abs(found)))
+        raise InputError(
+            f"{name}[{at}] is {found[at]:g}: from {LARGEST:g} on, sums of cubes are no numbers any "
+            "more. Hint: divide all values by one number."
         )
     return found
 
