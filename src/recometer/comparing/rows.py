@@ -11,6 +11,9 @@ from recometer.stats import Equivalence, Interval, Runs, TestResult
 __all__ = ["PairRow", "Standing", "difference_columns", "p_text", "standing_text", "user_columns"]
 
 
+SMALLEST_P = 1e-300  # shown
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class PairRow:
     """Two models by one metric, on the users that both have a value for.
@@ -175,7 +178,9 @@ def p_text(p: float) -> str:
     """Return a p-value as people read it."""
     if math.isnan(p):
         return ""
-    return f"{p:.4f}" if p >= 1e-4 or p == 0 else f"{p:.0e}"
+    if p < SMALLEST_P:  # what rounding leaves of it is no statement
+        return f"<{SMALLEST_P:.0e}"
+    return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
 
 
 def signed(value: float) -> str:
