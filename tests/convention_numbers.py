@@ -33,7 +33,7 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
     """Evaluate a case of the file; "binary" and "all items" are variants of its lists."""
     given: dict[str, Any] = CASES["lists" if case in ("binary", "all items") else case]
     asked: dict[str, Any] = {"metrics": metric, "protocol": convention}
-    if case == "ratings":
+    if case in ("ratings", "labels"):
         frame = pl.DataFrame({name: given[name] for name in ("user", "item", "rating", "score")})
         pairs = rm.Pairs(frame, rating="rating", score="score", threshold=given["threshold"])
         return rm.evaluate(pairs, **asked)
@@ -64,10 +64,8 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
 
 
 def found(result: rm.Evaluation, metric: str, which: str) -> float:
-    """Return our number for a user, the mean over users or the value over all rows."""
+    """Return our number for a user, or for all of them."""
     if which == "mean":
         return result.mean()[metric]
-    if which == "rows":
-        return result.over_rows[metric]
     users = range(len(result)) if result.user_ids is None else result.user_ids.tolist()
     return float(result[metric][[str(user) for user in users].index(which)])

@@ -20,6 +20,7 @@ from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import STEPS, Protocol
 from recometer.rendering import Column, Printed, Table, plain
 from recometer.results.evaluation import Evaluation
+from recometer.results.together import is_over_rows
 
 if TYPE_CHECKING:
     import polars
@@ -326,7 +327,7 @@ def walk(
         Side(
             protocol.name,
             str(one),
-            _formula(_plain(one)),
+            _formula(_plain(one)) + _pooled(one, protocol),
             tuple(_own_rules(one, protocol).sentences()),
             mean,
             _counted(outcome),
@@ -384,6 +385,11 @@ def _formula(metric: Metric) -> str:
     return "; ".join([f"{metric}: {METRICS[metric.name].formula}", *meanings])
 
 
+def _pooled(metric: Metric, protocol: Protocol) -> str:
+    """Say where the mean is no mean over users."""
+    return "; over the rows of all users" if is_over_rows(metric, protocol, None) else ""
+
+
 def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
     """Put the values that count in each result's mean side by side, a row per user."""
     # A rule may let users count who are not in test, so the results may differ in their users.
@@ -403,14 +409,14 @@ def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
 
 def _counted_values(result: Evaluation) -> Float64:
     """Return the values of the users who count in the mean of the only metric."""
-    if result.over_users:
+    if result.together:
         return np.full(len(result), np.nan)
     return result.counted_values(result.metrics[0])
 
 
 def _counted(result: Evaluation) -> int:
     """Count the users who are in the mean of the only metric."""
-    if result.over_users:
+    if result.together:
         return int(np.count_nonzero(result.reasons[str(result.metrics[0])] == 0))
     return int(np.count_nonzero(~np.isnan(_counted_values(result))))
 

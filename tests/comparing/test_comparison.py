@@ -203,7 +203,7 @@ def test_saved_evaluations_are_compared_alike(
     assert whole.difference == paired.difference
     # Their own intervals alone tell less than the lists.
     assert whole.interval.width >= paired.interval.width
-    assert "The lists were not saved" in str(there).replace("\n  ", " ")
+    assert "The lists or rows were not saved" in str(there).replace("\n  ", " ")
 
 
 def test_one_value_for_all_users_is_resampled_with_the_same_users(

@@ -11,16 +11,16 @@ from recometer.arrays import Int64
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
 from recometer.measuring.compute import compute_for_all
-from recometer.measuring.listed import ListedUsers
-from recometer.metrics import ListData
+from recometer.measuring.measured import Together
 from recometer.results.folds import FoldedEvaluation
 from recometer.results.means import resamples_of
+from recometer.results.together import read_together
 from recometer.stats import Interval, TestResult
 from recometer.stats.intervals import resampled
 
 SAVED = (
-    "The lists were not saved, so how the two values go together is not known: the interval is the "
-    "widest that their own intervals allow."
+    "The lists or rows were not saved, so how the two values go together is not known: the "
+    "interval is the widest that their own intervals allow."
 )
 MANY = "One value per {}: how far it varies between users is not known, so that it is not tested."
 
@@ -49,17 +49,24 @@ def compare_whole(
         elif any(isinstance(one.first, FoldedEvaluation) for one in (model, other)):
             note = MANY.format("fold")
             found += [_untested(name, model, other, note, confidence) for name in metrics]
-        elif model.first.list_data is not None and other.first.list_data is not None:
-            found += _resampled(metrics, model, other, users, confidence, seed)
         else:
-            found += [_of_saved(name, model, other, confidence) for name in metrics]
+            for of_record in _by_record(metrics, model):
+                kept = [read_together(one.first, of_record[0]) for one in (model, other)]
+                if None in kept:
+                    found += [_of_saved(name, model, other, confidence) for name in of_record]
+                else:
+                    found += _resampled(of_record, model, other, users, confidence, seed)
     return found
 
 
+def _by_record(metrics: Sequence[str], model: Model) -> list[list[str]]:
+    """Put metrics together that read the same: lists, or predicted ratings."""
+    of_lists = [name for name in metrics if name in model.first.over_users]
+    return [one for one in (of_lists, [n for n in metrics if n not in of_lists]) if one]
+
+
 def _untested(metric: str, model: Model, other: Model, note: str, confidence: float) -> PairRow:
-    values = [
-        float(np.mean([run.over_users[metric] for run in one.runs])) for one in (model, other)
-    ]
+    values = [float(np.mean([run.together[metric] for run in one.runs])) for one in (model, other)]
     return _row(metric, model, other, values, 0, [np.nan, np.nan], "none", note, confidence)
 
 
@@ -71,13 +78,13 @@ def _resampled(
     confidence: float,
     seed: int,
 ) -> list[PairRow]:
-    data, n = _common(model, other, users)
+    data, n = _common(metrics[0], model, other, users)
     asked = [model.first.known_metric(name) for name in metrics]
     rules = [model.first.protocol, other.first.protocol]
 
     def values(weights: Int64 | None) -> list[dict[str, float]]:
         return [
-            compute_for_all(ListedUsers(one), asked, protocol, weights)
+            compute_for_all(one, asked, protocol, weights)
             for one, protocol in zip(data, rules, strict=True)
         ]
 
@@ -106,24 +113,25 @@ def _resampled(
     return rows
 
 
-def _common(model: Model, other: Model, users: Users) -> tuple[list[ListData], int]:
-    """Return the lists of the users that both have, in one order."""
+def _common(metric: str, model: Model, other: Model, users: Users) -> tuple[list[Together], int]:
+    """Return what is read of the users that both have, in one order."""
     places = [users.places[one.name][0] for one in (model, other)]
     own = [np.arange(users.n) if place is None else place for place in places]
     both = np.intersect1d(own[0], own[1])
     found = []
     for one, of_model in zip((model, other), own, strict=True):
-        assert one.first.list_data is not None
+        read = read_together(one.first, metric)
+        assert read is not None
         at = np.full(users.n, -1)
         at[of_model] = np.arange(len(of_model))
-        found.append(one.first.list_data.users(at[both]))
+        found.append(read.users(at[both]))
     return found, len(both)
 
 
 def _of_saved(metric: str, model: Model, other: Model, confidence: float) -> PairRow:
     values, halves = [], []
     for one in (model, other):
-        value, (low, high) = one.first.over_users[metric], one.first.interval(metric)
+        value, (low, high) = one.first.together[metric], one.first.interval(metric)
         values.append(value)
         # An end that is cut off at a bound of the metric is the nearer one.
         halves.append(max(high - value, value - low))

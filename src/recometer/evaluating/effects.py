@@ -96,6 +96,8 @@ def _without_effect(
 
 def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None:
     """Return why a rule changes nothing of metrics; None: it changes something."""
+    if rule == "average" and protocol.average == "users" and kind in ("ranks", "lists"):
+        return "every user counts the same already"
     if kind == "all users" and rule == "users":
         return OF_MEANS if protocol.users in USERS_OF_MEANS else None
     of_source = source.unread_rules(listed=kind in ("lists", "all users"))

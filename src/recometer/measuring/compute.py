@@ -14,7 +14,7 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64, UInt8
 from recometer.errors import InternalError
-from recometer.measuring.measured import Measured
+from recometer.measuring.measured import Measured, Together
 from recometer.measuring.reasons import Reason, left_out, mark, replace_undefined
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
@@ -94,7 +94,7 @@ def compute(
 
 
 def compute_for_all(
-    measured: Measured,
+    measured: Together,
     metrics: Sequence[Metric],
     protocol: Protocol,
     weights: Int64 | None = None,

@@ -213,10 +213,12 @@ class Protocol:
         },
         step="population",
     )
-    average: Literal["users", "relevant", "pooled", "parts"] = rule(
-        "users",
+    average: Literal["usual", "users", "relevant", "pooled", "parts"] = rule(
+        "usual",
         {
-            "users": "Every user counts the same in the mean.",
+            "usual": "Every user counts the same in the mean; errors of predicted ratings are "
+            "those over the rows of all users.",
+            "users": "Every user counts the same in the mean, of errors of predicted ratings, too.",
             "relevant": "Users count by their number of relevant items in the mean.",
             "pooled": "The mean is the sum of all numerators divided by that of all denominators.",
             "parts": "The mean of F is that of the mean precision and the mean recall.",

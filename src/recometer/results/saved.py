@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from recometer.data import storage
@@ -23,7 +23,7 @@ HEADER = (
 
 
 def write(
-    fields: Mapping[str, Any], path: str | os.PathLike[str], over_users: Sequence[Interval]
+    fields: Mapping[str, Any], path: str | os.PathLike[str], together: Mapping[str, Interval]
 ) -> None:
     """Write the fields of an evaluation.
 
@@ -32,8 +32,8 @@ def write(
     fields
         As `read` returns them.
     path
-    over_users
-        The intervals of metrics with one value for all users.
+    together
+        The intervals of metrics with one value for all users, or for all rows.
     """
     columns = {name: fields[name] for name in PER_USER}
     columns |= {name: fields[name] for name in PROFILE if fields[name] is not None}
@@ -43,9 +43,10 @@ def write(
     header = {"kind": KIND, **{name: fields[name] for name in HEADER}}
     header["protocol"] = fields["protocol"].to_dict()
     header["over_users"] = {
-        name: [value, *interval]
-        for (name, value), interval in zip(fields["over_users"].items(), over_users, strict=True)
+        name: [value, *together[name]] for name, value in fields["over_users"].items()
     }
+    of_rows = [name for name in fields["over_rows"] if name in together]
+    header["over_rows_ends"] = {name: [*together[name]] for name in of_rows}
     header["metrics"] = [dataclasses.astuple(metric) for metric in fields["metrics"]]
     storage.write_table(path, columns, fields["user_ids"], header)
 
@@ -81,6 +82,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
     }
     confidence, n = fields["protocol"].confidence, len(fields["n_relevant"])
     ends = {name: (low, high) for name, (_, low, high) in over_users.items()}
+    ends |= header.get("over_rows_ends", {})
     return fields, {
         name: Interval(low, high, "bootstrap", confidence, n)
         if low <= high

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -187,7 +188,10 @@ class Pairs(Source):
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that change nothing of the rankings, or of the lists, and why."""
         given = "cut-offs up to the number of a user's rows are always computed"
-        return {**super().unread_rules(listed=listed), "deep_cutoffs": given}
+        unread = {**super().unread_rules(listed=listed), "deep_cutoffs": given}
+        if self._explicit:
+            unread["relevant_from"] = "threshold= of Pairs says what is relevant"
+        return unread
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""
@@ -224,7 +228,8 @@ class Pairs(Source):
         return Ratings(ranks, self._rows.score[rows], self._thresholds(request.protocol))
 
     def _thresholds(self, protocol: Protocol) -> Float64 | None:
-        if protocol.relevant_from is not None:
+        everything = protocol.relevant_from == -math.inf  # what conventions say of lists
+        if protocol.relevant_from is not None and not (everything and self._explicit):
             if self._explicit:
                 raise InputError(
                     f"Both threshold= of Pairs and relevant_from={protocol.relevant_from:g} say "
