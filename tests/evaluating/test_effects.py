@@ -29,6 +29,7 @@ VALUES: dict[str, Any] = {
     "undefined": 0.25,
     "constant_scores": "ties",
     "nan_scores": "last",
+    "infinite_scores": "ranked",
     "users": "positive",
     "min_positives": 3,
     "min_candidates": 5,
@@ -72,6 +73,7 @@ SCORES = np.array(
 )
 TEST = {0: {1: 2.0, 2: 5.0}, 1: {3: 1.0, 0: 3.0}, 2: {5: 4.0}, 3: {0: 1.0, 5: 2.0, 9: 3.0},
         4: {4: 1.0, 5: 2.0}, 5: {1: 0.0, 2: 0.0}, 8: {1: 1.0}}  # fmt: skip
+INFINITE = np.where(SCORES == 5, math.inf, SCORES)
 TRAIN = {0: [5], 1: [5], 2: [0], 4: [0, 1, 2, 3], 5: [5], 9: [0]}
 
 
@@ -86,16 +88,16 @@ def frame(rows: list[tuple[Any, ...]], *names: str) -> pl.DataFrame:
     return pl.DataFrame(rows, names, orient="row")
 
 
-def listed() -> rm.Lists:
+def listed(scores: Any = SCORES) -> rm.Lists:
     """Lists of all items: one is repeated, and of some users one is in train."""
-    rows = [(user, item, SCORES[user, item]) for user in range(6) for item in range(6)]
+    rows = [(user, item, scores[user, item]) for user in range(6) for item in range(6)]
     return rm.Lists(frame([*rows, (3, 5, -1.0), (0, 1, 2.5)], "user", "item", "score"))
 
 
-def paired(**options: Any) -> rm.Pairs:
+def paired(scores: Any = SCORES, **options: Any) -> rm.Pairs:
     """Pairs with a true rating, but one without."""
     rows = [
-        (user, item, SCORES[user, item], TEST[user].get(item, 0.0))
+        (user, item, scores[user, item], TEST[user].get(item, 0.0))
         for user, item in itertools.product(range(6), range(6))
         if (user, item) != (3, 5)
     ]
@@ -113,16 +115,18 @@ def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
     scores, clean = rm.Scores(SCORES, **ids), rm.Scores(np.nan_to_num(SCORES), **ids)
     return {
         "Factors": [(finite, given), (factors, given), (finite, sampled)],
-        "Scores": [(scores, given), (clean, sampled)],
+        "Scores": [(scores, given), (clean, sampled), (rm.Scores(INFINITE, **ids), given)],
         "Lists": [
             (listed(), {**given, "catalogue": range(6)}),
             (rm.Lists({0: [1, 2]}), {**given, "catalogue": 6}),
+            (listed(INFINITE), {**given, "catalogue": range(6)}),
         ],
         "Pairs": [
             (paired(threshold=1), {"train": TRAIN}),
             (paired(threshold=1), {"train": TRAIN, "candidates": some}),
             (paired(rating=False, relevance=False), given),
             (paired(rating=False, relevance=False), sampled),
+            (paired(INFINITE, threshold=1), {"train": TRAIN}),
         ],
     }
 

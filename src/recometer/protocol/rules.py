@@ -92,7 +92,17 @@ class Protocol:
             "last": "A score of NaN ranks last.",
         },
         step="ranking",
-        about="Infinite scores are undefined always.",
+    )
+    infinite_scores: Literal["undefined", "ranked"] = rule(
+        "undefined",
+        {
+            "undefined": "An infinite score: the user is undefined.",
+            "ranked": "An infinite score ranks like any number, above or below all others.",
+        },
+        step="ranking",
+        about="In Scores, -inf means that the item is no candidate. Factors give infinite scores "
+        "where products are too large, which are undefined always, and so are infinite predictions "
+        "in errors of ratings.",
     )
     users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"] = (
         rule(

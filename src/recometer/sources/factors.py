@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -155,7 +156,14 @@ class Factors(Source):
     def _best_on_device(self, aligned: Aligned, request: Request, k: int, rule: Rule) -> Best:
         return top_batches(aligned, self._batches_on_device(aligned, request), k, rule)
 
+    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
+        """Return the rules that change nothing of the rankings, or of the lists, and why."""
+        overflow = "where factors give infinite scores, their products are too large"
+        return {**super().unread_rules(listed=listed), "infinite_scores": overflow}
+
     def _batches_on_device(self, aligned: Aligned, request: Request) -> Batches:
+        protocol = request.protocol.replace(infinite_scores="undefined")
+        request = dataclasses.replace(request, protocol=protocol)
         flag_user_bias(self._factors.user_bias, np.maximum(aligned.rows, 0), aligned.flags)
         score = _torch.scorer(self._factors.users, self._factors.items, self._factors.item_bias)
         return Batches(

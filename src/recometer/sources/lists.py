@@ -15,6 +15,7 @@ from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top
 from recometer.sources._align import align
+from recometer.sources._infinite import ranked_in_lists
 from recometer.sources._list_candidates import catalogue_size
 from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_all_items
 from recometer.sources._list_reading import read_lists
@@ -238,6 +239,7 @@ class Lists(Source):
         catalogue = catalogue_of(table, request)
         index = SourceIndex("Lists", table.n_lists, table.n_items, table.user_ids, table.item_ids)
         aligned = align(index, request, catalogue.inside)
+        table = ranked_in_lists(table, request.protocol)
         if rule is not None and rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
         work = ListWork.of(table, aligned, request)
