@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import polars as pl
 from shared import SHARED
 
 import recometer as rm
@@ -383,6 +384,8 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
     truth = case.get("rel") or dict.fromkeys(map(str, case.get("positives", ())), 1)
     if name == "graded_order":
         truth = {str(item): gain for item, gain in case["rel_order"]}
+    if name == "dup_truth":
+        return _repeated_truth(case, *asked)
     test: dict[Any, float] = {int(item): float(gain) for item, gain in truth.items()}
     if record["relevance"] == "binary" and name == "neg_rel" and record["library"] != "lenskit":
         test = {item: 1.0 for item, gain in test.items() if gain > 0}
@@ -399,6 +402,16 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         source = rm.Lists({USER: dict(zip(items, scores, strict=True))})
     result = rm.evaluate(source, {USER: test}, metrics=metric, protocol=protocol, **rules)
     return result, metric
+
+
+def _repeated_truth(
+    case: Mapping[str, Any], protocol: str, metric: str, rules: Mapping[str, Any]
+) -> tuple[rm.Evaluation, str]:
+    """Evaluate a list where rows of test repeat a pair."""
+    items = case["truth_rows"]
+    test = pl.DataFrame({"user": [USER] * len(items), "item": items})
+    source = rm.Lists({USER: case["list"]})
+    return rm.evaluate(source, test, metrics=metric, protocol=protocol, **rules), metric
 
 
 TREC_NAMES = {"P.3": "P_3", "recall.3": "recall_3", "map_cut.3": "map_cut_3"}
@@ -452,7 +465,9 @@ def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
     if library == "recommenders":
         ask = ask_for({**record, "impl": impl.removesuffix("{}")})
         assert ask is not None
-        return library, ask.metric, rules
+        # Rows that are repeated, of lists or of test, are joined once more.
+        repeats = record["source"] in ("mini:dup_list", "mini:dup_truth")
+        return library, ask.metric, {"defects": repeats and "ndcg" in impl}
     ask = ask_for({**record, "source": "full"})
     return None if ask is None else (ask.protocol, ask.metric, dict(ask.rules))
 

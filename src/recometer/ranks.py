@@ -78,6 +78,8 @@ class Ranks(Table):
     repeated : bool [n_judged] or None
         Rows of items that stand in a row before, since a list repeats them; None: there are
         none.
+    copies : int64 [n_judged] or None
+        Rows of test that the item's pair was made of, where a metric reads it; None: one each.
     popularity, propensity : float64 [n_judged] or None
         How popular the item is in train, 1 the most popular one; the chance that it is observed
         at all. Only where a metric reads them.
@@ -103,6 +105,7 @@ class Ranks(Table):
     n_rankable: Int64 | None = field(default=None, metadata=PER_USER)
     score: Float64 | None = field(default=None, metadata=PER_ROW)
     repeated: Bool | None = field(default=None, metadata=PER_ROW)
+    copies: Int64 | None = field(default=None, metadata=PER_ROW)
     popularity: Float64 | None = field(default=None, metadata=PER_ROW)
     propensity: Float64 | None = field(default=None, metadata=PER_ROW)
     item_ids: Array | None = None

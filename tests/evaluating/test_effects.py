@@ -50,6 +50,7 @@ VALUES: dict[str, Any] = {
     "unknown_items": "left_out",
     "score_above": 2.0,
     "duplicates": "counted",
+    "repeated_test": "counted",
     "short_lists": "first_item",
     "train_in_lists": "kept",
     "defects": True,
@@ -109,17 +110,28 @@ def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
     ids = {"user_ids": range(6), "item_ids": range(6)}
     given = {"test": TEST, "train": TRAIN}
     sampled = {**given, "candidates": rm.SampledCandidates(2, seed=1)}
+    rows = [(user, item) for user, items in TEST.items() for item in items]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        repeated = rm.Interactions.of(frame([*rows, (0, 1), (3, 9)], "user", "item"))
+    twice = {"test": repeated, "train": TRAIN}
     some = {user: [0, 1, 2, 3] for user in range(6)}
     factors = rm.Factors(SCORES, np.eye(6), **ids)
     finite = rm.Factors(np.nan_to_num(SCORES), np.eye(6), **ids)
     scores, clean = rm.Scores(SCORES, **ids), rm.Scores(np.nan_to_num(SCORES), **ids)
     return {
-        "Factors": [(finite, given), (factors, given), (finite, sampled)],
-        "Scores": [(scores, given), (clean, sampled), (rm.Scores(INFINITE, **ids), given)],
+        "Factors": [(finite, given), (factors, given), (finite, sampled), (finite, twice)],
+        "Scores": [
+            (scores, given),
+            (clean, sampled),
+            (rm.Scores(INFINITE, **ids), given),
+            (clean, twice),
+        ],
         "Lists": [
             (listed(), {**given, "catalogue": range(6)}),
             (rm.Lists({0: [1, 2]}), {**given, "catalogue": 6}),
             (listed(INFINITE), {**given, "catalogue": range(6)}),
+            (listed(), {**twice, "catalogue": range(6)}),
         ],
         "Pairs": [
             (paired(threshold=1), {"train": TRAIN}),
@@ -127,6 +139,7 @@ def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
             (paired(rating=False, relevance=False), given),
             (paired(rating=False, relevance=False), sampled),
             (paired(INFINITE, threshold=1), {"train": TRAIN}),
+            (paired(rating=False, relevance=False), twice),
         ],
     }
 

@@ -13,7 +13,7 @@ import recometer as rm
 @pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
 @pytest.mark.parametrize(("convention", "case", "metric", "numbers"), list(printed()), ids=str)
 def test_printed_numbers(
-    convention: str, case: str, metric: str, numbers: Mapping[str, float]
+    convention: str | rm.Protocol, case: str, metric: str, numbers: Mapping[str, float]
 ) -> None:
     result = evaluate(convention, case, metric)
     assert {which: found(result, metric, which) for which in numbers} == pytest.approx(

@@ -83,7 +83,7 @@ def test_a_cut_off_before_or_after_brackets() -> None:
     rectools = convention("rectools")
     for text in ("MAP(divide_by_k=True)@5", "MAP@5(divide_by_k=True)"):
         (metric,) = rectools.parse(text)
-        assert (str(metric), metric.ours) == (text, "ap@5(denominator=k)")
+        assert (str(metric), metric.ours) == (text, "ap@5(denominator=k,by_place)")
     (metric,) = convention("ir_measures").parse("nDCG(dcg='exp-log2')@5")
     assert (metric.cutoff, metric.rules) == (5, (("decimals", 5),))
 

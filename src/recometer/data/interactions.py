@@ -48,6 +48,9 @@ class Interactions:
         The same for items.
     duplicates : int
         Rows of the data that repeated a pair of user and item, and were settled.
+    copies : int64 [n] or None
+        How many rows of the data each interaction was made of; None: one each. Read by the rule
+        `repeated_test`.
     repeated : tuple
         The first few of these pairs, (user, item): ids, or positions where there are none.
     columns : Columns or None
@@ -70,6 +73,7 @@ class Interactions:
     duplicates: int = 0
     repeated: tuple[tuple[Any, Any], ...] = ()
     columns: Columns | None = None
+    copies: Int64 | None = None
 
     def __post_init__(self) -> None:
         _check_item_count(self.n_items)
@@ -88,6 +92,8 @@ class Interactions:
             raise InputError("The items of a user must ascend, without duplicates.")
         if self.values is not None:
             _check_array("values", self.values, ("float64",), len(items))
+        if self.copies is not None:
+            _check_array("copies", self.copies, ("int64",), len(items))
         if self.times is not None:
             _check_array("times", self.times, ("int64", "float64"), len(items))
             if self.times.dtype.kind == "f" and np.isnan(self.times).any():
@@ -284,7 +290,7 @@ class Interactions:
 
         Other fields may change with them.
         """
-        for name in ("items", "values", "times"):
+        for name in ("items", "values", "times", "copies"):
             array = getattr(self, name)
             if name not in changes and array is not None:
                 changes[name] = array[rows]
@@ -370,7 +376,7 @@ def _read(data: object, options: Options) -> Interactions:
 def _build(rows: Rows) -> Interactions:
     _check_item_count(rows.n_items)
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
-    duplicates = 0
+    duplicates, copies = 0, None
     repeated: tuple[tuple[Any, Any], ...] = ()
     if indptr is None:
         assert rows.users is not None
@@ -396,6 +402,7 @@ def _build(rows: Rows) -> Interactions:
                     int(users[twice[0]]), int(items[twice[0]]), rows.user_ids, rows.item_ids
                 )
                 duplicates = len(users) - len(starts)
+                copies = np.diff(starts, append=len(users))
                 warn(
                     f"{duplicates:,} of {len(users):,} interactions repeat a pair "
                     f"of user and item (the first: {pair}); "
@@ -420,6 +427,7 @@ def _build(rows: Rows) -> Interactions:
         duplicates=duplicates,
         repeated=repeated,
         columns=rows.columns,
+        copies=copies,
     )
 
 

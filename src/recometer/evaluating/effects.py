@@ -33,6 +33,7 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "percent": "it is about metrics with one value for all users",
         "duplicates": "rows that repeat a pair stay",
         "short_lists": TRUE_RATINGS,
+        "repeated_test": "rows that repeat a pair stay",
     },
     "lists": {
         "min_candidates": OF_RANKINGS,
@@ -44,6 +45,7 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "score_above": OF_RANKINGS,
         "duplicates": "metrics of lists read each item once",
         "short_lists": "metrics of lists read what is listed",
+        "repeated_test": "metrics of lists read whether an item is in test",
     },
     "all users": {
         "relevant_from": AS_LISTED,
@@ -60,6 +62,7 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "score_above": OF_RANKINGS,
         "duplicates": "metrics of lists read each item once",
         "short_lists": "metrics of lists read what is listed",
+        "repeated_test": "metrics of lists read whether an item is in test",
     },
 }
 # Whom they leave out of a mean; "known" and "listed" change whose lists are read.

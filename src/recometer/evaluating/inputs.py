@@ -182,6 +182,8 @@ def read_inputs(
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, _is_uniform(chosen))
     given_test, truth = truth, _with_listed_users(source, truth, requested, settled)
+    if any(rules_of(one, settled).repeated_test != "once" for one in requested):
+        truth = _with_mean_values(truth)
     requested = with_largest_gain(requested, _largest_gain(truth))
     check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
     return Inputs(
@@ -224,6 +226,13 @@ def _with_listed_users(
     if listed is None or all(rules_of(one, protocol).users != "listed" for one in metrics):
         return test
     return test.with_users(listed)
+
+
+def _with_mean_values(test: Interactions) -> Interactions:
+    """Give each row that repeats a pair the mean of their values, instead of the sum."""
+    if test.values is None or test.copies is None:
+        return test
+    return dataclasses.replace(test, values=test.values / test.copies)
 
 
 def _largest_gain(test: Interactions) -> float:

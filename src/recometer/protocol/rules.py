@@ -281,6 +281,22 @@ class Protocol:
         },
         step="ranking",
     )
+    repeated_test: Literal["once", "counted", "joined", "multiplied"] = rule(
+        "once",
+        {
+            "once": "Rows of test that repeat a user and an item: one relevant item.",
+            "counted": "Rows of test that repeat a user and an item: as many relevant items, of "
+            "which one can be found.",
+            "joined": "Rows of test that repeat a user and an item: as many relevant items, all of "
+            "them at its place.",
+            "multiplied": "Rows of test that repeat a user and an item, m of them: as many "
+            "relevant items; each time that it is in the first k places, m times m times the "
+            "number of its places in the list.",
+        },
+        step="ranking",
+        about="But for 'once', where the values of such rows are added up, each row has their "
+        "mean as its value.",
+    )
     short_lists: Literal["misses", "first_item"] = rule(
         "misses",
         {

@@ -188,7 +188,10 @@ class Pairs(Source):
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that change nothing of the rankings, or of the lists, and why."""
         given = "cut-offs up to the number of a user's rows are always computed"
-        return {**super().unread_rules(listed=listed), "deep_cutoffs": given}
+        unread = {**super().unread_rules(listed=listed), "deep_cutoffs": given}
+        if self._rows.truth is not None:
+            unread["repeated_test"] = "rows that repeat a pair stay"
+        return unread
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""

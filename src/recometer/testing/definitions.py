@@ -187,7 +187,8 @@ def _missing(one: Order, k: int) -> int:
     return 0 if one.whole else max(k - one.n, 0)
 
 
-def _ap(one: Order, k: int, denominator: str, repeat_last: bool) -> float:
+def _ap(one: Order, k: int, denominator: str, repeat_last: bool, by_place: bool) -> float:
+    # In one order, no two items share a place.
     of = {
         "relevant": one.n_relevant,
         "min": min(k, one.n_relevant),

@@ -18,6 +18,7 @@ from recometer.metrics.ranked.precisions import (
     last_precision,
     mean_precision_of_hits,
     precision_sum,
+    precision_sum_by_place,
     reciprocal_sum,
 )
 from recometer.metrics.registry import metric
@@ -311,6 +312,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
         "repeat_last": Parameter(
             "The last place of a list that is shorter than k counts again for every missing one."
         ),
+        "by_place": Parameter("Hits that share a place count as one, with the precision of all."),
     },
     when={
         "denominator": {
@@ -329,6 +331,7 @@ def ap(
     *,
     denominator: str = "relevant",
     repeat_last: bool = False,
+    by_place: bool = False,
 ) -> Float64:
     """Mean over the R relevant items of the precision where each is found; in [0, 1].
 
@@ -342,9 +345,9 @@ def ap(
     Buckley & Voorhees 2000, Evaluating evaluation measure stability. McSherry & Najork
     2008.
     """
-    if denominator == "hits" and not repeat_last:
+    if denominator == "hits" and not (repeat_last or by_place):
         return mean_precision_of_hits(groups, cutoffs)
-    possible = groups.n_relevant[:, np.newaxis]
+    possible: Int64 | Float64 = groups.n_relevant[:, np.newaxis]
     if denominator == "min":
         possible = _possible(groups, cutoffs)
     elif denominator == "k":
@@ -353,7 +356,9 @@ def ap(
         possible = np.minimum(_possible(groups, cutoffs), groups.depth[:, np.newaxis])
     elif denominator == "listed":
         possible = listed_relevant(groups)[:, np.newaxis]
-    found = precision_sum(groups, cutoffs)
+    elif denominator == "hits":
+        possible = hits_within(groups, cutoffs)
+    found = (precision_sum_by_place if by_place else precision_sum)(groups, cutoffs)
     if repeat_last:
         found = found + last_places(groups, cutoffs) * last_precision(groups)[:, np.newaxis]
     return ratio(found, possible)
