@@ -190,10 +190,12 @@ def _implicit(record: Record) -> Ask | None:
 
 
 def _rectools(record: Record) -> Ask | None:
-    options = ()
+    options: tuple[tuple[str, Any], ...] = ()
+    rules: tuple[tuple[str, Any], ...] = ()
     if record["metric"] in ("accuracy", "mcc"):
-        options = (("catalogue", 20),)
-    return Ask("rectools", _at(record["impl"], record), record["source"], options=options)
+        options, rules = (("catalogue", 20),), (("defects", True),)
+    name = _at(record["impl"], record)
+    return Ask("rectools", name, record["source"], rules=rules, options=options)
 
 
 def _replay(record: Record) -> Ask | None:

@@ -146,6 +146,8 @@ class TopLists(Record):
         Sorted ids of the positions; None: positions name the items.
     n_catalogue : int or None
         How many items could have been recommended to somebody; None: unknown.
+    n_uncatalogued : int
+        How many of these are listed, and were not in the catalogue that was given.
     """
 
     items: Int64 = field(metadata=per_user(absent=-1))
@@ -157,6 +159,7 @@ class TopLists(Record):
     flags: UInt32 = field(default=None, metadata=PER_USER)  # type: ignore[arg-type]
     item_ids: Array | None = None
     n_catalogue: int | None = None
+    n_uncatalogued: int = 0
 
     def __post_init__(self) -> None:
         if self.items.ndim != 2 or self.items.dtype != np.int64:

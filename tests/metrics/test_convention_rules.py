@@ -401,3 +401,63 @@ def test_metrics_of_lists_that_repeat_items(ties: str, duplicates: str) -> None:
     options = {"ties": ties, "duplicates": duplicates, "catalogue": 4}
     found = rm.evaluate(lists, {0: ["b"], 1: ["a"]}, metrics="coverage@2", **options)
     assert found.mean() == {"coverage@2": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("lists", "catalogue", "covered"),
+    [
+        ({"a": [1, 2, 0]}, [1, 2], 1.0),
+        ({"a": [1, 2, 0]}, [0, 1, 2], 3 / 4),
+        ({"a": [1, 2]}, [1, 2, 3], 2 / 4),
+        ({"a": [1, 2, 0], "b": [0, 3]}, [1, 2, 3, 4], 4 / 5),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+def test_padding_of_recbole_is_one_of_its_items(
+    lists: dict[str, list[int]], catalogue: list[int], covered: float
+) -> None:
+    """RecBole 1.2.1: items are numbered from 1 on, and 0 is one more that short lists show."""
+    result = rm.evaluate(
+        rm.Lists(lists),
+        {"a": [1], "b": [2]},
+        metrics="itemcoverage@3 giniindex@3",
+        protocol="recbole",
+        catalogue=catalogue,
+    )
+    assert result.mean()["itemcoverage@3"] == pytest.approx(covered)
+
+
+DEFECTS = [
+    # recpack 0.3.6: values below 0, some of which make all of a user's number.
+    ("recpack", "RecallK@3", [-1, 2, 0, 3, -2], 1.0),
+    ("recpack", "NDCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
+    ("recpack", "DCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
+    ("recpack", "ReciprocalRankK@3", [-1, 2, 0, 1, -2], 0.25),
+    # rectools 0.19.0: more places than items.
+    ("rectools", "Accuracy@8", [0, 1, 0, 1, 0], -0.2),
+    ("rectools", "MCC@5", [0, 1, 0, 1, 0], 0.0),
+]
+
+
+@pytest.mark.parametrize(("protocol", "metric", "truth", "expected"), DEFECTS)
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+def test_defects_of_one_list(
+    protocol: str, metric: str, truth: list[float], expected: float
+) -> None:
+    """Items 0 to 4 are ranked in this order."""
+    result = rm.evaluate(
+        rm.Scores(np.array([[0.9, 0.8, 0.7, 0.6, 0.5]])),
+        np.array([truth], float),
+        metrics=metric,
+        protocol=protocol,
+        defects=True,
+    )
+    assert result.mean()[metric] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_logarithm_that_does_not_exist_makes_no_number() -> None:
+    """recpack 0.3.6 prints NaN for a value of -1 at rank 2, and for all users with it."""
+    scores, test = rm.Scores(np.array([[0.9, 0.8], [0.9, 0.8]])), np.array([[2.0, -1.0], [1.0, 0]])
+    result = rm.evaluate(scores, test, metrics="DCGK@2", protocol="recpack", defects=True)
+    assert np.isnan(result["DCGK@2"]).tolist() == [True, False]
+    assert np.isnan(result.mean()["DCGK@2"])

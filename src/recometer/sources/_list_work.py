@@ -159,9 +159,10 @@ class ListWork:
         known = self.known()
         best = Best(self.shelf.items, self.shelf.left)
         counts = self._counts(known, catalogue)
-        return _top.finished(
+        lists = _top.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
+        return dataclasses.replace(lists, n_uncatalogued=catalogue.n_added)
 
     def ranks(self, catalogue: ListCatalogue, threads: int) -> Ranks:
         """Put the users together."""
