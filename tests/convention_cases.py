@@ -361,6 +361,7 @@ LIBRARIES: dict[str, Callable[[Record], Ask | None]] = {
 # The small cases: one user, or one user per item where the place of each tied item is asked for.
 
 USER = "u"
+EQUAL_RANKS = [2, 3]
 DENSE = ("recometrics", "implicit", "torchmetrics", "sklearn", "cornac", "recpack", "recbole")
 
 
@@ -375,12 +376,14 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         return _unseen_positive(cases, record)
     if name == "short_last_hit":
         return _short_last_hit()
-    if name not in cases.mini:
+    if name not in cases.mini and name != "equal_ranks":
         return None
     asked = _mini_ask(record)
     if asked is None:
         return None
     protocol, metric, rules = asked
+    if name == "equal_ranks":
+        return _equal_ranks(protocol, metric)
     case = cases.mini[name]
     items = case.get("list", case.get("items"))
     truth = case.get("rel") or dict.fromkeys(map(str, case.get("positives", ())), 1)
@@ -404,6 +407,13 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         source = rm.Lists({USER: dict(zip(items, scores, strict=True))})
     result = rm.evaluate(source, {USER: test}, metrics=metric, protocol=protocol, **rules)
     return result, metric
+
+
+def _equal_ranks(protocol: str, metric: str) -> tuple[rm.Evaluation, str]:
+    """Evaluate a list with the ranks 1, 2, 2, 2, of which the last two are relevant."""
+    rows = [(USER, item, rank) for item, rank in enumerate((1, 2, 2, 2))]
+    source = rm.Lists(pl.DataFrame(rows, ["user", "item", "rank"], orient="row"))
+    return rm.evaluate(source, {USER: EQUAL_RANKS}, metrics=metric, protocol=protocol), metric
 
 
 def _repeated_truth(

@@ -80,6 +80,8 @@ class Ranks(Table):
         none.
     copies : int64 [n_judged] or None
         Rows of test that the item's pair was made of, where a metric reads it; None: one each.
+    by_rank : bool
+        Whether the source was given ranks, so that equal scores are equal ranks.
     popularity, propensity : float64 [n_judged] or None
         How popular the item is in train, 1 the most popular one; the chance that it is observed
         at all. Only where a metric reads them.
@@ -106,6 +108,7 @@ class Ranks(Table):
     score: Float64 | None = field(default=None, metadata=PER_ROW)
     repeated: Bool | None = field(default=None, metadata=PER_ROW)
     copies: Int64 | None = field(default=None, metadata=PER_ROW)
+    by_rank: bool = False
     popularity: Float64 | None = field(default=None, metadata=PER_ROW)
     propensity: Float64 | None = field(default=None, metadata=PER_ROW)
     item_ids: Array | None = None

@@ -461,3 +461,36 @@ def test_a_logarithm_that_does_not_exist_makes_no_number() -> None:
     result = rm.evaluate(scores, test, metrics="DCGK@2", protocol="recpack", defects=True)
     assert np.isnan(result["DCGK@2"]).tolist() == [True, False]
     assert np.isnan(result.mean()["DCGK@2"])
+
+
+BEYOND = pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+
+
+@BEYOND
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("Precision@2", 1.0),
+        ("Recall@2", 1.0),
+        ("MAP@5", 0.5),
+        ("MRR@5", 0.5),
+        ("NDCG@5", 0.4279725294690551),
+        ("NDCG(divide_by_achievable=True)@5", 0.7737056144690833),
+        ("PartialAUC@5", 0.6),
+    ],
+)
+def test_equal_ranks_of_rectools(metric: str, expected: float) -> None:
+    """What rectools 0.19.0 printed for the ranks 1, 2, 2, 2, of which the last two are relevant."""
+    ranks = pl.DataFrame({"user": ["a"] * 4, "item": [0, 1, 2, 3], "rank": [1, 2, 2, 2]})
+    result = rm.evaluate(rm.Lists(ranks), {"a": [2, 3]}, metrics=metric, protocol="rectools")
+    assert result.mean()[metric] == pytest.approx(expected)
+
+
+@BEYOND
+def test_equal_scores_are_not_equal_ranks() -> None:
+    rows = pl.DataFrame({"user": ["a"] * 3, "item": [7, 3, 5], "score": [2.0, 1.0, 1.0]})
+    result = rm.evaluate(rm.Lists(rows), {"a": [5]}, metrics="MRR@5", protocol="rectools")
+    assert result.mean() == {"MRR@5": pytest.approx(1 / 3)}
+    rows = rows.with_columns(rank=pl.Series([1, 2, 2])).drop("score")
+    as_ranked = rm.evaluate(rm.Lists(rows), {"a": [5]}, metrics="rr", ties="as_ranked")
+    assert as_ranked["rr"] == [1 / 2]

@@ -63,7 +63,6 @@ EXCEPTIONS = (
     ("recometrics", "P@K min_pos_test=4", "", "defect: min_pos_test is not obeyed"),
     ("implicit", "map, K=", "mini:ties40", UNSTABLE),
     ("implicit", "precision, stored zero", "", NO_CASE),
-    ("rectools", "", "mini:equal_ranks", NO_CASE),
     ("pyg", "LinkPredHitRatio, user1 list padded", "", "defect: -1 is another user's item"),
     ("recommenders", "r_precision_at_k", "full", "the mean over nobody, for a user alone"),
     ("torchmetrics", "", "mini:ties", UNSTABLE),

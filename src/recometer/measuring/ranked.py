@@ -74,7 +74,7 @@ class RankedUsers(Measured):
         # Items that count more than once may lead beyond a bound.
         once = rules.duplicates not in ("counted", "joined") and rules.short_lists == "misses"
         once = once and rules.repeated_test in ("once", "counted")
-        return once and rules.ties != "shared" and rules.correction == "none"
+        return once and rules.ties not in ("shared", "as_ranked") and rules.correction == "none"
 
     def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
         """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""

@@ -12,7 +12,7 @@ from recometer.protocol.declaring import Number, Rule, rule, ruled
 
 TieRule = Literal[
     "expected", "optimistic", "pessimistic", "random", "item", "item_desc", "item_desc_within",
-    "input", "shared",
+    "input", "shared", "as_ranked",
 ]  # fmt: skip
 AnyProtocol = TypeVar("AnyProtocol", bound="Protocol")
 
@@ -54,12 +54,14 @@ class Protocol:
             "item_desc_within": "Equal scores: the lower ids are in the first k places, and there "
             "the higher id comes first.",
             "input": "Equal scores: in the order given.",
+            "as_ranked": "Equal ranks: all at that rank; equal scores: in the order given.",
             "shared": "Equal scores: all at one place, the middle of theirs rounded down.",
         },
         step="ties",
         about="Order of items with exactly the same score. The mean over all orders is exact "
         "(McSherry & Najork 2008); a random order depends on the seed and the user's id; "
-        "'input' is for lists; with 'shared' more than k items may be in the first k places.",
+        "'input' and 'as_ranked' are for lists; with this one and with 'shared', more than k items "
+        "may be in the first k places.",
     )
     relevant_from: float | None = rule(
         None,

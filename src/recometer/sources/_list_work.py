@@ -48,7 +48,7 @@ class ListWork:
     def of(cls, table: ListTable, aligned: Aligned, request: Request) -> ListWork:
         rows = np.where(aligned.rows < 0, 0, aligned.rows)
         begin, end = table.indptr[rows], table.indptr[rows + 1]
-        n = len(aligned.ranked_items)
+        n, ties = len(aligned.ranked_items), request.protocol.ties
         judged = {"above": np.empty(n, np.int64)}
         for name in ("tied", "before"):
             # Without scores nothing is tied, and to say so takes no memory.
@@ -59,7 +59,7 @@ class ListWork:
             aligned,
             begin,
             np.where(aligned.rows < 0, begin, end),
-            request.protocol.ties == "input",
+            ties == "input" or (ties == "as_ranked" and table.given is not None),
             NanRule[request.protocol.nan_scores.upper()],
             judged,
             np.zeros(aligned.n_users, np.uint32),

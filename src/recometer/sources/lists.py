@@ -208,6 +208,8 @@ class Lists(Source):
         if self._depth is not None:
             work.cut(self._depth, falling=request.protocol.ties == "item_desc")
         ranks = work.ranks(catalogue, request.threads)
+        if table.scores is not None and table.given is None:
+            ranks = dataclasses.replace(ranks, by_rank=True)
         if request.protocol.score_above is not None and table.given is not None:
             scores = judged_scores(table, work.aligned.rows, ranks)
             ranks = dataclasses.replace(ranks, score=scores)
