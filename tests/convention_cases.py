@@ -181,7 +181,13 @@ def _sklearn(record: Record) -> Ask | None:
 
 def _recometrics(record: Record) -> Ask | None:
     name = record["impl"].split()[0].replace("@K", "")
-    return Ask("recometrics", f"{name}@{record['k']}", "matrix", "alone")
+    rules: tuple[tuple[str, Any], ...] = ()
+    if "cumulative=True" in record["impl"] and name == "NDCG":
+        # Users with fewer candidates than the largest k are left out.
+        name, rules = "NDCG(cumulative=True)", (("defects", True), ("min_candidates", 10))
+    if "min_pos_test=4" in record["impl"]:
+        rules = (("defects", True), ("min_positives", 4))
+    return Ask("recometrics", f"{name}@{record['k']}", "matrix", "alone", rules)
 
 
 def _implicit(record: Record) -> Ask | None:
@@ -376,6 +382,8 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         return _unseen_positive(cases, record)
     if name == "short_last_hit":
         return _short_last_hit()
+    if name == "pad_minus1":
+        return _padded_with_minus_one()
     if name not in cases.mini and name != "equal_ranks":
         return None
     asked = _mini_ask(record)
@@ -407,6 +415,13 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         source = rm.Lists({USER: dict(zip(items, scores, strict=True))})
     result = rm.evaluate(source, {USER: test}, metrics=metric, protocol=protocol, **rules)
     return result, metric
+
+
+def _padded_with_minus_one() -> tuple[rm.Evaluation, str]:
+    """Two users, neither of whom has a hit; the second one's list is short."""
+    source, metric = rm.Lists({0: [0, 1, 2], 1: [0, 1]}), "LinkPredHitRatio@3"
+    test = {0: [4], 1: [3]}
+    return rm.evaluate(source, test, metrics=metric, protocol="pyg", defects=True), metric
 
 
 def _equal_ranks(protocol: str, metric: str) -> tuple[rm.Evaluation, str]:

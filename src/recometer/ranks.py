@@ -80,6 +80,9 @@ class Ranks(Table):
         none.
     copies : int64 [n_judged] or None
         Rows of test that the item's pair was made of, where a metric reads it; None: one each.
+    filled : bool [n_users] or None
+        Whether what fills the end of a user's list is relevant, under the rule
+        ``short_lists="previous_user"``; None: nothing fills it.
     by_rank : bool
         Whether the source was given ranks, so that equal scores are equal ranks.
     popularity, propensity : float64 [n_judged] or None
@@ -108,6 +111,7 @@ class Ranks(Table):
     score: Float64 | None = field(default=None, metadata=PER_ROW)
     repeated: Bool | None = field(default=None, metadata=PER_ROW)
     copies: Int64 | None = field(default=None, metadata=PER_ROW)
+    filled: Bool | None = field(default=None, metadata=PER_USER)
     by_rank: bool = False
     popularity: Float64 | None = field(default=None, metadata=PER_ROW)
     propensity: Float64 | None = field(default=None, metadata=PER_ROW)

@@ -494,3 +494,58 @@ def test_equal_scores_are_not_equal_ranks() -> None:
     rows = rows.with_columns(rank=pl.Series([1, 2, 2])).drop("score")
     as_ranked = rm.evaluate(rm.Lists(rows), {"a": [5]}, metrics="rr", ties="as_ranked")
     assert as_ranked["rr"] == [1 / 2]
+
+
+PADDED = {
+    # torch-geometric 2.8.1: [[0, 1, 2], [0, -1, -1], [1, -1, -1]] and the edges (0, 4), (0, 0),
+    # (1, 4), (2, 3).
+    "LinkPredHitRatio@3": 1.0,
+    "LinkPredPrecision@3": 0.5555555820465088,
+    "LinkPredRecall@3": 1.5,
+    "LinkPredMAP@3": 0.944444477558136,
+    "LinkPredNDCG@3": 0.9583355784416199,
+}
+
+
+@pytest.mark.parametrize("metric", PADDED)
+def test_padding_of_pyg_is_an_item_of_the_user_before(metric: str) -> None:
+    lists, test = rm.Lists({0: [0, 1, 2], 1: [0], 2: [1]}), {0: [4, 0], 1: [4], 2: [3]}
+    found = rm.evaluate(lists, test, metrics=metric, protocol="pyg", defects=True)
+    assert found.mean()[metric] == pytest.approx(PADDED[metric], abs=1e-6)
+    documented = rm.evaluate(lists, test, metrics=metric, protocol="pyg")
+    assert documented[metric].tolist()[1:] == [0, 0]
+
+
+def test_only_lists_are_filled() -> None:
+    with pytest.raises(rm.InputError, match="'previous_user' is about lists"):
+        rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics="hit@1", short_lists="previous_user")
+
+
+CUMULATIVE = [0.0, 0.0, 0.190047, 0.175669, 0.228124, 0.228124, 0.228124, 0.228124]
+
+
+def test_columns_of_recometrics() -> None:
+    """recometrics 0.1.6.post13: with cumulative=True the sum ends at place R."""
+    order = [3, 1, 7, 8, 9, 4, 10, 0, 2, 11, 5, 6]  # best first
+    scores = np.empty((1, 12))
+    scores[0, order] = -np.arange(12)
+    test = np.array([[0, 0, 0, 0, 0, 3.0, 0, 2.0, 0, 1.0, 1.0, 2.0]])
+    names = [f"NDCG(cumulative=True)@{k}" for k in range(1, 9)]
+    found = rm.evaluate(
+        rm.Scores(scores), test, metrics=names, protocol="recometrics", defects=True
+    )
+    assert list(found.mean().values()) == pytest.approx(CUMULATIVE, abs=1e-6)
+    assert rm.evaluate(
+        rm.Scores(scores), test, metrics="NDCG@8", protocol="recometrics"
+    ).mean() == {"NDCG@8": pytest.approx(0.282954, abs=1e-6)}
+
+
+def test_recometrics_does_not_obey_min_pos_test() -> None:
+    """recometrics 0.1.6.post13: min_pos_test=6 leaves nobody out, with 4 or 5 relevant items."""
+    scores, test = rm.Scores(np.arange(24.0).reshape(2, 12)), np.eye(2, 12)
+    test[1, :6] = 1
+    asked: dict[str, Any] = {"metrics": "P@2", "protocol": "recometrics", "min_positives": 4}
+    assert np.isnan(rm.evaluate(scores, test, **asked)["P@2"]).tolist() == [True, False]
+    with pytest.warns(rm.DataWarning, match="min_positives=4 changes nothing here: recometrics"):
+        found = rm.evaluate(scores, test, **asked, defects=True)
+    assert not np.isnan(found["P@2"]).any()

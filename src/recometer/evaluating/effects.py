@@ -87,7 +87,9 @@ def _without_effect(
     kinds = dict.fromkeys(map(_kind, metrics))
     for rule in given:
         said = [_why(source, kind, rule, protocol) for kind in kinds]
-        if rule == "gamma" and protocol.correction != "cv":
+        if protocol.defects and convention is not None and rule in convention.defect_rules:
+            yield rule, f"{convention.library} does not obey it (defects=True)"
+        elif rule == "gamma" and protocol.correction != "cv":
             yield rule, "it belongs to correction='cv'"
         elif rule == "defects" and protocol.defects:
             names = [metric.label or str(metric) for metric in metrics]

@@ -91,6 +91,11 @@ def find_records(given: Inputs) -> Records:
         ranks = ranks_with(
             ranks, needed_by(of_ranks), test=test, train=given.train, catalogue=given.catalogue
         )
+        if ranks.filled is None and not rules.version and rules.short_lists == "previous_user":
+            raise InputError(
+                "short_lists='previous_user' is about lists that are shorter than k, and the "
+                f"source ({source.describe()}) is no list. Hint: leave it out."
+            )
         if any(rules_of(metric, rules).repeated_test != "once" for metric in of_ranks):
             ranks = with_copies(ranks, test, given.train)
             users = users._replace(

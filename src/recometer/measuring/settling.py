@@ -6,7 +6,7 @@ Each rule turns `Ranks` into `Ranks`, so that no metric knows of it.
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Settling(NamedTuple):
 
 def reads_cutoff(rules: Protocol) -> bool:
     """Tell whether what is ranked depends on the cut-off."""
-    return rules.short_lists == "first_item" or rules.repeated_test == "multiplied"
+    return rules.short_lists != "misses" or rules.repeated_test == "multiplied"
 
 
 def settle(ranks: Ranks, how: Settling) -> Ranks:
@@ -83,7 +83,7 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
     ranks = with_repeated_rows(ranks, repeated_test, cutoff)
     if short_lists == "misses" or cutoff is None:
         return ranks
-    return _padded(ranks, cutoff)
+    return (_padded if short_lists == "first_item" else _filled)(ranks, cutoff)
 
 
 def with_repeated_rows(ranks: Ranks, rule: str, cutoff: int | None = None) -> Ranks:
@@ -176,3 +176,29 @@ def _padded(ranks: Ranks, places: int) -> Ranks:
         repeated=copy[order],
         depth=np.maximum(ranks.depth, places),
     )
+
+
+def _filled(ranks: Ranks, places: int) -> Ranks:
+    """Let what is relevant for the user before fill the places after the end of a list."""
+    if ranks.filled is None:
+        return ranks
+    count = np.where(ranks.filled, np.maximum(places - ranks.depth, 0), 0)
+    user = np.concatenate([ranks.user, np.repeat(np.arange(ranks.n_users), count)])
+    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    above = np.concatenate([ranks.above, np.repeat(ranks.depth, count) + number])
+    order = np.lexsort((above, above < 0, user))
+    n_own, n_all = len(ranks.above), len(user)
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(ranks):
+        column = getattr(ranks, field.name)
+        if isinstance(column, np.ndarray) and field.metadata == ragged.PER_ROW:
+            more = np.ones(n_all - n_own, column.dtype)
+            fields[field.name] = np.concatenate([column, more])[order]
+    repeated = np.zeros(n_own, bool) if ranks.repeated is None else ranks.repeated
+    fields["above"] = above[order]
+    fields["tied"] = np.concatenate([ranks.tied, np.zeros(n_all - n_own, np.int64)])[order]
+    fields["before"] = np.concatenate([ranks.before, np.zeros(n_all - n_own, np.int64)])[order]
+    fields["repeated"] = np.concatenate([repeated, np.ones(n_all - n_own, bool)])[order]
+    fields["indptr"] = ragged.indptr_of(np.bincount(user, minlength=ranks.n_users))
+    depth = np.where(ranks.filled, np.maximum(ranks.depth, places), ranks.depth)
+    return dataclasses.replace(ranks, **fields, depth=depth)

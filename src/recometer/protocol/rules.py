@@ -299,12 +299,14 @@ class Protocol:
         about="But for 'once', where the values of such rows are added up, each row has their "
         "mean as its value.",
     )
-    short_lists: Literal["misses", "first_item"] = rule(
+    short_lists: Literal["misses", "first_item", "previous_user"] = rule(
         "misses",
         {
             "misses": "Fewer items than k: the missing places are misses.",
             "first_item": "Fewer items than k: the catalogue's first item fills the missing "
             "places.",
+            "previous_user": "Fewer items than k: the last item of all fills the missing places, "
+            "and is relevant if it is for the user before.",
         },
         step="ranking",
     )

@@ -362,7 +362,9 @@ def _dcg(one: Order, k: int, gain: str, discount: str) -> float:
     return _discounted(ranked[:k], discount)
 
 
-def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str) -> float:
+def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str, within: str) -> float:
+    if within == "possible":
+        k = min(k, one.n_relevant)
     ranked, judged = _gains(one, gain)
     best = sorted((value for value in judged if value > 0), reverse=True)
     if not best:

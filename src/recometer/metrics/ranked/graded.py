@@ -99,6 +99,10 @@ def dcg(
                 "for a sum of 0; of k + 1 and a sum below 0, so many less",
             },
         ),
+        "within": Parameter(
+            "How many places are read.",
+            choices={"k": "k", "possible": "min(k, R)"},
+        ),
     },
     when={
         **WHEN,
@@ -117,6 +121,7 @@ def ndcg(
     gain: str = "linear",
     discount: str = "standard",
     ideal: str = "all",
+    within: str = "k",
 ) -> Float64:
     """Discounted gain, relative to that of the best possible order; at most 1.
 
@@ -130,9 +135,20 @@ def ndcg(
     Järvelin & Kekäläinen 2002, Cumulated gain-based evaluation of IR techniques. McSherry
     & Najork 2008.
     """
+    if within == "possible":
+        return _ndcg_within_possible(groups, cutoffs, gain, discount, ideal)
     with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
         best = _ideal_dcg(groups, cutoffs, discount, ideal)
         return ratio(_dcg(groups, cutoffs, discount), best)
+
+
+def _ndcg_within_possible(
+    groups: Groups, cutoffs: Int64, gain: str, discount: str, ideal: str
+) -> Float64:
+    places = np.minimum(cutoffs, groups.n_relevant[:, np.newaxis])
+    distinct, column = np.unique(np.maximum(places, 1), return_inverse=True)
+    values = ndcg(groups, distinct, gain=gain, discount=discount, ideal=ideal)
+    return np.take_along_axis(values, column.reshape(places.shape), axis=1)
 
 
 @shared
