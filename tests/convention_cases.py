@@ -129,7 +129,19 @@ class Cases:
             matrix[:, -1] = matrix[:, :-1].min(axis=1)
         return rm.Scores(matrix, user_ids=list(self.users), item_ids=items)
 
+    def predictions(self) -> rm.Pairs:
+        """Return the rows of test beside the scores of the matrix."""
+        rows = [
+            (user, item, gain, self.users[user]["score_row"][item])
+            for user, of_user in self.test("rated").items()
+            for item, gain in of_user.items()
+        ]
+        frame = pl.DataFrame(rows, ["user", "item", "rating", "score"], orient="row")
+        return rm.Pairs(frame, rating="rating", score="score")
+
     def evaluate(self, ask: Ask, metrics: list[str]) -> rm.Evaluation:
+        if ask.source == "predictions":
+            return rm.evaluate(self.predictions(), metrics=metrics, protocol=ask.protocol)
         test = self.test(ask.test)
         options: dict[str, Any] = dict(ask.options)
         if ask.source.startswith("matrix"):
@@ -326,7 +338,7 @@ def _recmetrics(record: Record) -> Ask | None:
 
 
 def _surprise(record: Record) -> Ask | None:
-    return None
+    return Ask("surprise", "fcp", "predictions")
 
 
 def _elliot(record: Record) -> Ask | None:
@@ -382,6 +394,8 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         return _unseen_positive(cases, record)
     if name == "short_last_hit":
         return _short_last_hit()
+    if name == "fcp":
+        return _concordant_pairs(), "fcp"
     if name == "pad_minus1":
         return _padded_with_minus_one()
     if name not in cases.mini and name != "equal_ranks":
@@ -415,6 +429,18 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         source = rm.Lists({USER: dict(zip(items, scores, strict=True))})
     result = rm.evaluate(source, {USER: test}, metrics=metric, protocol=protocol, **rules)
     return result, metric
+
+
+def _concordant_pairs() -> rm.Evaluation:
+    """Three pairs in order, one of another user, and one of a third that is not."""
+    rows = [
+        ("a", 1, 1.0, 1.0), ("a", 2, 2.0, 2.0), ("a", 3, 3.0, 3.0),
+        ("b", 1, 1.0, 2.0), ("b", 2, 2.0, 1.0),
+        ("c", 1, 1.0, 1.0), ("c", 2, 2.0, 2.0),
+    ]  # fmt: skip
+    frame = pl.DataFrame(rows, ["user", "item", "rating", "score"], orient="row")
+    pairs = rm.Pairs(frame, rating="rating", score="score")
+    return rm.evaluate(pairs, metrics="fcp", protocol="surprise")
 
 
 def _padded_with_minus_one() -> tuple[rm.Evaluation, str]:

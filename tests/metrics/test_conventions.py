@@ -74,7 +74,6 @@ EXCEPTIONS = (
     ("cornac", "ranking_eval MRR, u7 only", "", "the lowest score is not quite the lowest"),
     ("rectools", "MeanInvUserFreq", "mini:unseen", NO_CASE),
     ("rexmex", "novelty (lists >= k only)", "", "there is no list of that length"),
-    ("surprise", "", "", "defect: fcp: means over users with such pairs, divided by each other"),
     ("elliot", "LAUC", "", "read from the source; a pair too many in the denominator"),
     ("elliot", "AUC", "", "read from the source; a pair too many in the denominator"),
     ("elliot", "GAUC", "", "read from the source; a pair too many in the denominator"),
