@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import pathlib
 import re
 import warnings
 from typing import Any
@@ -18,6 +19,7 @@ from recometer.metrics import METRICS
 from recometer.metrics.conventions import find
 
 pytestmark = pytest.mark.shared
+DOCUMENT = pathlib.Path(__file__).parents[2] / "docs" / "conventions.md"
 
 # Metrics of the lists themselves; tests/metrics/listed/test_conventions.py has the formulas alone.
 OF_LISTS = (
@@ -265,12 +267,21 @@ def test_every_record_within_reach_is_reproduced(outcome: Outcome) -> None:
     assert not outcome.failures, "\n".join(outcome.failures)
 
 
-def test_what_is_left_out_is_little(outcome: Outcome) -> None:
+def test_what_is_left_out_is_little_and_written_down(
+    outcome: Outcome, records: list[Record]
+) -> None:
     total, covered = collections.Counter[str](), collections.Counter[str]()
     for counts, into in ((outcome.known, total), (outcome.covered, covered)):
         for (sort, _), count in counts.items():
             into[sort] += count
     print_table(outcome)
+    n_read = sum(kind(record) == "read" for record in records)
+    n_run = sum(kind(record) not in ("error", "read") for record in records)
+    reproduced = sum(covered.values()) - covered["read"]
+    stated = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
+    assert f"Of {n_run:,} numbers that" in stated
+    assert f"{reproduced:,} are reproduced. The other {n_run - reproduced} are" in stated
+    assert f"{covered['read']} of the {n_read} numbers that follow" in stated
     read = total.pop("read"), covered.pop("read")
     assert read[1] >= 0.85 * read[0]
     assert covered["accuracy"] >= 0.99 * total["accuracy"]
