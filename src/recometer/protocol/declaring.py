@@ -149,13 +149,7 @@ def rule(
 
 
 def ruled(protocol: Class) -> Class:
-    """Gather what a dataclass declares, describe it, and know the names of all rules.
-
-    Raises
-    ------
-    TypeError
-        A field that is not declared by `rule`.
-    """
+    """Gather what a dataclass declares, describe it, and know the names of all rules."""
     fields = dataclasses.fields(protocol)
     plain = [field.name for field in fields if "rule" not in field.metadata]
     if plain:

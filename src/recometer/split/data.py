@@ -78,13 +78,10 @@ class _Interactions(Container):
             codes = np.repeat(np.arange(data.n_users, dtype=np.uint32), np.diff(data.indptr))
             return Coded(codes, data.n_users, None, data.user_ids)
 
-        def items() -> Coded:
-            return Coded(data.items.view(np.uint32), data.n_items, None, data.item_ids)
-
         self.table = Table(
             len(data),
             users,
-            items,
+            lambda: Coded(data.items.view(np.uint32), data.n_items, None, data.item_ids),
             None if data.times is None else _given(data.times),
             None if data.values is None else _given(data.values),
         )
@@ -152,13 +149,10 @@ class _Frame(Container):
         import polars as pl
 
         pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
-        known = isinstance(data, pl.DataFrame) or any(
-            library is not None and isinstance(data, getattr(library, kind))
-            for library, kind in ((pandas, "DataFrame"), (arrow, "Table"))
-        )
-        if not known:
-            data = pl.DataFrame(data)
-        self.data = data
+        known = isinstance(data, pl.DataFrame)
+        known = known or (pandas is not None and isinstance(data, pandas.DataFrame))
+        known = known or (arrow is not None and isinstance(data, arrow.Table))
+        self.data = data = data if known else pl.DataFrame(data)
         available, fetch = open_frame(data)
         self.columns = find_columns(available, **options)
         time = self.columns.time
