@@ -349,9 +349,10 @@ class Inputs:
         wanted |= dict.fromkeys(kinds, False if test is not None or truth is not None else None)
         if test is None and truth is not None:
             wanted[kinds[0]] = truth
-        found, fetch = open_file(file, wanted)
-        if found["score"] is None:
+        # A rating is the truth here, not the score that it would be for lack of anything better.
+        if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
             raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
+        found, fetch = open_file(file, wanted)
         if test is None and not any(found[kind] for kind in kinds):
             raise ColumnError(
                 f"{file}: no column holds the truth. Hint: --value names it; or --test FILE."
