@@ -35,7 +35,7 @@ WRITTEN = {
     "NUMBER|FILE": "{}",
     "NAME|FILE": "{}",
     "[NAME=]FILE": "x={}",
-    "[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]|NPZ": "x=users.npy,{}",
+    "[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
     "activity|popularity|[COLUMN=]FILE": "age={}",
     "FOLDER": "{folder}",
     "WHO": "users={}",

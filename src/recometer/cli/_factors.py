@@ -6,7 +6,7 @@ import inspect
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
     import scipy.sparse
 
-USAGE = "USERS,ITEMS or USERS,ITEMS,USER_IDS,ITEM_IDS, or one archive (.npz)"
+USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
 POSITIONS = "positions"  # in place of a file of ids: the ids count the rows
 
 
@@ -36,11 +36,11 @@ def read_factors(
     Parquet file with a column of ids and the factors in one column of lists or in columns of
     numbers. Ids are text with one per line, a NumPy array, a column of a table, or the word
     ``positions``: they count the rows from 0. Those of test say whether ids in text are numbers,
-    and whether they can be positions. One file is an archive of arrays (.npz), called as the
-    parameters of `Factors` are.
+    and whether they can be positions. In place of the first two there may be an archive of arrays
+    (.npz), which are called as the parameters of `Factors` are.
     """
-    if len(paths) == 1:
-        return _from_archive(Path(paths[0]), test)
+    if is_archive(paths[0]):
+        return _from_archive(paths, test, note, columns)
     users, items, user_ids, item_ids = [*paths, "", ""][:4]
     sides = (
         ("user", users, user_ids, None if test is None else test.user_ids),
@@ -78,28 +78,49 @@ def read_matrix(path: Path) -> scipy.sparse.csr_array:
         ) from error
 
 
-def _from_archive(path: Path, test: Interactions | None) -> Factors:
-    """Read a factor model from one archive of arrays."""
-    check_file(path)
+def is_archive(path: str) -> bool:
+    """Tell whether a file is an archive of arrays, by its name."""
+    return path.lower().endswith(".npz")
+
+
+def _from_archive(
+    paths: Sequence[str],
+    test: Interactions | None,
+    note: Note,
+    columns: Mapping[str, str | None],
+) -> Factors:
+    """Read a factor model from an archive of arrays, and perhaps files of ids."""
+    path, *of_ids = paths
+    check_file(Path(path))
     known = list(inspect.signature(Factors).parameters)
     try:
         with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+            unread = [name for name in archive.files if name not in known]
+            given: dict[str, Any] = {name: archive[name] for name in known if name in archive.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(
             f"{path} cannot be read as an archive of arrays: {error}. Hint: numpy.savez(path, "
             "user_factors=..., item_factors=..., user_ids=..., item_ids=...) writes one."
         ) from error
-    unknown = [name for name in arrays if name not in known]
-    missing = [name for name in known[:2] if name not in arrays]
-    if unknown or missing:
-        found = f"no array {missing[0]!r}" if missing else f"an array {unknown[0]!r}"
-        raise InputError(f"{path} holds {found}. Hint: the arrays are called {', '.join(known)}.")
-    for what in REQUIRED:
+    for name in known[:2]:
+        if name not in given:
+            raise InputError(
+                f"{path} holds no array {name!r}. Hint: the arrays are called {', '.join(known)}."
+            )
+    if unread:
+        note(f"{path}: not read: {', '.join(unread)}")
+    for what, factors, file in zip(REQUIRED, known, [*of_ids, "", ""], strict=False):
         ids_of_test = None if test is None else getattr(test, f"{what}_ids")
-        if f"{what}_ids" not in arrays and ids_of_test is not None:
-            _lacking(f"{path}", what, ids_of_test)
-    return Factors(arrays.pop(known[0]), arrays.pop(known[1]), **arrays)
+        name = f"{what}_ids"
+        if file and name in given:
+            raise InputError(f"{path} has {what} ids of its own. Hint: leave out {file}.")
+        if file == POSITIONS:
+            given[name] = _positions(path, what, ids_of_test, len(given[factors]))
+        elif file:
+            given[name] = read_ids(Path(file), what, columns[what], ids_of_test)
+        elif name not in given and ids_of_test is not None:
+            _lacking(path, what, ids_of_test)
+    return Factors(given.pop(known[0]), given.pop(known[1]), **given)
 
 
 def _lacking(path: str, what: str, known: Array | None) -> NoReturn:

@@ -12,7 +12,7 @@ from typing import Literal
 import typer
 
 from recometer.cli._baselines import BASELINES
-from recometer.cli._factors import USAGE
+from recometer.cli._factors import USAGE, is_archive
 from recometer.cli._stdin import is_stdin, is_stream
 from recometer.data.files import EXTENSIONS
 from recometer.errors import FileError, did_you_mean
@@ -82,8 +82,9 @@ def _of_factors(texts: Sequence[str]) -> Iterator[Model]:
     for text in texts:
         name, files = split_name(text, "--factors")
         paths = files.split(",")
-        archive = len(paths) == 1 and paths[0].lower().endswith(".npz")
-        if not archive and (len(paths) not in (2, 4) or not (paths[0] and paths[1])):
+        archive = is_archive(paths[0])
+        needed = 1 if archive else 2
+        if len(paths) not in (needed, needed + 2) or not all(paths[:needed]):
             raise typer.BadParameter(f"{text!r} is not [NAME=]{USAGE}.", param_hint="--factors")
         yield Model(name or (stem(paths[0]) if archive else "factors"), "factors", paths)
 

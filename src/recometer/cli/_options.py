@@ -203,7 +203,7 @@ Baselines = Annotated[
 Factors = Annotated[
     list[str] | None,
     model_option(
-        metavar="[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]|NPZ",
+        metavar="[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]",
         help="A factor model: arrays in .npy files (ids: a text file with one per line, "
         ".npy, a table, or the word positions: they count the rows from 0), Parquet files "
         "with ids and factors, or one archive of arrays (.npz) called user_factors, item_factors, "
