@@ -21,7 +21,7 @@ MODELS = 5
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with ratings.csv: the taste of 60 users for 40 items, in the order of time."""
+    """Work in a folder with ratings.csv: what 60 users like of 40 items."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     generator = np.random.default_rng(0)
@@ -67,7 +67,7 @@ def test_on_the_command_line() -> None:
     for line in lines_of(commands):
         program, *arguments = shlex.split(line)
         if program == "python":
-            runpy.run_path(*arguments)
+            runpy.run_path(arguments[0])
             continue
         result = CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
         assert result.exit_code == 0, result.output
