@@ -13,8 +13,8 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.errors import DataWarning, InputError, UnknownNameError
-from recometer.evaluate import evaluate
 from recometer.evaluating.arguments import protocol_of
+from recometer.evaluation import evaluate
 from recometer.metrics.conventions import find, parse_under
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import STEPS, Protocol

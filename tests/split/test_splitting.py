@@ -657,7 +657,7 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
         received.update(given, source=source, test=test)
         raise InterruptedError
 
-    monkeypatch.setattr(sys.modules["recometer.evaluate"], "read_inputs", read_inputs)
+    monkeypatch.setattr(sys.modules["recometer.evaluation"], "read_inputs", read_inputs)
     data = rm.Interactions.of(settled(interactions()))
     made = split(data, Last(1))
     for given_test in (made, [made], folds(data, KFold(2))):

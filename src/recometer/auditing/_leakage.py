@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from recometer.arrays import Array, Bool
-from recometer.auditing._build import of_rows, unchecked
+from recometer.auditing._build import of_rows
 from recometer.auditing._sides import Sides, newest
 from recometer.auditing.result import Finding
 
@@ -26,7 +26,6 @@ def overlap(sides: Sides) -> Finding:
     return of_rows(
         sides,
         both,
-        "overlap",
         "interactions of test that are also in train",
         "leakage",
         found,
@@ -37,15 +36,13 @@ def overlap(sides: Sides) -> Finding:
 
 def older_than_own_training(sides: Sides) -> Finding:
     """Interactions of test that precede training ones of the same user."""
-    name = "older_than_own_training"
     what = "interactions of test older than the user's newest in train"
     if (why := _without_times(sides)) is not None:
-        return unchecked(len(sides.test), name, what, why)
+        return _unchecked(sides, what, why)
     times, last, known = _last_of_own(sides)
     return of_rows(
         sides,
         known & (times < last),
-        name,
         what,
         "leakage",
         "The model knows what these users did later, and guesses the past from the future: the "
@@ -56,10 +53,9 @@ def older_than_own_training(sides: Sides) -> Finding:
 
 def older_than_training(sides: Sides) -> Finding:
     """Interactions of test that precede training ones of anyone."""
-    name = "older_than_training"
     what = "interactions of test older than anyone's newest in train"
     if (why := _without_times(sides)) is not None:
-        return unchecked(len(sides.test), name, what, why)
+        return _unchecked(sides, what, why)
     train, test = sides.train, sides.test
     assert train.times is not None
     assert test.times is not None
@@ -67,7 +63,6 @@ def older_than_training(sides: Sides) -> Finding:
     return of_rows(
         sides,
         test.times < train.times.max(),
-        name,
         what,
         "leakage",
         "The model knows tastes and items of a later time than it is tested on: "
@@ -80,15 +75,13 @@ def older_than_training(sides: Sides) -> Finding:
 
 def same_time(sides: Sides) -> Finding:
     """Interactions of test at the time of the user's newest in train."""
-    name = "same_time"
     what = "interactions of test at the time of the user's newest in train"
     if (why := _without_times(sides)) is not None:
-        return unchecked(len(sides.test), name, what, why)
+        return _unchecked(sides, what, why)
     times, last, known = _last_of_own(sides)
     return of_rows(
         sides,
         known & (times == last),
-        name,
         what,
         "fact",
         "Time does not say which came first: a rule decided which of them are tested.",
@@ -111,3 +104,10 @@ def _without_times(sides: Sides) -> str | None:
     if not missing:
         return None
     return f"{' and '.join(missing)} {'have' if len(missing) > 1 else 'has'} no times"
+
+
+def _unchecked(sides: Sides, what: str, why: str) -> Finding:
+    total = len(sides.test)
+    return Finding(
+        what=what, level="fact", count=None, total=total, sentence=f"Not checked: {why}."
+    )

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.baselines._matrix import check_count, training_interactions, user_item_matrix
+from recometer.baselines._matrix import (
+    check_count,
+    scores_of,
+    training_interactions,
+    user_item_matrix,
+)
 from recometer.errors import InputError
 from recometer.sources.scores import Scores
 
@@ -63,14 +68,7 @@ def ease(train: Any, *, regularisation: float = 250.0, max_items: int = EASE_MAX
     def scores(users: Int64) -> Float64:
         return matrix[users] @ weights
 
-    scores.__qualname__ = f"EASE, regularisation {regularisation:g}"
-    return Scores(
-        scores,
-        n_users=train.n_users,
-        n_items=train.n_items,
-        user_ids=train.user_ids,
-        item_ids=train.item_ids,
-    )
+    return scores_of(scores, train, f"EASE, regularisation {regularisation:g}")
 
 
 def _weights(matrix: sparse.csr_array, regularisation: float) -> Float64:

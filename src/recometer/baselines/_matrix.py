@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recometer.arrays import Float64, Int64
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
+from recometer.sources.scores import Scores
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -16,6 +19,18 @@ if TYPE_CHECKING:
 def training_interactions(train: Any) -> Interactions:
     """Return Interactions as they are, and those of a frame, a matrix, a dict or a file."""
     return train if isinstance(train, Interactions) else Interactions.of(train)
+
+
+def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: str) -> Scores:
+    """Return what a function scores for the users and items of train, under a name."""
+    function.__qualname__ = name
+    return Scores(
+        function,
+        n_users=train.n_users,
+        n_items=train.n_items,
+        user_ids=train.user_ids,
+        item_ids=train.item_ids,
+    )
 
 
 def user_item_matrix(train: Interactions) -> sparse.csr_array:
@@ -39,10 +54,6 @@ def check_count(value: object, name: str) -> int:
 
 def check_seed(value: object) -> int:
     """Return `value` if it is a whole number of 64 bits, raise InputError otherwise."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | np.integer)
-        or not 0 <= int(value) < 2**64
-    ):
-        raise InputError(f"seed={value!r} must be a whole number from 0 to 2^64 - 1.")
-    return int(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 2**64:
+        return int(value)
+    raise InputError(f"seed={value!r} must be a whole number from 0 to 2^64 - 1.")

@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.baselines._matrix import check_seed, training_interactions, user_item_matrix
+from recometer.baselines._matrix import (
+    check_seed,
+    scores_of,
+    training_interactions,
+    user_item_matrix,
+)
 from recometer.data.ids import user_keys as id_keys
 from recometer.draws import mix
 from recometer.sources.factors import Factors
@@ -77,11 +82,4 @@ def random_ranking(train: Any, *, seed: int = 0) -> Scores:
         bits = mix(mix(users[rows] ^ start)[:, None] ^ items)
         return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
-    scores.__qualname__ = f"random ranking, seed {seed}"
-    return Scores(
-        scores,
-        n_users=train.n_users,
-        n_items=train.n_items,
-        user_ids=train.user_ids,
-        item_ids=train.item_ids,
-    )
+    return scores_of(scores, train, f"random ranking, seed {seed}")

@@ -21,7 +21,7 @@ from recometer.cli._text import count, say
 from recometer.data import shown
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
-from recometer.evaluate import evaluate
+from recometer.evaluation import evaluate
 from recometer.metrics.names import parse
 from recometer.rendering import output, wrapped
 from recometer.results.evaluation import Evaluation

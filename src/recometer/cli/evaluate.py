@@ -17,8 +17,8 @@ from recometer.cli._job import named_by, reading
 from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.data.storage import check_replaced, is_table
 from recometer.errors import FileError
-from recometer.evaluate import DEFAULT_METRICS
-from recometer.evaluate import evaluate as run_evaluation
+from recometer.evaluation import DEFAULT_METRICS
+from recometer.evaluation import evaluate as run_evaluation
 from recometer.metrics.conventions import parse_under
 from recometer.rendering import output, write_text
 from recometer.results.evaluation import Evaluation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -68,7 +68,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
     check(folder)
     given = {name: part for name, part in parts.items() if part is not None}
     # Beside what is there until all is written: the data may be the file of an earlier split.
-    temporary = folder / f".{secrets.token_hex(8)}"
+    temporary = folder / f".{os.urandom(8).hex()}"
     try:
         temporary.mkdir(parents=True)
         kind: object
