@@ -27,6 +27,7 @@ NOT_OF_WHY = {
     "metric": "its --metric is one",
     "protocol": "its protocols are called --from and --to",
     "out": "it evaluates nothing that could be saved",
+    "by": "it explains one mean",
 }
 # How a file is named, by the metavar of the option that names it.
 WRITTEN = {
@@ -34,7 +35,8 @@ WRITTEN = {
     "NUMBER|FILE": "{}",
     "NAME|FILE": "{}",
     "[NAME=]FILE": "x={}",
-    "[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
+    "[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
+    "activity|popularity|[COLUMN=]FILE": "age={}",
     "FOLDER": "{folder}",
     "WHO": "users={}",
     "WHAT": "cold_items={}",
