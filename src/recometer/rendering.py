@@ -211,9 +211,7 @@ def _table_as_text(table: Table, width: int | None) -> str:
         .rstrip()
         for line in lines
     ]
-    head, notes = (
-        [wrapped(line, width) for line in around] for around in (table.head, table.notes)
-    )
+    head, notes = ([wrapped(one, width) for one in lines] for lines in (table.head, table.notes))
     parts = (head, texts, notes)
     return "\n\n".join("\n".join(part) for part in parts if part)
 

@@ -296,11 +296,9 @@ def _frame(columns: dict[str, Array], k: int, rename_k: bool) -> pd.DataFrame:
     named: dict[str, Array] = {}
     for label, array in columns.items():
         if array.ndim == 2:
-            named |= {label[:-1] + str(place + 1): array[:, place] for place in range(k)}
-        elif rename_k and label.endswith("@K"):
-            named[label[:-1] + str(k)] = array
+            named |= {f"{label[:-1]}{place + 1}": array[:, place] for place in range(k)}
         else:
-            named[label] = array
+            named[label.replace("@K", f"@{k}") if rename_k else label] = array
     return pd.DataFrame(named)
 
 

@@ -214,7 +214,6 @@ def _merged(sums: pl.Expr, values: pl.Expr, kind: pl.DataType) -> pl.Expr:
 
 
 def _into(column: pl.Series, sums: pl.Series) -> pl.Series:
-    """Return a column with its sums."""
     import polars as pl
 
     merged = _merged(pl.lit(sums), pl.lit(column), column.dtype)
@@ -222,7 +221,6 @@ def _into(column: pl.Series, sums: pl.Series) -> pl.Series:
 
 
 def _into_pandas(column: Any, sums: pl.Series) -> Any:
-    """Return a column of pandas with its sums."""
     new = sums.fill_null(0).to_numpy()
     plain = isinstance(column.dtype, np.dtype)
     if column.dtype.kind in "iub":

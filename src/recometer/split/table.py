@@ -69,9 +69,8 @@ class Coded:
 
     def find(self, wanted: object, what: str) -> Int64:
         """Return the codes of ids; InputError, if one does not occur."""
-        codes = match(
-            wanted, self.named(np.arange(self.n)), f"given {what}s", f"{what}s of the data"
-        )
+        known = self.named(np.arange(self.n))
+        codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
         if self.low is not None:
             counts = (self.before or self).counts
             codes[(codes >= 0) & (counts[codes] == 0)] = -1  # a number between two ids

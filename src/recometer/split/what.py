@@ -269,7 +269,6 @@ class Windows(Folding):
             )
 
     def __len__(self) -> int:
-        """Return the number of times."""
         return len(self.times)
 
     def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
@@ -320,7 +319,6 @@ class KFold(Folding):
         check_folds(self.k, "KFold(5)")
 
     def __len__(self) -> int:
-        """Return k."""
         return self.k
 
     def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
