@@ -164,7 +164,7 @@ def evaluate(
     -----
     DataWarning
         Among others, a rule that was given and changes nothing of what is asked for, such as
-        ``train_in_lists`` of `Factors`; those that a convention brings along are not mentioned.
+        ``duplicates`` of `Factors`; those that a convention brings along are not mentioned.
 
     Examples
     --------
