@@ -186,19 +186,9 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
-    options: dict[str, Any] = {
-        "train": train,
-        "candidates": candidates,
-        "exclude": exclude,
-        "metrics": metrics,
-        "protocol": protocol,
-        "catalogue": catalogue,
-        "baseline": baseline,
-        "seed": seed,
-        "threads": threads,
-        "progress": progress,
-        "chance": chance,
-    }
+    options = {**locals()}  # all parameters, by their names
+    for name in ("source", "test", "rules"):
+        del options[name]
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()

@@ -150,7 +150,8 @@ class Explanation(Printed):
         idle: list[Step] = []
         before = self.left.mean
         for step in self.steps:
-            (felt if step.users or _changes(before, step.mean) else idle).append(step)
+            same = np.array_equal(before, step.mean, equal_nan=True)
+            (idle if same and not step.users else felt).append(step)
             before = step.mean
         first = Step(self.left.protocol, self.left.metric, self.left.mean, 0)
         unfelt = " ".join(step.change for step in idle)
@@ -169,7 +170,6 @@ class Explanation(Printed):
         return self.table() if self.n_shown is not None else self._users()
 
     def _users(self) -> Table:
-        """Return the users that differ most, and where."""
         parted = self._parted
         rows = [
             {
@@ -181,8 +181,7 @@ class Explanation(Printed):
             for user in self.most_different(self.n_shown).tolist()
         ]
         names = [self.left.protocol, self.right.protocol]
-        if names[0] == names[1]:
-            names = ["before", "after"]
+        names = ["before", "after"] if names[0] == names[1] else names
         left, right = (
             Column(name, (side,), _text, number=True)
             for name, side in zip(names, ("left", "right"), strict=True)
@@ -322,20 +321,14 @@ def walk(
             named, means[1:], values.T[:-1], values.T[1:], strict=True
         )
     )
-    sides = [
-        Side(
-            protocol.name,
-            str(one),
-            _formula(_plain(one)),
-            tuple(_own_rules(one, protocol).sentences()),
-            mean,
-            _counted(outcome),
-        )
-        for (one, protocol), mean, outcome in zip(
-            (left, right), (means[0], means[-1]), (results[0], results[-1]), strict=True
-        )
-    ]
-    return Explanation(sides[0], sides[1], taken, user_ids, values)
+    first, last = _side(*left, means[0], results[0]), _side(*right, means[-1], results[-1])
+    return Explanation(first, last, taken, user_ids, values)
+
+
+def _side(metric: Metric, protocol: Protocol, mean: float, result: Evaluation) -> Side:
+    rules = tuple(_own_rules(metric, protocol).sentences())
+    formula = _formula(_plain(metric))
+    return Side(protocol.name, str(metric), formula, rules, mean, _counted(result))
 
 
 def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metric]]:
@@ -413,10 +406,6 @@ def _counted(result: Evaluation) -> int:
     if result.over_users:
         return int(np.count_nonzero(result.reasons[str(result.metrics[0])] == 0))
     return int(np.count_nonzero(~np.isnan(_counted_values(result))))
-
-
-def _changes(before: float, after: float) -> bool:
-    return before != after and not (np.isnan(before) and np.isnan(after))
 
 
 def _difference(before: Float64, after: Float64) -> Float64:

@@ -211,16 +211,15 @@ def _table_as_text(table: Table, width: int | None) -> str:
         .rstrip()
         for line in lines
     ]
-
-    def around(lines: Sequence[str]) -> list[str]:
-        return [line if width is None else wrapped(line, width) for line in lines]
-
-    parts = (around(table.head), texts, around(table.notes))
+    head, notes = ([wrapped(one, width) for one in lines] for lines in (table.head, table.notes))
+    parts = (head, texts, notes)
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def wrapped(text: str, width: int = WIDTH) -> str:
-    """Break a text into lines; all but the first are indented by two more columns."""
+def wrapped(text: str, width: int | None = WIDTH) -> str:
+    """Break a text into lines, if there is a width; all but the first are indented by two more."""
+    if width is None:
+        return text
     begin = text[: len(text) - len(text.lstrip())]
     return textwrap.fill(
         text, width, subsequent_indent=begin + "  ", break_long_words=False, break_on_hyphens=False

@@ -47,7 +47,7 @@ from recometer.split import (
     memory,
     split,
 )
-from recometer.split.sizes import holdout_sizes
+from recometer.split.what import holdout_sizes
 
 WHO = [AllUsers(), UsersFraction(0.5), UsersNumber(4), GivenUsers([13, 17, 22]), ActiveAfter(33)]
 WHAT = [

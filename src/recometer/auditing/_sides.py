@@ -52,15 +52,7 @@ class Sides:
 
     @classmethod
     def of(cls, train: Interactions, test: Interactions, rules: Protocol) -> Sides:
-        """Match users and items by id, or by position where neither side has ids.
-
-        Raises
-        ------
-        InputError
-            Ids on one side only, positions of different shapes, or times of different kinds.
-        InputTypeError
-            Ids of different kinds.
-        """
+        """Match users and items by id, or by position where neither side has ids."""
         users = places_of_users(train, test, "train")
         index = SourceIndex.of_data(train, "train")
         items = match_items(index, train.item_ids, test, "test")

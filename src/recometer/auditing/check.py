@@ -114,7 +114,6 @@ def audit(
 
 
 def _of_split(split: object) -> tuple[Interactions, Interactions]:
-    """Return train and test of a Split."""
     from recometer.split import Split
 
     if not isinstance(split, Split):

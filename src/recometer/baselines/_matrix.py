@@ -33,8 +33,9 @@ def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: s
     )
 
 
-def user_item_matrix(train: Interactions) -> sparse.csr_array:
-    """Return the values of `train` (1 where it has none) as float64 [n_users, n_items]."""
+def user_item_matrix(data: Any) -> tuple[Interactions, sparse.csr_array]:
+    """Return training interactions, and their values (or 1) as float64 [n_users, n_items]."""
+    train = training_interactions(data)
     if train.values is not None and not np.isfinite(train.values).all():
         raise InputError(
             f"{np.count_nonzero(np.isinf(train.values)):,} values of train are infinite. "
@@ -42,7 +43,7 @@ def user_item_matrix(train: Interactions) -> sparse.csr_array:
         )
     matrix = train.to_csr()
     matrix.eliminate_zeros()
-    return matrix
+    return train, matrix
 
 
 def check_count(value: object, name: str) -> int:

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.baselines._matrix import (
-    check_count,
-    scores_of,
-    training_interactions,
-    user_item_matrix,
-)
+from recometer.baselines._matrix import check_count, scores_of, user_item_matrix
 from recometer.sources.scores import Scores
 
 if TYPE_CHECKING:
@@ -50,8 +45,7 @@ def item_knn(train: Any, *, neighbours: int = 100) -> Scores:
         `neighbours` below 1, or infinite training values.
     """
     neighbours = check_count(neighbours, "neighbours")
-    train = training_interactions(train)
-    matrix = user_item_matrix(train)
+    train, matrix = user_item_matrix(train)
     similarity = _truncated_cosine(matrix, neighbours)
 
     def scores(users: Int64) -> Float64:

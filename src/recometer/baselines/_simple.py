@@ -42,8 +42,7 @@ def most_popular(train: Any) -> Factors:
     InputError
         Infinite training values.
     """
-    train = training_interactions(train)
-    matrix = user_item_matrix(train)
+    train, matrix = user_item_matrix(train)
     popularity = np.bincount(matrix.indices, minlength=train.n_items).astype(np.float64)
     return Factors(None, None, item_bias=popularity, item_ids=train.item_ids)
 

@@ -418,17 +418,8 @@ class Evaluation(rendering.Printed):
 
     @functools.cached_property
     def _averaging(self) -> Averaging:
-        return Averaging(
-            metrics={str(metric): metric for metric in self.metrics},
-            values=self.values,
-            reasons=self.reasons,
-            n_relevant=self.n_relevant,
-            n_candidates=self.n_candidates,
-            depth=self.depth,
-            protocol=self.protocol,
-            seed=self.seed,
-            negative_gains=self.negative_gains,
-        )
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(Averaging)}
+        return Averaging(**{**fields, "metrics": {str(one): one for one in self.metrics}})
 
     def known_metric(self, metric: str | Metric) -> Metric:
         """Return one of the metrics that were asked for, by its name."""

@@ -32,17 +32,9 @@ RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Averaging:
-    """The users' values of some metrics, and what their means depend on.
+    """The users' values of some metrics, and what their means depend on, as in `Evaluation`."""
 
-    Attributes
-    ----------
-    metrics
-        By the names that `values` and `reasons` have them by.
-    values, reasons, n_relevant, n_candidates, depth, protocol, seed, negative_gains
-        As `recometer.Evaluation` has them.
-    """
-
-    metrics: Mapping[str, Metric]
+    metrics: Mapping[str, Metric]  # by the names in `values` and `reasons`
     values: Mapping[str, Float64]
     reasons: Mapping[str, UInt8]
     n_relevant: Int64
