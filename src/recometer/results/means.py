@@ -39,7 +39,7 @@ class Averaging:
     ----------
     metrics
         By the names that `values` and `reasons` have them by.
-    values, reasons, n_relevant, n_candidates, depth, protocol, seed, negative_gains
+    values, reasons, n_relevant, n_candidates, depth, protocol, seed, negative_gains, binary_gains
         As `recometer.Evaluation` has them.
     """
 
@@ -52,6 +52,7 @@ class Averaging:
     protocol: Protocol
     seed: int
     negative_gains: bool
+    binary_gains: bool
 
     def entering(self, name: str) -> Float64:
         """Return the values of the users who count in the mean of a metric; NaN for the others."""
@@ -125,10 +126,7 @@ class Averaging:
 
     def bounds(self, name: str) -> Ends:
         """Return what a metric's values lie between."""
-        definition = self.metrics[name].definition
-        if self.negative_gains or definition.lower_of_gains is None:
-            return definition.lower, definition.upper
-        return definition.lower_of_gains, definition.upper
+        return self.metrics[name].bounds(negative=self.negative_gains, binary=self.binary_gains)
 
     def _rules(self, name: str) -> Protocol:
         """Return the rules of a metric."""
