@@ -31,7 +31,7 @@ Test = Literal["randomisation", "t", "wilcoxon", "sign"]
 Float64 = npt.NDArray[np.float64]
 Bounds = tuple[float, float]
 
-# With fewer users who differ, the interval by inversion covers too seldom (benchmarks/statistics).
+# With fewer users who differ, the interval by inversion covers too seldom (benchmarks/stats.py).
 FEW_DIFFER = 30
 
 
