@@ -26,6 +26,7 @@ COMMANDS = {
 NOT_OF_WHY = {
     "metric": "its --metric is one",
     "protocol": "its protocols are called --from and --to",
+    "chance": "a random order has no steps from one rule to the next",
     "out": "it evaluates nothing that could be saved",
 }
 # How a file is named, by the metavar of the option that names it.
@@ -36,6 +37,7 @@ WRITTEN = {
     "[NAME=]FILE": "x={}",
     "[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
     "FOLDER": "{folder}",
+    "FILE[,COLUMN]": "{},column",
     "WHO": "users={}",
     "WHAT": "cold_items={}",
 }
@@ -69,6 +71,11 @@ def test_why_has_every_option_of_evaluate() -> None:
     assert COMMANDS["evaluate"].keys() - COMMANDS["why"].keys() == NOT_OF_WHY.keys()
     for name in COMMANDS["evaluate"].keys() & COMMANDS["why"].keys():
         assert COMMANDS["evaluate"][name] == COMMANDS["why"][name]
+
+
+def test_compare_takes_what_python_does() -> None:
+    taken = inspect.signature(rm.compare).parameters.keys() - {"models"}
+    assert taken - COMMANDS["compare"].keys() == set()
 
 
 def test_some_options_name_files() -> None:

@@ -48,6 +48,16 @@ Out = Annotated[
 ]
 
 
+Chance = Annotated[
+    bool,
+    options.rule_option(
+        "--chance",
+        help="Add what a random order of the same candidates would score, exactly: the mean over "
+        "all orders.",
+    ),
+]
+
+
 @command
 def evaluate(
     data: options.DataOptions,
@@ -57,6 +67,7 @@ def evaluate(
     files: Files,
     metric: Metrics = None,
     protocol: options.ProtocolName = "recometer",
+    chance: Chance = False,
     out: Out = None,
 ) -> None:
     """Evaluate models in files against interactions in files.
@@ -87,6 +98,7 @@ def evaluate(
                     metrics=metrics,
                     protocol=settled,
                     seed=rules.seed,
+                    chance=chance,
                     progress=False if run.quiet else None,
                     **job.given,
                 )
