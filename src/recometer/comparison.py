@@ -241,7 +241,8 @@ def power(
     if values is None:
         raise InputError(f"{metric!r} is no metric of this evaluation with a value for each user.")
     level = 1 - of.protocol.confidence if alpha is None else alpha
-    found = stats.power(np.sqrt(2) * values, difference, wanted=wanted, alpha=level)
+    unit = stats.unit_of(values)  # of values, and so of differences between them
+    found = stats.power(np.sqrt(2) * values, difference, wanted=wanted, alpha=level, unit=unit)
     note = (
         "From one evaluation: for a model that has nothing to do with it. Models of the same users "
         "mostly go together and need fewer."
@@ -368,7 +369,9 @@ def _adjusted(
         level = alpha if is_primary else options.alpha
         size = np.nan
         if row.deviation > 0:
-            size = stats.smallest_difference(row.deviation, row.n, wanted=POWER_WANTED, alpha=level)
+            size = stats.smallest_difference(
+                row.deviation, row.n, wanted=POWER_WANTED, alpha=level, unit=row.unit
+            )
         found.append(
             dataclasses.replace(
                 row,

@@ -206,6 +206,7 @@ def _evaluated(given: Inputs, begin: float) -> Evaluation:
         metrics_end = time.perf_counter()
         fingerprints = fingerprinting.result()
     check_defined(measured["values"], measured["reasons"])
+    gains = given.test.values
     return Evaluation(
         **measured,
         **records.users._asdict(),
@@ -224,7 +225,8 @@ def _evaluated(given: Inputs, begin: float) -> Evaluation:
         versions=_versions(),
         inputs=given.described(fingerprints),
         inputs_kept=given.kept(),
-        negative_gains=given.test.values is not None and bool((given.test.values < 0).any()),
+        negative_gains=gains is not None and bool((gains < 0).any()),
+        binary_gains=gains is None or bool(((gains == 0) | (gains == 1)).all()),
     )
 
 

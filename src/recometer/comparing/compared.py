@@ -204,7 +204,14 @@ class Compared:
         pair = self.model(model), self.model(self._other(model, other))
         values = [self.users.values(one, name) for one in pair]
         level = 1 - self.confidence if alpha is None else alpha
-        return stats.power(values[0] - values[1], difference, wanted=wanted, alpha=level)
+        by_randomisation = self.options.test == "randomisation"
+        return stats.power(
+            values[0] - values[1],
+            difference,
+            wanted=wanted,
+            alpha=level,
+            unit=None if by_randomisation and max(one.n_seeds for one in pair) == 1 else 0.0,
+        )
 
     def known(self, metric: str) -> str:
         """Return the name of a metric that was compared, which may be written otherwise."""
