@@ -136,7 +136,7 @@ def test_power_of_hits_is_that_of_the_exact_test(n: int, differ: float, effect: 
             stats.binom.pmf(better, n_differ, up)[rejected].sum()
         )
     deviation = np.sqrt(differ - difference**2)
-    assert power_of(difference, deviation, n, unit=1.0) == pytest.approx(exact, abs=0.03)
+    assert power_of(difference, deviation, n, unit=1.0) == pytest.approx(exact, abs=0.04)
 
 
 def test_the_unit_of_differences() -> None:

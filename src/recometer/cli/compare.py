@@ -14,6 +14,7 @@ from recometer.cli._exit import ExitCode, usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import named_results, paths_of
 from recometer.comparing.alike import MAY_DIFFER
+from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import MODES, GateReport, read_gate
 from recometer.comparing.junit import junit as write_junit
 from recometer.comparing.result import Comparison
@@ -23,7 +24,6 @@ from recometer.errors import did_you_mean
 from recometer.rendering import Shown, Table, output
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
-from recometer.stats.multiplicity import Correction
 
 if TYPE_CHECKING:
     import polars
@@ -179,9 +179,7 @@ def compare(
     interval: Annotated[
         str, _chosen((*get_args(Kind), "randomisation"), "Of the difference", "auto")
     ] = "auto",
-    correction: Annotated[
-        str, _chosen(get_args(Correction), "For the number of comparisons", "holm")
-    ] = "holm",
+    correction: Annotated[str, _chosen(KNOWN, "For the number of comparisons", "holm")] = "holm",
     confidence: Confidence = None,
     margin: Margin = None,
     allow: Allow = None,

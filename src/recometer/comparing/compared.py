@@ -12,6 +12,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.comparing.changes import Changes, SegmentChanges, changes, segments
+from recometer.comparing.corrections import POWER_WANTED, Correction
 from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing
@@ -21,12 +22,9 @@ from recometer.data import ids
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.results.evaluation import Evaluation
 from recometer.stats import Power
-from recometer.stats.multiplicity import Correction
 
 if TYPE_CHECKING:
     import polars
-
-POWER_WANTED = 0.8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -74,7 +72,9 @@ class Compared:
         found: list[Standing] = []
         for metric in self.metrics:
             if metric in self.models[0].first.values:
-                found += standings_by(metric, self.models, self.users, self.options)
+                found += standings_by(
+                    metric, self.models, self.users, self.options, self.correction
+                )
             else:
                 pairs = list(itertools.combinations(self.models, 2))
                 rows = compare_whole(
