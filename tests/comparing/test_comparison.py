@@ -6,6 +6,7 @@ import itertools
 import json
 import pathlib
 import warnings
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -468,3 +469,60 @@ def test_every_format_holds_all(comparison: rm.Comparison) -> None:
     assert "toprule" in comparison.to_latex()
     assert "<table>" in comparison._repr_html_()
     assert repr(comparison) == "<Comparison of pop, bpr, als: ndcg@5, hit@5, coverage@5>"
+
+
+def tukeyed(results: dict[str, rm.Evaluation], **options: Any) -> rm.Comparison:
+    return rm.compare(results, correction="tukey", primary="ndcg@5 hit@5", **options)
+
+
+def test_tukeys_test_is_over_all_models(results: dict[str, rm.Evaluation]) -> None:
+    found = tukeyed(results)
+    names = [model.name for model in found.models]
+    for metric in ("ndcg@5", "hit@5"):
+        table = np.column_stack([one[metric] for one in results.values()])
+        expected = stats.tukey(table)
+        p_values = {}
+        for one, two in itertools.combinations(names, 2):
+            row = found.row(metric, one, two)
+            p = max(expected.p_values[names.index(one), names.index(two)], row.p_value)
+            assert row.adjusted_p == pytest.approx(min(1.0, 2 * p))
+            p_values[one, two] = p
+        best = {row.model for row in found.standings if row.metric == metric and row.best}
+        first = next(row.model for row in found.standings if row.metric == metric)
+        assert best == {first} | {
+            name
+            for name in names
+            if max(p_values.get((name, first), 0), p_values.get((first, name), 0)) > 0.05
+        }
+        text = str(found).replace("\n  ", " ")
+        assert f"Tukey's test of {metric} ({expected.method})" in text
+        assert f"means {expected.critical_difference:.4f} apart" in text
+    assert "by Tukey's test of all models by randomisation" in text
+    # Against a baseline there are fewer rows, of the same test.
+    fewer = tukeyed(results, baseline="pop")
+    other = found.row("ndcg@5", "als", "pop") if names.index("als") < names.index("pop") else None
+    same = other or found.row("ndcg@5", "pop", "als")
+    assert fewer.row("ndcg@5", "als").adjusted_p == same.adjusted_p
+
+
+def test_what_tukeys_test_cannot_do(results: dict[str, rm.Evaluation]) -> None:
+    with pytest.raises(rm.InputError, match="does not go with test='t'"):
+        tukeyed(results, test="t")
+    with pytest.raises(rm.InputError, match="Hint: primary='ndcg@5 hit@5'"):
+        rm.compare(results, correction="tukey")
+    seeds = {"als": [evaluate(0.1, seed, "ndcg@5") for seed in range(2)], "pop": results["pop"]}
+    with pytest.raises(rm.InputError, match="variance between seeds, but als has several"):
+        rm.compare(seeds, metrics="ndcg@5", correction="tukey")
+
+
+def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) -> None:
+    people = np.arange(results["pop"].n_users) // 3
+    alone, together = (tukeyed(results, cluster=one) for one in (None, people))
+    table = np.column_stack([one["hit@5"] for one in results.values()])
+    expected = stats.tukey(table, clusters=people)
+    assert expected.n == stats.tukey(table).n
+    names = [model.name for model in together.models]
+    row = together.rows[-1]
+    p = expected.p_values[names.index(row.model), names.index(row.other)]
+    assert row.metric == "coverage@5" or row.adjusted_p == min(1.0, 2 * max(p, row.p_value))
+    assert [one.adjusted_p for one in alone.rows] != [one.adjusted_p for one in together.rows]

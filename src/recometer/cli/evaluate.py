@@ -50,6 +50,16 @@ Out = Annotated[
 ]
 
 
+Chance = Annotated[
+    bool,
+    options.rule_option(
+        "--chance",
+        help="Add what a random order of the same candidates would score, exactly: the mean over "
+        "all orders.",
+    ),
+]
+
+
 @command
 def evaluate(
     data: options.DataOptions,
@@ -60,6 +70,7 @@ def evaluate(
     metric: Metrics = None,
     protocol: options.ProtocolName = "recometer",
     by: options.By = None,
+    chance: Chance = False,
     out: Out = None,
 ) -> None:
     """Evaluate models in files against interactions in files.
@@ -90,6 +101,7 @@ def evaluate(
                         metrics=metrics,
                         protocol=of_fold,
                         seed=rules.seed,
+                        chance=chance,
                         progress=False if run.quiet else None,
                         **job.given,
                     )
@@ -128,12 +140,12 @@ class _Written:
         """Save one result."""
         if self.out is None:
             return
-        path = self._of_folds(name)[fold] if self.n_folds else self._path(name)
         # Runs of one file have their names from a column.
-        if path.parent != self._path("x").parent and not self.n_folds:
+        if Path(name).name != name:
             raise FileError(
                 f"{name!r} cannot be the name of a file in {self.out}. Hint: rename it."
             )
+        path = self._of_folds(name)[fold] if self.n_folds else self._path(name)
         check_replaced([path], is_table, self.inputs)
         result.save(path)
 

@@ -61,10 +61,13 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
 USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
 
-def warn_without_effect(source: Source, metrics: Sequence[Metric], protocol: Protocol) -> None:
+def warn_without_effect(
+    source: Source, metrics: Sequence[Metric], protocol: Protocol, *, trained: bool
+) -> None:
     """Warn of rules that were given by hand, and change nothing of what is asked for.
 
-    By hand are those rules of the protocol that are not those of its name.
+    By hand are those rules of the protocol that are not those of its name. `trained` says whether
+    there is train.
     """
     convention = find(protocol.name)
     usual = type(protocol)() if convention is None else convention.protocol
@@ -74,6 +77,10 @@ def warn_without_effect(source: Source, metrics: Sequence[Metric], protocol: Pro
         said, why = [_why(source, kind, rule, protocol) for kind in kinds], ""
         if rule == "gamma" and protocol.correction != "cv":
             why = "it belongs to correction='cv'"
+        elif rule == "seen" and not trained:
+            why = "there is no train"
+        elif rule == "seen" and source.removes_train(protocol):
+            why = f"{type(source).__name__} are no lists: items of train are not ranked"
         elif rule == "defects" and protocol.defects:
             names = [metric.label or str(metric) for metric in metrics]
             if parse_under(names, protocol.replace(defects=False)) == list(metrics):

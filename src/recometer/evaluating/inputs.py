@@ -162,7 +162,7 @@ def read_inputs(
     source = check_source(given, test)
     stated = protocol_of(protocol, rules, parameters)
     requested = parse_under(metrics, stated)
-    warn_without_effect(source, requested, stated)
+    warn_without_effect(source, requested, stated, trained=train is not None)
     settled = with_order(source, stated)
     known_items, other = catalogue_of(catalogue), baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)

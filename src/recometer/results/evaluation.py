@@ -81,6 +81,9 @@ class Evaluation(rendering.Printed):
     negative_gains : bool
         Whether a value of test is below 0; without any, so is no interval of ndcg. True where it
         is not known, in files of older versions.
+    binary_gains : bool
+        Whether every value of test is 0 or 1, so that the range of dcg is known. False where it is
+        not known, in files of older versions.
     activity : int64 [n_users] or None
         Training items of each user; None: there was no train.
     popularity : float64 [n_users] or None
@@ -116,6 +119,7 @@ class Evaluation(rendering.Printed):
     inputs: Mapping[str, Mapping[str, Any]]
     over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
     negative_gains: bool = True
+    binary_gains: bool = False
     activity: Int64 | None = None
     popularity: Float64 | None = None
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)

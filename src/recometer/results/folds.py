@@ -91,6 +91,7 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
             for name in first.over_users
         },
         "negative_gains": any(fold.negative_gains for fold in folds),
+        "binary_gains": all(fold.binary_gains for fold in folds),
         # What only a single fold has.
         "over_rows": {},
         **dict.fromkeys(("activity", "popularity", "lists", "list_data", "inputs_kept")),

@@ -17,7 +17,7 @@ from recometer.results.groups import Segments
 from recometer.results.models_by_group import segments_data, side_by_side
 from recometer.results.origins import fingerprints
 from recometer.results.side_by_side import cell, fitting, metric_column, span
-from recometer.results.summary import COUNTS, SummaryRow, columns, on_intervals
+from recometer.results.summary import CHANCE, COUNTS, SummaryRow, columns, on_intervals
 from recometer.version import __version__
 
 MODEL = Column("model")
@@ -170,6 +170,10 @@ class Leaderboard(Printed):
     def _metrics(self) -> list[str]:
         return [str(metric) for metric in self._first.metrics]
 
+    @property
+    def _steps(self) -> list[str]:
+        return list(dict.fromkeys(step for taken in self.seconds.values() for step in taken))
+
     def _best_first(
         self, summaries: Mapping[str, Mapping[str, SummaryRow]], metric: str
     ) -> list[str]:
@@ -184,7 +188,7 @@ class Leaderboard(Printed):
 
     def _means(self, metrics: Sequence[str]) -> Table:
         """Return the table of some metrics, the best mean of each highlighted."""
-        steps = list(dict.fromkeys(step for taken in self.seconds.values() for step in taken))
+        steps = self._steps
         lines, best = [], set()
         for model, of_model in self.rows.items():
             rows = [of_model[metric] for metric in metrics]
@@ -195,12 +199,30 @@ class Leaderboard(Printed):
             taken = self.seconds.get(model, {})
             line |= {step: f"{taken[step]:.2f} s" if step in taken else "" for step in steps}
             lines.append(line)
+        lines += self._by_chance(metrics)
         for at, metric in enumerate(metrics, start=1):
             most = self.rows[self._best_first(self.rows, metric)[0]][metric].mean
             means = [of_model[metric].mean for of_model in self.rows.values()]
             best |= {(place, at) for place, mean in enumerate(means) if mean == most}
         shown = [*metrics, "counted", "skipped", *steps]
         return Table([MODEL, *map(metric_column, shown)], lines, best=best)
+
+    def _by_chance(self, metrics: Sequence[str]) -> list[dict[str, Any]]:
+        """Return a line with what chance alone would score, or one for each model if it differs."""
+        found = {
+            model: {metric: of_model[metric].chance for metric in metrics}
+            for model, of_model in self.rows.items()
+            if any(not math.isnan(row.chance) for row in of_model.values())
+        }
+        texts = {
+            model: {name: "" if math.isnan(mean) else f"{mean:.4f}" for name, mean in means.items()}
+            for model, means in found.items()
+        }
+        alike = len({tuple(line.values()) for line in texts.values()}) == 1
+        empty = dict.fromkeys(("counted", "skipped", *self._steps), "")
+        if alike:
+            return [{"model": "(chance)", **empty, **next(iter(texts.values()))}]
+        return [{"model": f"(chance, {name})", **empty, **line} for name, line in texts.items()]
 
     def _users(self, people: bool) -> Table:
         """Return a row per model and user: for people with texts, else with the values."""
@@ -223,7 +245,9 @@ class Leaderboard(Printed):
         of = f", or one value for all users ({', '.join(whole)})" if whole else ""
         means = f"Mean over the users counted{of}, ± to the further end of its {confidence:.0%} "
         rows = [row for of_model in self.rows.values() for row in of_model.values()]
-        return [f"{means}interval.", *on_intervals(rows, confidence)]
+        known = any(not math.isnan(row.chance) for row in rows)
+        chance = [CHANCE] if known else []
+        return [f"{means}interval.", *chance, *on_intervals(rows, confidence)]
 
     def _skipped(self) -> list[str]:
         """Say why users are skipped, for which models and metrics."""

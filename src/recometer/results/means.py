@@ -43,6 +43,7 @@ class Averaging:
     protocol: Protocol
     seed: int
     negative_gains: bool
+    binary_gains: bool
 
     def entering(self, name: str) -> Float64:
         """Return the values of the users who count in the mean of a metric; NaN for the others."""
@@ -111,10 +112,7 @@ class Averaging:
 
     def bounds(self, name: str) -> Ends:
         """Return what a metric's values lie between."""
-        definition = self.metrics[name].definition
-        if self.negative_gains or definition.lower_of_gains is None:
-            return definition.lower, definition.upper
-        return definition.lower_of_gains, definition.upper
+        return self.metrics[name].bounds(negative=self.negative_gains, binary=self.binary_gains)
 
     def _rules(self, name: str) -> Protocol:
         return rules_of(self.metrics[name], self.protocol)

@@ -17,7 +17,7 @@ PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
 HEADER = (
     *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
-    "negative_gains",
+    *("negative_gains", "binary_gains"),
 )
 # Columns beside those of values.
 _chance_column = "{}: chance".format

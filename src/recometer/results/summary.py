@@ -80,6 +80,9 @@ class SummaryRow:
     chance: float = math.nan
 
 
+CHANCE = "chance: the mean of all orders of the same candidates, exactly"
+
+
 def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
     """Return the columns of a table of `SummaryRow`, with or without that of chance."""
     number = protocol.undefined
@@ -118,7 +121,7 @@ def table(rows: Sequence[SummaryRow], protocol: Protocol, below: Iterable[str]) 
     chance = any(not math.isnan(row.chance) for row in rows)
     notes = [*on_intervals(rows, protocol.confidence), *below]
     if chance:
-        notes.insert(0, "chance: the mean of all orders of the same candidates, exactly")
+        notes.insert(0, CHANCE)
     return Table(columns(protocol, chance=chance), rows, notes)
 
 
