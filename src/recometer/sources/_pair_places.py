@@ -12,9 +12,7 @@ from recometer import ragged
 from recometer.arrays import Bool, Float64, Int64, UInt32
 from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
-from recometer.sources._pair_rows import (
-    PairRows,
-)
+from recometer.sources._pair_rows import PairRows
 from recometer.sources._pair_thresholds import RELEVANT_FROM
 
 

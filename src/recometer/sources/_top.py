@@ -84,33 +84,16 @@ class Shelf(NamedTuple):
     def of(cls, keys: UInt64, k: int, dtype: npt.DTypeLike) -> Shelf:
         """Make empty shelves for the users of `keys`."""
         n = len(keys)
-        return cls(
-            keys,
-            np.empty((n, k), dtype),
-            np.full((n, k), -1, np.int32),
-            np.zeros(n, np.int64),
-            np.zeros(n, np.int64),
-        )
+        n_found, left = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        return cls(keys, np.empty((n, k), dtype), np.full((n, k), -1, np.int32), n_found, left)
 
     def users(self, block: slice) -> Shelf:
         """Return those of some users, which share the memory."""
-        return Shelf(
-            self.keys[block],
-            self.scores[block],
-            self.items[block],
-            self.n[block],
-            self.left[block],
-        )
+        return Shelf._make(column[block] for column in self)
 
     def native(self) -> dict[str, Any]:
         """Return them as the kernel's functions take them."""
-        return {
-            "keys": self.keys,
-            "top_scores": self.scores,
-            "top_items": self.items,
-            "n": self.n,
-            "left": self.left,
-        }
+        return dict(zip(("keys", "top_scores", "top_items", "n", "left"), self, strict=True))
 
     def constant(self, n_candidates: Int64) -> Bool:
         """Return for whom all of so many candidates have the same score."""

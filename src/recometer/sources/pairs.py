@@ -21,7 +21,7 @@ from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.sources import _top
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
-from recometer.sources._assemble import best_first
+from recometer.sources._assemble import best_first, spread
 from recometer.sources._pair_places import Entries, Places
 from recometer.sources._pair_rows import (
     PairRows,
@@ -296,10 +296,9 @@ class Pairs(Source):
             threshold = self._thresholds(request.protocol)
             judged, rows = entries.with_truth(rows, table, threshold, aligned.n_users)
         found = judged.at >= 0
-        above, tied, before = (np.zeros(len(found), np.int64) for _ in range(3))
-        above[:] = -1
-        for column, values in ((above, places.above), (tied, places.tied), (before, places.before)):
-            column[found] = values[judged.at[found]]
+        at = judged.at[found]
+        counted = places.above[at], places.tied[at], places.before[at]
+        above, tied, before = spread(found, len(found), *counted)
         order = best_first(judged.indptr, above, before, request.threads)
         whose = ragged.users_of(judged.indptr)
         missed = judged.relevant & ~found & (judged.item >= 0) & (aligned.rows[whose] >= 0)
@@ -328,7 +327,7 @@ class Pairs(Source):
         )
         if request.protocol.score_above is not None:
             scores = np.full(len(found), np.nan)
-            scores[found] = score[judged.at[found]]
+            scores[found] = score[at]
             ranks = dataclasses.replace(ranks, score=scores[order])
         return ranks, rows[order] if own is not None else order
 
