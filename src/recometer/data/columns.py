@@ -196,12 +196,7 @@ def choose_columns(
     for option, name in found.items():
         if name is None or (name is False and option not in required):
             continue
-        if not isinstance(name, str):
-            raise InputTypeError(
-                f"{option}= must be the name of a column, found {type(name).__name__}."
-            )
-        if name not in names:
-            raise ColumnError(f"There is no column {name!r}. {did_you_mean(name, names)}")
+        check_column(option, name, names)
     for option, name in found.items():
         if name is None:
             free = [candidate for candidate in names if candidate not in found.values()]
@@ -215,6 +210,16 @@ def choose_columns(
             uses = [f"{option}=" for option, other in found.items() if other == name]
             raise ColumnError(f"The column {name!r} is named by {' and '.join(uses)} at once.")
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
+
+
+def check_column(option: str, name: object, names: Collection[str]) -> None:
+    """Raise if an option that must name a column names none."""
+    if not isinstance(name, str):
+        raise InputTypeError(
+            f"{option}= must be the name of a column, found {type(name).__name__}."
+        )
+    if name not in names:
+        raise ColumnError(f"There is no column {name!r}. {did_you_mean(name, names)}")
 
 
 def common_names(option: str, names: Iterable[str], *, otherwise: bool = True) -> list[str]:

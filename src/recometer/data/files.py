@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recometer.data.columns import Columns, choose_columns
-from recometer.data.frames import warn_of_values
+from recometer.data.frames import first_line, numeric_names, warn_of_values
 from recometer.data.text import check_parsed, times_of_text
 from recometer.errors import ColumnError, FileError
 
@@ -194,16 +194,11 @@ def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> 
     FileError
         As `column_names` does.
     """
-    import polars as pl
-
     path = pathlib.Path(path)
-    schema = _scan(path).collect_schema()
+    table = _scan(path)
     if _extension(path) not in SEPARATORS:
-        return [
-            name
-            for name, dtype in schema.items()
-            if dtype.is_numeric() or (booleans and dtype == pl.Boolean)
-        ]
+        return numeric_names(table, booleans)
+    schema = table.collect_schema()
     rows = [record for _, record in itertools.islice(_records(path), 1, 1 + PROBE)]
     found = []
     for name, column in zip(schema, itertools.zip_longest(*rows, fillvalue=""), strict=False):
@@ -343,7 +338,7 @@ def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
 
 
 def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    reason = first_line(error)
     if not path.is_file():
         return FileError(
             f"The files of {path} cannot be read as one table: {reason}. Hint: all must have the "

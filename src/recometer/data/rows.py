@@ -20,6 +20,7 @@ from recometer.data.frames import is_column, is_frame, numbers, read_frame, time
 from recometer.data.ids import as_ids, encode, show
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import FileError, InputError, InputTypeError, warn
+from recometer.ragged import users_of
 
 LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than a matrix
 
@@ -50,6 +51,10 @@ class Options(NamedTuple):
         for name in names:
             if getattr(self, name) is not None and (name != "item_offset" or self.item_offset):
                 raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
+
+    def columns(self) -> dict[str, Any]:
+        """Return what says which columns are read."""
+        return {name: getattr(self, name) for name in ("user", "item", "value", "time", "whose")}
 
     def size(self) -> tuple[int, int] | None:
         """Return (n_users, n_items) where users and items are positions."""
@@ -87,8 +92,7 @@ class Rows:
         """Return the rows one by one, each with its user."""
         if self.indptr is None:
             return self
-        users = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
-        return dataclasses.replace(self, users=users, indptr=None)
+        return dataclasses.replace(self, users=users_of(self.indptr), indptr=None)
 
     def with_ids(self, user_ids: object, item_ids: object) -> Rows:
         """Give ids to positions."""
@@ -128,14 +132,7 @@ def _read(data: Any, options: Options) -> Rows:
             options.refuse("qrels", "user", "item", "value", "time")
             rows = _from_frame(trec.read_qrels(data), options)
             return dataclasses.replace(rows, columns=None)
-        columns, frame = read_file(
-            data,
-            user=options.user,
-            item=options.item,
-            value=options.value,
-            time=options.time,
-            whose=options.whose,
-        )
+        columns, frame = read_file(data, **options.columns())
         options = options._replace(
             user=columns.user,
             item=columns.item,
@@ -167,14 +164,7 @@ def _read(data: Any, options: Options) -> Rows:
 
 
 def _from_frame(data: Any, options: Options) -> Rows:
-    table = read_frame(
-        data,
-        user=options.user,
-        item=options.item,
-        value=options.value,
-        time=options.time,
-        whose=options.whose,
-    )
+    table = read_frame(data, **options.columns())
     user_what = f"user ids (column {table.names.user!r})"
     item_what = f"item ids (column {table.names.item!r})"
     size, user_ids, item_ids = options.size(), None, None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Int32, Int64
 from recometer.data.files import FileColumn
+from recometer.data.tensors import is_a
 from recometer.errors import InternalError
 from recometer.tasks import ROWS_PER_TASK, a_part_each, each_block, on_all_threads
 
@@ -22,8 +22,7 @@ def chunks_of(column: Any) -> Iterable[Array]:
     """
     if isinstance(column, np.ndarray):
         return [column] if column.dtype.kind in "iuf" else []
-    polars = sys.modules.get("polars")
-    is_series = polars is not None and isinstance(column, polars.Series)
+    is_series = is_a(column, "polars", "Series")
     if not (is_series or isinstance(column, FileColumn)):
         return []
     if not (column.dtype.is_integer() or column.dtype.is_float()):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +21,10 @@ from recometer.data.frames import (
     is_frame,
     numbers,
     open_frame,
+    plain,
     twice_readable,
 )
+from recometer.data.tensors import is_a, is_tensor
 from recometer.errors import FileError, InputError, InputTypeError, warn
 from recometer.sources import _list_columns, _list_runs
 from recometer.sources._list_table import ListTable
@@ -64,8 +64,7 @@ def read_lists(
         refuse_columns(data)
         _refuse({**columns, **given_ids}, "a dict, which has ids")
         return _from_dict(data)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(data, torch.Tensor):
+    if is_tensor(data):
         data = data.detach().cpu().numpy()
     if isinstance(data, np.ndarray):
         _refuse(columns, "an array")
@@ -103,7 +102,7 @@ def _from_frame(data: Any, columns: Mapping[str, object]) -> ListTable:
     wanted = [option for option, name in found.items() if name is not None]
     series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
     table = _from_columns(found, series.pop)
-    _list_runs.check(_runs_of(table), found, names, fetch)
+    _list_runs.check(table, found, names, fetch)
     return table
 
 
@@ -129,16 +128,13 @@ def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> L
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, files.numeric_columns(path))
     table = _from_columns(found, fetch)
-    _list_runs.check(_runs_of(table), found, files.column_names(path), partial(_from_file, path))
+    _list_runs.check(
+        table,
+        found,
+        files.column_names(path),
+        lambda names: files.read_columns(path, names).get_columns(),
+    )
     return table
-
-
-def _runs_of(table: ListTable) -> _list_runs.Lists:
-    return _list_runs.Lists(table.indptr, table.scores, table.user_ids)
-
-
-def _from_file(path: str | os.PathLike[str], names: list[str]) -> list[Any]:
-    return files.read_columns(path, names).get_columns()
 
 
 def _is_by_rows(found: Mapping[str, str | None]) -> bool:
@@ -222,8 +218,7 @@ def _from_list_column(
         )
     what = f"item ids (column {found['item']!r})"
     entries, lengths = flat(in_memory(lists), what)
-    indptr = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=indptr[1:])
+    indptr = ragged.indptr_of(lengths)
     items, item_ids = _encode(entries, what)
     scores = None
     by = "rank" if found["rank"] is not None else "score"
@@ -352,7 +347,7 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
         grouped = _grouped(rows, what)
         if grouped is not None:
             return None, *grouped
-    codes, names = _look_up(column, what) if positions is None else positions
+    codes, names = ids.encode(column, what, np.int32) if positions is None else positions
     return codes, np.zeros(len(names) + 1, np.int64), names
 
 
@@ -369,9 +364,8 @@ def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
 
 def _runs(column: Any) -> tuple[Int64 | None, Any]:
     """Return where each run of equal ids begins, and its id; None where one is missing."""
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(column, polars.Series):
-        if column.null_count() or column.dtype.is_float() or column.dtype == polars.Object:
+    if is_a(column, "polars", "Series"):
+        if column.null_count() or column.dtype.is_float() or str(column.dtype) == "Object":
             return None, None
         if not column.dtype.is_integer():
             starts = _list_columns.runs(column)
@@ -395,11 +389,7 @@ def _encode(column: Any, what: str) -> tuple[Int32, Array]:
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
-    return _positions(column) or _look_up(in_memory(column), what)
-
-
-def _look_up(column: Any, what: str) -> tuple[Int32, Array]:
-    return ids.encode(column, what, np.int32)
+    return _positions(column) or ids.encode(in_memory(column), what, np.int32)
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
@@ -416,14 +406,13 @@ def _positions(column: Any) -> tuple[Int32, Array] | None:
 def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
     """Return integers as int32, with the lowest of them; None: some do not fit, or are others."""
     whole = _list_columns.narrow(column)
-    if whole is None:
+    if whole is None or whole[1] < -MAX_POSITION or whole[2] > MAX_POSITION:
         return None
-    numbers, low, high = whole
-    return (numbers, low) if low >= -MAX_POSITION and high <= MAX_POSITION else None
+    return whole[:2]
 
 
 def _scores(column: Any, what: str) -> Float64:
-    found = numbers(_plain(in_memory(column)), what)
+    found = numbers(plain(in_memory(column)), what)
     return np.ones(len(column)) if found is None else found
 
 
@@ -432,12 +421,6 @@ def _ranks(column: Any, what: str) -> Float64:
     if np.isnan(ranks).any():
         ids.missing(what, int(np.isnan(ranks).argmax()), "every row needs a rank")
     return -ranks
-
-
-def _plain(column: Any) -> Array:
-    polars = sys.modules.get("polars")
-    is_series = polars is not None and isinstance(column, polars.Series)
-    return column.to_numpy() if is_series else np.asarray(column)
 
 
 def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:

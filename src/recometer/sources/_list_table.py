@@ -74,8 +74,7 @@ class ListTable:
         if not self.padded:
             return int(np.count_nonzero(self.indptr[lists + 1] > self.indptr[lists]))
         indptr, entries = ragged.take(self.indptr, lists)
-        who = np.repeat(np.arange(len(lists)), np.diff(indptr))
-        return len(np.unique(who[self.items[entries] >= 0]))
+        return len(np.unique(ragged.users_of(indptr)[self.items[entries] >= 0]))
 
 
 def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
