@@ -9,21 +9,9 @@ import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Array, Bool, Float64, Int32, Int64
-from recometer.data import ids
+from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
-from recometer.data.matching import (
-    SourceIndex,
-    both_have_ids,
-    check_items,
-    find_rows,
-    items_in,
-    known_rows,
-    match_items,
-    match_users,
-    relevant_rows,
-    rows_of,
-    sorted_items,
-)
+from recometer.data.matching import SourceIndex
 from recometer.errors import InputError, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _align_narrow
@@ -50,23 +38,25 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         Ids of different types.
     """
     test = request.test
-    rows = match_users(index, test)
+    rows = matching.match_users(index, test)
     if rows is None:
         rows = np.arange(test.n_users)
-    item_rows, sorted_ids = sorted_items(index)
-    positions = match_items(index, sorted_ids, test, "test")
+    item_rows, sorted_ids = matching.sorted_items(index)
+    positions = matching.match_items(index, sorted_ids, test, "test")
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
-    judged = _Judged.of(test, relevant_rows(test, request.protocol.relevant_from))
+    judged = _Judged.of(test, matching.relevant_rows(test, request.protocol.relevant_from))
     excluded_indptr = np.zeros(test.n_users + 1, np.int64)
     excluded = np.zeros(0, np.int32)
     counts: dict[str, int] = {}
     if request.train is not None:
-        train_indptr, trained, known = rows_of(index, sorted_ids, test, request.train, "train")
+        train_indptr, trained, known = matching.rows_of(
+            index, sorted_ids, test, request.train, "train"
+        )
         flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
         kept = judged.without(train_indptr, trained, request.train, test)
         counts["train_test_overlap"] = len(judged.items) - len(kept.items)
         judged = kept
-        excluded_indptr, excluded = known_rows(train_indptr, trained, known)
+        excluded_indptr, excluded = matching.known_rows(train_indptr, trained, known)
         if len(trained) and not len(excluded):
             _warn_of_unknown_train(index)
     places = judged.items if positions is None else positions[judged.items].astype(np.int32)
@@ -74,7 +64,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         unknown = places < 0
         counts["items_unknown"] = len(np.unique(judged.items[unknown]))
         counts["relevant_unranked"] = int(np.count_nonzero(unknown & judged.relevant))
-        check_items(index, sorted_ids, test, judged.items, unknown)
+        matching.check_items(index, sorted_ids, test, judged.items, unknown)
     counts["users_unknown"] = int(np.count_nonzero(rows < 0))
     ranked, ranked_indptr, ranked_items = None, judged.indptr, places
     if counts["users_unknown"] or counts.get("items_unknown"):
@@ -117,9 +107,9 @@ class _Judged(NamedTuple):
         self, indptr: Int64, trained: Int32, train: Interactions, test: Interactions
     ) -> _Judged:
         """Leave out what is in train, too, of which these are the rows of the users of test."""
-        items = items_in(train, test, "train")
+        items = matching.items_in(train, test, "train")
         of_train = self.items if items is None else items[self.items]
-        found = find_rows(self.indptr, of_train, indptr, trained)
+        found = matching.find_rows(self.indptr, of_train, indptr, trained)
         keep = found < 0
         if keep.all():
             return self
@@ -161,10 +151,10 @@ def _choose(
         aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
     aligned = _align_narrow.leave_out(aligned, kept)
     if isinstance(wanted, Interactions):
-        indptr, items, positions = rows_of(index, sorted_ids, test, wanted, "candidates")
+        indptr, items, positions = matching.rows_of(index, sorted_ids, test, wanted, "candidates")
         if positions is not None and (positions < 0).any():
             counts["candidates_unknown"] = int(np.count_nonzero(positions < 0))
-        indptr, items = known_rows(indptr, items, positions)
+        indptr, items = matching.known_rows(indptr, items, positions)
         if counts:
             aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
         return _align_narrow.restrict(aligned, indptr, items)
@@ -174,7 +164,7 @@ def _choose(
         if wanted.by == "popularity":
             if train is None:
                 raise InputError(f"{wanted} needs train=, whose interactions it counts.")
-            positions = match_items(index, sorted_ids, train, "train")
+            positions = matching.match_items(index, sorted_ids, train, "train")
             bought = train.items.astype(np.int64) if positions is None else positions[train.items]
             popularity = np.bincount(bought[bought >= 0], minlength=index.n_items)
         return _align_narrow.draw(
@@ -190,7 +180,7 @@ def positions_of(
     what = f"items of {items.what}"
     if sorted_ids is None:
         if items.ids.dtype.kind not in "iu":
-            both_have_ids("item", f"the list {items.what}=", items.ids, index.what, None)
+            matching.both_have_ids("item", f"the list {items.what}=", items.ids, index.what, None)
         wrong = (items.ids < 0) | (items.ids >= index.n_items)
         if wrong.any():
             raise InputError(

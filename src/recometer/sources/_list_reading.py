@@ -14,16 +14,6 @@ from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import files, frames, ids, trec
 from recometer.data.columns import choose_columns, common_names, could_be_places, refuse_columns
 from recometer.data.files import FileColumn, in_memory, open_file
-from recometer.data.frames import (
-    flat,
-    holds_lists,
-    is_column,
-    is_frame,
-    numbers,
-    open_frame,
-    plain,
-    twice_readable,
-)
 from recometer.data.tensors import is_a, is_tensor
 from recometer.errors import FileError, InputError, InputTypeError, warn
 from recometer.sources import _list_columns, _list_runs
@@ -72,10 +62,10 @@ def read_lists(
             signed: Any = data.astype(np.int64) if data.dtype.kind == "u" else data
             data = signed.filled(-1)
         return _from_array(np.asarray(data), user_ids, item_ids, item_offset)
-    if is_frame(data):
+    if frames.is_frame(data):
         _refuse(given_ids, "a data frame, which has ids")
         return _from_frame(data, columns)
-    if is_column(data):
+    if frames.is_column(data):
         raise InputTypeError(
             f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
             "of lists whose index holds the users becomes a dict: pass series.to_dict(). Otherwise "
@@ -93,8 +83,8 @@ def read_lists(
 
 
 def _from_frame(data: Any, columns: Mapping[str, object]) -> ListTable:
-    data = twice_readable(data)
-    names, fetch = open_frame(data)
+    data = frames.twice_readable(data)
+    names, fetch = frames.open_frame(data)
     found = choose_columns(names, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, frames.numeric_columns(data))
@@ -164,7 +154,7 @@ def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> 
 def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> ListTable:
     """Read the columns one after the other, so that few are in memory at a time."""
     column = fetch("item")
-    if holds_lists(column):
+    if frames.holds_lists(column):
         return _from_list_column(found, column, fetch)
     what = {option: f"{option}s (column {name!r})" for option, name in found.items()}
     lists, indptr, user_ids = _lists_of(fetch("user"), f"user ids (column {found['user']!r})")
@@ -217,13 +207,13 @@ def _from_list_column(
             "user, or an item per row."
         )
     what = f"item ids (column {found['item']!r})"
-    entries, lengths = flat(in_memory(lists), what)
+    entries, lengths = frames.flat(in_memory(lists), what)
     indptr = ragged.indptr_of(lengths)
     items, item_ids = _encode(entries, what)
     scores = None
     by = "rank" if found["rank"] is not None else "score"
     if found[by] is not None:
-        column, others = flat(in_memory(fetch(by)), f"{by}s (column {found[by]!r})")
+        column, others = frames.flat(in_memory(fetch(by)), f"{by}s (column {found[by]!r})")
         if not np.array_equal(lengths, others):
             row = int(np.flatnonzero(lengths != others)[0])
             raise InputError(
@@ -412,7 +402,7 @@ def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
 
 
 def _scores(column: Any, what: str) -> Float64:
-    found = numbers(plain(in_memory(column)), what)
+    found = frames.numbers(frames.plain(in_memory(column)), what)
     return np.ones(len(column)) if found is None else found
 
 

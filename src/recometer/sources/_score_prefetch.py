@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from types import TracebackType
 from typing import Generic, TypeVar
 
 from recometer.tasks import POLL, Ticker
@@ -39,12 +38,7 @@ class Prefetch(Generic[A, R]):
         self._next = self._ask()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def take(self, ticker: Ticker) -> tuple[A, R]:
