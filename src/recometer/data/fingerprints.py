@@ -33,9 +33,7 @@ class Piecewise(Protocol):
 
 
 def fingerprint(
-    array: npt.ArrayLike | Piecewise,
-    cancelled: threading.Event | None = None,
-    threads: int = 1,
+    array: npt.ArrayLike | Piecewise, cancelled: threading.Event | None = None, threads: int = 1
 ) -> str:
     """Return a hash of an array: of its kind, its shape and its values in C order.
 

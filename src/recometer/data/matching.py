@@ -90,11 +90,7 @@ def _checked_ids(what: str, name: str, n: int, given: object) -> Array | None:
 
 
 def check_items(
-    index: SourceIndex,
-    sorted_ids: Array | None,
-    test: Interactions,
-    items: Int32,
-    unknown: Bool,
+    index: SourceIndex, sorted_ids: Array | None, test: Interactions, items: Int32, unknown: Bool
 ) -> None:
     """Refuse a test without an item that the source knows."""
     if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
@@ -212,11 +208,7 @@ def match_items(
 
 
 def rows_of(
-    index: SourceIndex,
-    sorted_ids: Array | None,
-    test: Interactions,
-    data: Interactions,
-    what: str,
+    index: SourceIndex, sorted_ids: Array | None, test: Interactions, data: Interactions, what: str
 ) -> tuple[Int64, Int32, Int64 | None]:
     """Return the rows that `data` has of each user of test, and where its items lie.
 

@@ -23,12 +23,7 @@ from recometer.sources.candidates import Items, SampledCandidates
 def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
     """Match the users and items of test and train with those of a source.
 
-    Parameters
-    ----------
-    index
-    request
-    catalogue : bool [n_items] or None
-        The items from which candidates may be drawn; None: all.
+    Candidates may be drawn from the items of `catalogue` (bool [n_items]; None: from all).
 
     Raises
     ------

@@ -90,20 +90,11 @@ class Aligned:
         return self.n_items - np.diff(self.excluded_indptr) - listed
 
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
-        """Find candidates among items of the whole catalogue.
+        """Find candidates of users of test among items of the whole catalogue.
 
-        Parameters
-        ----------
-        users : int64 [n]
-            Users of test.
-        items : [n]
-            Positions in the order of the (sorted) item ids, -1 for none.
-
-        Returns
-        -------
-        int64 [n]
-            The item position, in the numbering of `judged`, -1 for what is no candidate of
-            its user. Items of the user's train count as if they were candidates.
+        `items` are positions in the order of the (sorted) item ids, -1 for none. Returns the
+        positions in the numbering of `judged`, -1 for what is no candidate of its user; items of
+        the user's train count as if they were candidates.
         """
         found = items.astype(np.int64)
         if self.numbers is not None:

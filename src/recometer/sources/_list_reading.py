@@ -185,14 +185,7 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
     needed = _unless_ordered(scores, indptr)
     real = scores if found["rank"] is None else None
     return ListTable(
-        indptr,
-        items,
-        n_items,
-        needed,
-        user_ids,
-        item_ids,
-        given=real,
-        by_rows=_is_by_rows(found),
+        indptr, items, n_items, needed, user_ids, item_ids, given=real, by_rows=_is_by_rows(found)
     )
 
 
@@ -319,15 +312,10 @@ def _without_offset(array: Array, offset: int) -> Array:
 
 
 def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
-    """Find the list that each row belongs to.
+    """Return the list that each row belongs to, indptr, and the ids of the users.
 
-    Returns
-    -------
-    lists : int32 [n] or None
-        None: the rows of every user lie together already, as `indptr` says.
-    indptr : int64 [n_lists + 1]
-        Means nothing where `lists` is not None.
-    user_ids : [n_lists]
+    None instead of the first: the rows of every user lie together already, as indptr says, which
+    otherwise means nothing.
     """
     positions = _positions(column)
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]

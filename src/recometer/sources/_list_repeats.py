@@ -109,15 +109,7 @@ class Repeats:
         """Give the rows of repetitions their items, and count relevant items once.
 
         Of the rows of an item, all repeat the one that comes first in the ranking; where the rule
-        for ties knows no order, in the list.
-
-        Parameters
-        ----------
-        ranks
-        lists : int64 [n_users]
-            The list of each user, -1 for one without.
-        ties
-            The rule.
+        for ties knows no order, in the list. `lists` is that of each user, -1 for one without.
         """
         user, item = ranks.user, ranks.item.copy()
         own = np.flatnonzero(item >= self.first_own)

@@ -54,19 +54,9 @@ def check(
 def take_apart(data: Any, by: str, columns: Mapping[str, object]) -> dict[Any, pl.DataFrame]:
     """Return the rows of each value of a column, in the order of the first row of each.
 
-    Parameters
-    ----------
-    data
-        A data frame, or the path of a file.
-    by
-        The column that says whose a row is.
-    columns
-        What `recometer.data.columns.choose_columns` takes.
-
-    Returns
-    -------
-    dict
-        Frames with the columns ``"user"``, ``"item"``, and ``"rank"`` or ``"score"``.
+    `data` is a data frame or the path of a file, `by` the column that says whose a row is, and
+    `columns` what `choose_columns` takes. The frames returned have the columns ``"user"``,
+    ``"item"``, and ``"rank"`` or ``"score"``.
     """
     import polars as pl
 

@@ -80,13 +80,8 @@ class ListTable:
 def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     """Return the score of each judged item in its list, NaN where it is in none.
 
-    Parameters
-    ----------
-    table
-        With scores; of an item that is repeated, the highest counts.
-    lists : int64 [n_users]
-        The list of each user of `ranks`, -1 where there is none.
-    ranks
+    The table has scores, of an item that is repeated the highest counts; `lists` is the list of
+    each user of `ranks`, -1 where there is none.
     """
     assert table.given is not None
     key = ragged.numbered(table.indptr, table.items, table.n_items)

@@ -44,14 +44,8 @@ class Prefetch(Generic[A, R]):
     def take(self, ticker: Ticker) -> tuple[A, R]:
         """Return the next argument and its result; the one after it is asked for at once.
 
-        Raises
-        ------
-        IndexError
-            There are no more.
-        Cancelled
-            The work was interrupted, or another task failed, while the function was busy.
-        BaseException
-            What the function raised.
+        Raises IndexError where there are no more, what the function raised, and Cancelled where
+        the work was interrupted, or another task failed, while the function was busy.
         """
         with self._lock:
             if self._next is None:

@@ -106,14 +106,9 @@ class Shelf(NamedTuple):
 def lists(
     source: Source, request: Request, k: int, best: Callable[[Request, int, Rule], TopLists]
 ) -> TopLists:
-    """Return the first places under any rule for ties.
+    """Return the first places under any rule for ties, as `Source.top` does.
 
-    Parameters
-    ----------
-    source, request, k
-        As in `Source.top`.
-    best
-        Finds them in a given order of equal scores.
+    `best` finds them in a given order of equal scores.
     """
     test = request.test
     keys = np.zeros(test.n_users, np.uint64)
@@ -154,16 +149,8 @@ def cut_at_random(
 def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int64:
     """Put judged items at the places drawn for them, and the others between them.
 
-    Parameters
-    ----------
-    others : int64 [n_users, k]
-        Items that test does not judge, best first, then -1.
-    ranks, seed, user_keys
-        As `draws.drawn_places` takes them.
-
-    Returns
-    -------
-    int64 [n_users, k]
+    `others` are items that test does not judge, int64 [n_users, k], best first, then -1; the rest
+    is what `draws.drawn_places` takes.
     """
     user, k = ragged.users_of(ranks.indptr), others.shape[1]
     place = drawn_places(ranks, user, seed, user_keys)
@@ -219,19 +206,9 @@ def finished(
 ) -> TopLists:
     """Make the TopLists of the best candidates, all rules for scores being settled.
 
-    Parameters
-    ----------
-    aligned
-        Its flags are those of the users.
-    best
-        Perhaps with fewer than `k` columns.
-    k
-    known : bool [n_users]
-        By default the users that the source knows.
-    counts
-        By default those of `aligned`.
-    n_catalogue
-        As in `TopLists`, unless users have sets of candidates: then it is all of those.
+    `best` may have fewer than `k` columns. `known` are by default the users that the source
+    knows, and `counts` those of `aligned`; `n_catalogue` is that of `TopLists`, unless users have
+    sets of candidates: then it is all of those.
     """
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))

@@ -122,14 +122,11 @@ def rank_scores(
         -inf is no candidate. Changed.
     columns : int64 [n_items] or None
         The column of each item position; None: they are the same.
-    excluded_indptr : int64 [n_users + 1]
-    excluded : int32 [n_excluded]
+    excluded_indptr, excluded
         Positions of items that are no candidates.
-    who : int64 [n_judged]
-        The row of scores of each judged item.
-    judged : int32 [n_judged]
-        Positions of the items that are looked for.
-    nan_rule : NanRule
+    who, judged
+        The items that are looked for: rows of the scores, and positions.
+    nan_rule
 
     Returns
     -------
@@ -231,9 +228,8 @@ def _settle(
 
     Returns
     -------
-    scores : [n_users, n_items]
+    scores, candidate : [n_users, n_items]
         By item position.
-    candidate : bool [n_users, n_items]
     flags : int64 [n_users]
     absent : bool [n_users, n_items]
         What is not excluded, but scored -inf.
