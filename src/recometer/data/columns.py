@@ -165,9 +165,7 @@ def find_columns(
         An option that is not a name.
     """
     found = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
-    assert found["user"] is not None
-    assert found["item"] is not None
-    return Columns(found["user"], found["item"], found["value"], found["time"])
+    return Columns(**found)  # type: ignore[arg-type]  # there are users and items
 
 
 def choose_columns(

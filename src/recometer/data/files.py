@@ -96,9 +96,7 @@ def read_file(
 
     wanted = {"user": user, "item": item, "value": value, "time": time}
     found, fetch = open_file(path, wanted)
-    assert found["user"] is not None
-    assert found["item"] is not None
-    columns = Columns(found["user"], found["item"], found["value"], found["time"])
+    columns = Columns(**found)  # type: ignore[arg-type]  # there are users and items
     if whose is not None and value is None:
         warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
     fetched = (fetch(option) for option, name in found.items() if name)

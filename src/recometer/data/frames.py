@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -146,6 +146,47 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
         )
     entries = list(itertools.chain.from_iterable(rows))
     return entries, np.fromiter(map(len, rows), np.int64, len(rows))
+
+
+def flat_dict(
+    data: Mapping[Any, Any], refused: tuple[type, ...], of: str, expected: str
+) -> tuple[list[Any], list[Any], Int64, list[Any] | None]:
+    """Return the users of ``{user: [items]}`` or ``{user: {item: number}}``, and all entries.
+
+    Parameters
+    ----------
+    data
+    refused
+        What is no row of a user although it has a length.
+    of, expected
+        What a row is, and which rows are understood, for messages.
+
+    Returns
+    -------
+    users, items : list
+    lengths : int64 [n_users]
+        How many of the items each user has.
+    values : list or None
+
+    Raises
+    ------
+    InputTypeError
+        A row of another type, or rows of both types.
+    """
+    users, rows = list(data), list(data.values())
+    mappings = [isinstance(row, Mapping) for row in rows]
+    for user, row, mapping in zip(users, rows, mappings, strict=True):
+        if isinstance(row, refused) or not isinstance(row, Sized) or mapping != mappings[0]:
+            raise InputTypeError(
+                f"The {of} of user {user!r} {'is' if of == 'list' else 'are'} of type "
+                f"{type(row).__name__}. Hint: expected {expected} for every user. A dict of "
+                "columns becomes a data frame with polars.DataFrame(...)."
+            )
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    values = None
+    if any(mappings):
+        values = list(itertools.chain.from_iterable(row.values() for row in rows))
+    return users, list(itertools.chain.from_iterable(rows)), lengths, values
 
 
 def _flatten(series: dict[str, Any], columns: Columns) -> Int64:

@@ -222,10 +222,8 @@ class Interactions:
         """Return a SciPy sparse array [n_users, n_items] of the values, which shares nothing."""
         import scipy.sparse
 
-        values = np.ones(len(self)) if self.values is None else self.values
-        matrix = scipy.sparse.csr_array(
-            (values, self.items, self.indptr), shape=(self.n_users, self.n_items), copy=True
-        )
+        shape = (self.n_users, self.n_items)
+        matrix = scipy.sparse.csr_array((gains(self), self.items, self.indptr), shape, copy=True)
         matrix.has_canonical_format = True
         return matrix
 
@@ -289,6 +287,11 @@ class Interactions:
             if name not in changes and array is not None:
                 changes[name] = array[rows]
         return dataclasses.replace(self, indptr=indptr, **changes)
+
+
+def gains(data: Interactions) -> Float64:
+    """Return the values, all 1 where there are none: float64 [n]."""
+    return np.ones(len(data)) if data.values is None else data.values
 
 
 def together(first: Interactions, second: Interactions) -> Interactions:

@@ -35,30 +35,19 @@ BY_POSITION = {
 
 @dataclasses.dataclass(frozen=True)
 class SourceIndex:
-    """Which users and items a source has.
+    """Which users and items a source has."""
 
-    Attributes
-    ----------
-    what
-        The source's name for messages: ``"Factors"``.
-    n_users
-        None: the same ranking for every user, whoever it is.
-    n_items
-    user_ids, item_ids
-        As `ids.as_ids` returns them, in any order; None: positions.
-    """
-
-    what: str
-    n_users: int | None
+    what: str  # the source's name for messages: "Factors"
+    n_users: int | None  # None: the same ranking for every user, whoever it is
     n_items: int
-    user_ids: Array | None
+    user_ids: Array | None  # as `ids.as_ids` returns them, in any order; None: positions
     item_ids: Array | None
 
     @classmethod
     def of(
         cls, what: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
     ) -> SourceIndex:
-        """Check ids and make the index; see the attributes."""
+        """Check ids and make the index; see its fields."""
         return cls(
             what,
             n_users,
@@ -146,9 +135,11 @@ def match_users(index: SourceIndex, test: Interactions) -> Int64 | None:
         what = f"user ids of {index.what}"
         return ids.match(test.user_ids, index.user_ids, "user ids of test", what)
     if index.n_users != test.n_users:
+        swapped = (index.n_items, index.n_users) == (test.n_users, test.n_items)
+        asks = "Is it transposed (rows are users, columns items)? " if swapped else ""
         raise InputError(
             f"{index.what} has {index.n_users:,} users, but test has {test.n_users:,}. "
-            f"{_transposed(index, test)}Hint: without ids row u of both is the same user; "
+            f"{asks}Hint: without ids row u of both is the same user; "
             "give both sides user ids to evaluate some of the users."
         )
     return None
@@ -167,11 +158,6 @@ def places_of_users(data: Interactions, test: Interactions, what: str) -> Int64:
 
 def _same(one: Array, other: Array) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other)
-
-
-def _transposed(index: SourceIndex, data: Interactions) -> str:
-    swapped = (index.n_items, index.n_users) == (data.n_users, data.n_items)
-    return "Is it transposed (rows are users, columns items)? " if swapped else ""
 
 
 def sorted_items(index: SourceIndex) -> tuple[Int64 | None, Array | None]:

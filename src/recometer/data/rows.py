@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import itertools
 import os
 import sys
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
 from recometer.data.columns import Columns, refuse_columns
 from recometer.data.files import read_file
-from recometer.data.frames import is_column, is_frame, numbers, read_frame, times
+from recometer.data.frames import flat_dict, is_column, is_frame, numbers, read_frame, times
 from recometer.data.ids import as_ids, encode, show
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import FileError, InputError, InputTypeError, warn
@@ -191,21 +190,9 @@ def _from_frame(data: Any, options: Options) -> Rows:
 def _from_dict(data: Mapping[Any, Any], options: Options) -> Rows:
     refuse_columns(data)
     options.refuse("a dict of users", "user", "item", "value", "time")
-    keys, rows = list(data), list(data.values())
-    mappings = [isinstance(row, Mapping) for row in rows]
-    for key, row, mapping in zip(keys, rows, mappings, strict=True):
-        if isinstance(row, str | bytes) or not isinstance(row, Sized) or mapping != mappings[0]:
-            raise InputTypeError(
-                f"The items of user {key!r} are of type {type(row).__name__}. Hint: expected a "
-                "dict {item: value} for every user, or a list, set or array of items for every "
-                "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
-            )
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    flat = list(itertools.chain.from_iterable(rows))
-    values = None
-    if any(mappings):
-        entries = itertools.chain.from_iterable(row.values() for row in rows)
-        values = numbers(list(entries), "values")
+    expected = "a dict {item: value} for every user, or a list, set or array of items"
+    keys, flat, lengths, entries = flat_dict(data, (str, bytes), "items", expected)
+    values = None if entries is None else numbers(entries, "values")
     size = options.size()
     if size is None:
         codes, user_ids = encode(keys, "user ids")

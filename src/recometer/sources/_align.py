@@ -10,7 +10,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Bool, Float64, Int32, Int64
 from recometer.data import ids, matching
-from recometer.data.interactions import Interactions
+from recometer.data.interactions import Interactions, gains
 from recometer.data.matching import SourceIndex
 from recometer.errors import InputError, warn
 from recometer.ranks import UserFlag
@@ -39,7 +39,8 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     item_rows, sorted_ids = matching.sorted_items(index)
     positions = matching.match_items(index, sorted_ids, test, "test")
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
-    judged = _Judged.of(test, matching.relevant_rows(test, request.protocol.relevant_from))
+    relevant = matching.relevant_rows(test, request.protocol.relevant_from)
+    judged = _Judged(test.indptr, test.items, gains(test), relevant)
     excluded_indptr = np.zeros(test.n_users + 1, np.int64)
     excluded = np.zeros(0, np.int32)
     counts: dict[str, int] = {}
@@ -93,11 +94,6 @@ class _Judged(NamedTuple):
     gain: Float64
     relevant: Bool
 
-    @classmethod
-    def of(cls, test: Interactions, relevant: Bool) -> _Judged:
-        gain = np.ones(len(test)) if test.values is None else test.values
-        return cls(test.indptr, test.items, gain, relevant)
-
     def without(
         self, indptr: Int64, trained: Int32, train: Interactions, test: Interactions
     ) -> _Judged:
@@ -142,16 +138,14 @@ def _choose(
         kept[positions_of(index, sorted_ids, wanted, counts)] = True
     if request.exclude is not None:
         kept[positions_of(index, sorted_ids, request.exclude, counts)] = False
-    if counts:
-        aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
+    aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
     aligned = _align_narrow.leave_out(aligned, kept)
     if isinstance(wanted, Interactions):
         indptr, items, positions = matching.rows_of(index, sorted_ids, test, wanted, "candidates")
         if positions is not None and (positions < 0).any():
-            counts["candidates_unknown"] = int(np.count_nonzero(positions < 0))
-        indptr, items = matching.known_rows(indptr, items, positions)
-        if counts:
+            counts = {"candidates_unknown": int(np.count_nonzero(positions < 0))}
             aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
+        indptr, items = matching.known_rows(indptr, items, positions)
         return _align_narrow.restrict(aligned, indptr, items)
     if isinstance(wanted, SampledCandidates):
         keys = ids.user_keys(test.user_ids, test.n_users)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -220,25 +219,11 @@ def _from_list_column(
 
 
 def _from_dict(data: Mapping[Any, Any]) -> ListTable:
-    keys, rows = list(data), list(data.values())
-    mappings = [isinstance(row, Mapping) for row in rows]
-    for key, row, mapping in zip(keys, rows, mappings, strict=True):
-        if (
-            isinstance(row, str | bytes | set | frozenset)
-            or not isinstance(row, Sized)
-            or (mapping != mappings[0])
-        ):
-            raise InputTypeError(
-                f"The list of user {key!r} is of type {type(row).__name__}. Hint: expected a list "
-                "or array of items, best first, for every user, or a dict {item: score} for every "
-                "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
-            )
-    indptr = ragged.indptr_of(np.fromiter(map(len, rows), np.int64, len(rows)))
-    scores = None
-    if any(mappings):
-        entries = itertools.chain.from_iterable(row.values() for row in rows)
-        scores = _scores(list(entries), "scores")
-    flat = list(itertools.chain.from_iterable(rows))
+    expected = "a list or array of items, best first, for every user, or a dict {item: score}"
+    unordered = (str, bytes, set, frozenset)
+    keys, flat, lengths, entries = frames.flat_dict(data, unordered, "list", expected)
+    indptr = ragged.indptr_of(lengths)
+    scores = None if entries is None else _scores(entries, "scores")
     first = flat[0] if flat and scores is None else None
     if isinstance(first, tuple) and len(first) == 2 and isinstance(first[1], float | np.floating):
         raise InputTypeError(

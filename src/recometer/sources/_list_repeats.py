@@ -22,25 +22,13 @@ from recometer.sources.base import Request
 
 @dataclasses.dataclass(frozen=True)
 class Repeats:
-    """The repetitions in some lists.
+    """The repetitions in some lists."""
 
-    Attributes
-    ----------
-    table
-        The lists, in which the n-th repetition of an item is another item.
-    user : int64 [n_repeats]
-        The list of each.
-    item, own : int64 [n_repeats]
-        What it repeats, and the item that it becomes.
-    first_own
-        The first of the items that there are for repetitions only.
-    """
-
-    table: ListTable
-    user: Int64
-    item: Int64
-    own: Int64
-    first_own: int
+    table: ListTable  # the lists, in which the n-th repetition of an item is another item
+    user: Int64  # the list of each repetition
+    item: Int64  # what it repeats
+    own: Int64  # the item that it becomes
+    first_own: int  # the first of the items that there are for repetitions only
 
     @classmethod
     def of(cls, table: ListTable) -> Repeats | None:

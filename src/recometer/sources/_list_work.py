@@ -65,13 +65,8 @@ class ListWork:
         """Read the lists of all users, on several threads."""
         n_users = self.aligned.n_users
         starts = range(0, n_users, USERS_PER_TASK)
-        run_tasks(
-            self.run,
-            [slice(start, min(start + USERS_PER_TASK, n_users)) for start in starts],
-            threads=request.threads,
-            progress=request.progress,
-            label="Ranking",
-        )
+        blocks = [slice(start, min(start + USERS_PER_TASK, n_users)) for start in starts]
+        run_tasks(self.run, blocks, label="Ranking", **request.pace)
 
     def leave_candidates(self) -> None:
         """Leave only candidates in the lists."""
@@ -101,10 +96,7 @@ class ListWork:
             tied=tied if scored else None,
             before=before if scored else None,
             flags=self.flags[users],
-            given=self.users["given"][users],
-            listed=self.users["listed"][users],
-            removed=self.users["removed"][users],
-            repeated=self.users["repeated"][users],
+            **{name: column[users] for name, column in self.users.items()},
             order=self.order,
             keys=self.shelf.keys[users],
             top=self.shelf.items[users],

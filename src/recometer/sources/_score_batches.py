@@ -26,28 +26,15 @@ USERS_PER_BATCH = 1024
 
 
 class Batches(NamedTuple):
-    """How users' scores of all items are asked for, some users at a time.
+    """How users' scores of all items are asked for, some users at a time."""
 
-    Attributes
-    ----------
-    ask
-        Takes users of test (int64), of whom all are known, and returns their scores as
-        float32 or float64 [len(users), n_columns]: a contiguous array, or a tensor on a
-        device.
-    request
-    n_columns
-        The items of the source.
-    bytes_per_batch
-        What the scores of a batch may take.
-    ahead
-        Ask on a thread of its own, one batch ahead.
-    """
-
+    # Takes users of test, of whom all are known, and returns their scores as float32 or float64
+    # [len(users), n_columns]: a contiguous array, or a tensor on a device.
     ask: Callable[[Int64], Any]
     request: Request
-    n_columns: int
-    bytes_per_batch: int
-    ahead: bool
+    n_columns: int  # the items of the source
+    bytes_per_batch: int  # what the scores of a batch may take
+    ahead: bool  # ask on a thread of its own, one batch ahead
 
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
@@ -65,9 +52,8 @@ class Batches(NamedTuple):
                 run,
                 batches,
                 weights=[float(len(batch)) for batch in batches],
-                threads=self.request.threads,
-                progress=self.request.progress,
                 label=label,
+                **self.request.pace,
             )
 
 

@@ -23,20 +23,12 @@ UNDEFINED = UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """In which order equal scores stand.
-
-    Attributes
-    ----------
-    order : TieOrder
-    keys : uint64 [n_users]
-        What the random order is drawn from.
-    unjudged_only : bool
-        Leave out what test judges: the other items, in their random order, go between those,
-        whose places are drawn already.
-    """
+    """In which order equal scores stand."""
 
     order: TieOrder
-    keys: UInt64
+    keys: UInt64  # of each user: what the random order is drawn from
+    # Leave out what test judges: the other items, in their random order, go between those, whose
+    # places are drawn already.
     unjudged_only: bool = False
 
     def users(self, block: slice) -> Rule:
@@ -45,40 +37,21 @@ class Rule:
 
 
 class Best(NamedTuple):
-    """The best candidates of each user.
+    """The best candidates of each user."""
 
-    Attributes
-    ----------
-    items : int32 or int64 [n_users, k]
-        Item positions in the numbering of `Aligned`, best first, then -1.
-    left : int64 [n_users]
-        Candidates that are not among them though they score like the last of them.
-    """
-
+    # [n_users, k]: positions in the numbering of `Aligned`, best first, then -1.
     items: npt.NDArray[np.integer]
-    left: Int64
+    left: Int64  # candidates that are not among them though they score like the last of them
 
 
 class Shelf(NamedTuple):
-    """The best candidates of some users so far, as the kernel fills them in.
+    """The best candidates of some users so far, as the kernel fills them in."""
 
-    Attributes
-    ----------
-    keys : uint64 [n_users]
-        See `Rule`.
-    scores : float32 or float64 [n_users, k]
-    items : int32 [n_users, k]
-    n : int64 [n_users]
-        How many there are.
-    left : int64 [n_users]
-        See `Best`.
-    """
-
-    keys: UInt64
-    scores: Array
-    items: Int32
-    n: Int64
-    left: Int64
+    keys: UInt64  # see `Rule`
+    scores: Array  # float32 or float64 [n_users, k]
+    items: Int32  # [n_users, k]
+    n: Int64  # how many there are
+    left: Int64  # see `Best`
 
     @classmethod
     def of(cls, keys: UInt64, k: int, dtype: npt.DTypeLike) -> Shelf:
