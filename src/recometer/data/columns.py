@@ -278,12 +278,8 @@ def _last_words(name: str) -> set[str]:
 def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
     """Warn that all rows count alike if a column of numbers or truth values is not read.
 
-    Parameters
-    ----------
-    names
-        The columns of numbers and of True and False that are not read.
-    whose
-        The argument that the table is, where no columns can be named beside it.
+    `names` are such columns; `whose` is the argument that the table is, where no columns can be
+    named beside it.
     """
     others = could_hold_values(names)
     if others:

@@ -141,12 +141,7 @@ def open_file(
 ) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
     """Find columns in a file, to be read one by one.
 
-    Parameters
-    ----------
-    path
-        As in `read_file`.
-    wanted
-        As in `recometer.data.columns.choose_columns`.
+    `path` is as in `read_file`, `wanted` as in `recometer.data.columns.choose_columns`.
 
     Returns
     -------
@@ -181,11 +176,7 @@ def open_file(
 def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
     """Return the names of the columns that hold numbers; of text, the first rows tell.
 
-    Parameters
-    ----------
-    path
-    booleans
-        Whether those of True and False are among them.
+    Those of True and False are among them with `booleans`.
 
     Raises
     ------

@@ -151,22 +151,11 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
 def flat_dict(
     data: Mapping[Any, Any], refused: tuple[type, ...], of: str, expected: str
 ) -> tuple[list[Any], list[Any], Int64, list[Any] | None]:
-    """Return the users of ``{user: [items]}`` or ``{user: {item: number}}``, and all entries.
+    """Return what ``{user: [items]}`` or ``{user: {item: number}}`` holds.
 
-    Parameters
-    ----------
-    data
-    refused
-        What is no row of a user although it has a length.
-    of, expected
-        What a row is, and which rows are understood, for messages.
-
-    Returns
-    -------
-    users, items : list
-    lengths : int64 [n_users]
-        How many of the items each user has.
-    values : list or None
+    These are the users, all items, how many of them each user has, and the numbers, if any.
+    `refused` are types that are no row of a user although they have a length; `of` and `expected`
+    are what a row is, and which are understood, for messages.
 
     Raises
     ------
@@ -367,12 +356,8 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
 def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
     """Return the names of the columns that hold numbers, as far as their types say so.
 
-    Parameters
-    ----------
-    data
-        A data frame that can be read twice, see `twice_readable`.
-    booleans
-        Whether those of True and False are among them.
+    The frame can be read twice, see `twice_readable`. Columns of True and False are among them
+    with `booleans`.
     """
     if is_a(data, "pandas", "DataFrame"):
         import pandas.api.types as known

@@ -99,10 +99,9 @@ def both_have_ids(
     ----------
     name
         What is matched: ``"user"`` or ``"item"``.
-    one, other
-        What the sides are called in messages: ``"Factors"``, ``"test"``.
-    one_ids, other_ids
-        None: positions.
+    one, one_ids, other, other_ids
+        What the sides are called in messages, ``"Factors"`` and ``"test"``, and their ids, None
+        for positions.
 
     Raises
     ------
@@ -198,13 +197,8 @@ def rows_of(
 ) -> tuple[Int64, Int32, Int64 | None]:
     """Return the rows that `data` has of each user of test, and where its items lie.
 
-    Returns
-    -------
-    indptr : int64 [n_users + 1]
-    items : int32
-        As `data` numbers them.
-    positions : int64 [data.n_items] or None
-        Their item positions, -1 for what the source does not know; None: the same.
+    These are their indptr; their items, as `data` numbers them; and the item position of each item
+    of `data` (int64 [data.n_items]), -1 for what the source does not know. None: the same.
     """
     positions = match_items(index, sorted_ids, data, what)
     users = users_in(data, test, what)
@@ -246,18 +240,9 @@ def items_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
 def twins(
     test: Interactions, train: Interactions, users: Int64 | None, items: Int64 | None
 ) -> Int64:
-    """Return the row of train with the user and the item of each row of test.
+    """Return the row of train with the user and the item of each row of test, -1 for none.
 
-    Parameters
-    ----------
-    test, train
-    users, items
-        As `users_in` and `items_in` return them.
-
-    Returns
-    -------
-    int64 [len(test)]
-        -1 where there is none.
+    `users` and `items` are what `users_in` and `items_in` return.
     """
     of_train = test.items if items is None else items[test.items]
     return find_rows(test.indptr, of_train, train.indptr, train.items, users)
@@ -270,22 +255,16 @@ def find_rows(
     other_items: Int32,
     users: Int64 | None = None,
 ) -> Int64:
-    """Find the rows of a table in another one: those of the same user and item.
+    """Return the row of another table with the user and item of each row, -1 where there is none.
 
     Parameters
     ----------
-    indptr : int64 [n_users + 1]
-    items : int32 or int64 [n_rows]
-        -1 for an item that the other table does not have.
+    indptr, items
+        A table; items are -1 where the other table does not have them.
     other_indptr, other_items
         The other table; items ascend within a user.
     users : int64 [n_users] or None
         Who each user is in the other table, -1 for nobody; None: the same.
-
-    Returns
-    -------
-    int64 [n_rows]
-        The row of the other table, -1 where there is none.
     """
     found = np.empty(len(items), np.int64)
     _kernel.find_rows(
