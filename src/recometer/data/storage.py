@@ -47,14 +47,8 @@ def check_replaced(
 ) -> None:
     """Raise if writing would replace an input, or a file that recometer did not write.
 
-    Parameters
-    ----------
-    paths
-        What will be written.
-    is_ours
-        Tells of a path that exists whether recometer wrote it.
-    inputs
-        Files that are read; those that do not exist are passed over.
+    `is_ours` tells of one of the `paths` that exists whether recometer wrote it; `inputs` are
+    files that are read, and those that do not exist are passed over.
 
     Raises
     ------
