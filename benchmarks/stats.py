@@ -27,6 +27,7 @@ import _cases
 import _machine
 import numpy as np
 import numpy.typing as npt
+from _printing import printing
 from _table import HEADERS, Measure, markdown, seconds
 from _timing import side_by_side
 from threadpoolctl import threadpool_limits
@@ -448,7 +449,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny: to see that it runs")
     parser.add_argument("--repeats", type=int, default=2_000, help="samples of each setting")
-    parser.add_argument("--only", choices=("quality", "speed"), help="one half")
+    parser.add_argument("--only", choices=("quality", "speed", "printing"), help="one part")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--wait", type=float, default=30.0, help="seconds for others to be quiet")
     parser.add_argument("--shared", type=Path, default=HERE.parents[1] / "shared")
@@ -461,11 +462,11 @@ def main() -> None:
     results: dict[str, Any] = {"machine": _machine.describe()}
     if options.only and path.exists():
         results = json.loads(path.read_text(encoding="utf-8")) | results
-    halves = {"quality": quality, "speed": speed}
+    parts = {"quality": quality, "speed": speed, "printing": printing}
     table = []
-    for name, half in halves.items():
+    for name, part in parts.items():
         if options.only in (None, name):
-            results[name], lines = half(options)
+            results[name], lines = part(options)
             table += lines
             results[f"{name} options"] = {
                 key: str(value) for key, value in vars(options).items() if key != "child"

@@ -25,6 +25,7 @@ TESTS = {
     "wilcoxon": "Wilcoxon's signed-rank test",
     "sign": "the sign test",
     "random effects": "Student's t with the variance between users and between seeds",
+    "folds": "Student's paired t test of folds",
     "bootstrap": "users drawn with replacement",
 }
 CORRECTIONS = {
