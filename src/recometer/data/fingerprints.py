@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -94,6 +93,8 @@ class Fingerprinting:
     """
 
     def __init__(self, inputs: Mapping[str, Mapping[str, object]], threads: int = 1) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # loads logging
+
         self._inputs = inputs
         self._threads = threads
         self._cancelled = threading.Event()
@@ -109,6 +110,8 @@ class Fingerprinting:
 
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the groups of the inputs."""
+        from concurrent.futures import wait
+
         while not wait([self._result], 0.1).done:  # short, so that Ctrl-C is noticed anywhere
             pass
         return self._result.result()
