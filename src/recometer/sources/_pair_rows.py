@@ -11,7 +11,7 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.data.columns import choose_columns
-from recometer.data.frames import is_frame, numbers, open_frame
+from recometer.data.frames import all_numbers, is_frame, open_frame
 from recometer.errors import InputError, InputTypeError
 
 Ids = Array
@@ -174,8 +174,7 @@ def _numbers(column: Any, what: str) -> Float64:
     array = np.asarray(column)
     if array.ndim != 1:
         raise InputError(f"The {what} must have one dimension, found shape {array.shape}.")
-    found = numbers(array, what)
-    return np.ones(len(array)) if found is None else found
+    return all_numbers(array, what)
 
 
 def _objects(values: Sequence[Any]) -> Ids:
