@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
@@ -14,6 +14,7 @@ from recometer.cli._exit import ExitCode, usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import named_results, paths_of
 from recometer.comparing.alike import MAY_DIFFER
+from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import MODES, GateReport, read_gate
 from recometer.comparing.junit import junit as write_junit
 from recometer.comparing.result import Comparison
@@ -23,7 +24,9 @@ from recometer.errors import did_you_mean
 from recometer.rendering import Shown, Table, output
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
-from recometer.stats.multiplicity import Correction
+
+if TYPE_CHECKING:
+    import polars
 
 gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
 
@@ -116,9 +119,29 @@ Confidence = Annotated[
     ),
 ]
 Margin = Annotated[
-    float | None,
+    list[str] | None,
     options.rule_option(
-        metavar="DIFFERENCE", help="Smaller differences do not matter: adds tests of equivalence."
+        metavar="[METRIC=]DIFFERENCE",
+        help="Smaller differences, of all metrics or of one, do not matter: adds tests of "
+        "equivalence. May be repeated.",
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    options.rule_option(
+        metavar="FILE[,COLUMN]",
+        help="A table with the users and the cluster of each (sessions of one person, ...): users "
+        "of a cluster are not independent of each other.",
+        show_default="every user alone",
+    ),
+    Reads(lambda text: [text, text.rpartition(",")[0]]),
+]
+Chance = Annotated[
+    bool,
+    options.rule_option(
+        "--chance",
+        help="Add a random order of the same candidates as a model; the first evaluation needs "
+        "recometer evaluate --chance.",
     ),
 ]
 Allow = Annotated[
@@ -156,12 +179,12 @@ def compare(
     interval: Annotated[
         str, _chosen((*get_args(Kind), "randomisation"), "Of the difference", "auto")
     ] = "auto",
-    correction: Annotated[
-        str, _chosen(get_args(Correction), "For the number of comparisons", "holm")
-    ] = "holm",
+    correction: Annotated[str, _chosen(KNOWN, "For the number of comparisons", "holm")] = "holm",
     confidence: Confidence = None,
     margin: Margin = None,
     allow: Allow = None,
+    cluster: Cluster = None,
+    chance: Chance = False,
     gate: Gate = None,
     gate_mode: Annotated[
         str, _chosen(list(MODES), "When a gate is passed", "interval", gate_option)
@@ -192,8 +215,10 @@ def compare(
         interval=interval,  # type: ignore[arg-type]
         confidence=confidence,
         correction=correction,  # type: ignore[arg-type]
-        margin=margin,
+        margin=_margins(margin or []),
         allow=" ".join(allow or []),
+        cluster=None if cluster is None else _clusters(cluster),
+        chance=chance,
         seed=seed,
         threads=threads,
     )
@@ -207,6 +232,56 @@ def compare(
     if junit is not None:
         write_junit(report, junit)
     _conclude(report)
+
+
+def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
+    """Read one margin for all metrics, or one for each that is named."""
+    found: dict[str, float] = {}
+    for text in texts:
+        # Names of metrics have "=" within brackets: ndcg@10(gain=binary)=0.01
+        name, _, number = text.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise typer.BadParameter(
+                f"{text!r} ends with no number. Hint: --margin 0.005, or --margin ndcg@10=0.005.",
+                param_hint="--margin",
+            ) from None
+    if "" in found and len(texts) > 1:
+        raise typer.BadParameter(
+            "one is for all metrics, and so the only one. Hint: --margin ndcg@10=0.005 --margin "
+            "hit@10=0.01.",
+            param_hint="--margin",
+        )
+    return found.get("", found or None)
+
+
+def _clusters(text: str) -> polars.DataFrame:
+    """Return the users and their clusters, from ``FILE`` or ``FILE,COLUMN``."""
+    import polars as pl
+
+    from recometer.data.columns import choose_columns
+    from recometer.data.files import column_names, in_memory, open_file
+
+    path, column = text, ""
+    if not Path(text).exists():
+        path, _, column = text.rpartition(",")
+        path, column = (path, column) if path else (text, "")
+    names = column_names(path)
+    user = choose_columns(names, {"user": None}, required=["user"])["user"]
+    others = [name for name in names if name != user]
+    if not column:
+        if len(others) != 1:
+            raise typer.BadParameter(
+                f"which column of {path} holds the clusters? Beside the users ({user!r}) there "
+                f"are: {', '.join(map(repr, others)) or 'none'}. Hint: --cluster {path},COLUMN.",
+                param_hint="--cluster",
+            )
+        (column,) = others
+    # As ids are: numbers or texts.
+    _, fetch = open_file(path, {"user": user, "item": column})
+    users, clusters = (in_memory(fetch(name)) for name in ("user", "item"))
+    return pl.DataFrame({str(user): users, column: clusters})
 
 
 def _conclude(report: GateReport) -> None:

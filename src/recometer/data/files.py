@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import difflib
 import glob
 import gzip
 import itertools
@@ -207,6 +206,8 @@ def check_file(path: pathlib.Path) -> None:
     """Raise if there is no such file."""
     if path.is_file():
         return
+    import difflib  # needed for messages alone
+
     if path.exists():
         raise FileError(f"{path} is not a file. Hint: name one file, not a folder.")
     folder = path.parent

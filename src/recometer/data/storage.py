@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import os
-import secrets
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -117,7 +116,7 @@ def write_table(
         kind, encoded = encode_ids(user_ids)
         series.insert(0, encoded)
     text = json.dumps({"version": VERSION, "user": kind, **header})
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         pl.DataFrame(series).write_parquet(temporary, metadata={KEY: text})
         temporary.replace(path)

@@ -49,12 +49,13 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
             index, sorted_ids, test, request.train, "train"
         )
         flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
-        kept = judged.without(train_indptr, trained, request.train, test)
-        counts["train_test_overlap"] = len(judged.items) - len(kept.items)
-        judged = kept
-        excluded_indptr, excluded = matching.known_rows(train_indptr, trained, known)
-        if len(trained) and not len(excluded):
-            _warn_of_unknown_train(index)
+        if request.protocol.seen != "kept":
+            kept = judged.without(train_indptr, trained, request.train, test)
+            counts["train_test_overlap"] = len(judged.items) - len(kept.items)
+            judged = kept
+            excluded_indptr, excluded = matching.known_rows(train_indptr, trained, known)
+            if len(trained) and not len(excluded):
+                _warn_of_unknown_train(index)
     places = judged.items if positions is None else positions[judged.items].astype(np.int32)
     if positions is not None:
         unknown = places < 0

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from recometer.tasks import POLL, Ticker
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -28,6 +30,8 @@ class Prefetch(Generic[A, R]):
     """
 
     def __init__(self, function: Callable[[A], R], arguments: Iterable[A]) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # loads logging; few sources need it
+
         self._function = function
         self._arguments = iter(arguments)
         self._lock = threading.Lock()
@@ -47,6 +51,8 @@ class Prefetch(Generic[A, R]):
         Raises IndexError where there are no more, what the function raised, and Cancelled where
         the work was interrupted, or another task failed, while the function was busy.
         """
+        from concurrent.futures import wait
+
         with self._lock:
             if self._next is None:
                 raise IndexError("All results are taken.")

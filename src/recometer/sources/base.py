@@ -95,14 +95,13 @@ class Source(abc.ABC):
         return None
 
     def removes_train(self, protocol: Protocol) -> bool:
-        """Tell whether a user's items of train leave the ranking and test."""
-        return True
+        """Tell whether a user's items of train leave the ranking and test, as the rule says."""
+        return protocol.seen != "kept"
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that change nothing of its rankings, or of its lists, and why."""
         return {
             "duplicates": f"{type(self).__name__} repeat no items, as lists may",
-            "train_in_lists": f"{type(self).__name__} are no lists: items of train are not ranked",
         }
 
     def ratings(self, request: Request) -> Ratings | None:

@@ -183,7 +183,7 @@ class Lists(Source):
 
     def removes_train(self, protocol: Protocol) -> bool:
         """Tell whether a user's items of train leave the lists and test, as the rule says."""
-        return protocol.train_in_lists == "removed"
+        return protocol.seen == "removed"
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list."""
@@ -254,7 +254,7 @@ class Lists(Source):
 
 
 def _as_listed(request: Request) -> Request:
-    """Forget train where its items stay in lists."""
-    if request.protocol.train_in_lists == "removed":
+    """Let items of train stay where they stay in lists."""
+    if request.protocol.seen != "kept_in_lists":
         return request
-    return dataclasses.replace(request, train=None)
+    return dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))

@@ -19,6 +19,7 @@ from recometer.stats.grouping import Grouped, column, group_checked
 from recometer.stats.inversion import consistent, inverted
 from recometer.stats.means import Kind, interval_of
 from recometer.stats.paired import paired_t, sign, wilcoxon
+from recometer.stats.planning import unit_of
 from recometer.stats.sign_flips import randomisation
 from recometer.stats.student import student
 from recometer.stats.test_result import TestResult
@@ -30,7 +31,7 @@ Test = Literal["randomisation", "t", "wilcoxon", "sign"]
 Float64 = npt.NDArray[np.float64]
 Bounds = tuple[float, float]
 
-# With fewer users who differ, the interval by inversion covers too seldom (benchmarks/statistics).
+# With fewer users who differ, the interval by inversion covers too seldom (benchmarks/stats.py).
 FEW_DIFFER = 30
 
 
@@ -54,6 +55,9 @@ class Difference:
         Of the null hypothesis that the models do not differ.
     effects
         How users differ.
+    unit
+        What the users' differences are multiples of (`unit_of`), where that makes the randomisation
+        test coarser; otherwise 0.
     """
 
     n: int
@@ -67,6 +71,7 @@ class Difference:
     relative_interval: Interval
     test: TestResult
     effects: Effects
+    unit: float = 0.0
 
 
 def compare(
@@ -129,6 +134,7 @@ def compare(
         *pairs.relative(confidence),
         result,
         effects(pairs.differences, confidence),
+        unit_of(pairs.differences) if test == "randomisation" else 0.0,
     )
 
 
