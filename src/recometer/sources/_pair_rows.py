@@ -18,7 +18,7 @@ Ids = Array
 Truth = Literal["relevance", "rating"]
 
 REQUIRED = ("user", "score")
-TRUTHS = ("relevance", "rating")
+TRUTHS: tuple[Truth, ...] = ("relevance", "rating")
 FIELDS = ("uid", "iid", "r_ui", "est")  # of Surprise's Prediction
 
 
@@ -79,12 +79,10 @@ def from_frame(data: Any, **given: object) -> PairRows:
     chosen = _choose(names, given)
     wanted = list(chosen.values())
     columns = dict(zip(wanted, fetch(wanted), strict=True))
-    kind: Truth | None = None
+    kind = next((option for option in TRUTHS if option in chosen), None)
     truth = None
-    for option in ("relevance", "rating"):
-        if option in chosen:
-            kind = "relevance" if option == "relevance" else "rating"
-            truth = _numbers(columns[chosen[option]], f"{option}s (column {chosen[option]!r})")
+    if kind is not None:
+        truth = _numbers(columns[chosen[kind]], f"{kind}s (column {chosen[kind]!r})")
     items = None
     if "item" in chosen:
         items = ids.encode(columns[chosen["item"]], f"item ids (column {chosen['item']!r})")
