@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -114,7 +114,7 @@ class Catalogue:
             self.n_items = _size(items)
             if self.n_items < 0:
                 order = self._take_ids(items)
-            table = _Table([], _no_column)
+            table = _Table([], dict[str, Any]().__getitem__)
         elif item is False:
             self.n_items = len(table.fetch(table.names[0])) if table.names else 0
         else:
@@ -203,7 +203,7 @@ class Catalogue:
         names: tuple[str, ...] = ()
         several = table.several(given)
         if several is not None:
-            names, columns = several, [_plain(table.fetch(name)) for name in several]
+            names, columns = several, [frames.plain(table.fetch(name)) for name in several]
             given = np.column_stack(
                 [_booleans(c, f"column {n!r}") for n, c in zip(names, columns, strict=True)]
             )
@@ -265,7 +265,7 @@ class Catalogue:
             )
 
     def _take_propensity(self, given: Any) -> None:
-        values = _numbers(given, "propensities")
+        values = frames.all_numbers(given, "propensities")
         if values.ndim != 1:
             raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
         values = self._aligned(values, "propensities")
@@ -320,13 +320,12 @@ class _Table:
 
             parsed = column.cast(pl.Float64, strict=False)
             column = parsed if parsed.null_count() == column.null_count() else column
-        return _numbers(column, f"{what} (column {name!r})")
+        return frames.all_numbers(column, f"{what} (column {name!r})")
 
-    def several(self, given: object) -> tuple[str, ...] | None:
+    def several(self, given: Any) -> tuple[str, ...] | None:
         """Return the columns that a list names; None: it names none."""
-        if not isinstance(given, list | tuple) or not given or not self.names:
-            return None
-        if not all(isinstance(name, str) for name in given):
+        several = isinstance(given, list | tuple) and given and self.names
+        if not several or not all(isinstance(name, str) for name in given):
             return None
         wrong = [name for name in given if name not in self.names]
         if len(wrong) == len(given):
@@ -354,10 +353,6 @@ class _Table:
         return self.fetch(near[0]) if near else None
 
 
-def _no_column(name: str) -> NoReturn:
-    raise ColumnError(f"There is no column {name!r}: the items were given without columns.")
-
-
 def _size(items: object) -> int:
     """Return the number of items that was given; -1: ids were."""
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
@@ -370,18 +365,6 @@ def _size(items: object) -> int:
             "ids as a list, an array or a column, or a rm.Catalogue."
         )
     return -1
-
-
-def _plain(column: Any) -> Array:
-    to_array = getattr(column, "to_numpy", None)
-    array: Array = np.asarray(column if to_array is None else to_array())
-    return array
-
-
-def _numbers(column: Any, what: str) -> Float64:
-    array = _plain(column)
-    found = frames.numbers(array, what)
-    return np.ones(array.shape) if found is None else found
 
 
 def _objects(column: Any) -> Array:
@@ -439,7 +422,7 @@ def _rows_of_lists(column: Any, name: str) -> Array:
     rows = _objects(column)
     present = [at for at, row in enumerate(rows) if row is not None and not _is_nan(row)]
     if present and isinstance(rows[present[0]], numbers.Number | str):
-        return _numbers(column, f"features (column {name!r})")[:, np.newaxis]
+        return frames.all_numbers(column, f"features (column {name!r})")[:, np.newaxis]
     lengths = [len(rows[at]) for at in present]
     if not lengths or min(lengths) < 1 or min(lengths) < max(lengths):
         found_lengths = "no list" if not lengths else f"lists of {min(lengths)} to {max(lengths)}"

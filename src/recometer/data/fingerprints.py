@@ -93,38 +93,43 @@ class Fingerprinting:
     """
 
     def __init__(self, inputs: Mapping[str, Mapping[str, object]], threads: int = 1) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # loads logging
-
         self._inputs = inputs
         self._threads = threads
         self._cancelled = threading.Event()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="recometer-fingerprints")
+        self._ended = threading.Event()
+        self._result: dict[str, dict[str, str]] | BaseException = {}
+        self._thread = threading.Thread(target=self._run, name="recometer-fingerprints")
 
     def __enter__(self) -> Fingerprinting:
-        self._result = self._thread.submit(self._run)
+        self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._cancelled.set()
-        self._thread.shutdown()
+        self._thread.join()
 
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the groups of the inputs."""
-        from concurrent.futures import wait
-
-        while not wait([self._result], 0.1).done:  # short, so that Ctrl-C is noticed anywhere
+        while not self._ended.wait(0.1):  # short waits, so that Ctrl-C is noticed anywhere
             pass
-        return self._result.result()
+        if isinstance(self._result, BaseException):
+            raise self._result
+        return self._result
 
-    def _run(self) -> dict[str, dict[str, str]]:
-        return {
-            group: {
-                name: fingerprint(array, self._cancelled, self._threads)  # type: ignore[arg-type]
-                for name, array in arrays.items()
-                if array is not None
+    def _run(self) -> None:
+        try:
+            self._result = {
+                group: {
+                    name: fingerprint(array, self._cancelled, self._threads)  # type: ignore[arg-type]
+                    for name, array in arrays.items()
+                    if array is not None
+                }
+                for group, arrays in self._inputs.items()
             }
-            for group, arrays in self._inputs.items()
-        }
+        except BaseException as error:
+            self._result = error
+        finally:
+            self._ended.set()
 
 
 def _hashes(data: UInt8, cancelled: threading.Event, threads: int) -> UInt64:

@@ -236,6 +236,13 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
     return array.astype(np.float64)
 
 
+def all_numbers(column: Any, what: str) -> Float64:
+    """Return a column of numbers as float64; as `numbers` does, but 1 where all are True."""
+    array = plain(column)
+    found = numbers(array, what)
+    return np.ones(array.shape) if found is None else found
+
+
 def times(column: Any, what: str) -> Array:
     """Return times as int64 or float64: numbers as they are, dates in microseconds since 1970.
 

@@ -76,7 +76,12 @@ class Interactions:
         _check_array("indptr", self.indptr, ("int64",))
         _check_array("items", self.items, ("int32",))
         for name in ("indptr", "items", "values", "times"):
-            self._set_plain(name)
+            array = getattr(self, name)
+            # The kernel takes contiguous arrays of the machine's byte order.
+            fits = array is None or (array.flags.c_contiguous and array.dtype.isnative)
+            if not fits:
+                plain = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+                object.__setattr__(self, name, plain)
         indptr, items = self.indptr, self.items
         if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(items):
             raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
@@ -108,15 +113,6 @@ class Interactions:
                 f"The value of {pair} is NaN. Hint: drop missing values, or give 0 to an item "
                 "that was judged and is not relevant."
             )
-
-    def _set_plain(self, name: str) -> None:
-        """Make an array contiguous and of the machine's byte order, as the kernel takes it."""
-        array = getattr(self, name)
-        if isinstance(array, np.ndarray) and not (
-            array.flags.c_contiguous and array.dtype.isnative
-        ):
-            plain = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-            object.__setattr__(self, name, plain)
 
     @classmethod
     def of(

@@ -96,18 +96,16 @@ class Rows:
     def with_ids(self, user_ids: object, item_ids: object) -> Rows:
         """Give ids to positions."""
         rows = self
-        if user_ids is not None:
-            codes, distinct = _sorted_ids(user_ids, self.n_users, "user")
-            if not _is_sorted(codes):
+        sides = (("user", user_ids, self.n_users), ("item", item_ids, self.n_items))
+        for what, given, n in sides:
+            if given is None:
+                continue
+            codes, distinct = _sorted_ids(given, n, what)
+            changes = {f"{what}_ids": distinct}
+            if not (codes[1:] > codes[:-1]).all():
                 rows = rows.unsorted()
-                assert rows.users is not None
-                rows = dataclasses.replace(rows, users=codes[rows.users])
-            rows = dataclasses.replace(rows, user_ids=distinct)
-        if item_ids is not None:
-            codes, distinct = _sorted_ids(item_ids, self.n_items, "item")
-            if not _is_sorted(codes):
-                rows = dataclasses.replace(rows.unsorted(), items=codes[rows.items])
-            rows = dataclasses.replace(rows, item_ids=distinct)
+                changes[f"{what}s"] = codes[getattr(rows, f"{what}s")]
+            rows = dataclasses.replace(rows, **changes)  # type: ignore[arg-type]
         return rows
 
 
@@ -323,7 +321,3 @@ def _sorted_ids(ids: object, n: int, what: str) -> tuple[Int64, Array]:
         twice = show(distinct, int(np.argmax(np.bincount(codes) > 1)))
         raise InputError(f"The {what}_ids must be distinct, but {twice} is there twice.")
     return codes, distinct
-
-
-def _is_sorted(codes: Int64) -> bool:
-    return bool((codes[1:] > codes[:-1]).all())

@@ -199,12 +199,9 @@ def _path(path: str | os.PathLike[str]) -> Path:
 
 
 def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:
-    """Return the name of the ids' type, and the column ``user`` that holds them.
+    """Return the name of the ids' type, and the column ``user`` that holds them, if they can be.
 
-    Raises
-    ------
-    InputTypeError
-        Ids of a type that cannot be stored.
+    Ids of a type that cannot be stored raise InputTypeError.
     """
     import polars as pl
 

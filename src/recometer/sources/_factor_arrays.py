@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array
+from recometer.arrays import Array, Int64, UInt32
 from recometer.data.tensors import dtype_name, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, warn
+from recometer.ranks import UserFlag
 from recometer.sources import _torch
 
 
@@ -55,6 +56,16 @@ class FactorArrays:
         dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
         bias = np.ascontiguousarray(bias, dtype=dtype)
         return cls(np.zeros((0, 0), dtype), np.zeros((len(bias), 0), dtype), None, bias, None)
+
+    def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
+        """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
+        if self.user_bias is None:
+            return
+        bias = self.user_bias[rows]
+        known = (flags & np.uint32(UserFlag.KNOWN)) != 0
+        # All scores of such a user are NaN: no rule can rank them.
+        flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
+        flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
 
     def finite_for_sure(self) -> bool:
         """Return whether no score can be NaN or infinite, judged by the largest numbers."""

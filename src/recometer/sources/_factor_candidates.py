@@ -53,7 +53,7 @@ def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
     )
     flags = aligned.flags[users]
     if work.check:
-        work.flag_user_bias(aligned.rows[users], flags)
+        work.factors.flag_user_bias(aligned.rows[users], flags)
         infinite = np.isinf(scores)
         flags[ragged.users_of(indptr)[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
         # In the table -inf is no candidate; these users' counts are not read any more.

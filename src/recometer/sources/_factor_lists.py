@@ -28,7 +28,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         rows = np.maximum(aligned.rows[users], 0)
         flags = aligned.flags[users]
         if work.check:
-            work.flag_user_bias(rows, flags)
+            work.factors.flag_user_bias(rows, flags)
         mine = shelf.users(users)
         factors = work.native(rows)
         step = work._items_per_call(len(rows), 0)
@@ -80,7 +80,7 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
         _kernel.score_items(**work.native(rows), indptr=offsets, listed=listed, scores=scores)
         if work.check:
             before, empty = flags.copy(), np.diff(offsets) == 0
-            work.flag_user_bias(rows, flags)
+            work.factors.flag_user_bias(rows, flags)
             flags[empty] = before[empty]
             flags[ragged.users_of(offsets)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
         several = np.flatnonzero(np.diff(offsets) > 1)

@@ -8,7 +8,7 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
-from recometer.arrays import Array, Int64, UInt32
+from recometer.arrays import Array, Int64
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align_result import Aligned
@@ -59,7 +59,7 @@ class FactorsWork:
         factors = self.native(rows)
         flags = aligned.flags[block]
         if self.check:
-            self.flag_user_bias(rows, flags)
+            self.factors.flag_user_bias(rows, flags)
 
         mine = slice(int(indptr[0]), int(indptr[-1]))
         _kernel.score_items(
@@ -131,10 +131,6 @@ class FactorsWork:
             return np.ascontiguousarray(factors.users[rows[0] : rows[-1] + 1])
         return np.ascontiguousarray(factors.users[rows])
 
-    def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
-        """Flag users whose bias is not finite."""
-        flag_user_bias(self.factors.user_bias, rows, flags)
-
     def _items_per_call(self, n_users: int, n_judged: int) -> int:
         """How many items the kernel may do in SECONDS_PER_CALL, roughly."""
         groups = 1 + n_judged / (31 * n_users)
@@ -142,14 +138,3 @@ class FactorsWork:
         if self.instruction_set == "plain":
             nanoseconds *= 10
         return max(2048, int(SECONDS_PER_CALL * 1e9 / (nanoseconds * n_users)))
-
-
-def flag_user_bias(user_bias: Array | None, rows: Int64, flags: UInt32) -> None:
-    """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
-    if user_bias is None:
-        return
-    bias = user_bias[rows]
-    known = (flags & np.uint32(UserFlag.KNOWN)) != 0
-    # All scores of such a user are NaN: no rule can rank them.
-    flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
-    flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)

@@ -111,8 +111,8 @@ def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> L
     if kind == "run":
         _refuse(columns, "a TREC run")
         frame = trec.read_run(path)
-        found: dict[str, str | None] = {"user": "user", "item": "item", "rank": None}
-        return _from_columns({**found, "score": "score"}, frame.get_column)
+        named = {"user": "user", "item": "item", "rank": None, "score": "score"}
+        return _from_columns(named, frame.get_column)
     found, fetch = open_file(path, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, files.numeric_columns(path))
@@ -174,7 +174,10 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
     elif found["score"] is not None:
         column = fetch("score")
         by_pieces = isinstance(column, FileColumn) and column.dtype.is_float()
-        pieces = _list_columns.chunks_of(column) if by_pieces else [_scores(column, what["score"])]
+        if by_pieces:
+            pieces = _list_columns.chunks_of(column)
+        else:
+            pieces = [frames.all_numbers(in_memory(column), what["score"])]
     if lists is not None:
         indptr, items = _list_columns.group(lists, len(user_ids), [items], np.int32)
     if pieces is not None and lists is not None:
@@ -212,7 +215,9 @@ def _from_list_column(
                 f"Row {row} (counted from 0) has {lengths[row]} items, but {others[row]} {by}s "
                 f"(column {found[by]!r}). Hint: one for each item."
             )
-        scores = (_ranks if by == "rank" else _scores)(column, f"{by}s (column {found[by]!r})")
+        scores = (_ranks if by == "rank" else frames.all_numbers)(
+            column, f"{by}s (column {found[by]!r})"
+        )
     needed = _unless_ordered(scores, indptr)
     given = scores if by == "score" else None
     return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=given)
@@ -223,7 +228,7 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
     unordered = (str, bytes, set, frozenset)
     keys, flat, lengths, entries = frames.flat_dict(data, unordered, "list", expected)
     indptr = ragged.indptr_of(lengths)
-    scores = None if entries is None else _scores(entries, "scores")
+    scores = None if entries is None else frames.all_numbers(entries, "scores")
     first = flat[0] if flat and scores is None else None
     if isinstance(first, tuple) and len(first) == 2 and isinstance(first[1], float | np.floating):
         raise InputTypeError(
@@ -374,13 +379,8 @@ def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
     return whole[:2]
 
 
-def _scores(column: Any, what: str) -> Float64:
-    found = frames.numbers(frames.plain(in_memory(column)), what)
-    return np.ones(len(column)) if found is None else found
-
-
 def _ranks(column: Any, what: str) -> Float64:
-    ranks = _scores(column, what)
+    ranks = frames.all_numbers(column, what)
     if np.isnan(ranks).any():
         ids.missing(what, int(np.isnan(ranks).argmax()), "every row needs a rank")
     return -ranks

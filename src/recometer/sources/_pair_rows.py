@@ -11,14 +11,14 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.data.columns import choose_columns
-from recometer.data.frames import is_frame, numbers, open_frame
+from recometer.data.frames import all_numbers, is_frame, open_frame
 from recometer.errors import InputError, InputTypeError
 
 Ids = Array
 Truth = Literal["relevance", "rating"]
 
 REQUIRED = ("user", "score")
-TRUTHS = ("relevance", "rating")
+TRUTHS: tuple[Truth, ...] = ("relevance", "rating")
 FIELDS = ("uid", "iid", "r_ui", "est")  # of Surprise's Prediction
 
 
@@ -79,12 +79,10 @@ def from_frame(data: Any, **given: object) -> PairRows:
     chosen = _choose(names, given)
     wanted = list(chosen.values())
     columns = dict(zip(wanted, fetch(wanted), strict=True))
-    kind: Truth | None = None
+    kind = next((option for option in TRUTHS if option in chosen), None)
     truth = None
-    for option in ("relevance", "rating"):
-        if option in chosen:
-            kind = "relevance" if option == "relevance" else "rating"
-            truth = _numbers(columns[chosen[option]], f"{option}s (column {chosen[option]!r})")
+    if kind is not None:
+        truth = _numbers(columns[chosen[kind]], f"{kind}s (column {chosen[kind]!r})")
     items = None
     if "item" in chosen:
         items = ids.encode(columns[chosen["item"]], f"item ids (column {chosen['item']!r})")
@@ -174,8 +172,7 @@ def _numbers(column: Any, what: str) -> Float64:
     array = np.asarray(column)
     if array.ndim != 1:
         raise InputError(f"The {what} must have one dimension, found shape {array.shape}.")
-    found = numbers(array, what)
-    return np.ones(len(array)) if found is None else found
+    return all_numbers(array, what)
 
 
 def _objects(values: Sequence[Any]) -> Ids:

@@ -17,7 +17,7 @@ from recometer.sources import _factor_candidates, _factor_lists, _top, _torch
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._factor_arrays import FactorArrays, counted
-from recometer.sources._factor_work import FactorsWork, flag_user_bias
+from recometer.sources._factor_work import FactorsWork
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
 from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
@@ -142,7 +142,7 @@ class Factors(Source):
 
     def _batches_on_device(self, aligned: Aligned, request: Request) -> Batches:
         """Score where the factors live: all items for some users at a time."""
-        flag_user_bias(self._factors.user_bias, np.maximum(aligned.rows, 0), aligned.flags)
+        self._factors.flag_user_bias(np.maximum(aligned.rows, 0), aligned.flags)
         score = _torch.scorer(self._factors.users, self._factors.items, self._factors.item_bias)
         return Batches(
             lambda users: score(aligned.rows[users]),
