@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.metadata
-import json
 import pathlib
 import re
 import subprocess
@@ -24,6 +23,9 @@ MODULES = {
     for path in PACKAGE.rglob("*.py")
 }
 HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
+# Of Python itself: what takes milliseconds and only some evaluations need, or none.
+SELDOM = ("concurrent.futures", "difflib", "json", "logging", "secrets", "tomllib", "uuid")
+UNNEEDED = (*SELDOM, "csv", "dataclasses", "hashlib", "inspect", "pathlib")
 
 # A module imports only what stands before it, or lies in the same entry.
 ORDER = (
@@ -46,8 +48,8 @@ ORDER = (
     "measuring",
     "results",
     "evaluating",
-    "evaluate",
-    "exposure",
+    "evaluation",
+    "group_exposure",
     "explanation",
     "comparing",
     "comparison",
@@ -103,16 +105,26 @@ def imports_of(nodes: Iterable[ast.AST], module: str) -> set[str]:
     return {name for name in found if name.split(".")[0] == "recometer"}
 
 
-def test_import_is_light() -> None:
-    code = (
-        "import sys, json; import recometer; "
-        "print(json.dumps(sorted({name.split('.')[0] for name in sys.modules})))"
-    )
+def loaded_by(code: str) -> set[str]:
+    """Return the modules that some lines load beside those that Python starts with."""
+    code = f"before = set(sys.modules); {code}; print(*(set(sys.modules) - before))"
     command = [sys.executable, "-c", f"import sys; sys.path[:] = {sys.path!r}; {code}"]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    loaded = set(json.loads(output))
-    assert "numpy" in loaded
-    assert loaded.isdisjoint(HEAVY)
+    return set(output.split())
+
+
+def test_import_is_light() -> None:
+    loaded = loaded_by("import recometer")
+    ours = {name for name in loaded if name.split(".")[0] == "recometer"}
+    assert ours == {"recometer", "recometer.errors", "recometer.version"}
+    assert loaded & {*HEAVY, *UNNEEDED, "numpy"} == set()
+
+
+def test_what_an_evaluation_needs_is_light() -> None:
+    names = "recometer.evaluate, recometer.Factors, recometer.Interactions"
+    loaded = loaded_by(f"import numpy, recometer; before = set(sys.modules); {names}")
+    assert "recometer.evaluation" in loaded
+    assert loaded & {*HEAVY, *SELDOM} == set()
 
 
 def test_imports_run_one_way() -> None:

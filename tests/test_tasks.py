@@ -213,5 +213,7 @@ def test_limit_of_control_groups(tmp_path, limits: dict[str, str], expected: int
     for group, limit in limits.items():
         (tmp_path / "root" / group).mkdir(parents=True, exist_ok=True)
         (tmp_path / "root" / group / "cpu.max").write_text(limit + "\n")
-    assert tasks._control_group_limit(membership, tmp_path / "root") == expected
-    assert tasks._control_group_limit(tmp_path / "missing", tmp_path / "root") == sys.maxsize
+    groups = tasks.control_groups(membership, tmp_path / "root")
+    assert tasks._control_group_limit(groups) == expected
+    assert tasks.control_groups(tmp_path / "missing", tmp_path / "root") == []
+    assert tasks._control_group_limit([]) == sys.maxsize

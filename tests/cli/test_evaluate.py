@@ -695,7 +695,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         ((*LISTS, "--run", "far.csv"), "does --user name the users' column"),
         (
             (*LISTS[:4], *MF, "-m", "rmse"),
-            "the command line reads no predicted ratings",
+            "--pairs FILE reads predicted ratings",
         ),
         ((*LISTS, *MF, "--ties", "input"), "mf: --ties input keeps the order"),
         ((*LISTS, "--run", "als.parquet", "--catalogue", "no.txt"), "There is no file no.txt"),

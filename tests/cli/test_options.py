@@ -28,6 +28,7 @@ NOT_OF_WHY = {
     "protocol": "its protocols are called --from and --to",
     "chance": "a random order has no steps from one rule to the next",
     "out": "it evaluates nothing that could be saved",
+    "by": "it explains one mean",
 }
 # How a file is named, by the metavar of the option that names it.
 WRITTEN = {
@@ -35,7 +36,8 @@ WRITTEN = {
     "NUMBER|FILE": "{}",
     "NAME|FILE": "{}",
     "[NAME=]FILE": "x={}",
-    "[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
+    "[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
+    "activity|popularity|[COLUMN=]FILE": "age={}",
     "FOLDER": "{folder}",
     "FILE[,COLUMN]": "{},column",
     "WHO": "users={}",

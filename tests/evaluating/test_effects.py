@@ -50,7 +50,7 @@ VALUES: dict[str, Any] = {
     "score_above": 2.0,
     "duplicates": "counted",
     "short_lists": "first_item",
-    "train_in_lists": "kept",
+    "seen": "kept",
     "defects": True,
 }
 METRICS = {
@@ -113,7 +113,7 @@ def cases() -> dict[str, list[tuple[Any, dict[str, Any]]]]:
     scores, clean = rm.Scores(SCORES, **ids), rm.Scores(np.nan_to_num(SCORES), **ids)
     return {
         "Factors": [(finite, given), (factors, given), (finite, sampled)],
-        "Scores": [(scores, given), (clean, sampled)],
+        "Scores": [(scores, given), (clean, sampled), (clean, given)],
         "Lists": [
             (listed(), {**given, "catalogue": range(6)}),
             (rm.Lists({0: [1, 2]}), {**given, "catalogue": 6}),

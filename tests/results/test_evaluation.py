@@ -28,7 +28,7 @@ from recometer import _kernel
 from recometer._kernel import reference
 from recometer.data.fingerprints import Fingerprinting, fingerprint
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
-from recometer.evaluate import evaluate
+from recometer.evaluation import evaluate
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import load
@@ -611,7 +611,7 @@ def test_error_of_the_source_leaves_no_thread() -> None:
 INTERRUPTED = """
 import sys, threading
 import numpy as np
-from recometer.evaluate import evaluate
+from recometer.evaluation import evaluate
 from sorting import Sorting
 
 class Slow(Sorting):
@@ -643,7 +643,7 @@ def test_ctrl_c_ends_an_evaluation() -> None:
 
 
 def test_docstring() -> None:
-    assert doctest.testmod(sys.modules["recometer.evaluate"]).failed == 0
+    assert doctest.testmod(sys.modules["recometer.evaluation"]).failed == 0
 
 
 def test_metrics_written_otherwise() -> None:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from recometer.arrays import Array, Bool, Float64, Int64
-from recometer.data import frames, ids
-from recometer.data.columns import KINDS, choose_columns, common_names
+from recometer.data import files, frames, ids
+from recometer.data.columns import KINDS, check_column, choose_columns, common_names
 from recometer.data.tensors import is_tensor, to_numpy
-from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
+from recometer.errors import ColumnError, InputError, InputTypeError
+from recometer.ragged import users_of
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 Fetch = Callable[[str], Any]
 
-TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 SEPARATOR = "|"  # between the categories of an item in one text
 
 
@@ -243,7 +243,7 @@ class Catalogue:
             sparse: Any = _sorted(self._aligned(_sorted(given), "features"))
             self.features = sparse.astype(np.float64)
             values = sparse.data[:, np.newaxis]
-            row = np.repeat(np.arange(self.n_items), np.diff(sparse.indptr))
+            row = users_of(sparse.indptr)
         else:
             dense = np.asarray(given)
             if dense.ndim != 2 or dense.dtype.kind not in "fiub":
@@ -295,10 +295,9 @@ class _Table:
     def of(cls, data: Any) -> _Table | None:
         """Open a table; None: it is none."""
         if isinstance(data, str | os.PathLike):
-            from recometer.data import files
-
             table = files.read_columns(data)
-            return cls(table.columns, table.get_column, text=str(data).lower().endswith(TEXT_FILES))
+            text = str(data).lower().endswith(tuple(files.SEPARATORS))
+            return cls(table.columns, table.get_column, text=text)
         if isinstance(data, Mapping):
             columns = {str(name): column for name, column in data.items()}
             return cls(list(columns), columns.__getitem__)
@@ -311,8 +310,6 @@ class _Table:
 
     def ids(self, name: str) -> Any:
         """Return a column of ids."""
-        from recometer.data import files
-
         return files.integers(self.fetch(name)) if self.text else self.fetch(name)
 
     def numbers(self, name: str, what: str) -> Float64:
@@ -334,10 +331,8 @@ class _Table:
         wrong = [name for name in given if name not in self.names]
         if len(wrong) == len(given):
             return None  # labels, one per item
-        if wrong:
-            raise ColumnError(
-                f"There is no column {wrong[0]!r}. {did_you_mean(wrong[0], self.names)}"
-            )
+        for name in wrong:
+            check_column("", name, self.names)
         return tuple(given)
 
     def column(self, given: object, option: str) -> Any:
@@ -345,10 +340,7 @@ class _Table:
         if given is False:
             return None
         if isinstance(given, str):
-            if given not in self.names:
-                raise ColumnError(
-                    f"There is no column {given!r}. {did_you_mean(given, self.names)}"
-                )
+            check_column(option, given, self.names)
             return self.fetch(given)
         if given is not None:
             return given
@@ -426,7 +418,7 @@ def _from_labels(rows: Array) -> tuple[scipy.sparse.csr_array, tuple[str, ...]]:
 
 
 def _labels(row: Any, number: int) -> Iterable[str]:
-    if row is None or (isinstance(row, float) and row != row):
+    if row is None or _is_nan(row):
         return []
     if isinstance(row, str):
         return [part.strip() for part in row.split(SEPARATOR) if part.strip()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from types import TracebackType
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -14,8 +14,6 @@ import numpy.typing as npt
 from recometer import _kernel
 from recometer.arrays import Array, UInt8, UInt64
 from recometer.tasks import Ticker, run_tasks
-
-Bytes = UInt8
 
 PIECE = 2**20  # bytes per hash: part of the definition
 AT_ONCE = 2**22  # bytes hashed or copied at once: how late (0.5 ms) a cancellation may be noticed
@@ -35,9 +33,7 @@ class Piecewise(Protocol):
 
 
 def fingerprint(
-    array: npt.ArrayLike | Piecewise,
-    cancelled: threading.Event | None = None,
-    threads: int = 1,
+    array: npt.ArrayLike | Piecewise, cancelled: threading.Event | None = None, threads: int = 1
 ) -> str:
     """Return a hash of an array: of its kind, its shape and its values in C order.
 
@@ -101,49 +97,34 @@ class Fingerprinting:
         self._inputs = inputs
         self._threads = threads
         self._cancelled = threading.Event()
-        self._ended = threading.Event()
-        self._result: dict[str, dict[str, str]] = {}
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="recometer-fingerprints")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="recometer-fingerprints")
 
     def __enter__(self) -> Fingerprinting:
-        self._thread.start()
+        self._result = self._thread.submit(self._run)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._cancelled.set()
-        self._thread.join()
+        self._thread.shutdown()
 
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the groups of the inputs."""
-        while not self._ended.wait(0.1):  # short waits, so that Ctrl-C is noticed anywhere
+        while not wait([self._result], 0.1).done:  # short, so that Ctrl-C is noticed anywhere
             pass
-        if self._error is not None:
-            raise self._error
-        return self._result
+        return self._result.result()
 
-    def _run(self) -> None:
-        try:
-            self._result = {
-                group: {
-                    name: fingerprint(array, self._cancelled, self._threads)  # type: ignore[arg-type]
-                    for name, array in arrays.items()
-                    if array is not None
-                }
-                for group, arrays in self._inputs.items()
+    def _run(self) -> dict[str, dict[str, str]]:
+        return {
+            group: {
+                name: fingerprint(array, self._cancelled, self._threads)  # type: ignore[arg-type]
+                for name, array in arrays.items()
+                if array is not None
             }
-        except BaseException as error:
-            self._error = error
-        finally:
-            self._ended.set()
+            for group, arrays in self._inputs.items()
+        }
 
 
-def _hashes(data: Bytes, cancelled: threading.Event, threads: int) -> UInt64:
+def _hashes(data: UInt8, cancelled: threading.Event, threads: int) -> UInt64:
     """Return the hash of each piece of some bytes."""
     hashes = np.zeros(-(-len(data) // PIECE), np.uint64)
 
@@ -161,7 +142,7 @@ def _hashes(data: Bytes, cancelled: threading.Event, threads: int) -> UInt64:
     return hashes
 
 
-def _whole_pieces(stream: Iterable[Bytes]) -> Iterator[Bytes]:
+def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
     """Cut a stream elsewhere: all but the last part are as long as some pieces."""
     rest = np.zeros(0, np.uint8)
     for part in stream:
@@ -175,7 +156,7 @@ def _whole_pieces(stream: Iterable[Bytes]) -> Iterator[Bytes]:
         yield rest
 
 
-def _bytes(array: npt.NDArray[np.generic]) -> Iterator[Bytes]:
+def _bytes(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:
     """Return the bytes of the values in C order, little-endian."""
     little = array.dtype.newbyteorder("<")
     if array.flags.c_contiguous and array.dtype == little:
@@ -194,7 +175,7 @@ def _bytes(array: npt.NDArray[np.generic]) -> Iterator[Bytes]:
             yield np.asarray(copy).view(np.uint8)
 
 
-def _texts(array: npt.NDArray[np.generic]) -> Iterator[Bytes]:
+def _texts(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:
     flat = array.reshape(-1)
     for begin in range(0, len(flat), OBJECTS_AT_ONCE):
         text = repr(flat[begin : begin + OBJECTS_AT_ONCE].tolist())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import itertools
 import os
 import sys
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +15,11 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
 from recometer.data.columns import Columns, refuse_columns
 from recometer.data.files import read_file
-from recometer.data.frames import is_column, is_frame, numbers, read_frame, times
+from recometer.data.frames import flat_dict, is_column, is_frame, numbers, read_frame, times
 from recometer.data.ids import as_ids, encode, show
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import FileError, InputError, InputTypeError, warn
+from recometer.ragged import users_of
 
 LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than a matrix
 
@@ -50,6 +50,10 @@ class Options(NamedTuple):
         for name in names:
             if getattr(self, name) is not None and (name != "item_offset" or self.item_offset):
                 raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
+
+    def columns(self) -> dict[str, Any]:
+        """Return what says which columns are read."""
+        return {name: getattr(self, name) for name in ("user", "item", "value", "time", "whose")}
 
     def size(self) -> tuple[int, int] | None:
         """Return (n_users, n_items) where users and items are positions."""
@@ -87,8 +91,7 @@ class Rows:
         """Return the rows one by one, each with its user."""
         if self.indptr is None:
             return self
-        users = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
-        return dataclasses.replace(self, users=users, indptr=None)
+        return dataclasses.replace(self, users=users_of(self.indptr), indptr=None)
 
     def with_ids(self, user_ids: object, item_ids: object) -> Rows:
         """Give ids to positions."""
@@ -128,14 +131,7 @@ def _read(data: Any, options: Options) -> Rows:
             options.refuse("qrels", "user", "item", "value", "time")
             rows = _from_frame(trec.read_qrels(data), options)
             return dataclasses.replace(rows, columns=None)
-        columns, frame = read_file(
-            data,
-            user=options.user,
-            item=options.item,
-            value=options.value,
-            time=options.time,
-            whose=options.whose,
-        )
+        columns, frame = read_file(data, **options.columns())
         options = options._replace(
             user=columns.user,
             item=columns.item,
@@ -167,14 +163,7 @@ def _read(data: Any, options: Options) -> Rows:
 
 
 def _from_frame(data: Any, options: Options) -> Rows:
-    table = read_frame(
-        data,
-        user=options.user,
-        item=options.item,
-        value=options.value,
-        time=options.time,
-        whose=options.whose,
-    )
+    table = read_frame(data, **options.columns())
     user_what = f"user ids (column {table.names.user!r})"
     item_what = f"item ids (column {table.names.item!r})"
     size, user_ids, item_ids = options.size(), None, None
@@ -201,21 +190,9 @@ def _from_frame(data: Any, options: Options) -> Rows:
 def _from_dict(data: Mapping[Any, Any], options: Options) -> Rows:
     refuse_columns(data)
     options.refuse("a dict of users", "user", "item", "value", "time")
-    keys, rows = list(data), list(data.values())
-    mappings = [isinstance(row, Mapping) for row in rows]
-    for key, row, mapping in zip(keys, rows, mappings, strict=True):
-        if isinstance(row, str | bytes) or not isinstance(row, Sized) or mapping != mappings[0]:
-            raise InputTypeError(
-                f"The items of user {key!r} are of type {type(row).__name__}. Hint: expected a "
-                "dict {item: value} for every user, or a list, set or array of items for every "
-                "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
-            )
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    flat = list(itertools.chain.from_iterable(rows))
-    values = None
-    if any(mappings):
-        entries = itertools.chain.from_iterable(row.values() for row in rows)
-        values = numbers(list(entries), "values")
+    expected = "a dict {item: value} for every user, or a list, set or array of items"
+    keys, flat, lengths, entries = flat_dict(data, (str, bytes), "items", expected)
+    values = None if entries is None else numbers(entries, "values")
     size = options.size()
     if size is None:
         codes, user_ids = encode(keys, "user ids")

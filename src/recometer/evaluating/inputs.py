@@ -14,7 +14,6 @@ from recometer.draws import seed_of
 from recometer.errors import InputError
 from recometer.evaluating.arguments import (
     baseline_of,
-    catalogue_of,
     check_source,
     protocol_of,
     test_of,
@@ -108,12 +107,7 @@ class Inputs:
     def _reading(self) -> str:
         """Say how values of test above 1 were read, where nobody has said how they should be."""
         values, rules = self.test.values, self.protocol
-        if (
-            values is None
-            or not len(values)
-            or values.max() <= 1
-            or rules.relevant_from is not None
-        ):
+        if values is None or rules.relevant_from is not None or values.max(initial=0) <= 1:
             return ""
         of_gain = [
             str(one)
@@ -129,19 +123,15 @@ class Inputs:
 
     def duplicates(self) -> dict[str, int]:
         """Count the rows that repeat a pair of user and item, where there are any."""
-        both = {"test": self.test, "train": self.train}
-        return {
-            f"{name}_duplicates": data.duplicates
-            for name, data in both.items()
-            if data is not None and data.duplicates
-        }
+        both = (("test", self.test), ("train", self.train))
+        return {f"{name}_duplicates": n for name, one in both if one and (n := one.duplicates)}
 
     def kept(self) -> dict[str, Any] | None:
         """Return what repeats the evaluation, unless that would hold on to much memory."""
         sources = [one for one in (self.source, self.baseline) if isinstance(one, Source)]
         held = [one.held_bytes() for one in sources]
         for data in (self.test, self.train):
-            held += [_n_bytes(array) for array in _arrays(data).values()]
+            held += [getattr(array, "nbytes", 0) for array in _arrays(data).values()]
         if None in held or sum(filter(None, held)) > KEPT_BYTES:
             return None
         # A source that brings the truth brings it again.
@@ -171,9 +161,10 @@ def read_inputs(
     source = check_source(given, test)
     stated = protocol_of(protocol, rules, parameters)
     requested = parse_under(metrics, stated)
-    warn_without_effect(source, requested, stated)
+    warn_without_effect(source, requested, stated, trained=train is not None)
     settled = with_order(source, stated)
-    known_items, other = catalogue_of(catalogue), baseline_of(baseline)
+    known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
+    other = baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)
@@ -266,7 +257,3 @@ def _arrays(data: Candidates | None) -> dict[str, object]:
         return {}
     names = ("indptr", "items", "values", "user_ids", "item_ids")
     return {name: getattr(data, name) for name in names}
-
-
-def _n_bytes(array: Any) -> int:
-    return 0 if array is None else int(array.nbytes)

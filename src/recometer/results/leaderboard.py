@@ -13,6 +13,8 @@ from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Printed, Table
 from recometer.results.evaluation import Evaluation
+from recometer.results.groups import Segments
+from recometer.results.models_by_group import segments_data, side_by_side
 from recometer.results.origins import fingerprints
 from recometer.results.side_by_side import cell, fitting, metric_column, span
 from recometer.results.summary import CHANCE, COUNTS, SummaryRow, columns, on_intervals
@@ -39,6 +41,8 @@ class Leaderboard(Printed):
         Per model, the seconds that each step took, which become columns; perhaps empty.
     with_users : bool
         Whether the values of every user are shown, too; CSV has these alone.
+    groups : object
+        Groups of users that are shown, too, as `Evaluation.by` takes them; CSV has these alone.
 
     Raises
     ------
@@ -64,6 +68,7 @@ class Leaderboard(Printed):
     results: Mapping[str, Evaluation]
     seconds: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     with_users: bool = False
+    groups: object = None
 
     def __post_init__(self) -> None:
         results = self.results
@@ -99,12 +104,23 @@ class Leaderboard(Printed):
         }
         return {model: summaries[model] for model in self._best_first(summaries, self._metrics[0])}
 
+    @functools.cached_property
+    def segments(self) -> dict[str, Segments]:
+        """The groups of users of each model, best first; empty where none were asked for."""
+        if self.groups is None:
+            return {}
+        return {model: self.results[model].by(self.groups) for model in self.rows}
+
     def table(self) -> Table:
         """Return all models and metrics in one table."""
-        return self.tables()[-1]
+        return self._tables()[-1]
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the tables of users and of means, not wider than `width` if that can be."""
+        """Return those of users, means and groups, not wider than `width` if that can be."""
+        return [*self._tables(width), *side_by_side(self.segments, width)]
+
+    def _tables(self, width: int | None = None) -> list[Table]:
+        """Return the tables of users and of means."""
         users = [self._users(people=True)] if self.with_users else []
         if len(self.results) == 1:
             return [*users, next(iter(self.results.values())).table()]
@@ -116,6 +132,8 @@ class Leaderboard(Printed):
         """Return a row per model and metric, or with the users' values one per model and user."""
         if self.with_users:
             return self._users(people=False)
+        if self.segments:
+            return segments_data(self.segments)
         rows = [
             {"model": model, **vars(row)}
             for model, result in self.results.items()
@@ -130,6 +148,8 @@ class Leaderboard(Printed):
             content = result.to_dict(per_user=self.with_users)
             content = {"source": content["inputs"].get("source"), **content}
             models[model] = {name: content[name] for name in content if name != "recometer"}
+            if self.segments:
+                models[model]["groups"] = self.segments[model].to_dict()
         described = {name: one["description"] for name, one in self._first.inputs.items()}
         return {
             "recometer": __version__,

@@ -16,27 +16,16 @@ from recometer.sources import _torch
 
 @dataclasses.dataclass(frozen=True)
 class FactorArrays:
-    """The factors and biases of a model, all in one dtype.
+    """The factors and biases of a model, all in one dtype: float32 or float64."""
 
-    Attributes
-    ----------
-    users : float32 or float64 [n_users, n_factors]
-        An array, or a tensor on a device; no rows where the ranking is the same for everybody.
-    items : [n_items, n_factors]
-        Likewise.
-    user_bias, item_bias : [n_users] and [n_items], or None
-    n_users : int or None
-        None: the ranking is the same for everybody.
-    converted : str
-        What was converted, for the description.
-    """
-
+    # [n_users, n_factors], an array or a tensor on a device; no rows where the ranking is the same
+    # for everybody.
     users: Any
-    items: Any
+    items: Any  # [n_items, n_factors], likewise
     user_bias: Array | None
     item_bias: Array | None
-    n_users: int | None
-    converted: str = ""
+    n_users: int | None  # None: the ranking is the same for everybody
+    converted: str = ""  # what was converted, for the description
 
     @classmethod
     def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:

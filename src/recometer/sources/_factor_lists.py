@@ -54,14 +54,8 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         for block in work.blocks(request.threads)
         for start in range(block.start, block.stop, most)
     ]
-    run_tasks(
-        run,
-        tasks,
-        weights=[float(task.stop - task.start) * aligned.n_items for task in tasks],
-        threads=request.threads,
-        progress=request.progress,
-        label="Listing",
-    )
+    weights = [float(task.stop - task.start) * aligned.n_items for task in tasks]
+    run_tasks(run, tasks, weights=weights, label="Listing", **request.pace)
     n_candidates = aligned.n_items - np.diff(aligned.excluded_indptr)
     aligned.flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
     return Best(shelf.items, shelf.left)
@@ -95,13 +89,8 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
             work, rule.users(users), offsets, listed, scores, flags, items[users], left[users]
         )
 
-    run_tasks(
-        run,
-        ragged.blocks(indptr, LISTED_PER_BLOCK, USERS_PER_BLOCK),
-        threads=request.threads,
-        progress=request.progress,
-        label="Listing",
-    )
+    blocks = ragged.blocks(indptr, LISTED_PER_BLOCK, USERS_PER_BLOCK)
+    run_tasks(run, blocks, label="Listing", **request.pace)
     return Best(items, left)
 
 

@@ -114,12 +114,8 @@ def _check_positions(table: ListTable, n_items: int) -> None:
 def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Array]) -> None:
     """Warn where no item of test is listed, and nothing shows that ids are written alike.
 
-    Parameters
-    ----------
-    table, test
-        Before they are given the same items.
-    others
-        Ids of items that train and the catalogue name.
+    The table is that before it was given the items of test; `others` are the ids of items that
+    train and the catalogue name.
     """
     if table.item_ids is None or test.item_ids is None or not len(test.item_ids):
         return

@@ -24,35 +24,18 @@ FIELDS = ("uid", "iid", "r_ui", "est")  # of Surprise's Prediction
 
 @dataclasses.dataclass(frozen=True)
 class PairRows:
-    """Scored pairs, by user, then item, then truth, then score.
+    """Scored pairs, by user, then item, then truth, then score."""
 
-    Attributes
-    ----------
-    user, item : int64 [n_rows]
-        Positions among the ids, or among all.
-    score : float64 [n_rows]
-        NaN where it is missing.
-    truth : float64 [n_rows] or None
-        Relevance, or true rating.
-    kind
-        What `truth` is; None: there is none.
-    user_ids, item_ids
-        Sorted and distinct; None: positions.
-    n_users, n_items : int
-    n_without_truth : int
-        Rows that were left out.
-    """
-
-    user: Int64
+    user: Int64  # positions among the ids, or among all
     item: Int64
-    score: Float64
-    truth: Float64 | None
-    kind: Truth | None
-    user_ids: Ids | None
+    score: Float64  # NaN where it is missing
+    truth: Float64 | None  # relevance, or true rating
+    kind: Truth | None  # which of these it is; None: there is none
+    user_ids: Ids | None  # sorted and distinct; None: positions
     item_ids: Ids | None
     n_users: int
     n_items: int
-    n_without_truth: int
+    n_without_truth: int  # rows that were left out
 
 
 def are_predictions(data: object) -> bool:

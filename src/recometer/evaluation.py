@@ -164,7 +164,7 @@ def evaluate(
     -----
     DataWarning
         Among others, a rule that was given and changes nothing of what is asked for, such as
-        ``train_in_lists`` of `Factors`; those that a convention brings along are not mentioned.
+        ``duplicates`` of `Factors`; those that a convention brings along are not mentioned.
 
     Examples
     --------
@@ -186,19 +186,9 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
-    options: dict[str, Any] = {
-        "train": train,
-        "candidates": candidates,
-        "exclude": exclude,
-        "metrics": metrics,
-        "protocol": protocol,
-        "catalogue": catalogue,
-        "baseline": baseline,
-        "seed": seed,
-        "threads": threads,
-        "progress": progress,
-        "chance": chance,
-    }
+    options = {**locals()}  # all parameters, by their names
+    for name in ("source", "test", "rules"):
+        del options[name]
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
