@@ -136,9 +136,11 @@ def unit_of(differences: npt.ArrayLike | Grouped) -> float:
         Those of 0 and NaN do not count.
     """
     values = grouped(differences)
+    if not values.exact or not isinstance(values.sizes, float):
+        return 0.0
     found = np.abs(values.values)
     some = found > ROUNDING * found.max(initial=0.0)
-    if not values.exact or not isinstance(values.sizes, float) or not some.any():
+    if not some.any():
         return 0.0
     sizes, counts = of_each_size(found[some], values.counts[some])
     if counts.max() >= MOSTLY * counts.sum():
