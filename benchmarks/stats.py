@@ -28,6 +28,7 @@ import _machine
 import numpy as np
 import numpy.typing as npt
 from _printing import printing
+from _stats_tables import tables
 from _table import HEADERS, Measure, markdown, seconds
 from _timing import side_by_side
 from threadpoolctl import threadpool_limits
@@ -278,6 +279,8 @@ def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]
         alarmed = _each(alarms, [(one, for_gates) for one in data], workers)
     table = [*_of_intervals(covered, repeats), *_of_power(found, repeats)]
     table += [*_of_gates(alarmed, for_gates), *_of_tests(wrong, repeats)]
+    if options.quick:  # so few samples tell nothing
+        table = [dataclasses.replace(one, target=None) for one in table]
     return {"coverage": covered, "errors": wrong, "power": found, "alarms": alarmed}, table
 
 
@@ -346,23 +349,6 @@ def _of_tests(wrong: list[dict[str, Any]], repeats: int) -> list[Measure]:
         off = max(abs(one[name] - one["sign could"]) for one in of)
         table.append(Measure(label, "", "", off, round(0.01 + allowed, 3), True))
     return table
-
-
-def by_size(covered: list[dict[str, Any]]) -> str:
-    """Return a table of the coverage by the number of users: the least and the mean."""
-    lines = []
-    for of, n in itertools.product(("mean", "difference"), SIZES):
-        rows = [line for line in covered if (line["of"], line["n"]) == (of, n)]
-        if not rows:
-            continue
-        cells = [of, f"{n:,}"]
-        for kind in ("covered", "without range", "student"):
-            values = [line[kind] for line in rows]
-            cells.append(f"{min(values):.3f}, {np.mean(values):.3f}")
-        widths = [line["width"] for line in rows]
-        lines.append([*cells, f"{min(widths):.2f} to {max(widths):.2f}"])
-    headers = ["of", "users", "default", "range not known", "Student's t", "width, default / t"]
-    return markdown(headers, lines)
 
 
 def columns(n_users: int, n: int, seed: int = 0) -> list[Float64]:
@@ -472,7 +458,7 @@ def main() -> None:
                 key: str(value) for key, value in vars(options).items() if key != "child"
             }
             if name == "quality":
-                print(by_size(results[name]["coverage"]), end="\n\n")
+                print(tables(results[name]), end="\n\n")
     print(markdown(HEADERS, [measure.cells() for measure in table]))
     if not options.quick:
         path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

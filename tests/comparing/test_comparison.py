@@ -585,3 +585,23 @@ def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) 
     p = expected.p_values[names.index(row.model), names.index(row.other)]
     assert row.adjusted_p == min(1.0, 2 * max(p, row.p_value))
     assert [one.adjusted_p for one in alone.rows] != [one.adjusted_p for one in together.rows]
+
+
+def test_clusters_are_what_power_is_planned_by() -> None:
+    rng = np.random.default_rng(4)
+    one, two = rng.random(40), rng.random(40)
+    each = {"a": evaluation({"rr": one.tolist()}), "b": evaluation({"rr": two.tolist()})}
+    # Three rows that say the same are one.
+    rows = {
+        "a": evaluation({"rr": np.repeat(one, 3).tolist()}),
+        "b": evaluation({"rr": np.repeat(two, 3).tolist()}),
+    }
+    alone = rm.compare(each)
+    together = rm.compare(rows, cluster=np.repeat(np.arange(40), 3))
+    assert together.rows[0].error == pytest.approx(alone.rows[0].error)
+    assert together.rows[0].smallest_difference == pytest.approx(alone.rows[0].smallest_difference)
+    planned, expected = together.power("rr", 0.1), alone.power("rr", 0.1)
+    assert (planned.n, planned.users_needed) == (40, expected.users_needed)
+    assert planned.power == pytest.approx(expected.power)
+    assert "numbers of clusters" in planned.note
+    assert "Power: with 40 clusters a true difference" in str(together).replace("\n  ", " ")
