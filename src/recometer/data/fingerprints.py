@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.arrays import Array, UInt8, UInt64
-from recometer.tasks import Ticker, run_tasks
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 Bytes = UInt8
 
@@ -68,7 +69,7 @@ def fingerprint(
     str
         64 hexadecimal digits.
     """
-    if not isinstance(array, Piecewise):
+    if not isinstance(array, np.ndarray | Piecewise):
         array = np.asarray(array)
     is_text = array.dtype.kind in TEXT_KINDS
     kind = "objects" if is_text else array.dtype.newbyteorder("<").str
@@ -86,7 +87,8 @@ def fingerprint(
 class Fingerprinting:
     """Takes fingerprints on a thread of its own, while other work goes on.
 
-    A context manager; the thread ends with the block, whatever happens in it.
+    A context manager; the thread ends with the block, whatever happens in it. Where there is
+    little to hash, that is done at once, without a thread.
 
     Parameters
     ----------
@@ -107,7 +109,11 @@ class Fingerprinting:
         self._thread = threading.Thread(target=self._run, name="recometer-fingerprints")
 
     def __enter__(self) -> Fingerprinting:
-        self._thread.start()
+        arrays = [array for group in self._inputs.values() for array in group.values()]
+        if sum(map(_size, arrays)) <= BRIEF:
+            self._run()
+        else:
+            self._thread.start()
         return self
 
     def __exit__(
@@ -117,7 +123,8 @@ class Fingerprinting:
         traceback: TracebackType | None,
     ) -> None:
         self._cancelled.set()
-        self._thread.join()
+        if self._thread.ident is not None:  # it was started
+            self._thread.join()
 
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the groups of the inputs."""
@@ -141,6 +148,13 @@ class Fingerprinting:
             self._error = error
         finally:
             self._ended.set()
+
+
+def _size(array: object) -> float:
+    """Return how many values are to be hashed; of what is no array, more than a few."""
+    if array is None:
+        return 0
+    return array.size if isinstance(array, np.ndarray) else math.inf
 
 
 def _hashes(data: Bytes, cancelled: threading.Event, threads: int) -> UInt64:

@@ -61,6 +61,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         threads=request.threads,
         progress=request.progress,
         label="Listing",
+        brief=work.brief,
     )
     n_candidates = aligned.n_items - np.diff(aligned.excluded_indptr)
     aligned.flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
@@ -101,6 +102,7 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
         threads=request.threads,
         progress=request.progress,
         label="Listing",
+        brief=work.brief,
     )
     return Best(items, left)
 

@@ -20,7 +20,7 @@ from recometer.sources._list_catalogue import ListCatalogue
 from recometer.sources._list_table import ListTable
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources.base import Request
-from recometer.tasks import Ticker, run_tasks
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 USERS_PER_TASK = 4096
 
@@ -88,6 +88,7 @@ class ListWork:
             threads=request.threads,
             progress=request.progress,
             label="Ranking",
+            brief=n_users + int((self.end - self.begin).sum()) <= BRIEF,
         )
 
     def among_candidates(self) -> ListWork:

@@ -118,6 +118,7 @@ class Factors(Source):
             "threads": request.threads,
             "progress": request.progress,
             "label": "Ranking",
+            "brief": work.brief,
         }
         if aligned.candidates is not None:
             run_tasks(
