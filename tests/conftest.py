@@ -1,5 +1,8 @@
 """Settings and fixtures that all tests share."""
 
+import os
+import sys
+
 import pytest
 from frames import FRAMES
 from hypothesis import settings
@@ -9,6 +12,11 @@ from hypothesis import settings
 settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True)
 settings.load_profile("recometer")
+
+# Where Python may write no bytecode, each process that a test starts compiles the whole package
+# once more, which takes longer than what is tested.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(params=FRAMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.arrays import Array, UInt8, UInt64
-from recometer.tasks import Ticker, run_tasks
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 PIECE = 2**20  # bytes per hash: part of the definition
 AT_ONCE = 2**22  # bytes hashed or copied at once: how late (0.5 ms) a cancellation may be noticed
@@ -63,7 +64,7 @@ def fingerprint(
     str
         64 hexadecimal digits.
     """
-    if not isinstance(array, Piecewise):
+    if not isinstance(array, np.ndarray | Piecewise):
         array = np.asarray(array)
     is_text = array.dtype.kind in TEXT_KINDS
     kind = "objects" if is_text else array.dtype.newbyteorder("<").str
@@ -81,7 +82,8 @@ def fingerprint(
 class Fingerprinting:
     """Takes fingerprints on a thread of its own, while other work goes on.
 
-    A context manager; the thread ends with the block, whatever happens in it.
+    A context manager; the thread ends with the block, whatever happens in it. Where there is
+    little to hash, that is done at once, without a thread.
 
     Parameters
     ----------
@@ -101,12 +103,17 @@ class Fingerprinting:
         self._thread = threading.Thread(target=self._run, name="recometer-fingerprints")
 
     def __enter__(self) -> Fingerprinting:
-        self._thread.start()
+        arrays = [array for group in self._inputs.values() for array in group.values()]
+        if sum(map(_size, arrays)) <= BRIEF:
+            self._run()
+        else:
+            self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._cancelled.set()
-        self._thread.join()
+        if self._thread.ident is not None:  # it was started
+            self._thread.join()
 
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the groups of the inputs."""
@@ -130,6 +137,13 @@ class Fingerprinting:
             self._result = error
         finally:
             self._ended.set()
+
+
+def _size(array: object) -> float:
+    """Return how many values are to be hashed; of what is no array, more than a few."""
+    if array is None:
+        return 0
+    return array.size if isinstance(array, np.ndarray) else math.inf
 
 
 def _hashes(data: UInt8, cancelled: threading.Event, threads: int) -> UInt64:

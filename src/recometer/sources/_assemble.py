@@ -9,7 +9,7 @@ from recometer.arrays import Array, Bool, Int64
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align_result import Aligned
-from recometer.tasks import Ticker, run_tasks
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 USERS_PER_TASK = 2**13  # that are sorted at a time
 
@@ -25,7 +25,13 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) 
         ticker.advance()
         _kernel.best_first(indptr[first : first + USERS_PER_TASK + 1], above, before, order)
 
-    run_tasks(task, range(0, n_users, USERS_PER_TASK), threads=threads, progress=False)
+    run_tasks(
+        task,
+        range(0, n_users, USERS_PER_TASK),
+        threads=threads,
+        progress=False,
+        brief=n_users + len(above) <= BRIEF,
+    )
     return order
 
 

@@ -55,7 +55,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         for start in range(block.start, block.stop, most)
     ]
     weights = [float(task.stop - task.start) * aligned.n_items for task in tasks]
-    run_tasks(run, tasks, weights=weights, label="Listing", **request.pace)
+    run_tasks(run, tasks, weights=weights, label="Listing", brief=work.brief, **request.pace)
     n_candidates = aligned.n_items - np.diff(aligned.excluded_indptr)
     aligned.flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
     return Best(shelf.items, shelf.left)
@@ -90,7 +90,7 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
         )
 
     blocks = ragged.blocks(indptr, LISTED_PER_BLOCK, USERS_PER_BLOCK)
-    run_tasks(run, blocks, label="Listing", **request.pace)
+    run_tasks(run, blocks, label="Listing", brief=work.brief, **request.pace)
     return Best(items, left)
 
 

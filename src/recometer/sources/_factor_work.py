@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ JUDGED_PER_TASK = 100_000
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 # A call of the kernel: short, so that Ctrl-C and the progress bar live.
 SECONDS_PER_CALL = 0.03
+# Work of so many seconds at most is done before another thread could help.
+BRIEF_SECONDS = 0.001
 
 
 class FactorsWork:
@@ -42,6 +45,8 @@ class FactorsWork:
 
     def blocks(self, threads: int) -> list[slice]:
         """Cut the users into tasks, alike for the threads and bounded in memory."""
+        if self.brief:
+            threads = 1
         n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
         row_bytes = max(1, self.factors.items.shape[1]) * self.factors.items.itemsize
         size = max(1, min(USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes))
@@ -131,10 +136,23 @@ class FactorsWork:
             return np.ascontiguousarray(factors.users[rows[0] : rows[-1] + 1])
         return np.ascontiguousarray(factors.users[rows])
 
+    @functools.cached_property
+    def brief(self) -> bool:
+        """Whether all scores are made, and counted or listed, in BRIEF_SECONDS, roughly."""
+        aligned, n_users = self.aligned, max(1, self.aligned.n_users)
+        one = self._seconds_per_score(n_users, len(aligned.ranked_items))
+        n_scores = aligned.n_items * n_users
+        if aligned.candidates is not None:
+            n_scores = len(aligned.candidates)
+        return n_scores * one <= BRIEF_SECONDS
+
     def _items_per_call(self, n_users: int, n_judged: int) -> int:
         """How many items the kernel may do in SECONDS_PER_CALL, roughly."""
-        groups = 1 + n_judged / (31 * n_users)
-        nanoseconds = (self.factors.items.shape[1] + 25 * groups) / 40
-        if self.instruction_set == "plain":
-            nanoseconds *= 10
-        return max(2048, int(SECONDS_PER_CALL * 1e9 / (nanoseconds * n_users)))
+        seconds = self._seconds_per_score(n_users, n_judged)
+        return max(2048, int(SECONDS_PER_CALL / (seconds * n_users)))
+
+    def _seconds_per_score(self, n_users: int, n_judged: int) -> float:
+        """Return how long the kernel works on one item for one user, roughly."""
+        n_factors: int = self.factors.items.shape[1]
+        seconds = (n_factors + 25 * (1 + n_judged / (31 * n_users))) / 40e9
+        return 10 * seconds if self.instruction_set == "plain" else seconds

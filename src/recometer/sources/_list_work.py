@@ -20,7 +20,7 @@ from recometer.sources._list_catalogue import ListCatalogue
 from recometer.sources._list_table import ListTable
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources.base import Request
-from recometer.tasks import Ticker, run_tasks
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 USERS_PER_TASK = 4096
 
@@ -66,7 +66,8 @@ class ListWork:
         n_users = self.aligned.n_users
         starts = range(0, n_users, USERS_PER_TASK)
         blocks = [slice(start, min(start + USERS_PER_TASK, n_users)) for start in starts]
-        run_tasks(self.run, blocks, label="Ranking", **request.pace)
+        brief = n_users + int((self.end - self.begin).sum()) <= BRIEF
+        run_tasks(self.run, blocks, label="Ranking", brief=brief, **request.pace)
 
     def leave_candidates(self) -> None:
         """Leave only candidates in the lists."""

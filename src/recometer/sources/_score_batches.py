@@ -20,7 +20,7 @@ from recometer.sources._score_prefetch import Prefetch
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources._torch import Counts
 from recometer.sources.base import Request
-from recometer.tasks import Ticker, run_tasks
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 USERS_PER_BATCH = 1024
 
@@ -53,6 +53,8 @@ class Batches(NamedTuple):
                 batches,
                 weights=[float(len(batch)) for batch in batches],
                 label=label,
+                # What a function does, and for how long, is not known.
+                brief=not self.ahead and len(known) * self.n_columns <= BRIEF,
                 **self.request.pace,
             )
 

@@ -120,7 +120,7 @@ class Factors(Source):
         if aligned.candidates is not None:
             run, weights = functools.partial(_factor_candidates.rank_block, work), None
             tasks = _factor_candidates.blocks(aligned)
-        run_tasks(run, tasks, weights=weights, label="Ranking", **request.pace)
+        run_tasks(run, tasks, weights=weights, label="Ranking", brief=work.brief, **request.pace)
         return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:
