@@ -88,7 +88,7 @@ def same_bits(left: Float64, right: Float64) -> Bool:
 
 
 def some_cases() -> settings:
-    """Return settings for a law: a fifth of the generated cases of the profile in force, 8 at least.
+    """Return settings for a law: a fifth of the cases of the profile in force, and 8 at least.
 
     A case is checked for all metrics and, mostly, all rules for ties. Without a profile it is 20.
     """
