@@ -18,7 +18,7 @@ import time
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import CliRunner, Result
 
 import recometer as rm
 from recometer.cli._app import app
