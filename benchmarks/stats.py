@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import itertools
 import json
 import math
+import multiprocessing
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,27 +27,25 @@ import _cases
 import _machine
 import numpy as np
 import numpy.typing as npt
+from _printing import printing
+from _stats_tables import tables
 from _table import HEADERS, Measure, markdown, seconds
 from _timing import side_by_side
+from threadpoolctl import threadpool_limits
 
 import recometer as rm
 from recometer import stats
-from recometer.tasks import run_tasks
+from recometer.stats.comparing import difference_interval
+from recometer.stats.grouping import group
+from recometer.stats.means import interval_of
 
 HERE = Path(__file__).parent
 Float64 = npt.NDArray[np.float64]
 Bounds = tuple[float, float]
 
 SIZES = (10, 20, 50, 200, 1_000, 5_000)
-# Gains are 0 or 1 here: the most that dcg@10 can be is known.
-BOUNDS: dict[str, Bounds] = {
-    "ndcg@10": (0.0, 1.0),
-    "hit@10": (0.0, 1.0),
-    "recall@10": (0.0, 1.0),
-    "rr": (0.0, 1.0),
-    "dcg@10": (0.0, sum(1 / math.log2(place + 1) for place in range(1, 11))),
-}
-NOMINAL, LEAST, LEVEL = 0.95, 0.94, 0.05
+METRICS = ("ndcg@10", "hit@10", "recall@10", "rr", "dcg@10")
+LEAST, LEVEL = 0.94, 0.05
 LOOKS = 100
 
 
@@ -61,8 +63,11 @@ def populations(shared: Path) -> list[Population]:
     """Return those of MovieLens 1M (if it is there) and of the data that come with recometer."""
     found = []
     for name, first, second in itertools.chain(_movies(shared), _visits()):
-        for metric, bounds in BOUNDS.items():
-            found.append(Population(f"{name} {metric}", first[metric], second[metric], bounds))
+        for metric in METRICS:
+            columns = first[metric], second[metric]
+            known = ~(np.isnan(columns[0]) | np.isnan(columns[1]))
+            values = [column[known] for column in columns]
+            found.append(Population(f"{name} {metric}", *values, first.bounds(metric)))
     return found
 
 
@@ -85,7 +90,7 @@ def _visits() -> Iterator[tuple[str, rm.Evaluation, rm.Evaluation]]:
 
 
 def _evaluated(source: Any, train: Any, test: Any) -> tuple[rm.Evaluation, rm.Evaluation]:
-    metrics = list(BOUNDS)
+    metrics = list(METRICS)
     popular = rm.baselines.most_popular(train)
     return (
         rm.evaluate(source, test, train=train, metrics=metrics),
@@ -93,33 +98,33 @@ def _evaluated(source: Any, train: Any, test: Any) -> tuple[rm.Evaluation, rm.Ev
     )
 
 
-def _drawn(population: Population, n: int, repeats: int) -> Iterator[tuple[Float64, Float64]]:
-    known = ~(np.isnan(population.first) | np.isnan(population.second))
-    first, second = population.first[known], population.second[known]
-    generator = np.random.default_rng([n, len(population.name)])
+def _generator(population: Population, *numbers: int) -> np.random.Generator:
+    """Return one for a population and some numbers, which no other has."""
+    return np.random.default_rng([zlib.crc32(population.name.encode()), *numbers])
+
+
+def _drawn(
+    population: Population, n: int, repeats: int
+) -> Iterator[tuple[Float64, Float64, np.random.Generator]]:
+    generator = _generator(population, n)
     for _ in range(repeats):
-        users = generator.integers(len(first), size=n)
-        yield first[users], second[users]
+        users = generator.integers(len(population.first), size=n)
+        yield population.first[users], population.second[users], generator
 
 
 def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any]]:
     """Return how often the default interval and Student's cover the mean and the difference."""
-    known = ~(np.isnan(population.first) | np.isnan(population.second))
-    first, second = population.first[known], population.second[known]
+    first, second, bounds = population.first, population.second, population.bounds
     truths = {"mean": first.mean(), "difference": (first - second).mean()}
     found: dict[str, list[tuple[bool, float, bool, float, bool]]] = {name: [] for name in truths}
-    for x, y in _drawn(population, n, repeats):
+    for x, y, _ in _drawn(population, n, repeats):
+        values, differences = group(x), group(x - y)
+        test = stats.randomisation(differences)
+        of_difference = functools.partial(difference_interval, differences, test)
+        of_mean = functools.partial(interval_of, values)
         intervals = {
-            "mean": (
-                stats.interval(x, bounds=population.bounds),
-                stats.interval(x),
-                stats.interval(x, "t"),
-            ),
-            "difference": (
-                stats.compare(x, y, bounds=population.bounds).interval,
-                stats.compare(x, y).interval,
-                stats.interval(x - y, "t"),
-            ),
+            "mean": (of_mean(bounds=bounds), of_mean(), of_mean("t")),
+            "difference": (of_difference(bounds), of_difference(), of_difference(kind="t")),
         }
         for name, (usual, without, student) in intervals.items():
             truth = truths[name]
@@ -144,48 +149,91 @@ def coverage(population: Population, n: int, repeats: int) -> list[dict[str, Any
 
 
 def errors(population: Population, n: int, repeats: int) -> dict[str, Any]:
-    """Return how often each test rejects where models are swapped at random, and the power."""
-    generator = np.random.default_rng(n)
-    tests = ("randomisation", "t", "wilcoxon", "sign")
+    """Return how often each test rejects where the models of all users are swapped at random.
+
+    Also how often it could: p of tests that count users (sign; randomisation of hits) jumps from
+    one value to the next, and the largest up to 0.05 is smaller than that.
+    """
+    tests = {
+        "randomisation": stats.randomisation,
+        "t": stats.paired_t,
+        "wilcoxon": stats.wilcoxon,
+        "sign": stats.sign,
+    }
     rejected: dict[str, list[bool]] = {name: [] for name in tests}
-    known = ~(np.isnan(population.first) | np.isnan(population.second))
-    all_differences = (population.first - population.second)[known]
-    # A difference of which about half the samples tell: 2 standard errors.
-    deviation = float(all_differences.std())
-    effect = 2 * deviation / math.sqrt(n)
-    moved = all_differences - all_differences.mean() + effect
-    found, n_differ = [], []
-    for x, y in _drawn(population, n, repeats):
+    n_differ = []
+    for x, y, generator in _drawn(population, n, repeats):
         differences = (x - y) * generator.choice([-1.0, 1.0], n)
-        grouped = {
-            "randomisation": stats.randomisation(differences),
-            "t": stats.paired_t(differences),
-            "wilcoxon": stats.wilcoxon(differences),
-            "sign": stats.sign(differences),
-        }
-        for name, result in grouped.items():
+        grouped = group(differences)
+        for name, test in tests.items():
+            result = test(differences if name == "wilcoxon" else grouped)
             rejected[name].append(bool(result.p_value <= LEVEL))
-        n_differ.append(grouped["randomisation"].n_differ)
-        sample = generator.choice(moved, n)
-        found.append(stats.randomisation(sample).p_value <= LEVEL)
+        n_differ.append(grouped.n_above + grouped.n_below)
     return {
         "population": population.name,
         "n": n,
         "differ": float(np.mean(n_differ)),
         **{name: float(np.mean(one)) for name, one in rejected.items()},
-        "power": float(np.mean(found)),
-        "predicted": stats.power_of(effect, deviation, n),
+        "sign could": float(np.mean([_attainable(one) for one in n_differ])),
     }
+
+
+@functools.cache
+def _attainable(n_differ: int) -> float:
+    """Return the chance that a sign test of so many users has p of at most 0.05."""
+    from scipy.special import bdtr
+
+    p = 2 * bdtr(np.arange(n_differ // 2 + 1), n_differ, 0.5)
+    return float(p[p <= LEVEL].max(initial=0.0))
+
+
+def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]:
+    """Return how often the randomisation test rejects where it should, and what was predicted.
+
+    Models are swapped at random for so many users that about half of the samples tell (the mean
+    difference is 2 standard errors), or the differences of all users are shifted by that.
+    """
+    differences = population.first - population.second
+    unit, found = stats.unit_of(differences), []
+    for how in ("swapped", "shifted"):
+        generator = _generator(population, n, len(found))
+        if how == "shifted":
+            deviation = float(differences.std())
+            effect = 2 * deviation / math.sqrt(n)
+            values, swapped = differences - differences.mean() + effect, 0.0
+        else:
+            squares, mean = float((differences**2).mean()), abs(float(differences.mean()))
+            effect = min(mean, math.sqrt(4 * squares / (n + 4)))
+            deviation = math.sqrt(squares - effect**2)
+            values, swapped = differences, (1 - effect / mean) / 2
+        rejected = []
+        for _ in range(repeats):
+            signs = np.where(generator.random(n) < swapped, -1.0, 1.0)
+            sample = generator.choice(values, n) * signs
+            rejected.append(stats.randomisation(sample).p_value <= LEVEL)
+        # A shift leaves no unit.
+        step = unit if how == "swapped" else 0.0
+        found.append(
+            {
+                "population": population.name,
+                "n": n,
+                "how": how,
+                "differ": float(np.mean(differences != 0)) * n,
+                "power": float(np.mean(rejected)),
+                "predicted": stats.power_of(effect, deviation, n, unit=step),
+                "predicted by t": stats.power_of(effect, deviation, n),
+            }
+        )
+    return found
 
 
 def alarms(population: Population, repeats: int) -> dict[str, Any]:
     """Return how often a gate looked at 100 times alarms, the models being equally good."""
     low, high = population.bounds
     bounds = (low - high, high - low)
-    generator = np.random.default_rng(0)
     n, alarmed, naive, without = 2_000, 0, 0, 0
     looks = np.linspace(n / LOOKS, n, LOOKS).astype(int)
-    for x, y in _drawn(population, n, repeats):
+    for x, y, generator in _drawn(population, n, repeats):
         d = (x - y) * generator.choice([-1.0, 1.0], n)
         # What is found does not depend on when one looks: once, at the end, is enough.
         alarmed += 0.0 not in stats.ConfidenceSequence(bounds).update(d)
@@ -202,77 +250,105 @@ def alarms(population: Population, repeats: int) -> dict[str, Any]:
     }
 
 
-def _on_threads(
-    call: Callable[..., Any], tasks: list[tuple[Any, ...]], threads: int, label: str
+def _each(
+    call: Callable[..., Any], tasks: Iterable[tuple[Any, ...]], workers: ProcessPoolExecutor
 ) -> list[Any]:
-    return run_tasks(lambda task, _: call(*task), tasks, threads=threads, label=label)
+    """Return what a function says of each task, from processes of their own."""
+    start, found = time.perf_counter(), list(workers.map(call, *zip(*tasks, strict=True)))
+    taken = time.perf_counter() - start
+    print(f"{call.__name__}: {len(found)} settings in {taken:.0f} s", file=sys.stderr, flush=True)
+    return found
 
 
 def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]:
-    """Return coverage, errors and alarms, and what is to be reached."""
+    """Return coverage, errors, power and alarms, and what is to be reached."""
     data, sizes = populations(options.shared), (20, 200) if options.quick else SIZES
     repeats = 60 if options.quick else options.repeats
-    cells = list(itertools.product(data, sizes))
-    lines = _on_threads(coverage, [(*cell, repeats) for cell in cells], options.threads, "Coverage")
-    covered = [line for part in lines for line in part]
-    cells = [(one, n) for one, n in cells if n >= 50 or options.quick]
-    wrong = _on_threads(errors, [(*cell, repeats) for cell in cells], options.threads, "Errors")
-    several = [one for one in data if not one.name.endswith("hit@10")]
-    alarmed = _on_threads(
-        alarms, [(one, max(50, repeats // 4)) for one in several], options.threads, "Gates"
-    )
-    noise = 2 * math.sqrt(LEAST * (1 - LEAST) / repeats)
-    off = 2 * math.sqrt(LEVEL * (1 - LEVEL) / repeats)
-    # Exact tests of few users who all differ by as much cannot err in just 5 of 100 cases.
-    usual = [one for one in wrong if one["differ"] >= 30 and "hit" not in one["population"]]
-    table = [
+    for_gates = max(50, repeats // 4)
+    cells = [(one, n, repeats) for one, n in itertools.product(data, sizes)]
+    large = [cell for cell in cells if cell[1] >= 50]
+    # Small samples take processors nothing that numerical libraries could share out.
+    spawned = multiprocessing.get_context("spawn")
+    with (
+        threadpool_limits(1),
+        ProcessPoolExecutor(options.threads, spawned, threadpool_limits, (1,)) as workers,
+    ):
+        covered = list(itertools.chain(*_each(coverage, cells, workers)))
+        wrong = _each(errors, large, workers)
+        found = list(itertools.chain(*_each(powers, large, workers)))
+        alarmed = _each(alarms, [(one, for_gates) for one in data], workers)
+    table = [*_of_intervals(covered, repeats), *_of_power(found, repeats)]
+    table += [*_of_gates(alarmed, for_gates), *_of_tests(wrong, repeats)]
+    if options.quick:  # so few samples tell nothing
+        table = [dataclasses.replace(one, target=None) for one in table]
+    return {"coverage": covered, "errors": wrong, "power": found, "alarms": alarmed}, table
+
+
+def noise(chance: float, repeats: int) -> float:
+    """Return two standard errors of a share."""
+    return 2 * math.sqrt(chance * (1 - chance) / repeats)
+
+
+def _of_intervals(covered: list[dict[str, Any]], repeats: int) -> list[Measure]:
+    return [
         Measure(
             f"coverage of the default interval, the least of {len(covered)} settings",
             "",
             f"Student's t: {min(one['student'] for one in covered):.2f}",
             min(one["covered"] for one in covered),
-            round(LEAST - noise, 3),
-        ),
+            round(LEAST - noise(LEAST, repeats), 3),
+        )
+    ]
+
+
+def _of_power(found: list[dict[str, Any]], repeats: int) -> list[Measure]:
+    def off(by: str) -> float:
+        return max(abs(one["power"] - one[by]) for one in found)
+
+    return [
         Measure(
-            "power of the randomisation test, farthest from what was predicted",
+            f"power, farthest from what was predicted of {len(found)} settings",
             "",
-            "",
-            max(abs(one["power"] - one["predicted"]) for one in usual),
-            0.05 + 2 * math.sqrt(0.25 / repeats),
+            f"by t alone: {off('predicted by t'):.3f}",
+            off("predicted"),
+            round(0.05 + noise(0.5, repeats), 3),
             True,
-        ),
+        )
+    ]
+
+
+def _of_gates(alarmed: list[dict[str, Any]], repeats: int) -> list[Measure]:
+    return [
         Measure(
             f"false alarms of the sequential gate over {LOOKS} looks, the most",
             "",
             f"t at every look: {min(one['t at every look'] for one in alarmed):.2f}",
             max(max(one["sequential"], one["without replacement"]) for one in alarmed),
-            round(LEVEL + 2 * math.sqrt(LEVEL * (1 - LEVEL) / max(50, repeats // 4)), 3),
+            round(LEVEL + noise(LEVEL, repeats), 3),
             True,
-        ),
+        )
     ]
+
+
+def _of_tests(wrong: list[dict[str, Any]], repeats: int) -> list[Measure]:
+    allowed, table = noise(LEVEL, repeats), []
+    hits = [one for one in wrong if "hit" in one["population"]]
+    # Few users who differ: exact tests cannot err in just 5 of 100 cases.
+    usual = [one for one in wrong if one["differ"] >= 30 and one not in hits]
     for name in ("randomisation", "t", "wilcoxon", "sign"):
-        rates = [one[name] for one in usual]
-        label = f"type I error of {name}, at least 30 users differ, without hit"
-        table.append(Measure(f"{label}: least", "", "", min(rates), round(0.04 - off, 3)))
-        table.append(Measure(f"{label}: most", "", "", max(rates), round(0.06 + off, 3), True))
-    return {"coverage": covered, "errors": wrong, "alarms": alarmed}, table
-
-
-def by_size(covered: list[dict[str, Any]]) -> str:
-    """Return a table of the coverage by the number of users: the least and the mean."""
-    lines = []
-    for of, n in itertools.product(("mean", "difference"), SIZES):
-        rows = [line for line in covered if (line["of"], line["n"]) == (of, n)]
-        if not rows:
+        label = f"type I error of {name}: most"
+        most = max(one[name] for one in wrong)
+        table.append(Measure(label, "", "", most, round(0.06 + allowed, 3), True))
+        if name == "sign":
             continue
-        cells = [of, f"{n:,}"]
-        for kind in ("covered", "without range", "student"):
-            values = [line[kind] for line in rows]
-            cells.append(f"{min(values):.3f}, {np.mean(values):.3f}")
-        widths = [line["width"] for line in rows]
-        lines.append([*cells, f"{min(widths):.2f} to {max(widths):.2f}"])
-    headers = ["of", "users", "default", "range not known", "Student's t", "width, default / t"]
-    return markdown(headers, lines)
+        label = f"type I error of {name}, at least 30 users differ, without hit: least"
+        least = min(one[name] for one in usual)
+        table.append(Measure(label, "", "", least, round(0.04 - allowed, 3)))
+    for name, of in (("sign", wrong), ("randomisation", hits)):
+        label = f"type I error of {name}{' of hits' if of is hits else ''}: farthest from possible"
+        off = max(abs(one[name] - one["sign could"]) for one in of)
+        table.append(Measure(label, "", "", off, round(0.01 + allowed, 3), True))
+    return table
 
 
 def columns(n_users: int, n: int, seed: int = 0) -> list[Float64]:
@@ -359,7 +435,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny: to see that it runs")
     parser.add_argument("--repeats", type=int, default=2_000, help="samples of each setting")
-    parser.add_argument("--only", choices=("quality", "speed"), help="one half")
+    parser.add_argument("--only", choices=("quality", "speed", "printing"), help="one part")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--wait", type=float, default=30.0, help="seconds for others to be quiet")
     parser.add_argument("--shared", type=Path, default=HERE.parents[1] / "shared")
@@ -372,17 +448,17 @@ def main() -> None:
     results: dict[str, Any] = {"machine": _machine.describe()}
     if options.only and path.exists():
         results = json.loads(path.read_text(encoding="utf-8")) | results
-    halves = {"quality": quality, "speed": speed}
+    parts = {"quality": quality, "speed": speed, "printing": printing}
     table = []
-    for name, half in halves.items():
+    for name, part in parts.items():
         if options.only in (None, name):
-            results[name], lines = half(options)
+            results[name], lines = part(options)
             table += lines
             results[f"{name} options"] = {
                 key: str(value) for key, value in vars(options).items() if key != "child"
             }
             if name == "quality":
-                print(by_size(results[name]["coverage"]), end="\n\n")
+                print(tables(results[name]), end="\n\n")
     print(markdown(HEADERS, [measure.cells() for measure in table]))
     if not options.quick:
         path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -48,6 +48,28 @@ def test_results_come_in_the_order_of_the_tasks(threads: int, n_tasks: int) -> N
     assert alive() == []
 
 
+@pytest.mark.parametrize("n_tasks", [0, 1, 3])
+def test_brief_work_of_one_task_starts_no_thread(n_tasks: int, capsys) -> None:
+    def where(task: int, ticker: tasks.Ticker) -> threading.Thread:
+        ticker.advance(0.5)
+        return threading.current_thread()
+
+    found = run_tasks(where, range(n_tasks), threads=2, brief=True, progress=True, label="Ranking")
+    assert len(found) == n_tasks
+    assert (threading.main_thread() in found) == (n_tasks == 1)
+    assert ("100%" in capsys.readouterr().err) == (n_tasks > 0)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_brief_work_raises_what_its_task_raises(error: type[BaseException]) -> None:
+    def culprit(task: int, ticker: tasks.Ticker) -> None:
+        raise error("the cause")
+
+    with pytest.raises(error, match="the cause") as caught:
+        run_tasks(culprit, [0], brief=True)
+    assert caught.traceback[-1].name == "culprit"
+
+
 def test_tasks_run_at_the_same_time_but_no_more_than_threads() -> None:
     meet = threading.Barrier(3)
     running, most, lock = 0, 0, threading.Lock()
@@ -213,5 +235,7 @@ def test_limit_of_control_groups(tmp_path, limits: dict[str, str], expected: int
     for group, limit in limits.items():
         (tmp_path / "root" / group).mkdir(parents=True, exist_ok=True)
         (tmp_path / "root" / group / "cpu.max").write_text(limit + "\n")
-    assert tasks._control_group_limit(membership, tmp_path / "root") == expected
-    assert tasks._control_group_limit(tmp_path / "missing", tmp_path / "root") == sys.maxsize
+    groups = tasks.control_groups(membership, tmp_path / "root")
+    assert tasks._control_group_limit(groups) == expected
+    assert tasks.control_groups(tmp_path / "missing", tmp_path / "root") == []
+    assert tasks._control_group_limit([]) == sys.maxsize

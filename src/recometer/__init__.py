@@ -8,8 +8,6 @@ reads who interacted with what; `recometer.baselines` are simple models to compa
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from recometer.data.catalogue import Catalogue
-from recometer.data.interactions import Interactions
 from recometer.errors import (
     ColumnError,
     DataWarning,
@@ -21,21 +19,23 @@ from recometer.errors import (
     RecometerError,
     UnknownNameError,
 )
-from recometer.evaluate import evaluate
-from recometer.exposure import exposure
-from recometer.metrics.conventions import Convention, conventions
-from recometer.protocol import Protocol
-from recometer.ranks import Ranks, TopLists, UserFlag
-from recometer.results.evaluation import Evaluation, load
-from recometer.sources.candidates import Negatives, SampledCandidates
-from recometer.sources.factors import Factors
 from recometer.version import __version__
 
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
     from recometer.comparison import Comparison, compare, power
+    from recometer.data.catalogue import Catalogue
+    from recometer.data.interactions import Interactions
+    from recometer.evaluation import evaluate
     from recometer.explanation import explain
+    from recometer.group_exposure import exposure
+    from recometer.metrics.conventions import Convention, conventions
+    from recometer.protocol import Protocol
+    from recometer.ranks import Ranks, TopLists, UserFlag
+    from recometer.results.evaluation import Evaluation, load
     from recometer.results.leaderboard import Leaderboard
+    from recometer.sources.candidates import Negatives, SampledCandidates
+    from recometer.sources.factors import Factors
     from recometer.sources.lists import Lists
     from recometer.sources.models import from_model
     from recometer.sources.pairs import Pairs
@@ -85,21 +85,37 @@ __all__ = [
     "split",
 ]
 
-# Imported when they are first used, so that `import recometer` stays light.
+# Imported when they are first used, so that `import recometer` stays light. No module has the name
+# of a function, which would hide it.
 SUBMODULES = ("baselines", "compat", "split")
 LAZY = {
     "Audit": "auditing",
+    "Catalogue": "data.catalogue",
     "Comparison": "comparison",
+    "Convention": "metrics.conventions",
+    "Evaluation": "results.evaluation",
+    "Factors": "sources.factors",
     "Folds": "split.result",
+    "Interactions": "data.interactions",
     "Leaderboard": "results.leaderboard",
     "Lists": "sources.lists",
+    "Negatives": "sources.candidates",
     "Pairs": "sources.pairs",
+    "Protocol": "protocol",
+    "Ranks": "ranks",
+    "SampledCandidates": "sources.candidates",
     "Scores": "sources.scores",
     "Split": "split.result",
+    "TopLists": "ranks",
+    "UserFlag": "ranks",
     "audit": "auditing",
     "compare": "comparison",
+    "conventions": "metrics.conventions",
+    "evaluate": "evaluation",
     "explain": "explanation",
+    "exposure": "group_exposure",
     "from_model": "sources.models",
+    "load": "results.evaluation",
     "power": "comparison",
 }
 
@@ -108,8 +124,7 @@ def __getattr__(name: str) -> Any:
     if name in SUBMODULES:
         return importlib.import_module(f"recometer.{name}")
     if name in LAZY:
-        module = importlib.import_module(f"recometer.{LAZY[name]}")
-        return getattr(module, name)
+        return getattr(importlib.import_module(f"recometer.{LAZY[name]}"), name)
     raise AttributeError(f"module 'recometer' has no attribute {name!r}")
 
 

@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
 
 import numpy as np
 
@@ -14,7 +13,15 @@ from recometer import stats
 from recometer.arrays import Array
 from recometer.comparing import wording
 from recometer.comparing.alike import check_alike, read_allow
-from recometer.comparing.compared import POWER_WANTED, known_metric
+from recometer.comparing.compared import known_metric
+from recometer.comparing.corrections import (
+    POWER_WANTED,
+    Correction,
+    adjusted,
+    check_correction,
+    on_tukey,
+    tukey_by,
+)
 from recometer.comparing.models import Model, Users, by_chance, read_models
 from recometer.comparing.pairs import IntervalKind, Options, compare_by
 from recometer.comparing.result import Comparison
@@ -27,7 +34,6 @@ from recometer.results.groups import LEFT_OUT, read_groups
 from recometer.stats import Power
 from recometer.stats.comparing import Test
 from recometer.stats.ends import check_confidence
-from recometer.stats.multiplicity import Correction
 from recometer.tasks import resolve_threads
 
 Results = Evaluation | str | os.PathLike[str]
@@ -80,7 +86,8 @@ def compare(
         evaluations' protocol.
     correction
         For the number of comparisons: ``"holm"``, ``"benjamini-hochberg"``, ``"bonferroni"`` or
-        ``"none"``.
+        ``"none"``; or ``"tukey"``: Tukey's honestly significant difference by randomisation over
+        all models (`recometer.stats.tukey`), per metric, times the number of primary metrics.
     margin
         Differences smaller than this do not matter: adds two one-sided tests of equivalence. A
         number, or one for each metric.
@@ -132,13 +139,11 @@ def compare(
     ('better', 199, 'saddlepoint')
     """
     found = _models(models, baseline, chance)
-    if correction not in get_args(Correction):
-        hint = did_you_mean(str(correction), get_args(Correction))
-        raise UnknownNameError(f"There is no correction {correction!r}. {hint}")
     users = Users.of(found)
     notes = check_alike(found, users, read_allow(allow))
     compared = _metrics(found, metrics)
     decisive = compared if primary is None else _primary(primary, compared, found[0].first)
+    check_correction(correction, test, found, decisive)
     if isinstance(margin, Mapping):
         margin = {known_metric(name, compared, found[0].first): one for name, one in margin.items()}
     level = found[0].first.protocol.confidence if confidence is None else confidence
@@ -153,16 +158,18 @@ def compare(
     )
     rows = _compare_all(found, baseline, compared, users, options)
     _check_users(rows)
+    shuffled = decisive if correction == "tukey" else []
+    tests = {name: tukey_by(name, found, users, options) for name in shuffled}
     result = Comparison(
         models=tuple(found),
         baseline=baseline,
         metrics=tuple(compared),
         primary=tuple(decisive),
-        rows=tuple(_adjusted(rows, decisive, correction, options)),
+        rows=tuple(adjusted(rows, decisive, correction, options, tests, found)),
         correction=correction,
         options=options,
         users=users,
-        notes=tuple(notes),
+        notes=(*notes, *on_tukey(tests, options)),
         chosen=primary is not None,
     )
     undefined = wording.on_undefined(result.rows)
@@ -239,7 +246,8 @@ def power(
     if values is None:
         raise InputError(f"{metric!r} is no metric of this evaluation with a value for each user.")
     level = 1 - of.protocol.confidence if alpha is None else alpha
-    found = stats.power(np.sqrt(2) * values, difference, wanted=wanted, alpha=level)
+    unit = stats.unit_of(values)  # of values, and so of differences between them
+    found = stats.power(np.sqrt(2) * values, difference, wanted=wanted, alpha=level, unit=unit)
     note = (
         "From one evaluation: for a model that has nothing to do with it. Models of the same users "
         "mostly go together and need fewer."
@@ -345,38 +353,6 @@ def _check_users(rows: Sequence[PairRow]) -> None:
                 "value from both; a comparison needs two. Hint: were they evaluated on the same "
                 "users, and do summary() and skipped() say why values are undefined?"
             )
-
-
-def _adjusted(
-    rows: Sequence[PairRow], primary: Sequence[str], correction: Correction, options: Options
-) -> list[PairRow]:
-    """Adjust p over the comparisons by primary metrics, and add what depends on their number."""
-    own = [row.metric in primary for row in rows]
-    p_values = np.array(
-        [row.p_value if one else np.nan for row, one in zip(rows, own, strict=True)]
-    )
-    smallest = np.array([row.test.smallest_p for row in rows])
-    smallest[np.isnan(p_values)] = np.nan
-    adjusted = stats.adjust(p_values, correction)
-    least = stats.adjust(smallest, correction)
-    n_tests = max(1, int(np.count_nonzero(~np.isnan(p_values))))
-    alpha = options.alpha if correction == "none" else options.alpha / n_tests
-    found = []
-    for row, is_primary, p, limit in zip(rows, own, adjusted.tolist(), least.tolist(), strict=True):
-        level = alpha if is_primary else options.alpha
-        size = np.nan
-        if row.deviation > 0:
-            size = stats.smallest_difference(row.deviation, row.n, wanted=POWER_WANTED, alpha=level)
-        found.append(
-            dataclasses.replace(
-                row,
-                primary=is_primary,
-                adjusted_p=p,
-                smallest_adjusted_p=limit,
-                smallest_difference=float(size),
-            )
-        )
-    return found
 
 
 __all__ = ["Comparison", "compare", "power"]

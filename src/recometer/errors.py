@@ -16,7 +16,6 @@ A warning about the data is a `DataWarning`.
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 import warnings
@@ -80,6 +79,8 @@ def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
 
     Where these are too many for a message, `listed` says what lists them.
     """
+    import difflib  # needed for messages alone
+
     known = list(known)
     of_lower = {one.lower(): one for one in reversed(known)}
     near = difflib.get_close_matches(name.lower(), of_lower, n=3 if listed else 2, cutoff=0.5)

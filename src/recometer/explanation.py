@@ -13,8 +13,8 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.errors import DataWarning, InputError, UnknownNameError
-from recometer.evaluate import evaluate
 from recometer.evaluating.arguments import protocol_of
+from recometer.evaluation import evaluate
 from recometer.metrics.conventions import find, parse_under
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import STEPS, Protocol
@@ -151,7 +151,8 @@ class Explanation(Printed):
         idle: list[Step] = []
         before = self.left.mean
         for step in self.steps:
-            (felt if step.users or _changes(before, step.mean) else idle).append(step)
+            same = np.array_equal(before, step.mean, equal_nan=True)
+            (idle if same and not step.users else felt).append(step)
             before = step.mean
         first = Step(self.left.protocol, self.left.metric, self.left.mean, 0)
         unfelt = " ".join(step.change for step in idle)
@@ -170,7 +171,6 @@ class Explanation(Printed):
         return self.table() if self.n_shown is not None else self._users()
 
     def _users(self) -> Table:
-        """Return the users that differ most, and where."""
         parted = self._parted
         rows = [
             {
@@ -182,8 +182,7 @@ class Explanation(Printed):
             for user in self.most_different(self.n_shown).tolist()
         ]
         names = [self.left.protocol, self.right.protocol]
-        if names[0] == names[1]:
-            names = ["before", "after"]
+        names = ["before", "after"] if names[0] == names[1] else names
         left, right = (
             Column(name, (side,), _text, number=True)
             for name, side in zip(names, ("left", "right"), strict=True)
@@ -323,20 +322,16 @@ def walk(
             named, means[1:], values.T[:-1], values.T[1:], strict=True
         )
     )
-    sides = [
-        Side(
-            protocol.name,
-            str(one),
-            _formula(_plain(one)) + _pooled(one, protocol),
-            tuple(_own_rules(one, protocol).sentences()),
-            mean,
-            _counted(outcome),
-        )
-        for (one, protocol), mean, outcome in zip(
-            (left, right), (means[0], means[-1]), (results[0], results[-1]), strict=True
-        )
-    ]
-    return Explanation(sides[0], sides[1], taken, user_ids, values)
+    first, last = _side(*left, means[0], results[0]), _side(*right, means[-1], results[-1])
+    return Explanation(first, last, taken, user_ids, values)
+
+
+def _side(metric: Metric, protocol: Protocol, mean: float, result: Evaluation) -> Side:
+    rules, own = tuple(_own_rules(metric, protocol).sentences()), _plain(metric)
+    meanings = [f"{written}: {meaning}" for written, meaning in own.meanings.items()]
+    formula = "; ".join([f"{own}: {METRICS[own.name].formula}", *meanings])
+    formula += "; over the rows of all users" if is_over_rows(metric, protocol, None) else ""
+    return Side(protocol.name, str(metric), formula, rules, mean, _counted(result))
 
 
 def _metric_steps(metric: Metric, last: Metric) -> Iterator[tuple[str, str, Metric]]:
@@ -380,16 +375,6 @@ def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
     return dataclasses.replace(own, name="", version="explained", defects=False)
 
 
-def _formula(metric: Metric) -> str:
-    meanings = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
-    return "; ".join([f"{metric}: {METRICS[metric.name].formula}", *meanings])
-
-
-def _pooled(metric: Metric, protocol: Protocol) -> str:
-    """Say where the mean is no mean over users."""
-    return "; over the rows of all users" if is_over_rows(metric, protocol, None) else ""
-
-
 def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
     """Put the values that count in each result's mean side by side, a row per user."""
     # A rule may let users count who are not in test, so the results may differ in their users.
@@ -419,10 +404,6 @@ def _counted(result: Evaluation) -> int:
     if result.together:
         return int(np.count_nonzero(result.reasons[str(result.metrics[0])] == 0))
     return int(np.count_nonzero(~np.isnan(_counted_values(result))))
-
-
-def _changes(before: float, after: float) -> bool:
-    return before != after and not (np.isnan(before) and np.isnan(after))
 
 
 def _difference(before: Float64, after: Float64) -> Float64:

@@ -7,10 +7,8 @@ follow from that. A new format is a function of what is shown, an entry in `FORM
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import io
-import json
 import math
 import os
 import textwrap
@@ -211,16 +209,15 @@ def _table_as_text(table: Table, width: int | None) -> str:
         .rstrip()
         for line in lines
     ]
-
-    def around(lines: Sequence[str]) -> list[str]:
-        return [line if width is None else wrapped(line, width) for line in lines]
-
-    parts = (around(table.head), texts, around(table.notes))
+    head, notes = ([wrapped(one, width) for one in lines] for lines in (table.head, table.notes))
+    parts = (head, texts, notes)
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def wrapped(text: str, width: int = WIDTH) -> str:
-    """Break a text into lines; all but the first are indented by two more columns."""
+def wrapped(text: str, width: int | None = WIDTH) -> str:
+    """Break a text into lines, if there is a width; all but the first are indented by two more."""
+    if width is None:
+        return text
     begin = text[: len(text) - len(text.lstrip())]
     return textwrap.fill(
         text, width, subsequent_indent=begin + "  ", break_long_words=False, break_on_hyphens=False
@@ -308,6 +305,8 @@ def to_html(shown: Shown) -> str:
 
 def to_json(shown: Shown) -> str:
     """Return everything in JSON, what is undefined as null."""
+    import json
+
     content = plain(shown.to_dict())
     text = json.dumps(content, indent=2, allow_nan=False)
     # With values per user, an entry a line would be most of what is written.
@@ -316,6 +315,8 @@ def to_json(shown: Shown) -> str:
 
 def to_csv(shown: Shown) -> str:
     """Return rows in CSV, what is undefined empty; numbers have all of their digits."""
+    import csv
+
     table = shown.data()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

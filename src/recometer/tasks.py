@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import math
 import numbers
@@ -9,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,6 +27,7 @@ POLL = 0.1  # seconds between two looks at the workers: how late a bar or Ctrl-C
 LONGEST_START = 2.0  # seconds that a thread may take to begin
 BLOCK = 2**15  # rows of a column that fit into the caches of a processor
 ROWS_PER_TASK = 2**18
+BRIEF = 2**15  # rows, scores or places that a kernel gets done before a thread could help
 PATIENCE = 0.5  # seconds of work before a bar is worth showing
 
 
@@ -35,12 +38,7 @@ class Cancelled(Exception):
 class Ticker:
     """How a running task reports progress, and learns that it should stop.
 
-    Parameters
-    ----------
-    report
-        Called with the share of the task's weight that is newly done.
-    cancelled
-        Set once the task should stop.
+    `report` is called with the share of the task's weight that is newly done.
     """
 
     def __init__(self, report: Callable[[float], None], cancelled: threading.Event) -> None:
@@ -49,14 +47,9 @@ class Ticker:
         self._cancelled = cancelled
 
     def advance(self, weight: float = 0.0) -> None:
-        """Report that `weight` more of the task's own weight is done.
+        """Report that `weight` more of the task's own weight is done, about every 50 ms.
 
-        A long task calls this about every 50 ms.
-
-        Raises
-        ------
-        Cancelled
-            The work was interrupted or another task failed; the task lets it pass.
+        Cancelled: the work was interrupted or another task failed; the task lets it pass.
         """
         if self._cancelled.is_set():
             raise Cancelled
@@ -72,6 +65,7 @@ def run_tasks(
     threads: int = 1,
     progress: bool | None = None,
     label: str = "Working",
+    brief: bool = False,
 ) -> list[R]:
     """Call a function on every task, on several threads.
 
@@ -80,20 +74,17 @@ def run_tasks(
 
     Parameters
     ----------
-    function
-        Called as ``function(task, ticker)``; see `Ticker.advance`.
-    tasks
-        Started in this order.
     weights
         How much work each task is, in any unit; None: all the same. What a task has not
         reported by itself is counted when it ends.
     threads
-        At most so many tasks run at a time.
+        At most so many tasks run at a time, started in their order.
     progress
-        True: show a progress bar; False: none; None: only if standard error is a terminal
-        and the work takes a while.
-    label
-        What the progress bar says.
+        True: show a progress bar, which says `label`; False: none; None: only if standard error
+        is a terminal and the work takes a while.
+    brief
+        Whether all of it takes a few milliseconds at most: a task that is the only one is then
+        done by the calling thread, as starting another takes longer. Ctrl-C waits for its end.
 
     Returns
     -------
@@ -109,12 +100,16 @@ def run_tasks(
     weights = [1.0] * len(tasks) if weights is None else weights
     n_workers = min(threads, len(tasks))
     work = _Work(function, list(zip(tasks, weights, strict=True)), n_workers)
+    alone = brief and len(tasks) == 1
     workers = [
-        threading.Thread(target=work.run, name=f"recometer-{number}") for number in range(n_workers)
+        threading.Thread(target=work.run, name=f"recometer-{number}")
+        for number in range(0 if alone else n_workers)
     ]
     bar = _Bar(label, float(sum(weights)), progress)
     try:
         bar.update(0.0)
+        if alone:
+            work.run()
         for worker in workers:
             worker.start()
         # Not Thread.join: before Python 3.13, Ctrl-C there marks a running thread as ended.
@@ -163,15 +158,10 @@ def a_part_each(n: int, least: int) -> list[slice]:
 
 
 def each_block(n: int, function: Callable[[slice], R], rows: int | None = None) -> list[R]:
-    """Call a function on every block of n rows, on all processors.
+    """Return the results of a function on every block of n rows, in order, on all processors.
 
     Blocks are so short that what one pass over them reads, the next finds in the caches; for
     a single pass, `rows` may be up to `ROWS_PER_TASK`.
-
-    Returns
-    -------
-    list
-        The results, in the order of the blocks.
     """
     size = BLOCK if rows is None else rows
 
@@ -179,24 +169,15 @@ def each_block(n: int, function: Callable[[slice], R], rows: int | None = None) 
         last = min(first + ROWS_PER_TASK, n)
         return [function(slice(at, min(at + size, last))) for at in range(first, last, size)]
 
-    return [
-        result for results in on_all_threads(task, range(0, n, ROWS_PER_TASK)) for result in results
-    ]
+    found = on_all_threads(task, range(0, n, ROWS_PER_TASK))
+    return [result for results in found for result in results]
 
 
 def resolve_threads(threads: int | None) -> int:
-    """Return the number of threads to use.
+    """Return the number of threads to use, at least 1.
 
-    Parameters
-    ----------
-    threads
-        At least 1; None: as many as this process has processors, by its affinity mask and
-        the limit of its control group (container).
-
-    Raises
-    ------
-    InputError
-        Not a whole number, or below 1.
+    None: as many as this process has processors, by its affinity mask and the limit of its
+    control group (container).
     """
     if threads is None:
         return _available_processors()
@@ -252,7 +233,6 @@ class _Work(Generic[T, R]):
             self._report(weight - ticker.reported)
 
     def raise_error(self) -> None:
-        """Raise what a task raised, with the traceback from its thread."""
         error, self._error = self._error, None
         if error is not None:
             try:
@@ -325,25 +305,32 @@ def _available_processors() -> int:
         processors = len(os.sched_getaffinity(0))
     else:
         processors = os.cpu_count() or 1
-    return max(1, min(processors, _control_group_limit()))
+    return max(1, min(processors, _own_limit()))
 
 
-def _control_group_limit(
+@functools.cache
+def _own_limit() -> int:
+    """Return the processors that control groups leave to this process, read once."""
+    return _control_group_limit(control_groups())
+
+
+def control_groups(
     membership: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
-) -> int:
-    """Return the processors that Linux control groups (version 2) leave to this process."""
-    unlimited = sys.maxsize
+) -> list[Path]:
+    """Return the folders of the Linux control groups (version 2) that this process is in."""
     try:
         lines = membership.read_text().splitlines()
     except OSError:
-        return unlimited
+        return []
     own = next((PurePosixPath(line[3:]) for line in lines if line.startswith("0::")), None)
-    limit = unlimited
-    for path in () if own is None else (own, *own.parents):
-        try:
-            quota, period = (root / path.relative_to("/") / "cpu.max").read_text().split()
-        except (OSError, ValueError):
-            continue
-        if quota != "max":
-            limit = min(limit, max(1, -(-int(quota) // int(period))))
+    return [] if own is None else [root / one.relative_to("/") for one in (own, *own.parents)]
+
+
+def _control_group_limit(groups: Iterable[Path]) -> int:
+    """Return the processors that control groups leave to a process."""
+    limit = sys.maxsize
+    for group in groups:
+        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+            quota, period = map(int, (group / "cpu.max").read_text().split())
+            limit = min(limit, max(1, -(-quota // period)))
     return limit

@@ -97,19 +97,9 @@ class Groups:
         return bool((self.size == 1).all())
 
     def within(self, cutoff: int | Int64) -> tuple[Int64 | slice, Int64]:
-        """Find the groups that begin within the first places.
+        """Find the groups that begin within so many places, of each user: int64 [n_users].
 
-        Parameters
-        ----------
-        cutoff
-            How many places; or an int64 array [n_users] of as many for each user.
-
-        Returns
-        -------
-        rows
-            Which groups.
-        places : int64 [n_rows]
-            How many places of each are within the cut-off, at least 1.
+        Returns which groups, and how many places of each are within, at least 1: int64 [n_rows].
         """
         if isinstance(cutoff, int) and cutoff == WHOLE:
             return slice(None), self.size
@@ -336,24 +326,13 @@ def worth_of(
 ) -> tuple[Bool, Float64]:
     """Return which judged items have a property, and what each is worth: 0 without it.
 
-    Parameters
-    ----------
-    ranks
-    by
-        ``"relevance"``: a relevant item is worth 1. ``"gain"``: its value in test;
-        ``"positive_gain"``: if that is above 0.
-        ``"exponential"``: 2^gain - 1. ``"shifted"``: 2^(gain - relevant_from + 1) - 1 for a
-        relevant item (`relevant_from` 1 where none is given). ``"relevant_gain"``: the value
-        in test, if it is positive and the item relevant. ``"judgement"``: 1 for a relevant
-        item, -1 for one that was judged and is not relevant. ``"inverse_popularity"``,
-        ``"inverse_propensity"``: 1 / what `Ranks` has of it, for a relevant item.
-    relevant_from
-        As in `Protocol`.
-
-    Returns
-    -------
-    has : bool [n_judged]
-    worth : float64 [n_judged]
+    ``"relevance"``: a relevant item is worth 1. ``"gain"``: its value in test;
+    ``"positive_gain"``: if that is above 0. ``"exponential"``: 2^gain - 1. ``"shifted"``:
+    2^(gain - relevant_from + 1) - 1 for a relevant item (`relevant_from` 1 where none is given).
+    ``"relevant_gain"``: the value in test, if it is positive and the item relevant.
+    ``"judgement"``: 1 for a relevant item, -1 for one that was judged and is not relevant.
+    ``"inverse_popularity"``, ``"inverse_propensity"``: 1 / what `Ranks` has of it, for a relevant
+    item.
     """
     relevant, gain = ranks.relevant, ranks.gain
     if by == "relevance":

@@ -12,10 +12,11 @@ import textwrap
 from xml.etree import ElementTree
 
 import numpy as np
+import polars as pl
 import pytest
+from command_line import CliRunner, Result
 from results import evaluation
 from typer.main import get_command
-from typer.testing import CliRunner, Result
 
 import recometer as rm
 from recometer import stats
@@ -101,6 +102,61 @@ def test_seeds_are_separated_by_commas(results: dict[str, rm.Evaluation]) -> Non
     found = run("compare", "als=results/new.parquet,results/same.parquet", "results/prod.parquet")
     assert found.exit_code == 0, found.stderr
     assert "Seeds: als 2." in found.stdout
+
+
+def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
+    people = np.arange(len(OLD)) // 4
+    expected = rm.compare({n: results[n] for n in ("new", "prod")}, cluster=people)
+    table = pl.DataFrame({"user_id": np.arange(len(OLD)), "person": people, "age": 3})
+    table.reverse().write_csv("people.csv")
+    table.drop("age").write_parquet("people.parquet")
+    pair = ("compare", "results/new.parquet", "results/prod.parquet", "--cluster")
+    for given in ("person=people.csv", "people.parquet", "person=people.parquet"):
+        found = run(*pair, given)
+        assert found.stdout == f"{expected}\n", found.output
+    assert expected.rows[0].interval != rm.compare(list(results.values())).rows[0].interval
+    for given, message in (
+        ("people.csv", "which column is meant? Hint: --cluster COLUMN=people.csv"),
+        ("persn=people.csv", "Did you mean 'person'"),
+        ("peple.csv", "There is no file"),
+    ):
+        wrong = run(*pair, given)
+        assert wrong.exit_code != 0
+        assert message in one_line(wrong.stderr)
+
+
+def test_margins_are_for_all_metrics_or_for_one() -> None:
+    pair = ("compare", "results/new.parquet", "results/prod.parquet", "--format", "json")
+    rows = [
+        json.loads(run(*pair, "--margin", text).stdout)["comparisons"][0]
+        for text in ("0.2", "rr=0.2")
+    ]
+    assert rows[0] == rows[1]
+    assert rows[0]["equivalence"]["equivalent"]
+    assert "ends with no number" in one_line(run(*pair, "--margin", "rr").stderr)
+    both = run(*pair, "--margin", "0.1", "--margin", "rr=0.2")
+    assert both.exit_code == 2
+    assert "one is for all metrics" in one_line(both.stderr)
+
+
+def test_chance_is_a_model() -> None:
+    generator = np.random.default_rng(0)
+    np.save("users.npy", generator.normal(size=(4, 2)))
+    np.save("items.npy", generator.normal(size=(3, 2)))
+    pathlib.Path("test.csv").write_text("user_id,item_id\n0,1\n1,2\n2,1\n3,0\n")
+    model = ("--factors", "mine=users.npy,items.npy,positions,positions")
+    options = ("--test", "test.csv", *model, "-m", "hit@1 rr")
+    found = run("evaluate", *options, "--chance", "--out", "out")
+    assert found.exit_code == 0, found.output
+    assert "chance" in found.stdout
+    assert run("evaluate", *options, "--out", "without").exit_code == 0
+    pair = ("a=out/mine.parquet", "b=without/mine.parquet", "--chance")
+    compared = run("compare", *pair, "--baseline", "chance", "--format", "json")
+    rows = json.loads(compared.stdout)["comparisons"]
+    assert [(row["model"], row["other"]) for row in rows[:2]] == [("a", "chance"), ("b", "chance")]
+    assert rows[0]["mean_other"] == pytest.approx(1 / 3)
+    missing = run("compare", *reversed(pair[:2]), "--chance")
+    assert "which b does not" in one_line(missing.stderr)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import time
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import CliRunner, Result
 
 import recometer as rm
 from recometer.cli._app import app
@@ -695,7 +695,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         ((*LISTS, "--run", "far.csv"), "does --user name the users' column"),
         (
             (*LISTS[:4], *MF, "-m", "rmse"),
-            "the command line reads no predicted ratings",
+            "--pairs FILE reads predicted ratings",
         ),
         ((*LISTS, *MF, "--ties", "input"), "mf: --ties input keeps the order"),
         ((*LISTS, "--run", "als.parquet", "--catalogue", "no.txt"), "There is no file no.txt"),

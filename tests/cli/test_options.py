@@ -9,7 +9,7 @@ import re
 import polars as pl
 import pytest
 import typer
-from typer.testing import CliRunner
+from command_line import CliRunner
 
 import recometer as rm
 from recometer.cli import _exit
@@ -26,7 +26,9 @@ COMMANDS = {
 NOT_OF_WHY = {
     "metric": "its --metric is one",
     "protocol": "its protocols are called --from and --to",
+    "chance": "a random order has no steps from one rule to the next",
     "out": "it evaluates nothing that could be saved",
+    "by": "it explains one mean",
 }
 # How a file is named, by the metavar of the option that names it.
 WRITTEN = {
@@ -34,7 +36,9 @@ WRITTEN = {
     "NUMBER|FILE": "{}",
     "NAME|FILE": "{}",
     "[NAME=]FILE": "x={}",
-    "[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
+    "[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
+    "activity|popularity|[COLUMN=]FILE": "age={}",
+    "[COLUMN=]FILE": "age={}",
     "FOLDER": "{folder}",
     "WHO": "users={}",
     "WHAT": "cold_items={}",
@@ -69,6 +73,11 @@ def test_why_has_every_option_of_evaluate() -> None:
     assert COMMANDS["evaluate"].keys() - COMMANDS["why"].keys() == NOT_OF_WHY.keys()
     for name in COMMANDS["evaluate"].keys() & COMMANDS["why"].keys():
         assert COMMANDS["evaluate"][name] == COMMANDS["why"][name]
+
+
+def test_compare_takes_what_python_does() -> None:
+    taken = inspect.signature(rm.compare).parameters.keys() - {"models"}
+    assert taken - COMMANDS["compare"].keys() == set()
 
 
 def test_some_options_name_files() -> None:

@@ -436,7 +436,7 @@ def test_items_of_train_that_stay_in_lists_stay_in_test():
     """Metrics of lists and of ranks mean the same relevant items, whatever the rule."""
     lists = rm.Lists({"ann": ["a", "b", "c"], "bob": ["b", "c"]})
     test, train = {"ann": ["a", "b"], "bob": ["c"]}, {"ann": ["a"], "bob": ["d"]}
-    data = {"train": train, "metrics": "epc@2", "train_in_lists": "kept"}
+    data = {"train": train, "metrics": "epc@2", "seen": "kept_in_lists"}
     result = rm.evaluate(lists, test, **data)
     # Of two users one has a, nobody b or c.
     second = 1 / np.log2(3)
@@ -446,7 +446,7 @@ def test_items_of_train_that_stay_in_lists_stay_in_test():
     np.testing.assert_array_equal(result.n_relevant, with_ranks.n_relevant)
     assert with_ranks["hits@2"].tolist() == [2, 1]
     groups = {"a": "x", "b": "y", "c": "y"}
-    shares = rm.exposure(lists, groups, test, train=train, k=2, train_in_lists="kept")
+    shares = rm.exposure(lists, groups, test, train=train, k=2, seen="kept")
     np.testing.assert_allclose(shares["relevant"], [1 / 3, 2 / 3])
 
 
@@ -485,3 +485,52 @@ def test_no_lists_at_all():
     empty = pl.DataFrame(schema={"user_id": pl.String, "item_id": pl.String})
     with pytest.raises(rm.InputError, match=r"There is no list"):
         rm.Lists(empty)
+
+
+@pytest.mark.parametrize("kind", ["factors", "scores", "lists", "pairs"])
+def test_repeat_consumption(kind):
+    """Items of train stay in every ranking, in lists and in test; metrics of train read it."""
+    users, items = ["ann", "bob"], list("abcd")
+    scores = np.array([[4.0, 3, 2, 1], [1, 2, 3, 4]])
+    rows = [(u, i, scores[n, m]) for n, u in enumerate(users) for m, i in enumerate(items)]
+    frame = pl.DataFrame(rows, schema=["user", "item", "score"], orient="row")
+    source = {
+        "factors": rm.Factors(scores, np.eye(4), user_ids=users, item_ids=items),
+        "scores": rm.Scores(scores, user_ids=users, item_ids=items),
+        "lists": rm.Lists(frame),
+        "pairs": rm.Pairs(frame),
+    }[kind]
+    test = {"ann": ["a", "b"], "bob": ["a", "d"]}
+    train = {"ann": ["a", "c"], "bob": ["d"], "eve": ["a"]}
+    names = "recall@1 recall@2 repeated_hits@2 new_hits@2 novelty@1"
+    result = rm.evaluate(source, test, train=train, metrics=names, seen="kept", catalogue=items)
+    without = rm.evaluate(source, test, metrics="recall@1 recall@2", catalogue=items)
+    for name in ("recall@1", "recall@2"):
+        np.testing.assert_array_equal(result[name], without[name])
+    assert result["repeated_hits@2"].tolist() == [0.5, 1.0]
+    assert result["new_hits@2"].tolist() == [0.5, 0.0]
+    np.testing.assert_allclose(result["novelty@1"], [np.log2(3 / 2), np.log2(3)])
+    assert result.by({"ann": "x", "bob": "y"}).groups == ("x", "y")
+    assert result.activity.tolist() == [2, 1]
+    # By default what users have is neither ranked nor relevant.
+    usual = rm.evaluate(source, test, train=train, metrics=names, catalogue=items)
+    np.testing.assert_array_equal(usual["new_hits@2"], [1.0, np.nan])
+    assert usual.n_relevant.tolist() == [1, 1]
+
+
+def test_users_without_training_items_are_known_where_items_of_train_stay():
+    lists, test = rm.Lists({"ann": ["a", "b"], "bob": ["a"]}), {"ann": ["a"], "bob": ["a"]}
+    for seen in ("kept_in_lists", "kept"):
+        result = rm.evaluate(
+            lists, test, train={"ann": ["a"]}, metrics="recall@1", cold_start=False, seen=seen
+        )
+        assert result["recall@1"][0] == 1
+        assert np.isnan(result["recall@1"][1])
+
+
+def test_that_items_of_train_are_kept_is_said_where_there_are_none():
+    scores, test, train = rm.Scores([[1.0, 2.0]]), np.array([[1, 0]]), np.array([[0, 1]])
+    with pytest.warns(rm.DataWarning, match="seen='kept' changes nothing here: there is no train"):
+        rm.evaluate(scores, test, metrics="rr", seen="kept")
+    with pytest.warns(rm.DataWarning, match="seen='kept_in_lists' changes nothing.*no lists"):
+        rm.evaluate(scores, test, train=train, metrics="rr", seen="kept_in_lists")

@@ -290,7 +290,7 @@ def test_a_score_that_is_not_known() -> None:
 def test_items_of_train_in_lists() -> None:
     lists, train, test = rm.Lists({"a": [1, 2]}), {"a": [1]}, {"a": [2]}
     assert rm.evaluate(lists, test, train=train, metrics="rr")["rr"] == 1
-    kept = rm.evaluate(lists, test, train=train, metrics="rr", train_in_lists="kept")
+    kept = rm.evaluate(lists, test, train=train, metrics="rr", seen="kept_in_lists")
     assert kept["rr"] == 1 / 2
 
 

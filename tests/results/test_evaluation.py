@@ -23,11 +23,12 @@ from hypothesis import strategies as st
 from results import evaluation
 from sorting import Sorting
 
+import recometer as rm
 from recometer import _kernel
 from recometer._kernel import reference
 from recometer.data.fingerprints import Fingerprinting, fingerprint
 from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
-from recometer.evaluate import evaluate
+from recometer.evaluation import evaluate
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import load
@@ -263,7 +264,7 @@ def test_bootstrap_interval_depends_on_the_seed_alone() -> None:
     [
         ("rr", [1.0, 0.5, 0.0, math.nan], (0, 1)),
         ("rr", [1.0, 1.0, 0.5], (-math.inf, 1)),
-        ("hits@10", [0.0, 3.0, 0.0], (0, math.inf)),
+        ("hits@10", [0.0, 3.0, 0.0], (0, 10)),
         ("mcc@10", [-1.0, 1.0, -1.0], (-1, 1)),
         ("mean_rank", [1.0, 1.0, 30.0], (1, math.inf)),
         ("rmse", [0.1, 5.0], (0, math.inf)),
@@ -284,8 +285,35 @@ def test_intervals_stay_within_the_bounds(
     assert low < cut[0] or high > cut[1]
 
 
+@pytest.mark.parametrize("discount", ["standard", "original", "graded"])
+def test_dcg_has_a_range_where_gains_are_0_or_1(discount: str) -> None:
+    generator = np.random.default_rng(0)
+    scores, test = generator.random((30, 12)), generator.random((30, 12)) < 0.5
+    binary, linear = f"dcg@3(gain=binary,discount={discount})", f"dcg@3(discount={discount})"
+    names = [binary, linear, f"dcg(discount={discount})", "hits@3"]
+    result = rm.evaluate(rm.Scores(scores), test, metrics=names)
+    # Three relevant items in the first three places: no value can be larger.
+    best_first = np.arange(12.0)[::-1].reshape(1, 12)
+    best = rm.evaluate(rm.Scores(best_first), best_first > 8, metrics=linear)[linear][0]
+    assert result.bounds(linear) == pytest.approx((0, best))
+    assert result.bounds(binary) == result.bounds(linear)
+    assert result.bounds("hits@3") == (0, 3)
+    assert result.bounds(names[2]) == (0, math.inf)
+    assert [row.method for row in result.summary()] == ["gaffke", "gaffke", "bca", "gaffke"]
+    grades = rm.evaluate(rm.Scores(scores), test * 2.0, metrics=[linear, binary])
+    assert grades.bounds(linear) == (0, math.inf)  # the largest of test need not be the scale's
+    assert grades.bounds(binary) == result.bounds(binary)
+
+
+def test_a_file_knows_that_gains_are_0_or_1(tmp_path: Path) -> None:
+    scores = np.random.default_rng(0).random((9, 12))
+    result = rm.evaluate(rm.Scores(scores), scores < 0.3, metrics="dcg@3")
+    result.save(tmp_path / "a.parquet")
+    assert rm.load(tmp_path / "a.parquet").bounds("dcg@3") == result.bounds("dcg@3")
+
+
 def test_the_default_is_gaffkes_and_says_what_it_is() -> None:
-    values = {"rr": [0.5, 0.2, 1.0], "hit@1": [0.0, 1.0, 0.0], "hits@1": [1.0, 0.0, 2.0]}
+    values = {"rr": [0.5, 0.2, 1.0], "hit@1": [0.0, 1.0, 0.0], "rmse": [1.0, 0.0, 2.0]}
     result = evaluation(values)
     for name, bounds in (("rr", (0, 1)), ("hit@1", (0, 1))):
         assert result.interval(name) == interval(values[name], bounds=bounds)
@@ -293,7 +321,7 @@ def test_the_default_is_gaffkes_and_says_what_it_is() -> None:
     assert [row.method for row in rows.values()] == ["gaffke", "clopper-pearson", "bca"]
     text = str(result).replace("\n  ", " ")
     assert "95% interval: Gaffke's (rr); Clopper and Pearson's (hit@1)" in text
-    assert "hits@1: The metric has no known range" in text
+    assert "rmse: The metric has no known range" in text
     # Three times the same value is no certainty.
     constant = evaluation({"rr": [1.0, 1.0, 1.0]}).interval("rr")
     assert constant.low == pytest.approx(0.025 ** (1 / 3))
@@ -585,7 +613,7 @@ def test_error_of_the_source_leaves_no_thread() -> None:
 INTERRUPTED = """
 import sys, threading
 import numpy as np
-from recometer.evaluate import evaluate
+from recometer.evaluation import evaluate
 from sorting import Sorting
 
 class Slow(Sorting):
@@ -617,7 +645,7 @@ def test_ctrl_c_ends_an_evaluation() -> None:
 
 
 def test_docstring() -> None:
-    assert doctest.testmod(sys.modules["recometer.evaluate"]).failed == 0
+    assert doctest.testmod(sys.modules["recometer.evaluation"]).failed == 0
 
 
 def test_metrics_written_otherwise() -> None:

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from results import evaluation
 
@@ -40,6 +41,28 @@ def test_seconds_become_columns() -> None:
     shown = board(seconds={"one": {"fit": 1.5}, "two": {"fit": 2.0, "load": 0.125}}).table()
     assert shown.headers[-2:] == ["fit", "load"]
     assert [line[-2:] for line in shown.cells()] == [["2.00 s", "0.12 s"], ["1.50 s", ""], ["", ""]]
+
+
+def test_chance_has_a_line_or_one_for_each_model() -> None:
+    rng = np.random.default_rng(0)
+    test = rng.random((40, 12)) < 0.3
+    sources = {name: rm.Scores(rng.random((40, 12))) for name in ("a", "b")}
+
+    def evaluate(name: str, **options: Any) -> rm.Evaluation:
+        return rm.evaluate(sources[name], test, metrics="hit@3 rr", **options)
+
+    alike = {name: evaluate(name, chance=True) for name in sources}
+    shown = rm.Leaderboard(alike).table()
+    expected = [f"{row.chance:.4f}" for row in alike["a"].summary()]
+    assert shown.cells()[2] == ["(chance)", *expected, "", ""]
+    assert {line for line, _ in shown.best} <= {0, 1}
+    assert "chance: the mean of all orders" in str(rm.Leaderboard(alike))
+    fewer = rm.Leaderboard(alike | {"b": evaluate("b", chance=True, candidates=[*range(6)])})
+    models = {line[0]: line[1] for line in fewer.table().cells()}
+    assert models["(chance, a)"] == expected[0] != models["(chance, b)"]
+    without = rm.Leaderboard({name: evaluate(name) for name in sources})
+    assert "chance" not in str(without)
+    assert len(without.table().cells()) == 2
 
 
 def test_metrics_that_do_not_fit_go_into_a_table_of_their_own() -> None:

@@ -63,7 +63,7 @@ def test_as_if_the_rest_had_never_been_given(frame, judged, depth, ties) -> None
 RULES = {
     "ties": (*ORDERED, "item_desc_within", "expected", "optimistic", "pessimistic", "random"),
     "duplicates": ("removed", "first", "counted", "joined"),
-    "train_in_lists": ("removed", "kept"),
+    "seen": ("removed", "kept_in_lists", "kept"),
     "nan_scores": ("undefined", "first", "last"),
     "score_above": (None, 1.0),
     "unranked": ("misses", "left_out"),

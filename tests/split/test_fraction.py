@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.split import Fraction, GivenUsers, split
-from recometer.split.sizes import holdout_sizes
+from recometer.split.what import holdout_sizes
 
 seeds = st.integers(0, 2**40)
 fractions = st.floats(0.01, 0.99)

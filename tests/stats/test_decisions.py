@@ -21,6 +21,7 @@ from recometer.stats import (
     rank_intervals,
     smallest_difference,
     tukey,
+    unit_of,
     users_needed,
 )
 from recometer.stats.several import normal_range_quantile, normal_range_tail
@@ -118,6 +119,34 @@ def test_power_holds_on_drawn_differences() -> None:
     predicted = power_of(1 / 8, plan.deviation, 120)
     found = np.mean([randomisation(sample).p_value <= 0.05 for sample in samples])
     assert found == pytest.approx(predicted, abs=0.06)
+
+
+@pytest.mark.parametrize(("n", "differ"), [(50, 0.4), (100, 0.16), (200, 0.16), (1_000, 0.05)])
+@pytest.mark.parametrize("effect", [1.0, 2.0, 3.0])
+def test_power_of_hits_is_that_of_the_exact_test(n: int, differ: float, effect: float) -> None:
+    """Both numbers of users are binomial: who differ, and who of these are better off."""
+    difference = effect * np.sqrt(differ / (n + effect**2))
+    up = (1 + difference / differ) / 2
+    exact = 0.0
+    for n_differ in range(n + 1):
+        better = np.arange(n_differ + 1)
+        least = np.minimum(better, n_differ - better)
+        rejected = 2 * stats.binom.cdf(least, n_differ, 0.5) <= 0.05
+        exact += stats.binom.pmf(n_differ, n, differ) * float(
+            stats.binom.pmf(better, n_differ, up)[rejected].sum()
+        )
+    deviation = np.sqrt(differ - difference**2)
+    assert power_of(difference, deviation, n, unit=1.0) == pytest.approx(exact, abs=0.04)
+
+
+def test_the_unit_of_differences() -> None:
+    assert unit_of([0.0, 1.0, -1.0, np.nan]) == 1.0
+    assert unit_of([0.4, -0.2, 0.6000000000000001]) == pytest.approx(0.2)
+    assert unit_of([0.5] * 30 + [-0.123]) == 0.5
+    assert unit_of(np.random.default_rng(0).normal(size=100)) == 0.0
+    assert unit_of([]) == unit_of([0.0]) == 0.0
+    hits = np.repeat([1.0, -1.0, 0.0], [30, 10, 60])
+    assert power(hits, 0.2).power < power(hits, 0.2, unit=0.0).power - 0.02
 
 
 def test_the_plan_of_a_comparison() -> None:

@@ -270,3 +270,11 @@ def test_an_end_without_bound_is_explained() -> None:
 def test_values_whose_cubes_are_no_numbers_are_refused():
     with pytest.raises(InputError, match=r"values\[1\] is 1e\+80: .* sums of cubes"):
         interval([1.0, 1e80, np.nan])
+
+
+def test_an_interval_is_a_pair_of_ends() -> None:
+    found = interval([0.5, 0.25, 1.0], bounds=UNIT)
+    assert tuple(found) == (found[0], found[1]) == (found.low, found[-1])
+    assert len(found) == 2
+    with pytest.raises(IndexError):
+        found[2]

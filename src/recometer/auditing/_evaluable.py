@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from recometer.arrays import Int64
-from recometer.auditing._build import counted, of_items, of_rows, of_users
+from recometer.auditing._build import counted, of_rows, of_users
 from recometer.auditing._sides import Sides
 from recometer.auditing.result import Finding
 from recometer.data import ids
@@ -14,12 +13,12 @@ from recometer.data.interactions import Interactions
 UNDEFINED = "their metrics are undefined, and they are not in the mean"
 
 
-def duplicates_of_train(sides: Sides) -> Finding:
+def train_duplicates(sides: Sides) -> Finding:
     """Rows of train that repeat a pair of user and item."""
     return _duplicates("train", sides.train)
 
 
-def duplicates_of_test(sides: Sides) -> Finding:
+def test_duplicates(sides: Sides) -> Finding:
     """Rows of test that repeat a pair of user and item."""
     return _duplicates("test", sides.test)
 
@@ -36,7 +35,6 @@ def unseen_users(sides: Sides) -> Finding:
     return of_users(
         sides,
         chosen,
-        "unseen_users",
         "users of test without an interaction in train",
         "warning",
         found,
@@ -50,10 +48,10 @@ def unseen_items(sides: Sides) -> Finding:
     found = "No model that learns from interactions alone can tell whom they suit."
     if not sides.seen.any():
         found += f" That is all of them: {_compare(sides.test.item_ids, sides.train.item_ids)}"
-    return of_items(
-        sides,
-        chosen,
-        "unseen_items",
+    return counted(
+        int(np.count_nonzero(chosen)),
+        int(np.count_nonzero(sides.item_counts_of_test)),
+        sides.examples(np.flatnonzero(chosen), sides.test.item_ids),
         "items of test without an interaction in train",
         "warning",
         found,
@@ -69,7 +67,6 @@ def unreachable(sides: Sides) -> Finding:
     return of_rows(
         sides,
         chosen,
-        "unreachable",
         "relevant interactions of test with such items",
         "warning",
         "A model that lists only items of train misses them all: it finds at most "
@@ -84,7 +81,6 @@ def users_without_relevant(sides: Sides) -> Finding:
     return of_users(
         sides,
         sides.tested & (sides.count_users(sides.relevant) == 0),
-        "users_without_relevant",
         "users of test without a relevant interaction",
         "warning",
         f"They have nothing that could be found: {UNDEFINED}.",
@@ -96,8 +92,7 @@ def users_emptied(sides: Sides) -> Finding:
     """Users of test whose relevant interactions are all in train too."""
     return of_users(
         sides,
-        (sides.count_users(sides.relevant) > 0) & (_left(sides) == 0),
-        "users_emptied",
+        (sides.count_users(sides.relevant) > 0) & (sides.left == 0),
         "users of test whose relevant interactions are all in train",
         "warning",
         f"Once what is in train is left out, nothing can be found: {UNDEFINED}.",
@@ -108,11 +103,9 @@ def users_emptied(sides: Sides) -> Finding:
 def users_without_candidates(sides: Sides) -> Finding:
     """Users of test for whom there is next to nothing to rank."""
     least = sides.rules.min_candidates
-    few = _candidates(sides) < least
     return of_users(
         sides,
-        (_left(sides) > 0) & few,
-        "users_without_candidates",
+        (sides.left > 0) & (sides.candidates < least),
         f"users of test with fewer than {least:,} items left to rank",
         "warning",
         f"They have nearly every item in train already: {UNDEFINED} (the rule min_candidates).",
@@ -123,12 +116,10 @@ def users_without_candidates(sides: Sides) -> Finding:
 def users_few_relevant(sides: Sides) -> Finding:
     """Users of test who found something relevant, but less than is asked for."""
     least = sides.rules.min_positives
-    left = _left(sides)
-    enough = _candidates(sides) >= sides.rules.min_candidates
+    enough = sides.candidates >= sides.rules.min_candidates
     return of_users(
         sides,
-        (left > 0) & (left < least) & enough,
-        "users_few_relevant",
+        (sides.left > 0) & (sides.left < least) & enough,
         f"users of test with fewer than {least:,} relevant interactions left",
         "warning",
         f"Too little to go by: {UNDEFINED} (the rule min_positives).",
@@ -145,7 +136,6 @@ def untested_users(sides: Sides) -> Finding:
         int(np.count_nonzero(chosen)),
         total,
         sides.examples(np.flatnonzero(chosen), sides.train.user_ids),
-        "untested_users",
         "users of train without an interaction in test",
         "fact",
         "The result says nothing about them: it is that of the users of test.",
@@ -159,23 +149,12 @@ def _duplicates(side: str, data: Interactions) -> Finding:
         data.duplicates,
         len(data) + data.duplicates,
         data.repeated,
-        f"{side}_duplicates",
         f"rows of {side} that repeat a pair of user and item",
         "warning",
         f"Here they were {settled}. Where they are kept, they weigh "
         f"{'in training' if side == 'train' else 'in the metrics'} as often as they occur.",
         f"No pair of user and item is in {side} twice.",
     )
-
-
-def _left(sides: Sides) -> Int64:
-    """Return how many relevant interactions users have in test and not in train."""
-    return sides.count_users(sides.relevant & (sides.twin < 0))
-
-
-def _candidates(sides: Sides) -> Int64:
-    """Return how many items of train and test together each user does not have in train."""
-    return sides.n_items - sides.trained
 
 
 def _compare(of_test: ids.Ids | None, of_train: ids.Ids | None) -> str:

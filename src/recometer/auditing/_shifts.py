@@ -16,10 +16,9 @@ from recometer.auditing.shift import expected_variation, head, total_variation
 def popularity_shift(sides: Sides) -> Finding:
     """How differently the interactions of train and test spread over the items."""
     return _shift(
-        "popularity_shift",
         "items",
         "popular",
-        _beside(sides.item_counts, sides.item_counts_of_test, sides.items),
+        *_beside(sides.item_counts, sides.item_counts_of_test, sides.items),
         "The further apart they are, the less popularity in train says about test.",
         {},
     )
@@ -36,10 +35,9 @@ def activity_shift(sides: Sides) -> Finding:
         "test_per_tested_user": float(of_test[sides.tested].mean()),
     }
     return _shift(
-        "activity_shift",
         "users",
         "active",
-        _beside(of_train, of_test, sides.users),
+        *_beside(of_train, of_test, sides.users),
         "A user of test has {training_per_tested_user:.1f} interactions in train on average, a "
         "user of train {training_per_user:.1f}; means over users weigh each the same.",
         statistics,
@@ -57,14 +55,13 @@ def _beside(of_train: Int64, of_test: Int64, matched: Int64) -> tuple[Int64, Int
 
 
 def _shift(
-    name: str,
     what: str,
     how: str,
-    counts: tuple[Int64, Int64],
+    first: Int64,
+    second: Int64,
     effect: str,
     statistics: dict[str, float],
 ) -> Finding:
-    first, second = counts
     chosen = head(first)
     total = int(second.sum())
     count = int(second[chosen].sum())
@@ -82,4 +79,4 @@ def _shift(
         "{expected_total_variation:.3f}). " + effect
     ).format(head=numbers[f"head_{what}"], how=how, what=what, **numbers)
     described = f"interactions of test with the most {how} {what} of train (80% of train)"
-    return counted(count, total, (), name, described, "fact", text, text, numbers)
+    return counted(count, total, (), described, "fact", text, text, numbers)

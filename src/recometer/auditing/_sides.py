@@ -52,20 +52,11 @@ class Sides:
 
     @classmethod
     def of(cls, train: Interactions, test: Interactions, rules: Protocol) -> Sides:
-        """Match users and items by id, or by position where neither side has ids.
-
-        Raises
-        ------
-        InputError
-            Ids on one side only, positions of different shapes, or times of different kinds.
-        InputTypeError
-            Ids of different kinds.
-        """
+        """Match users and items by id, or by position where neither side has ids."""
         users = places_of_users(train, test, "train")
         index = SourceIndex.of_data(train, "train")
         items = match_items(index, train.item_ids, test, "test")
-        if items is None:
-            items = np.arange(test.n_items)
+        items = np.arange(test.n_items) if items is None else items
         _check_times(train, test)
         return cls(train, test, users, items, rules)
 
@@ -119,9 +110,14 @@ class Sides:
         return np.diff(ragged.offsets(rows, self.test.indptr))
 
     @functools.cached_property
-    def n_items(self) -> int:
-        """How many items train and test have together."""
-        return self.train.n_items + int(np.count_nonzero(self.items < 0))
+    def left(self) -> Int64:
+        """How many relevant interactions users have in test and not in train."""
+        return self.count_users(self.relevant & (self.twin < 0))
+
+    @functools.cached_property
+    def candidates(self) -> Int64:
+        """How many items of train and test together each user does not have in train."""
+        return self.train.n_items + np.count_nonzero(self.items < 0) - self.trained
 
     @staticmethod
     def examples(positions: npt.NDArray[np.integer], ids: Array | None) -> tuple[Any, ...]:
@@ -129,32 +125,9 @@ class Sides:
         few = positions[:EXAMPLES]
         return tuple(few.tolist() if ids is None else ids[few].tolist())
 
-    def example_users(self, users: Bool) -> tuple[Any, ...]:
-        """Return the first few of some users of test."""
-        return self.examples(np.flatnonzero(users), self.test.user_ids)
-
-    def example_items(self, items: Bool) -> tuple[Any, ...]:
-        """Return the first few of some items of test."""
-        return self.examples(np.flatnonzero(items), self.test.item_ids)
-
-    def example_rows(self, rows: Bool) -> tuple[Any, ...]:
-        """Return user and item of the first few of some rows of test."""
-        chosen = np.flatnonzero(rows)[:EXAMPLES]
-        users = self.examples(self.user[chosen], self.test.user_ids)
-        return tuple(
-            zip(users, self.examples(self.test.items[chosen], self.test.item_ids), strict=True)
-        )
-
 
 def newest(data: Interactions) -> tuple[Array, Bool]:
-    """Return the newest time of each user, and whether the user has one.
-
-    Returns
-    -------
-    times : [n_users]
-        Of the dtype of the times.
-    known : bool [n_users]
-    """
+    """Return the newest time of each user, and whether the user has one: bool [n_users]."""
     assert data.times is not None
     known = np.diff(data.indptr) > 0
     times = np.zeros(data.n_users, data.times.dtype)

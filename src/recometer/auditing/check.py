@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from recometer.auditing import _evaluable, _leakage, _shifts
@@ -12,16 +13,12 @@ from recometer.errors import InputError, InputTypeError
 from recometer.protocol import Protocol
 
 # A check is a function of Sides that returns a Finding; this is the order they are shown in.
-OF_LEAKAGE = (
-    _leakage.overlap,
-    _leakage.older_than_own_training,
-    _leakage.older_than_training,
-)
+OF_LEAKAGE = (_leakage.overlap, _leakage.older_than_own_training, _leakage.older_than_training)
 CHECKS = (
     *OF_LEAKAGE,
     _leakage.same_time,
-    _evaluable.duplicates_of_train,
-    _evaluable.duplicates_of_test,
+    _evaluable.train_duplicates,
+    _evaluable.test_duplicates,
     _evaluable.unseen_users,
     _evaluable.unseen_items,
     _evaluable.unreachable,
@@ -112,15 +109,11 @@ def audit(
     if isinstance(train, Interactions) and isinstance(test, Interactions):
         Interactions.of(train, **columns)  # refuses columns
     sides = Sides.of(_read("train", train, columns), _read("test", test, columns), rules)
-    return Audit(
-        findings=tuple(check(sides) for check in CHECKS),
-        train=repr(sides.train),
-        test=repr(sides.test),
-    )
+    findings = (dataclasses.replace(check(sides), name=check.__name__) for check in CHECKS)
+    return Audit(findings=tuple(findings), train=repr(sides.train), test=repr(sides.test))
 
 
 def _of_split(split: object) -> tuple[Interactions, Interactions]:
-    """Return train and test of a Split."""
     from recometer.split import Split
 
     if not isinstance(split, Split):

@@ -60,17 +60,9 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values (for JSON); ids of other types become texts."""
-        return {
-            "name": self.name,
-            "what": self.what,
-            "level": self.level,
-            "count": self.count,
-            "total": self.total,
-            "share": self.share,
-            "examples": [_plain(example) for example in self.examples],
-            "sentence": self.sentence,
-            "statistics": dict(self.statistics),
-        }
+        values = {name: getattr(self, name) for name in FIELDS}
+        values["examples"] = [_plain(example) for example in self.examples]
+        return {**values, "statistics": dict(self.statistics)}
 
 
 def _list(examples: tuple[Any, ...]) -> str:
@@ -92,6 +84,7 @@ COLUMNS = (
     Column("for instance", ("examples",), _list, wraps=True),
     Column("sentence", hidden=True),
 )
+FIELDS = tuple(Table(COLUMNS, []).fields())
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -137,19 +130,10 @@ class Audit(Printed):
         """Return a Polars frame, a row per finding; the examples as texts."""
         import polars as pl
 
-        kinds: dict[str, Any] = {
-            "name": pl.String,
-            "what": pl.String,
-            "level": pl.String,
-            "count": pl.Int64,
-            "total": pl.Int64,
-            "share": pl.Float64,
-            "examples": pl.List(pl.String),
-            "sentence": pl.String,
-        }
-        columns: dict[str, list[Any]] = {
-            name: [getattr(finding, name) for finding in self.findings] for name in kinds
-        }
+        kinds: dict[str, Any] = dict.fromkeys(FIELDS, pl.String)
+        kinds |= {"count": pl.Int64, "total": pl.Int64, "share": pl.Float64}
+        kinds["examples"] = pl.List(pl.String)
+        columns = {name: [getattr(one, name) for one in self.findings] for name in FIELDS}
         columns["examples"] = [list(map(str, examples)) for examples in columns["examples"]]
         return pl.DataFrame(columns, schema=kinds)
 

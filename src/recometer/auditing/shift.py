@@ -11,17 +11,8 @@ def total_variation(first: Int64, second: Int64) -> float:
     """Return the total variation distance of two distributions, given as counts.
 
     Half the sum of |p_i - q_i|: the share of the one's interactions that would have to go to
-    other items (or users) to make it the other.
-
-    Parameters
-    ----------
-    first, second : int64 [n]
-        Neither all zero.
-
-    Returns
-    -------
-    float
-        0, the same shares, to 1, nothing in common.
+    other items (or users) to make it the other: 0, the same shares, to 1, nothing in common.
+    Neither is all zero.
     """
     return float(np.abs(first / first.sum() - second / second.sum()).sum() / 2)
 
@@ -34,12 +25,7 @@ def expected_variation(first: Int64, second: Int64) -> float:
     (1/n_1 + 1/n_2) / 2 times the sum of E|T_i - c_i f|, where
     E|T - c f| = 2 v C(c, v) f^v (1 - f)^(c - v + 1) with v = floor(c f) + 1
     (De Moivre 1730; Diaconis & Zabell 1991, Closed form summation for classical distributions,
-    Statistical Science 6(3)).
-
-    Parameters
-    ----------
-    first, second : int64 [n]
-        Neither all zero.
+    Statistical Science 6(3)). Neither is all zero.
     """
     from scipy.special import gammaln
 
@@ -64,10 +50,6 @@ def head(counts: Int64) -> Bool:
     """Return the head: the fewest items (or users) that make 80% of the interactions.
 
     Those as frequent as the last of them belong to it, as in the metric tail_share.
-
-    Parameters
-    ----------
-    counts : int64 [n]
     """
     falling = -np.sort(-counts)
     # Of whole numbers, so that 80% is exact.

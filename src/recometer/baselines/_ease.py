@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.baselines._matrix import check_count, training_interactions, user_item_matrix
+from recometer.baselines._matrix import check_count, scores_of, user_item_matrix
 from recometer.errors import InputError
 from recometer.sources.scores import Scores
 
@@ -50,27 +50,19 @@ def ease(train: Any, *, regularisation: float = 250.0, max_items: int = EASE_MAX
     max_items = check_count(max_items, "max_items")
     if not (np.isfinite(regularisation) and regularisation > 0):
         raise InputError(f"regularisation={regularisation!r} must be a number above 0.")
-    train = training_interactions(train)
+    train, matrix = user_item_matrix(train)
     if train.n_items > max_items:
         raise InputError(
             f"EASE needs a matrix of items x items: {_gigabytes(train.n_items)} GB for "
             f"{train.n_items:,} items; up to {max_items:,} ({_gigabytes(max_items)} GB) are "
             f"fitted. Hint: with enough memory, pass max_items={train.n_items}."
         )
-    matrix = user_item_matrix(train)
     weights = _weights(matrix, float(regularisation))
 
     def scores(users: Int64) -> Float64:
         return matrix[users] @ weights
 
-    scores.__qualname__ = f"EASE, regularisation {regularisation:g}"
-    return Scores(
-        scores,
-        n_users=train.n_users,
-        n_items=train.n_items,
-        user_ids=train.user_ids,
-        item_ids=train.item_ids,
-    )
+    return scores_of(scores, train, f"EASE, regularisation {regularisation:g}")
 
 
 def _weights(matrix: sparse.csr_array, regularisation: float) -> Float64:

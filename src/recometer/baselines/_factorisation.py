@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Float64
-from recometer.baselines._matrix import (
-    check_count,
-    check_seed,
-    training_interactions,
-    user_item_matrix,
-)
+from recometer.baselines._matrix import check_count, check_seed, user_item_matrix
 from recometer.errors import InputError
 from recometer.sources.factors import Factors
 
@@ -63,8 +58,7 @@ def truncated_svd(
         from 0 to 2^64 - 1, or infinite training values.
     """
     factors, seed = check_count(factors, "factors"), check_seed(seed)
-    train = training_interactions(train)
-    matrix = user_item_matrix(train)
+    train, matrix = user_item_matrix(train)
     most = min(matrix.shape)
     if factors > most:
         raise InputError(

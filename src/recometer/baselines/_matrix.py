@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from recometer.arrays import Float64, Int64
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
+from recometer.sources.scores import Scores
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -18,8 +21,21 @@ def training_interactions(train: Any) -> Interactions:
     return train if isinstance(train, Interactions) else Interactions.of(train)
 
 
-def user_item_matrix(train: Interactions) -> sparse.csr_array:
-    """Return the values of `train` (1 where it has none) as float64 [n_users, n_items]."""
+def scores_of(function: Callable[[Int64], Float64], train: Interactions, name: str) -> Scores:
+    """Return what a function scores for the users and items of train, under a name."""
+    function.__qualname__ = name
+    return Scores(
+        function,
+        n_users=train.n_users,
+        n_items=train.n_items,
+        user_ids=train.user_ids,
+        item_ids=train.item_ids,
+    )
+
+
+def user_item_matrix(data: Any) -> tuple[Interactions, sparse.csr_array]:
+    """Return training interactions, and their values (or 1) as float64 [n_users, n_items]."""
+    train = training_interactions(data)
     if train.values is not None and not np.isfinite(train.values).all():
         raise InputError(
             f"{np.count_nonzero(np.isinf(train.values)):,} values of train are infinite. "
@@ -27,7 +43,7 @@ def user_item_matrix(train: Interactions) -> sparse.csr_array:
         )
     matrix = train.to_csr()
     matrix.eliminate_zeros()
-    return matrix
+    return train, matrix
 
 
 def check_count(value: object, name: str) -> int:
@@ -39,10 +55,6 @@ def check_count(value: object, name: str) -> int:
 
 def check_seed(value: object) -> int:
     """Return `value` if it is a whole number of 64 bits, raise InputError otherwise."""
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | np.integer)
-        or not 0 <= int(value) < 2**64
-    ):
-        raise InputError(f"seed={value!r} must be a whole number from 0 to 2^64 - 1.")
-    return int(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool) and 0 <= value < 2**64:
+        return int(value)
+    raise InputError(f"seed={value!r} must be a whole number from 0 to 2^64 - 1.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.baselines._matrix import check_count, training_interactions, user_item_matrix
+from recometer.baselines._matrix import check_count, scores_of, user_item_matrix
 from recometer.sources.scores import Scores
 
 if TYPE_CHECKING:
@@ -45,22 +45,14 @@ def item_knn(train: Any, *, neighbours: int = 100) -> Scores:
         `neighbours` below 1, or infinite training values.
     """
     neighbours = check_count(neighbours, "neighbours")
-    train = training_interactions(train)
-    matrix = user_item_matrix(train)
+    train, matrix = user_item_matrix(train)
     similarity = _truncated_cosine(matrix, neighbours)
 
     def scores(users: Int64) -> Float64:
         dense: Float64 = (matrix[users] @ similarity).toarray()
         return dense
 
-    scores.__qualname__ = f"item-kNN, {neighbours} neighbours"
-    return Scores(
-        scores,
-        n_users=train.n_users,
-        n_items=train.n_items,
-        user_ids=train.user_ids,
-        item_ids=train.item_ids,
-    )
+    return scores_of(scores, train, f"item-kNN, {neighbours} neighbours")
 
 
 def _truncated_cosine(matrix: sparse.csr_array, neighbours: int) -> sparse.csr_array:

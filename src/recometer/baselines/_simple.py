@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.baselines._matrix import check_seed, training_interactions, user_item_matrix
+from recometer.baselines._matrix import (
+    check_seed,
+    scores_of,
+    training_interactions,
+    user_item_matrix,
+)
 from recometer.data.ids import user_keys as id_keys
 from recometer.draws import mix
 from recometer.sources.factors import Factors
@@ -37,8 +42,7 @@ def most_popular(train: Any) -> Factors:
     InputError
         Infinite training values.
     """
-    train = training_interactions(train)
-    matrix = user_item_matrix(train)
+    train, matrix = user_item_matrix(train)
     popularity = np.bincount(matrix.indices, minlength=train.n_items).astype(np.float64)
     return Factors(None, None, item_bias=popularity, item_ids=train.item_ids)
 
@@ -77,11 +81,4 @@ def random_ranking(train: Any, *, seed: int = 0) -> Scores:
         bits = mix(mix(users[rows] ^ start)[:, None] ^ items)
         return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
-    scores.__qualname__ = f"random ranking, seed {seed}"
-    return Scores(
-        scores,
-        n_users=train.n_users,
-        n_items=train.n_items,
-        user_ids=train.user_ids,
-        item_ids=train.item_ids,
-    )
+    return scores_of(scores, train, f"random ranking, seed {seed}")

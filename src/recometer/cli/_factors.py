@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from recometer.arrays import Array
 from recometer.cli._text import Note
 from recometer.data import ids
-from recometer.data.columns import common_names
+from recometer.data.columns import REQUIRED, common_names
 from recometer.data.files import check_file, column_names, integers, read_columns
 from recometer.data.interactions import Interactions
 from recometer.errors import ColumnError, FileError, InputError
@@ -19,13 +21,14 @@ from recometer.sources.factors import Factors
 
 if TYPE_CHECKING:
     import polars as pl
+    import scipy.sparse
 
-USAGE = "USERS,ITEMS or USERS,ITEMS,USER_IDS,ITEM_IDS"
+USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
 POSITIONS = "positions"  # in place of a file of ids: the ids count the rows
 
 
 def read_factors(
-    paths: Sequence[str], test: Interactions, note: Note, columns: Mapping[str, str | None]
+    paths: Sequence[str], test: Interactions | None, note: Note, columns: Mapping[str, str | None]
 ) -> Factors:
     """Read a factor model from files of the users, of the items, and of the ids of both.
 
@@ -33,12 +36,15 @@ def read_factors(
     Parquet file with a column of ids and the factors in one column of lists or in columns of
     numbers. Ids are text with one per line, a NumPy array, a column of a table, or the word
     ``positions``: they count the rows from 0. Those of test say whether ids in text are numbers,
-    and whether they can be positions.
+    and whether they can be positions. In place of the first two there may be an archive of arrays
+    (.npz), which are called as the parameters of `Factors` are.
     """
+    if is_archive(paths[0]):
+        return _from_archive(paths, test, note, columns)
     users, items, user_ids, item_ids = [*paths, "", ""][:4]
     sides = (
-        ("user", users, user_ids, test.user_ids),
-        ("item", items, item_ids, test.item_ids),
+        ("user", users, user_ids, None if test is None else test.user_ids),
+        ("item", items, item_ids, None if test is None else test.item_ids),
     )
     matrices, names = [], []
     for what, path, ids_path, known in sides:
@@ -53,9 +59,68 @@ def read_factors(
             own = read_ids(Path(ids_path), what, columns[what], known)
         names.append(own)
     for (what, path, _, known), own in zip(sides, names, strict=True):
-        if own is None:
+        if own is None and not (test is not None and known is None):
             _lacking(path, what, known)
     return Factors(matrices[0], matrices[1], user_ids=names[0], item_ids=names[1])
+
+
+def read_matrix(path: Path) -> scipy.sparse.csr_array:
+    """Read a sparse matrix that ``scipy.sparse.save_npz`` wrote."""
+    import scipy.sparse
+
+    check_file(path)
+    try:
+        return scipy.sparse.csr_array(scipy.sparse.load_npz(path))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise FileError(
+            f"{path} cannot be read as a sparse matrix: {error}. Hint: "
+            "scipy.sparse.save_npz(path, matrix) writes one."
+        ) from error
+
+
+def is_archive(path: str) -> bool:
+    """Tell whether a file is an archive of arrays, by its name."""
+    return path.lower().endswith(".npz")
+
+
+def _from_archive(
+    paths: Sequence[str],
+    test: Interactions | None,
+    note: Note,
+    columns: Mapping[str, str | None],
+) -> Factors:
+    """Read a factor model from an archive of arrays, and perhaps files of ids."""
+    path, *of_ids = paths
+    check_file(Path(path))
+    known = list(inspect.signature(Factors).parameters)
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            unread = [name for name in archive.files if name not in known]
+            given: dict[str, Any] = {name: archive[name] for name in known if name in archive.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise FileError(
+            f"{path} cannot be read as an archive of arrays: {error}. Hint: numpy.savez(path, "
+            "user_factors=..., item_factors=..., user_ids=..., item_ids=...) writes one."
+        ) from error
+    for name in known[:2]:
+        if name not in given:
+            raise InputError(
+                f"{path} holds no array {name!r}. Hint: the arrays are called {', '.join(known)}."
+            )
+    if unread:
+        note(f"{path}: not read: {', '.join(unread)}")
+    for what, factors, file in zip(REQUIRED, known, [*of_ids, "", ""], strict=False):
+        ids_of_test = None if test is None else getattr(test, f"{what}_ids")
+        name = f"{what}_ids"
+        if file and name in given:
+            raise InputError(f"{path} has {what} ids of its own. Hint: leave out {file}.")
+        if file == POSITIONS:
+            given[name] = _positions(path, what, ids_of_test, len(given[factors]))
+        elif file:
+            given[name] = read_ids(Path(file), what, columns[what], ids_of_test)
+        elif name not in given and ids_of_test is not None:
+            _lacking(path, what, ids_of_test)
+    return Factors(given.pop(known[0]), given.pop(known[1]), **given)
 
 
 def _lacking(path: str, what: str, known: Array | None) -> NoReturn:

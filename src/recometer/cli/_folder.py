@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
@@ -11,25 +13,35 @@ from recometer.errors import FileError
 from recometer.split import Split
 
 
+class Part(NamedTuple):
+    """The files of test and of train, as far as there are any."""
+
+    test: str | None
+    train: str | None
+
+
 def load_split(folder: str) -> Split:
     """Read a split; of a folder with folds, say that it is one."""
-    if (Path(folder) / "fold_0").is_dir():
+    if _folds(folder):
         raise FileError(f"{folder} holds folds. Hint: name one of them: {Path(folder) / 'fold_0'}.")
     return Split.load(folder)
 
 
-def data_of(
-    test: str | None, train: str | None, folder: str | None
-) -> tuple[str, str | None, dict[str, str]]:
-    """Return the files of test and train, as named or of a split, and the split's columns."""
+def parts_of(
+    test: str | None, train: str | None, folder: str | None, *, needs_test: bool
+) -> tuple[list[Part], dict[str, str]]:
+    """Return the files of test and train, as named or of a split, and the split's columns.
+
+    Of folds, the files of each.
+    """
     if folder is None:
-        if test is None:
+        if test is None and needs_test:
             raise typer.BadParameter("there is nothing to test on. Hint: --test or --split.")
-        return test, train, {}
+        return [Part(test, train)], {}
     if test is not None or train is not None:
         raise typer.BadParameter("--split has test and train already. Hint: leave them out.")
-    train, test, columns = files_of(folder)
-    return test, train, columns
+    found = [files_of(str(fold)) for fold in _folds(folder)] or [files_of(folder)]
+    return [Part(test, train) for train, test, _ in found], found[0][2]
 
 
 def files_of(folder: str) -> tuple[str, str, dict[str, str]]:
@@ -37,3 +49,9 @@ def files_of(folder: str) -> tuple[str, str, dict[str, str]]:
     found = load_split(folder).columns
     columns = {} if found is None else {name: n or NONE for name, n in found._asdict().items()}
     return str(Path(folder) / "train.parquet"), str(Path(folder) / "test.parquet"), columns
+
+
+def _folds(folder: str) -> list[Path]:
+    """Return the folders of folds in a folder, in their order."""
+    every = (Path(folder) / f"fold_{number}" for number in itertools.count())
+    return list(itertools.takewhile(Path.is_dir, every))

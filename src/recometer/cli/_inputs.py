@@ -1,25 +1,26 @@
-"""What the options of the command line name: models, and interactions in files."""
+"""Reads what the options of the command line name: interactions, models and items in files."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
+import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 
 from recometer.arrays import Array
-from recometer.cli._factors import USAGE, like, read_factors, read_ids
+from recometer.cli._factors import like, read_factors, read_ids, read_matrix
+from recometer.cli._models import Model
 from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, is_stream
 from recometer.cli._text import Note
 from recometer.data import ids, trec
 from recometer.data.catalogue import Catalogue
-from recometer.data.columns import Columns, choose_columns, common_names
+from recometer.data.columns import REQUIRED, Columns, choose_columns, common_names
 from recometer.data.files import (
     EXTENSIONS,
     column_names,
@@ -34,57 +35,10 @@ from recometer.errors import ColumnError, FileError, InputError, RecometerError,
 from recometer.sources.base import Source
 from recometer.sources.cut import Cut
 from recometer.sources.lists import Lists
+from recometer.sources.pairs import Pairs
 
-
-@dataclasses.dataclass(frozen=True)
-class Model:
-    """A model that the command line names, and its files: one of lists, or those of factors."""
-
-    name: str
-    paths: Sequence[str]
-
-    @property
-    def is_run(self) -> bool:
-        """Whether it is a file of lists."""
-        return len(self.paths) == 1
-
-
-def models(runs: Sequence[str], factors: Sequence[str]) -> list[Model]:
-    """Read the options that name models; refuse none, two of one name, a wrong number of files."""
-    found = []
-    for text in runs:
-        name, path = split_name(text, "--run")
-        if not path:
-            raise typer.BadParameter(f"{text!r} names no file.", param_hint="--run")
-        found.append(Model(name or stem(path), [path]))
-    for text in factors:
-        name, files = split_name(text, "--factors")
-        paths = files.split(",")
-        if len(paths) not in (2, 4) or not (paths[0] and paths[1]):
-            raise typer.BadParameter(f"{text!r} is not [NAME=]{USAGE}.", param_hint="--factors")
-        found.append(Model(name or "factors", paths))
-    if not found:
-        raise typer.BadParameter("there is no model to evaluate. Hint: --run or --factors.")
-    names = [model.name for model in found]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise typer.BadParameter(f"two models are called {twice!r}. Hint: write NAME=FILE.")
-    return found
-
-
-def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
-    """Return the model that others are compared with: one of them, or a file of lists."""
-    if text is None:
-        return None
-    found = next((model for model in named if model.name == text), None)
-    path = split_name(text, "--baseline")[1]
-    if found is None and not is_stdin(path) and not os.path.exists(path):
-        names = ", ".join(repr(model.name) for model in named)
-        raise FileError(
-            f"--baseline {text}: there is no such file, and no such model. Hint: the models are "
-            f"{names}."
-        )
-    return found or models([text], [])[0]
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def catalogue_columns(
@@ -113,25 +67,6 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None = None) -> None:
             "only goes with standard input (-) and pipes: the name of a file tells its format.",
             param_hint="--format-in",
         )
-
-
-def split_name(text: str, option: str) -> tuple[str, str]:
-    """Split ``NAME=FILES``; the name is empty where there is none."""
-    name, equals, files = text.partition("=")
-    if not equals or "/" in name or os.sep in name:
-        return "", text
-    if not name:
-        raise typer.BadParameter(f"{text!r} has no name before '='.", param_hint=option)
-    return name, files
-
-
-def stem(path: str) -> str:
-    """Return the name of a file without its extension."""
-    if is_stream(path):
-        return "stdin" if is_stdin(path) else "pipe"
-    name = Path(path).name
-    extension = next((e for e in EXTENSIONS if name.lower().endswith(e)), "")
-    return name[: len(name) - len(extension)] or name
 
 
 NONE = "none"  # what is asked for in place of a column that should not be read
@@ -174,7 +109,7 @@ class Inputs:
         except RecometerError as error:
             message = self.stdin.named(str(error))
             if model is not None:
-                hint = RUN_HINT if model.is_run else FACTORS_HINT
+                hint = FACTORS_HINT if model.kind == "factors" else RUN_HINT
                 for ours in (NAMED_BY_IDS, WRITTEN_ALIKE):
                     message = message.replace(ours, hint)
                 message = f"{model.name}: {message}"
@@ -210,6 +145,8 @@ class Inputs:
         """Read interactions, values and times as asked; their ids are alike those of test."""
         file = self.stdin.path(path)
         with self.stated(what=what):
+            if file.name.lower().endswith(".npz"):
+                return self._matrix(what, file, value)
             kind = trec.kind_of(file)
             if kind == "run":
                 raise FileError(
@@ -245,12 +182,32 @@ class Inputs:
                 raise InputError(f"{file} has no rows. Hint: every row is one interaction.")
         return data
 
-    def both(self, test: str, train: str | None) -> tuple[Interactions, Interactions | None]:
-        """Read test and train."""
-        data = self.interactions("test", test, value=True)
+    def both(
+        self, test: str | None, train: str | None
+    ) -> tuple[Interactions | None, Interactions | None]:
+        """Read test and train, as far as there are any."""
+        data = None if test is None else self.interactions("test", test, value=True)
         if train is None:
             return data, None
         return data, self.interactions("train", train, value=False, test=data)
+
+    def candidates(self, option: str, path: str | None, test: Interactions | None) -> object:
+        """Read the items that an option names: for each user, or for all in a file of ids."""
+        if path is None:
+            return None
+        file = self.stdin.path(path)
+        with self.stated(what=option):
+            if option != "exclude" and self._has_users(file):
+                return self.interactions(option, path, value=False, test=test)
+            found = read_ids(file, "item", self.columns["item"], known_ids(test, "item"))
+            self.note(f"{option}: {self.stdin.named(str(file))} (items for all users)")
+        return found
+
+    def _has_users(self, file: Path) -> bool:
+        if not _is_table(file):
+            return trec.kind_of(file) == "qrels"
+        names = column_names(file)
+        return self.columns["user"] in names or bool(common_names("user", names))
 
     def columns_of(self, path: str) -> dict[str, Any] | None:
         """Find the columns of a file that is split: options of `split`; None: TREC qrels."""
@@ -281,28 +238,58 @@ class Inputs:
         typed = column if file.name.lower().endswith(".parquet") else integers(column)
         return ids.as_ids(typed.head(1), f"{what} ids of {file}")
 
-    def source(self, model: Model, test: Interactions, depth: int | None) -> Source:
-        """Read a model, and cut its lists if that was asked for."""
+    def source(
+        self, model: Model, test: Interactions | None, depth: int | None, rated: bool = False
+    ) -> Source:
+        """Read a model, and cut its lists if that was asked for.
+
+        `rated` says whether the truth beside scored pairs is read as true ratings.
+        """
         with self.stated(model):
-            source = (
-                self._lists(model, test)
-                if model.is_run
-                else read_factors(
-                    self._paths(model),
+            if model.kind == "factors":
+                source: Source = read_factors(
+                    [path and str(self.stdin.path(path)) for path in model.paths],
                     test,
                     lambda text: self.note(self.stdin.named(text)),
                     self.columns,
                 )
-            )
+            else:
+                read = self._lists if model.kind == "run" else functools.partial(self._pairs, rated)
+                source = read(model, test)
         return source if depth is None else Cut(source, depth)
+
+    def runs(
+        self, model: Model, test: Interactions | None, by: str, depth: int | None
+    ) -> Iterator[tuple[str, Source]]:
+        """Read the runs of one file, which a column tells apart, with their names."""
+        with self.stated(model):
+            file = self.stdin.path(model.paths[0])
+            names = column_names(file)
+            if by not in names:
+                raise ColumnError(
+                    f"--each {by}: {file} has no such column. {did_you_mean(by, names)}"
+                )
+            wanted = self._wanted(file)
+            found = choose_columns([name for name in names if name != by], wanted)
+            if found["rank"] is not None:
+                found["score"] = None
+            read = {option: name for option, name in found.items() if name}
+            _, fetch = open_file(file, {**wanted, **read})
+            columns = {option: in_memory(fetch(option)) for option in read}
+            _make_alike(columns, test)
+            frame = pl_frame({**columns, "run": read_columns(file, [by])[by]})
+            self._say(model.name, file, {**found, "each": by})
+            runs = Lists.each(frame, by="run", **_named_alike(columns))
+        for name, lists in runs.items():
+            yield str(name), lists if depth is None else Cut(lists, depth)
 
     def is_trec(self, model: Model) -> bool:
         """Tell whether a model is a TREC run."""
         with self.stated(model):
-            return model.is_run and trec.kind_of(self.stdin.path(model.paths[0])) == "run"
+            return model.kind == "run" and trec.kind_of(self.stdin.path(model.paths[0])) == "run"
 
     def catalogue(
-        self, text: str | None, test: Interactions, columns: Mapping[str, str | list[str]]
+        self, text: str | None, test: Interactions | None, columns: Mapping[str, str | list[str]]
     ) -> object:
         """Read the number of items, a table with a row per item, or a file with their ids."""
         if text is None or text.isdecimal():
@@ -320,25 +307,16 @@ class Inputs:
                     f"{text} is no table with a column of item ids, so it has no columns for "
                     f"{', '.join(f'--{option}' for option in columns)}. Hint: --item names it."
                 )
-            return read_ids(file, "item", self.columns["item"], test.item_ids)
+            return read_ids(file, "item", self.columns["item"], known_ids(test, "item"))
 
-    def _paths(self, model: Model) -> list[str]:
-        """Return the files of a factor model; those that are not given stay empty."""
-        return [path and str(self.stdin.path(path)) for path in model.paths]
-
-    def _lists(self, model: Model, test: Interactions) -> Lists:
+    def _lists(self, model: Model, test: Interactions | None) -> Lists:
         file = self.stdin.path(model.paths[0])
         wanted: dict[str, Any] = {}
         if trec.kind_of(file) is not None:
             lists = Lists(file)
             self._say(model.name, file, "TREC run")
         else:
-            wanted |= self._present(file, "user", "item", *ORDERS)
-            for option, other in (ORDERS, ORDERS[::-1]):
-                if self.columns[option] == NONE:
-                    wanted[option] = False
-                elif wanted[option] is not None:
-                    wanted[other] = False
+            wanted = self._wanted(file)
             lists = Lists(file, **wanted)
             found = choose_columns(column_names(file), wanted)
             if found["rank"] is not None:
@@ -346,6 +324,59 @@ class Inputs:
             by_rows = found["rank"] is None and found["score"] is None
             self._say(model.name, file, found, ", in the order of the rows" if by_rows else "")
         return lists if _alike(lists, test) else _lists_like(file, wanted, test)
+
+    def _wanted(self, file: Path) -> dict[str, Any]:
+        """Return the options of `Lists` that name the columns of a run."""
+        wanted: dict[str, Any] = {**self._present(file, "user", "item", *ORDERS)}
+        for option, other in (ORDERS, ORDERS[::-1]):
+            if self.columns[option] == NONE:
+                wanted[option] = False
+            elif wanted[option] is not None:
+                wanted[other] = False
+        return wanted
+
+    def _pairs(self, rated: bool, model: Model, test: Interactions | None) -> Pairs:
+        """Read scored pairs, with the truth beside them unless there is a test."""
+        file = self.stdin.path(model.paths[0])
+        if not _is_table(file):
+            raise FileError(
+                f"{file} is no table. Hint: --pairs reads Parquet, CSV and TSV with a row per user "
+                "and item."
+            )
+        wanted: dict[str, Any] = {**self._present(file, "user", "item", "score")}
+        truth = self._present(file, "value")["value"]
+        kinds = ("rating", "relevance") if rated else ("relevance", "rating")
+        wanted |= dict.fromkeys(kinds, False if test is not None or truth is not None else None)
+        if test is None and truth is not None:
+            wanted[kinds[0]] = truth
+        # A rating is the truth here, not the score that it would be for lack of anything better.
+        if not (wanted["score"] or common_names("score", column_names(file), otherwise=False)):
+            raise ColumnError(f"{file}: no column holds the scores. Hint: --score names it.")
+        found, fetch = open_file(file, wanted)
+        if test is None and not any(found[kind] for kind in kinds):
+            raise ColumnError(
+                f"{file}: no column holds the truth. Hint: --value names it; or --test FILE."
+            )
+        if all(found[kind] for kind in kinds):
+            raise ColumnError(
+                f"{file}: the columns {found[kinds[0]]!r} and {found[kinds[1]]!r} could both be "
+                "the truth. Hint: --value names the one that counts."
+            )
+        read = [option for option, name in found.items() if name]
+        columns = {option: in_memory(fetch(option)) for option in read}
+        _make_alike(columns, test)
+        self._say(model.name, file, found)
+        given: dict[str, Any] = {option: option if option in columns else False for option in kinds}
+        return Pairs(pl_frame(columns), user="user", item="item", score="score", **given)
+
+    def _matrix(self, what: str, file: Path, value: bool) -> Interactions:
+        """Read a sparse matrix [n_users, n_items] that SciPy wrote."""
+        matrix = read_matrix(file)
+        self.note(
+            f"{what}: {self.stdin.named(str(file))} (a matrix: users and items are positions)"
+        )
+        found = read_interactions(matrix, str(file))
+        return found if value else dataclasses.replace(found, values=None)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
         """Return the columns that were asked for, as far as the file has them."""
@@ -370,10 +401,16 @@ def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
     return show_named
 
 
-def _alike(lists: Lists, test: Interactions) -> bool:
+def known_ids(test: Interactions | None, what: str) -> Array | None:
+    """Return the ids of test's users or items, if there is one that has ids."""
+    found: Array | None = None if test is None else getattr(test, f"{what}_ids")
+    return found
+
+
+def _alike(lists: Lists, test: Interactions | None) -> bool:
     """Tell whether ids are of the same kinds, as far as both have any."""
     arrays = lists.arrays()
-    pairs = [(arrays[name], getattr(test, name)) for name in ("user_ids", "item_ids")]
+    pairs = [(arrays[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED]
     return all(
         not len(given) or not len(known) or ids.kind(given) == ids.kind(known)
         for given, known in pairs
@@ -381,21 +418,36 @@ def _alike(lists: Lists, test: Interactions) -> bool:
     )
 
 
-def _lists_like(file: Path, wanted: Mapping[str, object], test: Interactions) -> Lists:
+def _lists_like(file: Path, wanted: Mapping[str, object], test: Interactions | None) -> Lists:
     """Read lists once more, with ids such as test has: TREC's are texts, others may be numbers."""
-    import polars as pl
-
     if wanted:
         found, fetch = open_file(file, wanted)
         columns = {option: in_memory(fetch(option)) for option, name in found.items() if name}
     else:
         columns = trec.read_run(file).to_dict()
-    columns["user"] = like(columns["user"], test.user_ids)
-    columns["item"] = like(columns["item"], test.item_ids)
-    given: dict[str, Any] = {name: name if name in columns else False for name in ("rank", "score")}
+    _make_alike(columns, test)
+    return Lists(pl_frame(columns), **_named_alike(columns))
+
+
+def _make_alike(columns: dict[str, Any], test: Interactions | None) -> None:
+    """Let ids be texts or numbers, as those of test are."""
+    for what in REQUIRED:
+        columns[what] = like(columns[what], known_ids(test, what))
+
+
+def _named_alike(columns: Mapping[str, object]) -> dict[str, Any]:
+    """Return the options of `Lists` for columns that are called by what they hold."""
+    given: dict[str, Any] = {name: name if name in columns else False for name in ORDERS}
     if given["rank"]:
         given["score"] = False
-    return Lists(pl.DataFrame(columns), user="user", item="item", **given)
+    return {**{what: what for what in REQUIRED}, **given}
+
+
+def pl_frame(columns: Mapping[str, Any]) -> pl.DataFrame:
+    """Return a data frame of some columns."""
+    import polars as pl
+
+    return pl.DataFrame(columns)
 
 
 def _is_table(path: Path) -> bool:

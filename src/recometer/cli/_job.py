@@ -9,21 +9,16 @@ from typing import Any
 
 import typer
 
-from recometer.cli._folder import data_of
+from recometer.cli._baselines import BASELINES
+from recometer.cli._folder import Part, parts_of
 from recometer.cli._groups import Files
-from recometer.cli._inputs import (
-    NONE,
-    Inputs,
-    Model,
-    baseline_of,
-    catalogue_columns,
-    check_stdin,
-    models,
-)
+from recometer.cli._inputs import NONE, Inputs, catalogue_columns, check_stdin
+from recometer.cli._models import FOLD, Model, baseline_of, check_names, models
 from recometer.cli._options import DataOptions, ModelOptions, RuleOptions, RunOptions
 from recometer.cli._stdin import StandardInput
 from recometer.data.interactions import Interactions
 from recometer.sources.base import Source
+from recometer.sources.candidates import Negatives
 from recometer.tasks import resolve_threads
 
 
@@ -31,61 +26,136 @@ from recometer.tasks import resolve_threads
 class Named:
     """What the options name, before a file is read."""
 
-    data: Sequence[str]  # the files of test, and of train if there is one
+    parts: Sequence[Part]  # files of test and train: one pair, or one for each fold
+    folds: bool
     models: Sequence[Model]
     baseline: Model | None
+    each: str | None  # the column whose values tell runs apart
     columns: dict[str, str | None]  # as `Inputs` takes them
     catalogue_columns: dict[str, str | list[str]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The data that were read, and how to read the models."""
+    """The data that were read, those of one fold or all, and how to read the models."""
 
     inputs: Inputs
-    test: Interactions
+    named: Named
+    models: Sequence[Model]
+    test: Interactions | None  # None: the truth comes with the models
+    train: Interactions | None
     given: dict[str, Any]  # arguments of `recometer.evaluate` beside source and test
-    depth: int | None  # where lists are cut
+    rules: RuleOptions
+    rated: bool  # whether a metric reads true ratings
 
-    def source(self, model: Model) -> Source:
-        """Read a model."""
-        return self.inputs.source(model, self.test, self.depth)
+    def sources(self) -> Iterator[tuple[Model, Source]]:
+        """Read the models, one after the other; a file of several runs holds several."""
+        names: list[str] = []
+        for model in self.models:
+            for name, source in self._read(model):
+                names.append(name)
+                check_names(names)
+                yield dataclasses.replace(model, name=name), source
+
+    def _read(self, model: Model) -> Iterator[tuple[str, Source]]:
+        if model.kind == "run" and self.named.each is not None:
+            yield from self.inputs.runs(model, self.test, self.named.each, self.rules.depth)
+        elif model.kind == "baseline":
+            assert self.train is not None
+            with self.inputs.stated(model):
+                source = BASELINES[model.name](self.train, self.rules.seed)
+            yield model.name, source
+        else:
+            yield model.name, self.inputs.source(model, self.test, self.rules.depth, self.rated)
 
 
 def named_by(data: DataOptions, model: ModelOptions, files: Files) -> Named:
     """Return what options name, and refuse those that do not go together."""
-    test, train, known = data_of(data.test, data.train, data.split)
-    named = models(model.run or [], model.factors or [])
+    with_truth = model.pairs is not None and not (model.run or model.factors or model.baselines)
+    parts, known = parts_of(data.test, data.train, data.split, needs_test=not with_truth)
+    named = models(model.run or [], model.factors or [], model.pairs or [], model.baselines or [])
     columns = {name: getattr(data, name) for name in ("user", "item", "value", "score", "rank")}
     columns |= {name: column for name, column in known.items() if columns.get(name) is None}
     check_stdin(files, data.format_in)
-    if data.rank not in (None, NONE) and data.score not in (None, NONE):
-        raise typer.BadParameter("--rank and --score: name the one to rank by.")
+    _check_together(data, model, named, parts)
     return Named(
-        [test] if train is None else [test, train],
+        parts,
+        len(parts) > 1,
         named,
         baseline_of(model.baseline, named),
+        model.each,
         columns,
         catalogue_columns(data.catalogue, data.categories, data.features, data.propensity),
     )
 
 
+def _check_together(
+    data: DataOptions, model: ModelOptions, named: Sequence[Model], parts: Sequence[Part]
+) -> None:
+    """Refuse options that do not go together."""
+    if data.rank not in (None, NONE) and data.score not in (None, NONE):
+        raise typer.BadParameter("--rank and --score: name the one to rank by.")
+    if data.candidates is not None and data.negatives is not None:
+        raise typer.BadParameter(
+            "--candidates holds all that may be recommended, --negatives all but the items of "
+            "test: give one of them."
+        )
+    if any(each.kind == "baseline" for each in named) and parts[0].train is None:
+        raise typer.BadParameter(
+            "they are fitted to --train, which is missing.", param_hint="--baselines"
+        )
+    if model.each is not None and not any(each.kind == "run" for each in named):
+        raise typer.BadParameter(
+            "tells the runs of one file apart, and there is no --run.", param_hint="--each"
+        )
+    if len(parts) > 1:
+        alike = [each.name for each in named if each.paths and FOLD not in "".join(each.paths)]
+        if alike:
+            raise typer.BadParameter(
+                f"{alike[0]} has the same files in every fold. Hint: {FOLD} in the name of a file "
+                f"stands for the number of the fold, such as --run als=als_{FOLD}.parquet."
+            )
+    elif any(FOLD in path for each in named for path in each.paths):
+        raise typer.BadParameter(
+            f"{FOLD} stands for the number of a fold, and there are none. Hint: --split FOLDER, "
+            "where recometer split wrote folds."
+        )
+
+
 @contextlib.contextmanager
 def reading(
-    named: Named, data: DataOptions, rules: RuleOptions, options: RunOptions
-) -> Iterator[Job]:
-    """Read the data, for as long as files of standard input are kept."""
-    files = [path for model in named.models for path in model.paths if path]
+    named: Named, data: DataOptions, rules: RuleOptions, options: RunOptions, *, rated: bool
+) -> Iterator[Iterator[Job]]:
+    """Read the data, fold by fold, for as long as files of standard input are kept."""
     with StandardInput(data.format_in) as stdin:
-        inputs = Inputs(stdin, named.columns, options.note)
-        inputs.check_columns([*named.data, *files])
-        test, train = inputs.both(*named.data, *[None][: 2 - len(named.data)])
-        catalogue = inputs.catalogue(data.catalogue, test, named.catalogue_columns)
-        other = named.baseline
+        yield _jobs(named, data, rules, options, stdin, rated)
+
+
+def _jobs(
+    named: Named,
+    data: DataOptions,
+    rules: RuleOptions,
+    options: RunOptions,
+    stdin: StandardInput,
+    rated: bool,
+) -> Iterator[Job]:
+    inputs = Inputs(stdin, named.columns, options.note)
+    for fold, part in enumerate(named.parts):
+        of_fold = [model.in_fold(fold) for model in named.models]
+        paths = [path for model in of_fold for path in model.paths if path]
+        inputs.check_columns([*filter(None, part), *paths])
+        test, train = inputs.both(*part)
+        other = None if named.baseline is None else named.baseline.in_fold(fold)
         given = {
             "train": train,
-            "catalogue": catalogue,
-            "baseline": None if other is None else inputs.source(other, test, rules.depth),
+            "candidates": inputs.candidates("candidates", data.candidates, test),
+            "exclude": inputs.candidates("exclude", data.exclude, test),
+            "catalogue": inputs.catalogue(data.catalogue, test, named.catalogue_columns),
             "threads": resolve_threads(options.threads),
         }
-        yield Job(inputs, test, given, rules.depth)
+        if data.negatives is not None:
+            given["candidates"] = Negatives(inputs.candidates("negatives", data.negatives, test))
+        job = Job(inputs, named, of_fold, test, train, given, rules, rated)
+        if other is not None:
+            ((_, given["baseline"]),) = dataclasses.replace(job, models=[other]).sources()
+        yield job

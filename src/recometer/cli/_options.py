@@ -10,7 +10,9 @@ from typing import Annotated
 
 import typer
 
+from recometer.cli._baselines import BASELINES
 from recometer.cli._groups import Reads
+from recometer.cli._models import FOLD, files_of_model
 from recometer.cli._stdin import InputFormat
 from recometer.cli._text import note_unless
 from recometer.errors import did_you_mean
@@ -25,11 +27,6 @@ data_option, model_option, rule_option, output_option = (
     for panel in ("Data", "Models", "Rules", "Output")
 )
 column_option = functools.partial(data_option, metavar="COLUMN")
-
-
-def files_of_model(text: str) -> list[str]:
-    """Return the files of ``NAME=FILE,FILE,...``."""
-    return list(dict.fromkeys([*text.partition("=")[2].split(","), *text.split(",")]))
 
 
 def known_format(text: str) -> str:
@@ -68,6 +65,12 @@ def complete_rules(incomplete: str) -> list[str]:
     return [each for each in found if each.startswith(incomplete)]
 
 
+def complete_baselines(incomplete: str) -> list[str]:
+    """Return the names that the last name of a list of baselines may become."""
+    done, comma, last = incomplete.rpartition(",")
+    return [done + comma + name for name in BASELINES if name.startswith(last)]
+
+
 def one_of(known: Callable[[], list[str]]) -> Callable[[str], list[str]]:
     """Return what completes one of some names."""
     return lambda incomplete: [name for name in known() if name.startswith(incomplete)]
@@ -77,14 +80,17 @@ Test = Annotated[
     str | None,
     data_option(
         metavar="FILE",
-        help="What should have been recommended: Parquet, CSV, TSV or TREC qrels; - is "
-        "standard input.",
+        help="What should have been recommended: Parquet, CSV, TSV, TREC qrels or a sparse matrix "
+        "(.npz); - is standard input.",
     ),
     Reads(),
 ]
 Split = Annotated[
     str | None,
-    data_option(metavar="FOLDER", help="Or test and train of a split that recometer split made."),
+    data_option(
+        metavar="FOLDER",
+        help="Or test and train of a split that recometer split made; of folds, each is evaluated.",
+    ),
     Reads(),
 ]
 Train = Annotated[
@@ -136,18 +142,72 @@ Propensity = Annotated[
     str | None,
     column_option(help="Column of the catalogue with the items' propensities (ips_recall@10)."),
 ]
+Candidates = Annotated[
+    str | None,
+    data_option(
+        metavar="FILE",
+        help="What may be recommended: a table of users and items, or ids of items for all users "
+        "(text with one per line, .npy, a column of a table).",
+        show_default="the whole catalogue",
+    ),
+    Reads(),
+]
+Negatives = Annotated[
+    str | None,
+    data_option(
+        metavar="FILE",
+        help="The same for each user without the items of test, which are added: files of sampled "
+        "negatives.",
+    ),
+    Reads(),
+]
+Exclude = Annotated[
+    str | None,
+    data_option(metavar="FILE", help="Ids of items that nobody may be recommended."),
+    Reads(),
+]
 Run = Annotated[
     list[str] | None,
-    model_option(metavar="[NAME=]FILE", help="Recommended lists: Parquet, CSV, TSV or a TREC run."),
+    model_option(
+        metavar="[NAME=]FILE",
+        help="Recommended lists: Parquet, CSV, TSV or a TREC run. With folds, "
+        f"{FOLD} in the name stands for the fold's number.",
+    ),
     Reads(files_of_model),
+]
+Each = Annotated[
+    str | None,
+    model_option(
+        metavar="COLUMN",
+        help="Column of a --run that tells several models apart; its values name them.",
+    ),
+]
+Pairs = Annotated[
+    list[str] | None,
+    model_option(
+        metavar="[NAME=]FILE",
+        help="Scored pairs of a user and an item, such as predicted ratings or a ranker's "
+        "candidates: Parquet, CSV or TSV. Without --test, the truth stands beside the scores "
+        "(--value names its column).",
+    ),
+    Reads(files_of_model),
+]
+Baselines = Annotated[
+    list[str] | None,
+    model_option(
+        metavar="NAME[,NAME...]",
+        help=f"Simple models that are fitted to train: {', '.join(BASELINES)}.",
+        autocompletion=complete_baselines,
+    ),
 ]
 Factors = Annotated[
     list[str] | None,
     model_option(
-        metavar="[NAME=]USERS,ITEMS[,USER_IDS,ITEM_IDS]",
+        metavar="[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]",
         help="A factor model: arrays in .npy files (ids: a text file with one per line, "
-        ".npy, a table, or the word positions: they count the rows from 0), or Parquet files "
-        "with ids and factors.",
+        ".npy, a table, or the word positions: they count the rows from 0), Parquet files "
+        "with ids and factors, or one archive of arrays (.npz) called user_factors, item_factors, "
+        "user_ids and item_ids.",
     ),
     Reads(files_of_model),
 ]
@@ -232,6 +292,15 @@ PerUser = Annotated[
         "--per-user", help="Also print the values of every user (with --format csv: these alone)."
     ),
 ]
+By = Annotated[
+    str | None,
+    output_option(
+        metavar="activity|popularity|[COLUMN=]FILE",
+        help="Also show groups of users: by the number of their training items, by the popularity "
+        "of these, or by a column of a table with a row per user (--format csv: groups alone).",
+    ),
+    Reads(files_of_model),
+]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="At most so many.", show_default="all processors")
 ]
@@ -257,6 +326,9 @@ class DataOptions:
     categories: Categories = None
     features: Features = None
     propensity: Propensity = None
+    candidates: Candidates = None
+    negatives: Negatives = None
+    exclude: Exclude = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,7 +336,10 @@ class ModelOptions:
     """What is evaluated, and what it is compared with."""
 
     run: Run = None
+    each: Each = None
     factors: Factors = None
+    pairs: Pairs = None
+    baselines: Baselines = None
     baseline: Baseline = None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from recometer.cli._inputs import split_name, stem
+from recometer.cli._models import split_name, stem
 from recometer.data.storage import is_table
 from recometer.errors import FileError
 

@@ -8,7 +8,8 @@ from typing import Any
 import typer
 
 from recometer.cli._exit import usage_of
-from recometer.cli._inputs import Inputs, Model
+from recometer.cli._inputs import Inputs
+from recometer.cli._models import Model
 from recometer.cli._options import RuleOptions
 from recometer.errors import did_you_mean, warn
 from recometer.evaluating.arguments import named_protocol, protocol_names

@@ -15,11 +15,11 @@ PHRASES = {
     "rm.Catalogue(frame, propensity=...) as catalogue=": "--catalogue FILE --propensity COLUMN",
     "baseline= (another source, or an evaluation)": "--baseline (a model's name, or a file)",
     "rm.Pairs(frame, score=..., rating=...).": (
-        "the command line reads no predicted ratings; rm.Pairs does, in Python."
+        "--pairs FILE reads predicted ratings; --value names the column of the true ones."
     ),
     "rm.Scores, rm.Pairs, and rm.Lists with scores do.": "runs with a column of scores do.",
     "candidates=rm.SampledCandidates(...), or a set of candidates per user.": (
-        "candidates, which the command line does not draw."
+        "--negatives FILE, or --candidates FILE."
     ),
     "recometer.load reads what result.save(path) wrote, nothing else.": (
         "recometer evaluate --out FOLDER writes saved evaluations."
@@ -38,16 +38,22 @@ PHRASES = {
         "recometer compare als.parquet pop.parquet --baseline pop."
     ),
     "bounds=(0, 1)": "--bounds 0 1",
+    "candidates=rm.Negatives(candidates)": "--negatives FILE",
+    "Hint: rm.evaluate(..., train=...).": "Hint: --train FILE.",
     "evaluate(..., protocol='evidently', defects=True)": (
         "--protocol evidently --rule defects=true"
     ),
 }
 # How a split is made, in a warning: the user has just typed it.
 MADE_BY = re.compile(r" by what=.*?(?=\. Hint)")
+RUNS = re.compile(r"rm\.Lists\.each\(data, by='(.*?)'\)")
 CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")
 ARGUMENT = re.compile(
-    r"\b(user|item|value|score|rank|time|catalogue|train|baseline|allow|primary|metrics)=(False\b|'[^']*')?"
+    r"\b(user|item|value|score|rank|time|catalogue|candidates|exclude|groups|train|baseline|allow|"
+    r"primary|metrics)=(False\b|'[^']*')?"
 )
+OTHER_NAMES = {"groups": "by"}  # options that are called otherwise than the arguments
+
 RULE = re.compile(rf"\b({'|'.join(Protocol.declared)})='(\w+)'")
 
 
@@ -58,13 +64,17 @@ def in_words(message: str) -> str:
     """
     for python, ours in PHRASES.items():
         message = message.replace(python, ours)
+    message = RUNS.sub(r"--each \1", message)
     parts = CALL.split(MADE_BY.sub(" by --what and --who", message))
     parts[::2] = map(_without_arguments, parts[::2])
     return "".join(parts)
 
 
 def _without_arguments(text: str) -> str:
-    text = ARGUMENT.sub(lambda found: f"--{found[1]} {_value(found[2])}".rstrip(), text)
+    def option(found: re.Match[str]) -> str:
+        return f"--{OTHER_NAMES.get(found[1], found[1])} {_value(found[2])}".rstrip()
+
+    text = ARGUMENT.sub(option, text)
     return RULE.sub(r"--rule \1=\2", text).replace("--rule ties=", "--ties ")
 
 

@@ -10,10 +10,12 @@ from typing import Annotated, Any, get_args
 import typer
 
 from recometer.cli import _options as options
+from recometer.cli._by import of_users
 from recometer.cli._exit import ExitCode, usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import named_results, paths_of
 from recometer.comparing.alike import MAY_DIFFER
+from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import MODES, GateReport, read_gate
 from recometer.comparing.junit import junit as write_junit
 from recometer.comparing.result import Comparison
@@ -21,9 +23,9 @@ from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
 from recometer.errors import did_you_mean
 from recometer.rendering import Shown, Table, output
+from recometer.results.evaluation import load
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
-from recometer.stats.multiplicity import Correction
 
 gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
 
@@ -116,9 +118,29 @@ Confidence = Annotated[
     ),
 ]
 Margin = Annotated[
-    float | None,
+    list[str] | None,
     options.rule_option(
-        metavar="DIFFERENCE", help="Smaller differences do not matter: adds tests of equivalence."
+        metavar="[METRIC=]DIFFERENCE",
+        help="Smaller differences, of all metrics or of one, do not matter: adds tests of "
+        "equivalence. May be repeated.",
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    options.rule_option(
+        metavar="[COLUMN=]FILE",
+        help="A column of a table with a row per user: users with the same entry (sessions of one "
+        "person, ...) are not independent of each other.",
+        show_default="every user alone",
+    ),
+    Reads(options.files_of_model),
+]
+Chance = Annotated[
+    bool,
+    options.rule_option(
+        "--chance",
+        help="Add a random order of the same candidates as a model; the first evaluation needs "
+        "recometer evaluate --chance.",
     ),
 ]
 Allow = Annotated[
@@ -156,12 +178,12 @@ def compare(
     interval: Annotated[
         str, _chosen((*get_args(Kind), "randomisation"), "Of the difference", "auto")
     ] = "auto",
-    correction: Annotated[
-        str, _chosen(get_args(Correction), "For the number of comparisons", "holm")
-    ] = "holm",
+    correction: Annotated[str, _chosen(KNOWN, "For the number of comparisons", "holm")] = "holm",
     confidence: Confidence = None,
     margin: Margin = None,
     allow: Allow = None,
+    cluster: Cluster = None,
+    chance: Chance = False,
     gate: Gate = None,
     gate_mode: Annotated[
         str, _chosen(list(MODES), "When a gate is passed", "interval", gate_option)
@@ -183,8 +205,10 @@ def compare(
     if junit is not None:
         check_replaced([junit], lambda path: path.suffix == ".xml", files)
     named = named_results(results, several=True)
+    models = {name: [load(path) for path in paths] for name, paths in named.items()}
+    first = next(iter(models.values()))[0]
     comparison = run_comparison(
-        {name: paths if len(paths) > 1 else paths[0] for name, paths in named.items()},
+        models,
         baseline=baseline,
         metrics=" ".join(metrics) if metrics else None,
         primary=" ".join(primary) if primary else None,
@@ -192,8 +216,10 @@ def compare(
         interval=interval,  # type: ignore[arg-type]
         confidence=confidence,
         correction=correction,  # type: ignore[arg-type]
-        margin=margin,
+        margin=_margins(margin or []),
         allow=" ".join(allow or []),
+        cluster=None if cluster is None else of_users(cluster, "--cluster", first),
+        chance=chance,
         seed=seed,
         threads=threads,
     )
@@ -204,13 +230,35 @@ def compare(
         gates = [read_gate(text, comparison) for text in gate]
     report = comparison.gate(gates, gate_mode)  # type: ignore[arg-type]
     output(WithGates(comparison, report), form)
+    _conclude(report, junit)
+
+
+def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
+    """Read one margin for all metrics, or one for each that is named."""
+    found: dict[str, float] = {}
+    for text in texts:
+        # Names of metrics have "=" within brackets: ndcg@10(gain=binary)=0.01
+        name, _, number = text.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise typer.BadParameter(
+                f"{text!r} ends with no number. Hint: --margin 0.005, or --margin ndcg@10=0.005.",
+                param_hint="--margin",
+            ) from None
+    if "" in found and len(texts) > 1:
+        raise typer.BadParameter(
+            "one is for all metrics, and so the only one. Hint: --margin ndcg@10=0.005 --margin "
+            "hit@10=0.01.",
+            param_hint="--margin",
+        )
+    return found.get("", found or None)
+
+
+def _conclude(report: GateReport, junit: Path | None) -> None:
+    """Write the gates to a file, if asked for; say what did not pass, and exit accordingly."""
     if junit is not None:
         write_junit(report, junit)
-    _conclude(report)
-
-
-def _conclude(report: GateReport) -> None:
-    """Say what did not pass on standard error, and exit accordingly."""
     for row in report.rows:
         if row.verdict != "passed":
             typer.echo(" ".join(row.sentences()), err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,13 +14,14 @@ import numpy as np
 import typer
 
 from recometer.cli import _options as options
+from recometer.cli._baselines import BASELINES, NEIGHBOURS, REGULARISATION, n_factors
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
 from recometer.cli._text import count, say
 from recometer.data import shown
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
-from recometer.evaluate import evaluate
+from recometer.evaluation import evaluate
 from recometer.metrics.names import parse
 from recometer.rendering import output, wrapped
 from recometer.results.evaluation import Evaluation
@@ -30,10 +32,14 @@ from recometer.split.what import Fraction, LastFraction, What
 from recometer.tasks import resolve_threads
 
 DEFAULT_METRICS = "ndcg@10 recall@10 roc_auc"
-NEIGHBOURS = 100
-FACTORS = 64
-REGULARISATION = 250.0
-
+TITLES = {
+    "random": "random",
+    "popular": "most popular",
+    "knn": "item-kNN",
+    "svd": "truncated SVD",
+    "ease": "EASE",
+}
+"""What the models are called here, by their names among the baselines."""
 
 Data = Annotated[
     Path | None,
@@ -94,10 +100,12 @@ def demo(
         _say_models(train)
         results: dict[str, Evaluation] = {}
         seconds, left_out = {}, []
-        for model, fit in _models(train, seed).items():
+        for name, model in TITLES.items():
             try:
                 begin = perf_counter()
-                source = _with_status(f"Fitting {model}", fit)
+                source = _with_status(
+                    f"Fitting {model}", functools.partial(_fit, name, train, seed)
+                )
                 fitted = perf_counter()
             except _LeftOut as reason:
                 left_out.append(f"Left out: {model}. {reason}")
@@ -120,7 +128,7 @@ def _say_models(train: Interactions) -> None:
     say(
         "Models   ",
         f"item-kNN: cosine, {NEIGHBOURS} neighbours; truncated SVD: "
-        f"{count(_factors(train), 'factor')}, items of equal norm; "
+        f"{count(n_factors(train), 'factor')}, items of equal norm; "
         f"EASE: regularisation {REGULARISATION:g}",
     )
 
@@ -204,31 +212,14 @@ def _split(
     return train, test
 
 
-def _models(train: Interactions, seed: int) -> dict[str, Callable[[], Source]]:
-    """Return how to fit every model, by its name."""
-    from recometer import baselines
-
-    def ease() -> Source:
-        try:
-            return baselines.ease(train, regularisation=REGULARISATION)
-        except InputError as error:
-            # The hint speaks of an argument that the demo does not have.
-            raise _LeftOut(str(error).partition(" Hint:")[0]) from error
-
-    return {
-        "random": lambda: baselines.random_ranking(train, seed=seed),
-        "most popular": lambda: baselines.most_popular(train),
-        "item-kNN": lambda: baselines.item_knn(train, neighbours=NEIGHBOURS),
-        "truncated SVD": lambda: baselines.truncated_svd(
-            train, factors=_factors(train), normalise=True, seed=seed
-        ),
-        "EASE": ease,
-    }
-
-
-def _factors(train: Interactions) -> int:
-    # With all singular values nothing is left to predict: the factors repeat train.
-    return max(1, min(FACTORS, train.n_users // 4, train.n_items // 4))
+def _fit(name: str, train: Interactions, seed: int) -> Source:
+    try:
+        return BASELINES[name](train, seed)
+    except InputError as error:
+        if name != "ease":
+            raise
+        # The hint speaks of an argument that the demo does not have.
+        raise _LeftOut(str(error).partition(" Hint:")[0]) from error
 
 
 def _with_status(label: str, fit: Callable[[], Source]) -> Source:

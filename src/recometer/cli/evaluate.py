@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from recometer.cli import _options as options
+from recometer.cli._by import groups_of
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, command
-from recometer.cli._inputs import Model
 from recometer.cli._job import named_by, reading
 from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.data.storage import check_replaced, is_table
 from recometer.errors import FileError
-from recometer.evaluate import DEFAULT_METRICS
-from recometer.evaluate import evaluate as run_evaluation
+from recometer.evaluation import DEFAULT_METRICS
+from recometer.evaluation import evaluate as run_evaluation
 from recometer.metrics.conventions import parse_under
 from recometer.rendering import output, write_text
 from recometer.results.evaluation import Evaluation
+from recometer.results.folds import pool
 from recometer.results.leaderboard import SUMMARY_FIELDS, Leaderboard
 from recometer.tasks import resolve_threads
 
@@ -48,6 +50,16 @@ Out = Annotated[
 ]
 
 
+Chance = Annotated[
+    bool,
+    options.rule_option(
+        "--chance",
+        help="Add what a random order of the same candidates would score, exactly: the mean over "
+        "all orders.",
+    ),
+]
+
+
 @command
 def evaluate(
     data: options.DataOptions,
@@ -57,45 +69,104 @@ def evaluate(
     files: Files,
     metric: Metrics = None,
     protocol: options.ProtocolName = "recometer",
+    by: options.By = None,
+    chance: Chance = False,
     out: Out = None,
 ) -> None:
     """Evaluate models in files against interactions in files.
 
     Columns are found by their common names (user_id, movieId, rating, ...) unless they are
     given; what was found is said on standard error. Items that a user has in train are not
-    ranked for that user. --run and --factors may be repeated.
+    ranked for that user. --run, --factors, --pairs and --baselines may be repeated.
     """
     given = given_rules(rules)
     settled = protocol_of("--protocol", protocol, given)
     metrics = " ".join(metric or [DEFAULT_METRICS])
     with usage_of("--metrics"):
-        parse_under(metrics, settled)  # a wrong name should not wait for the files
+        # A wrong name should not wait for the files.
+        rated = any(one.definition.record == "ratings" for one in parse_under(metrics, settled))
     resolve_threads(run.threads)
     named = named_by(data, model, files)
+    written = _Written(out, len(named.parts) if named.folds else 0, files)
+    written.prepare([each.name for each in named.models if each.kind != "run" or not named.each])
+    found: dict[str, list[Evaluation]] = {}
+    with reading(named, data, rules, run, rated=rated) as jobs:
+        for fold, job in enumerate(jobs):
+            of_fold = with_users(settled, protocol, given, job.models, job.inputs)
+            for model_read, source in job.sources():
+                with job.inputs.stated(model_read):
+                    result = run_evaluation(
+                        source,
+                        job.test,
+                        metrics=metrics,
+                        protocol=of_fold,
+                        seed=rules.seed,
+                        chance=chance,
+                        progress=False if run.quiet else None,
+                        **job.given,
+                    )
+                written.save(model_read.name, result, fold)
+                found.setdefault(model_read.name, []).append(result)
+        results = {name: pool(each) if named.folds else each[0] for name, each in found.items()}
+        board = Leaderboard(results, with_users=run.per_user, groups=groups_of(by, results))
     if out is not None:
-        _check_out(out, named.models, files)
-        _make_folder(out)
-    results: dict[str, Evaluation] = {}
-    with reading(named, data, rules, run) as job:
-        settled = with_users(settled, protocol, given, named.models, job.inputs)
-        for each in named.models:
-            source = job.source(each)
-            with job.inputs.stated(each):
-                results[each.name] = run_evaluation(
-                    source,
-                    job.test,
-                    metrics=metrics,
-                    protocol=settled,
-                    seed=rules.seed,
-                    progress=False if run.quiet else None,
-                    **job.given,
-                )
-            if out is not None:
-                results[each.name].save(out / f"{each.name}.parquet")
-    if out is not None:
-        write_text(out / SUMMARY, Leaderboard(results).to_csv() + "\n")
-        run.note(f"written: {out}: {', '.join(f'{name}.parquet' for name in results)}, {SUMMARY}")
-    output(Leaderboard(results, with_users=run.per_user), run.form)
+        run.note(written.finish(results))
+    output(board, run.form)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Written:
+    """What is written into a folder, if there is one: each result as soon as it is there."""
+
+    out: Path | None
+    n_folds: int  # 0: there are none
+    inputs: Iterable[str]
+
+    def prepare(self, names: Sequence[str]) -> None:
+        """Make the folders; raise if an input, or what recometer did not write, would be replaced.
+
+        Runs of one file are named by what it holds: `save` looks after them.
+        """
+        if self.out is None:
+            return
+        paths = [self.out / SUMMARY]
+        for name in names:
+            paths += [self._path(name), *self._of_folds(name)]
+        check_replaced(paths, lambda path: is_summary(path) or is_table(path), self.inputs)
+        for folder in dict.fromkeys(path.parent for path in paths):
+            _make_folder(folder)
+
+    def save(self, name: str, result: Evaluation, fold: int) -> None:
+        """Save one result."""
+        if self.out is None:
+            return
+        # Runs of one file have their names from a column.
+        if Path(name).name != name:
+            raise FileError(
+                f"{name!r} cannot be the name of a file in {self.out}. Hint: rename it."
+            )
+        path = self._of_folds(name)[fold] if self.n_folds else self._path(name)
+        check_replaced([path], is_table, self.inputs)
+        result.save(path)
+
+    def finish(self, results: Mapping[str, Evaluation]) -> str:
+        """Write what is of all folds and of all models; return what was written."""
+        assert self.out is not None
+        if self.n_folds:
+            for name, result in results.items():
+                result.save(self._path(name))
+        write_text(self.out / SUMMARY, Leaderboard(results).to_csv() + "\n")
+        names = ", ".join(f"{name}.parquet" for name in results)
+        folds = f", the same in fold_0 to fold_{self.n_folds - 1}" if self.n_folds else ""
+        return f"written: {self.out}: {names}{folds}, {SUMMARY}"
+
+    def _path(self, name: str) -> Path:
+        assert self.out is not None
+        return self.out / f"{name}.parquet"
+
+    def _of_folds(self, name: str) -> list[Path]:
+        assert self.out is not None
+        return [self.out / f"fold_{fold}" / f"{name}.parquet" for fold in range(self.n_folds)]
 
 
 def is_summary(path: Path) -> bool:
@@ -106,12 +177,6 @@ def is_summary(path: Path) -> bool:
             return file.read(len(head)) == head
     except OSError:
         return False
-
-
-def _check_out(out: Path, named: Sequence[Model], inputs: Iterable[str]) -> None:
-    """Raise if an output would replace an input, or what recometer did not write."""
-    paths = [*(out / f"{model.name}.parquet" for model in named), out / SUMMARY]
-    check_replaced(paths, lambda path: is_summary(path) or is_table(path), inputs)
 
 
 def _make_folder(folder: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from recometer.cli import _options as options
+from recometer.cli._by import groups_of
 from recometer.cli._results import named_results
 from recometer.rendering import output
 from recometer.results.evaluation import load
@@ -24,10 +25,12 @@ def show(
     ],
     form: options.Form = "table",
     per_user: options.PerUser = False,
+    by: options.By = None,
 ) -> None:
     """Show evaluations that were saved: one with a row per metric, several side by side."""
     found = named_results(results)
-    board = Leaderboard(
-        {model: load(path) for model, (path,) in found.items()}, with_users=per_user
+    evaluations = {model: load(path) for model, (path,) in found.items()}
+    output(
+        Leaderboard(evaluations, with_users=per_user, groups=groups_of(by, evaluations)),
+        form,
     )
-    output(board, form)

@@ -12,8 +12,8 @@ from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._job import named_by, reading
 from recometer.cli._rules import given_rules, protocol_of, with_users
-from recometer.evaluate import evaluate
 from recometer.evaluating.arguments import protocol_names
+from recometer.evaluation import evaluate
 from recometer.explanation import explain
 from recometer.metrics.conventions import parse_under
 from recometer.rendering import output
@@ -77,15 +77,24 @@ def why(
     if len(wanted) != 1:
         raise typer.BadParameter(f"{metric!r} is not one metric.", param_hint="--metric")
     named = named_by(data, model, files)
-    if len(named.models) != 1:
-        raise typer.BadParameter("one model is explained at a time.", param_hint="--run")
-    (explained,) = named.models
-    with reading(named, data, rules, run) as job:
+    if len(named.models) != 1 or named.folds:
+        what = "on one fold" if named.folds else "one model"
+        hint = f" Hint: --split {data.split}/fold_0." if named.folds else ""
+        raise typer.BadParameter(f"{what} is explained at a time.{hint}", param_hint="--run")
+    rated = wanted[0].definition.record == "ratings"
+    with reading(named, data, rules, run, rated=rated) as jobs:
+        (job,) = jobs
         first, second = (
             with_users(protocol, name, given, named.models, job.inputs)
             for protocol, name in ((first, from_), (second, to))
         )
-        source = job.source(explained)
+        ((explained, source), *others) = job.sources()
+        if others:
+            raise typer.BadParameter(
+                "there are several runs, and one is explained at a time: "
+                f"{', '.join(each.name for each, _ in [(explained, source), *others])}.",
+                param_hint="--each",
+            )
         with job.inputs.stated(explained):
             result = evaluate(
                 source,

@@ -12,6 +12,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.comparing.changes import Changes, SegmentChanges, changes, segments
+from recometer.comparing.corrections import POWER_WANTED, Correction
 from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing
@@ -21,12 +22,10 @@ from recometer.data import ids
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.results.evaluation import Evaluation
 from recometer.stats import Power
-from recometer.stats.multiplicity import Correction
+from recometer.stats.comparing import differences_of
 
 if TYPE_CHECKING:
     import polars
-
-POWER_WANTED = 0.8
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -74,7 +73,9 @@ class Compared:
         found: list[Standing] = []
         for metric in self.metrics:
             if metric not in self.models[0].first.together:
-                found += standings_by(metric, self.models, self.users, self.options)
+                found += standings_by(
+                    metric, self.models, self.users, self.options, self.correction
+                )
             else:
                 pairs = list(itertools.combinations(self.models, 2))
                 rows = compare_whole(
@@ -204,7 +205,21 @@ class Compared:
         pair = self.model(model), self.model(self._other(model, other))
         values = [self.users.values(one, name) for one in pair]
         level = 1 - self.confidence if alpha is None else alpha
-        return stats.power(values[0] - values[1], difference, wanted=wanted, alpha=level)
+        by_randomisation = self.options.test == "randomisation"
+        seeds, clusters = max(one.n_seeds for one in pair) > 1, self.options.clusters
+        planned = stats.power(
+            differences_of(values[0], values[1], clusters),
+            difference,
+            wanted=wanted,
+            alpha=level,
+            unit=None if by_randomisation and not seeds else 0.0,
+        )
+        notes = [
+            planned.note,
+            "Numbers of users are numbers of clusters." if clusters is not None else "",
+            "The variance between seeds is left out: more users do not change it." if seeds else "",
+        ]
+        return dataclasses.replace(planned, note=" ".join(filter(None, notes)))
 
     def known(self, metric: str) -> str:
         """Return the name of a metric that was compared, which may be written otherwise."""

@@ -167,18 +167,17 @@ def _range(metric: str, bounds: tuple[float, float] | None) -> tuple[tuple[float
         raise UnknownNameError(
             f"{error} Or give the range of a user's value: bounds=(0, 1)."
         ) from error
-    definition = known.definition
-    low = definition.lower if definition.lower_of_gains is None else definition.lower_of_gains
-    if definition.over_users:
+    low, high = known.bounds(negative=False, binary=False)
+    if known.definition.over_users:
         raise InputError(
             f"{metric} is one value for all users: means of users cannot be told apart."
         )
-    if not -math.inf < low < definition.upper < math.inf:
+    if not -math.inf < low < high < math.inf:
         raise InputError(
             f"{metric} has no known range, so nothing can be told from its means. Hint: give the "
             "range of a user's value: bounds=(0, 1)."
         )
-    return (low, definition.upper), known.name in BINARY
+    return (low, high), known.name in BINARY
 
 
 def _between(low: float, high: float) -> str:

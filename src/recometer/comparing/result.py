@@ -76,7 +76,9 @@ class Comparison(Compared, Printed):
     def tables(self, width: int | None = None) -> list[Table]:
         """Return the leaderboard, how users differ, and the differences."""
         *before, board = fitting(self._board, self.metrics, width)
-        board = dataclasses.replace(board, notes=wording.on_standings(self.standings, self.options))
+        board = dataclasses.replace(
+            board, notes=wording.on_standings(self.standings, self.options, self.correction)
+        )
         per_user = [row for row in self.rows if not row.for_all_users]
         of_users = [Table(user_columns(self.confidence), per_user)] if per_user else []
         return [*before, board, *of_users, self.table()]

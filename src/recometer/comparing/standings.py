@@ -9,6 +9,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.arrays import Float64
+from recometer.comparing.corrections import Correction, tukey_by
 from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options, bounds_of
 from recometer.comparing.rows import PairRow, Standing
@@ -23,12 +24,17 @@ TESTS = {
 
 
 def standings_by(
-    metric: str, models: Sequence[Model], users: Users, options: Options
+    metric: str,
+    models: Sequence[Model],
+    users: Users,
+    options: Options,
+    correction: Correction = "holm",
 ) -> list[Standing]:
     """Return the models by a metric that every user has a value for, best first.
 
     All pairs are tested on the users that all models have a value for, and their p-values adjusted
-    by Holm's method; ranks follow from these (`recometer.stats.rank_intervals`).
+    by Holm's method, unless Tukey's test was asked for; ranks follow from these
+    (`recometer.stats.rank_intervals`).
     """
     columns = np.column_stack([users.values(model, metric) for model in models])
     known = ~np.isnan(columns).any(axis=1)
@@ -40,6 +46,10 @@ def standings_by(
         p_values[one, two] = p_values[two, one] = _p(
             metric, (models[one], models[two]), columns[:, [one, two]], clusters, users, options
         )
+    if correction == "tukey":
+        adjusted = np.maximum(p_values, tukey_by(metric, models, users, options).p_values)
+    else:
+        adjusted = _by_holm(p_values)
     kind = options.interval if options.interval != "randomisation" else "auto"
     bounds, _ = bounds_of(metric, models, columns.T)
     intervals = [
@@ -49,7 +59,7 @@ def standings_by(
         for column in columns.T
     ]
     higher = models[0].first.known_metric(metric).definition.higher_is_better
-    return _standings(metric, models, means, intervals, p_values, len(columns), higher, options)
+    return _standings(metric, models, means, intervals, adjusted, len(columns), higher, options)
 
 
 def standings_of_whole(
@@ -66,7 +76,17 @@ def standings_of_whole(
     n = max(row.n for row in rows)
     unknown = Interval.unknown(options.confidence, n, "See the differences.")
     higher = rows[0].higher_is_better
-    return _standings(metric, models, means, [unknown] * len(names), p_values, n, higher, options)
+    adjusted = _by_holm(p_values)
+    return _standings(metric, models, means, [unknown] * len(names), adjusted, n, higher, options)
+
+
+def _by_holm(p_values: Float64) -> Float64:
+    """Adjust p over all pairs."""
+    upper = np.triu_indices(len(p_values), 1)
+    adjusted = np.ones_like(p_values)
+    adjusted[upper] = stats.adjust(p_values[upper], "holm")
+    adjusted.T[upper] = adjusted[upper]
+    return adjusted
 
 
 def _p(
@@ -94,15 +114,11 @@ def _standings(
     models: Sequence[Model],
     means: Float64,
     intervals: Sequence[Interval],
-    p_values: Float64,
+    adjusted: Float64,
     n: int,
     higher: bool,
     options: Options,
 ) -> list[Standing]:
-    upper = np.triu_indices(len(models), 1)
-    adjusted = np.ones_like(p_values)
-    adjusted[upper] = stats.adjust(p_values[upper], "holm")
-    adjusted.T[upper] = adjusted[upper]
     ranking: Ranking = stats.rank_intervals(
         means, adjusted, alpha=options.alpha, higher_is_better=higher
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from recometer.comparing.corrections import Correction
 from recometer.comparing.models import Model
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing, p_text
 from recometer.stats.ends import METHODS as INTERVALS
-from recometer.stats.multiplicity import Correction
 
 MOST = 4  # entries of a list that is given in full
 METHODS = {
@@ -25,6 +25,7 @@ TESTS = {
     "wilcoxon": "Wilcoxon's signed-rank test",
     "sign": "the sign test",
     "random effects": "Student's t with the variance between users and between seeds",
+    "folds": "Student's paired t test of folds",
     "bootstrap": "users drawn with replacement",
 }
 CORRECTIONS = {
@@ -32,6 +33,7 @@ CORRECTIONS = {
     "benjamini-hochberg": "by Benjamini and Hochberg's method (rate of false discoveries)",
     "bonferroni": "by Bonferroni's method",
     "none": "not at all",
+    "tukey": "by Tukey's test of all models by randomisation, times the number of metrics,",
 }
 
 
@@ -117,13 +119,14 @@ def on_power(rows: Sequence[PairRow]) -> list[str]:
         if not known:
             continue
         sizes = [row.smallest_difference for row in known]
-        users = sorted({row.n for row in known})
+        users = sorted({row.test.n for row in known})
         n = f"{users[0]:,}" if len(users) == 1 else f"{users[0]:,} to {users[-1]:,}"
+        what = "users" if all(row.test.n == row.n for row in known) else "clusters"
         size = f"{min(sizes):.4f}"
         if f"{max(sizes):.4f}" != size:
             size = f"{size} to {max(sizes):.4f} (by pair)"
         found.append(
-            f"Power: with {n} users a true difference of {size} in {metric} is found 4 times in 5."
+            f"Power: with {n} {what} a true difference of {size} in {metric} is found 4 times in 5."
         )
     return found
 
@@ -163,14 +166,19 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
     return [f"{_where(found, rows)}: {note}" for note, found in of_note.items()]
 
 
-def on_standings(standings: Iterable[Standing], options: Options) -> list[str]:
+def on_standings(
+    standings: Iterable[Standing], options: Options, correction: Correction
+) -> list[str]:
     """Explain the signs of the leaderboard."""
     counts = dict.fromkeys(row.n for row in standings)
     users = " or ".join(f"{n:,}" for n in counts)
+    by = "paired tests of all pairs, adjusted by Holm's method"
+    if correction == "tukey":
+        by = "Tukey's test of all models by randomisation"
     return [
         f"Means over the {users} users that all models have a value for. * not told from the best "
-        "model, then the ranks that are possible: by paired tests of all pairs, adjusted by Holm's "
-        f"method ({options.confidence:.0%} for all ranks of a metric at once; Mogstad et al. 2024)."
+        f"model, then the ranks that are possible: by {by} "
+        f"({options.confidence:.0%} for all ranks of a metric at once; Mogstad et al. 2024)."
     ]
 
 

@@ -70,13 +70,7 @@ def sparse_rows(matrix: Any, name: str) -> csr_array[Any]:
 
 
 def shortened(rows: Rows, length: int, name: str, unit: str) -> Rows:
-    """Return the first `length` rows, with a warning where there are more.
-
-    Raises
-    ------
-    InputError
-        There are fewer.
-    """
+    """Return the first `length` rows: a warning where there are more, an error where fewer."""
     found = rows.shape[0]
     if found < length:
         raise InputError(

@@ -84,11 +84,10 @@ def split_reco_train_test(
     matrix = _by_rows(X)
     n_users, n_items = matrix.shape
     seed = whole("seed", seed, least=0)
+    most = whole("max_test_users", max_test_users, least=1) if max_test_users else None
     options: dict[str, Any] = {
         "users_test_fraction": users_test_fraction,
-        "max_test_users": whole("max_test_users", max_test_users, least=1)
-        if max_test_users
-        else None,
+        "max_test_users": most,
         "min_items_pool": whole("min_items_pool", min_items_pool, least=0),
         "min_pos_test": whole("min_pos_test", min_pos_test, least=0),
         "consider_cold_start": consider_cold_start,

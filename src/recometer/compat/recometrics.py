@@ -227,23 +227,12 @@ def calc_reco_metrics(
 def undefined_values(
     ranks: Ranks, labels: Collection[str], k: int, cumulative: bool, protocol: Protocol
 ) -> dict[str, Bool]:
-    """Return for each column which users recometrics has NaN for.
+    """Return for each column which users recometrics has NaN for: bool [n_users].
 
-    Parameters
-    ----------
-    ranks : Ranks
-        With every judged item relevant.
-    labels : collection of str
-        The columns that were asked for: some rules depend on all of them.
-    k : int
-    cumulative : bool
-    protocol : Protocol
-        What is common to all columns: least number of items to rank (k at least) and of
-        relevant ones, cold start; scores that are NaN, infinite or all the same.
-
-    Returns
-    -------
-    dict of str to bool [n_users]
+    In `ranks` every judged item is relevant. `labels` are the columns that were asked for: some
+    rules depend on all of them. `protocol` says what is common to them: least number of items to
+    rank (k at least) and of relevant ones, cold start; scores that are NaN, infinite or all the
+    same.
     """
     asked = set(labels)
     ranked = RankedUsers(ranks)
@@ -258,12 +247,8 @@ def undefined_values(
         nothing_at_all |= no_choice
     # P, TP, R and Hit at k say nothing without a choice. Cumulative ones are kept all the same
     # if it has walked through the first k for the sake of a metric that depends on their order.
-    walked = asked & {"P@K", "TP@K", "R@K", "AP@K", "TAP@K", "NDCG@K"} and asked & {
-        "AP@K",
-        "TAP@K",
-        "NDCG@K",
-        "RR@K",
-    }
+    ordered = {"AP@K", "TAP@K", "NDCG@K"}
+    walked = asked & {*ordered, "P@K", "TP@K", "R@K"} and asked & {*ordered, "RR@K"}
     kept_without_choice = {"AP@K", "TAP@K", "RR@K"} | (asked if cumulative and walked else set())
     undefined = {}
     for label in labels:
@@ -311,11 +296,9 @@ def _frame(columns: dict[str, Array], k: int, rename_k: bool) -> pd.DataFrame:
     named: dict[str, Array] = {}
     for label, array in columns.items():
         if array.ndim == 2:
-            named |= {label[:-1] + str(place + 1): array[:, place] for place in range(k)}
-        elif rename_k and label.endswith("@K"):
-            named[label[:-1] + str(k)] = array
+            named |= {f"{label[:-1]}{place + 1}": array[:, place] for place in range(k)}
         else:
-            named[label] = array
+            named[label.replace("@K", f"@{k}") if rename_k else label] = array
     return pd.DataFrame(named)
 
 

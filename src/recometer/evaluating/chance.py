@@ -11,7 +11,6 @@ from recometer.arrays import Float64
 from recometer.errors import InputError
 from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
-from recometer.metrics.parameters import Value
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
@@ -26,25 +25,10 @@ def chance_of(
 
     All candidates are one group of ties, over whose orders the rule ``ties="expected"`` averages
     (McSherry & Najork, "Computing information retrieval performance measures efficiently in the
-    presence of tied scores", ECIR 2008): nothing is drawn.
+    presence of tied scores", ECIR 2008): nothing is drawn. Undefined ones are NaN.
 
-    Parameters
-    ----------
-    ranks
-        Of all candidates; None: no metric reads a ranking.
-    metrics, protocol, threads
-        As of `compute`.
-
-    Returns
-    -------
-    dict of str to float64 [n_users]
-        By metric, of those that read a ranking; NaN where they are undefined.
-
-    Raises
-    ------
-    InputError
-        No such metric, lists that end before the last candidate, or scores that count beyond their
-        order.
+    InputError: no metric reads a ranking (of which `ranks` may be None), lists end before the last
+    candidate, or scores count beyond their order.
     """
     ranked = [
         one for one in metrics if one.definition.record == "ranks" and one.definition.averages_ties
@@ -65,15 +49,13 @@ def chance_of(
             "chance=True is about the order of the candidates, but the rule score_above reads the "
             "scores themselves. Hint: leave one of them out."
         )
-    changed = [dataclasses.replace(one, rules=_without(one)) for one in ranked]
+    changed = [
+        dataclasses.replace(one, rules=tuple(rule for rule in one.rules if rule[0] not in EXPECTED))
+        for one in ranked
+    ]
     tied = RankedUsers(_all_tied(ranks))
     values, _ = compute([tied], changed, protocol.replace(**EXPECTED), threads)
     return dict(zip(map(str, ranked), values.values(), strict=True))
-
-
-def _without(metric: Metric) -> tuple[tuple[str, Value], ...]:
-    """Return the rules of a metric's name, but for those that are settled here."""
-    return tuple(rule for rule in metric.rules if rule[0] not in EXPECTED)
 
 
 def _all_tied(ranks: Ranks) -> Ranks:

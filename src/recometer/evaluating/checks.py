@@ -17,12 +17,7 @@ from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.base import Source
 
 
-def check_users(
-    flags: UInt32,
-    n_relevant: Int64,
-    source: Source,
-    test: Interactions,
-) -> None:
+def check_users(flags: UInt32, n_relevant: Int64, source: Source, test: Interactions) -> None:
     """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
     known = (flags & UserFlag.KNOWN) != 0
     if not known.any():
@@ -72,12 +67,9 @@ def check_overlaps(
     lost, n = counts.get("relevant_not_candidates", 0), int(n_relevant.sum())
     if 2 * lost <= n:
         return
-    sets = isinstance(candidates, Interactions)
-    hint = (
-        "candidates=rm.Negatives(candidates) adds the items of test to each user's"
-        if sets
-        else "candidates= and exclude= must leave what should be found"
-    )
+    hint = "candidates= and exclude= must leave what should be found"
+    if isinstance(candidates, Interactions):
+        hint = "candidates=rm.Negatives(candidates) adds the items of test to each user's"
     warn(
         f"{lost:,} of {n:,} relevant rows of test are no candidates, so they are misses. "
         f"Hint: {hint}."

@@ -6,7 +6,7 @@ library has, lists as well as matrices.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from recometer.errors import warn
 from recometer.metrics.conventions import find, parse_under
@@ -19,10 +19,23 @@ OF_MEANS = "there is one value for all users, and no mean"
 TRUE_RATINGS = "metrics of ratings need one row, however it is ranked"
 AS_LISTED = "metrics of lists read what is listed, whatever test has"
 
+OF_ALL_USERS = "it is about metrics with one value for all users"
+LISTS = {
+    "min_candidates": OF_RANKINGS,
+    "deep_cutoffs": OF_RANKINGS,
+    "all_relevant": OF_RANKINGS,
+    "unranked": AS_LISTED,
+    "unknown_items": AS_LISTED,
+    "score_above": OF_RANKINGS,
+    "duplicates": "metrics of lists read each item once",
+    "short_lists": "metrics of lists read what is listed",
+    "repeated_test": "metrics of lists read whether an item is in test",
+}
+
 # By what metrics read, the rules that change none of their values, reasons and means, and why; of
 # those with one value for all users, too. Rules that are not here have an effect somewhere.
 UNREAD: Mapping[str, Mapping[str, str]] = {
-    "ranks": {"percent": "it is about metrics with one value for all users"},
+    "ranks": {"percent": OF_ALL_USERS},
     "ratings": {
         "constant_scores": TRUE_RATINGS,
         "min_positives": TRUE_RATINGS,
@@ -30,73 +43,57 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "no_list": "every user with a true rating has a prediction",
         "deep_cutoffs": TRUE_RATINGS,
         "all_relevant": TRUE_RATINGS,
-        "percent": "it is about metrics with one value for all users",
+        "percent": OF_ALL_USERS,
         "duplicates": "rows that repeat a pair stay",
         "short_lists": TRUE_RATINGS,
         "repeated_test": "rows that repeat a pair stay",
     },
-    "lists": {
-        "min_candidates": OF_RANKINGS,
-        "deep_cutoffs": OF_RANKINGS,
-        "all_relevant": OF_RANKINGS,
-        "percent": "it is about metrics with one value for all users",
-        "unranked": AS_LISTED,
-        "unknown_items": AS_LISTED,
-        "score_above": OF_RANKINGS,
-        "duplicates": "metrics of lists read each item once",
-        "short_lists": "metrics of lists read what is listed",
-        "repeated_test": "metrics of lists read whether an item is in test",
-    },
+    "lists": {**LISTS, "percent": OF_ALL_USERS},
     "all users": {
+        **LISTS,
         "relevant_from": AS_LISTED,
         "min_positives": AS_LISTED,
-        "min_candidates": OF_RANKINGS,
         "interval": "such an interval is always one of resampled users",
         "no_relevant": AS_LISTED,
-        "deep_cutoffs": OF_RANKINGS,
-        "all_relevant": OF_RANKINGS,
         "missing": OF_MEANS,
         "average": OF_MEANS,
-        "unranked": AS_LISTED,
-        "unknown_items": AS_LISTED,
-        "score_above": OF_RANKINGS,
-        "duplicates": "metrics of lists read each item once",
-        "short_lists": "metrics of lists read what is listed",
-        "repeated_test": "metrics of lists read whether an item is in test",
     },
 }
 # Whom they leave out of a mean; "known" and "listed" change whose lists are read.
 USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
 
-def warn_without_effect(source: Source, metrics: Sequence[Metric], protocol: Protocol) -> None:
+def warn_without_effect(
+    source: Source, metrics: Sequence[Metric], protocol: Protocol, *, trained: bool
+) -> None:
     """Warn of rules that were given by hand, and change nothing of what is asked for.
 
-    By hand are those rules of the protocol that are not those of its name.
+    By hand are those rules of the protocol that are not those of its name. `trained` says whether
+    there is train.
     """
-    for rule, why in _without_effect(source, metrics, protocol):
-        warn(f"The rule {rule}={getattr(protocol, rule)!r} changes nothing here: {why}.")
-
-
-def _without_effect(
-    source: Source, metrics: Sequence[Metric], protocol: Protocol
-) -> Iterator[tuple[str, str]]:
     convention = find(protocol.name)
     usual = type(protocol)() if convention is None else convention.protocol
     given = [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]
-    kinds = dict.fromkeys(map(_kind, metrics))
+    definitions = [metric.definition for metric in metrics]
+    kinds = dict.fromkeys("all users" if one.over_users else one.record for one in definitions)
     for rule in given:
-        said = [_why(source, kind, rule, protocol) for kind in kinds]
+        said, why = [_why(source, kind, rule, protocol) for kind in kinds], ""
         if protocol.defects and convention is not None and rule in convention.defect_rules:
-            yield rule, f"{convention.library} does not obey it (defects=True)"
+            why = f"{convention.library} does not obey it (defects=True)"
         elif rule == "gamma" and protocol.correction != "cv":
-            yield rule, "it belongs to correction='cv'"
+            why = "it belongs to correction='cv'"
+        elif rule == "seen" and not trained:
+            why = "there is no train"
+        elif rule == "seen" and source.removes_train(protocol):
+            why = f"{type(source).__name__} are no lists: items of train are not ranked"
         elif rule == "defects" and protocol.defects:
             names = [metric.label or str(metric) for metric in metrics]
             if parse_under(names, protocol.replace(defects=False)) == list(metrics):
-                yield rule, "these metrics are computed as they are documented"
+                why = "these metrics are computed as they are documented"
         elif all(said):
-            yield rule, "; ".join(dict.fromkeys(filter(None, said)))
+            why = "; ".join(dict.fromkeys(filter(None, said)))
+        if why:
+            warn(f"The rule {rule}={getattr(protocol, rule)!r} changes nothing here: {why}.")
 
 
 def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None:
@@ -107,7 +104,3 @@ def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None
         return OF_MEANS if protocol.users in USERS_OF_MEANS else None
     of_source = source.unread_rules(listed=kind in ("lists", "all users"))
     return of_source.get(rule) or UNREAD[kind].get(rule)
-
-
-def _kind(metric: Metric) -> str:
-    return "all users" if metric.definition.over_users else metric.definition.record

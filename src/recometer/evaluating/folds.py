@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from recometer.errors import InputError, InputTypeError
 from recometer.results.evaluation import Evaluation
-from recometer.results.folds import FoldedEvaluation, pool
 
 if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
@@ -42,28 +41,21 @@ def evaluate_made(
     if hasattr(made, "interactions"):
         plain = made.interactions()
         return evaluate(source, plain.test, **{**options, "train": plain.train})
-    return _evaluate_folds(evaluate, source, made, options)
+    from recometer.results.folds import pool  # most evaluations have no folds
 
-
-def _evaluate_folds(
-    evaluate: Callable[..., Evaluation],
-    sources: object,
-    made: Folds | Sequence[Split],
-    options: Mapping[str, Any],
-) -> FoldedEvaluation:
-    """Evaluate each fold, made when its turn comes, and pool them."""
-    if callable(sources):
-        return pool([evaluate_made(evaluate, sources(one), one, options) for one in made])
-    if not isinstance(sources, list | tuple):
+    # Each fold is made when its turn comes.
+    if callable(source):
+        return pool([evaluate_made(evaluate, source(one), one, options) for one in made])
+    if not isinstance(source, list | tuple):
         raise InputTypeError(
             "Folds are evaluated with an output of a model for each, found one of type "
-            f"{type(sources).__name__}. Hint: give a list, or a function that is called with "
+            f"{type(source).__name__}. Hint: give a list, or a function that is called with "
             "each split and returns a source."
         )
-    if len(sources) != len(made):
+    if len(source) != len(made):
         raise InputError(
-            f"There are {len(sources)} sources for {len(made)} folds. Hint: give one per "
+            f"There are {len(source)} sources for {len(made)} folds. Hint: give one per "
             "fold, or a function that is called with each split and returns a source."
         )
-    pairs = zip(sources, made, strict=True)
-    return pool([evaluate_made(evaluate, source, one, options) for source, one in pairs])
+    pairs = zip(source, made, strict=True)
+    return pool([evaluate_made(evaluate, of_fold, one, options) for of_fold, one in pairs])

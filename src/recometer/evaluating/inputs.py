@@ -14,7 +14,6 @@ from recometer.draws import seed_of
 from recometer.errors import InputError
 from recometer.evaluating.arguments import (
     baseline_of,
-    catalogue_of,
     check_source,
     protocol_of,
     test_of,
@@ -108,12 +107,7 @@ class Inputs:
     def _reading(self) -> str:
         """Say how values of test above 1 were read, where nobody has said how they should be."""
         values, rules = self.test.values, self.protocol
-        if (
-            values is None
-            or not len(values)
-            or values.max() <= 1
-            or rules.relevant_from is not None
-        ):
+        if values is None or rules.relevant_from is not None or values.max(initial=0) <= 1:
             return ""
         of_gain = [
             str(one)
@@ -129,19 +123,15 @@ class Inputs:
 
     def duplicates(self) -> dict[str, int]:
         """Count the rows that repeat a pair of user and item, where there are any."""
-        both = {"test": self.test, "train": self.train}
-        return {
-            f"{name}_duplicates": data.duplicates
-            for name, data in both.items()
-            if data is not None and data.duplicates
-        }
+        both = (("test", self.test), ("train", self.train))
+        return {f"{name}_duplicates": n for name, one in both if one and (n := one.duplicates)}
 
     def kept(self) -> dict[str, Any] | None:
         """Return what repeats the evaluation, unless that would hold on to much memory."""
         sources = [one for one in (self.source, self.baseline) if isinstance(one, Source)]
         held = [one.held_bytes() for one in sources]
         for data in (self.test, self.train):
-            held += [_n_bytes(array) for array in _arrays(data).values()]
+            held += [getattr(array, "nbytes", 0) for array in _arrays(data).values()]
         if None in held or sum(filter(None, held)) > KEPT_BYTES:
             return None
         # A source that brings the truth brings it again.
@@ -171,9 +161,10 @@ def read_inputs(
     source = check_source(given, test)
     stated = protocol_of(protocol, rules, parameters)
     requested = parse_under(metrics, stated)
-    warn_without_effect(source, requested, stated)
+    warn_without_effect(source, requested, stated, trained=train is not None)
     settled = with_order(source, stated)
-    known_items, other = catalogue_of(catalogue), baseline_of(baseline)
+    known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
+    other = baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)
@@ -181,9 +172,7 @@ def read_inputs(
     chosen = read_candidates(candidates, truth)
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, _is_uniform(chosen))
-    given_test, truth = truth, _with_listed_users(source, truth, requested, settled)
-    if any(rules_of(one, settled).repeated_test != "once" for one in requested):
-        truth = _with_mean_values(truth)
+    given_test, truth = truth, _as_counted(source, truth, requested, settled)
     requested = with_largest_gain(requested, _largest_gain(truth))
     check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
     return Inputs(
@@ -213,26 +202,25 @@ def read_inputs(
     )
 
 
-def _with_listed_users(
+def _as_counted(
     source: Source, test: Interactions, metrics: Sequence[Metric], protocol: Protocol
 ) -> Interactions:
-    """Check that test is not empty, and add the users with a list where these count, too."""
+    """Check that test is not empty, and add the users with a list where these count, too.
+
+    Where each row counts that repeats a pair, its value is the mean of theirs, and not the sum.
+    """
     if test.n_users == 0 or len(test) == 0:
         raise InputError(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+    each = any(rules_of(one, protocol).repeated_test != "once" for one in metrics)
+    if each and test.values is not None and test.copies is not None:
+        test = dataclasses.replace(test, values=test.values / test.copies)
     listed = source.listed_users()
     if listed is None or all(rules_of(one, protocol).users != "listed" for one in metrics):
         return test
     return test.with_users(listed)
-
-
-def _with_mean_values(test: Interactions) -> Interactions:
-    """Give each row that repeats a pair the mean of their values, instead of the sum."""
-    if test.values is None or test.copies is None:
-        return test
-    return dataclasses.replace(test, values=test.values / test.copies)
 
 
 def _largest_gain(test: Interactions) -> float:
@@ -275,7 +263,3 @@ def _arrays(data: Candidates | None) -> dict[str, object]:
         return {}
     names = ("indptr", "items", "values", "user_ids", "item_ids")
     return {name: getattr(data, name) for name in names}
-
-
-def _n_bytes(array: Any) -> int:
-    return 0 if array is None else int(array.nbytes)

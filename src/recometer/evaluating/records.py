@@ -108,15 +108,26 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
     """Return what is to be measured, by the record that metrics read."""
     found: dict[str, Measured] = {}
     if records.ranks is not None and given.reading(*RANKED):
-        at_random = any(
-            rules_of(metric, given.protocol).ties == "random" for metric in given.reading(*RANKED)
-        )
+        ties = {rules_of(metric, given.protocol).ties for metric in given.reading(*RANKED)}
+        at_random = "random" in ties
         keys = ids.user_keys(given.test.user_ids, given.test.n_users) if at_random else None
         found["ranks"] = RankedUsers(records.ranks, given.seed, keys)
         if records.ratings is not None:
             found["ratings"] = RatedUsers(records.ratings, given.seed, keys)
     if records.lists is not None:
-        found["lists"] = ListedUsers(_list_data(given, records, records.lists), records.judged)
+        test, rules = given.test, records.request.protocol
+        data = list_data(
+            records.lists,
+            needed_by(given.reading("lists")),
+            test=test,
+            train=given.train,
+            relevant=relevant_rows(test, rules.relevant_from),
+            ranks=records.ranks if given.brings_truth else None,
+            catalogue=given.catalogue,
+            baseline=records.baseline,
+            removes_train=given.source.removes_train(rules),
+        )
+        found["lists"] = ListedUsers(data, records.judged)
     return found
 
 
@@ -134,22 +145,6 @@ def _request(given: Inputs, of_ranks: Sequence[Metric]) -> Request:
         given.candidates,
         given.exclude,
         given.seed,
-    )
-
-
-def _list_data(given: Inputs, records: Records, lists: TopLists) -> ListData:
-    """Return what metrics of lists read."""
-    test, request = given.test, records.request
-    return list_data(
-        lists,
-        needed_by(given.reading("lists")),
-        test=test,
-        train=given.train,
-        relevant=relevant_rows(test, request.protocol.relevant_from),
-        ranks=records.ranks if given.brings_truth else None,
-        catalogue=given.catalogue,
-        baseline=records.baseline,
-        removes_train=given.source.removes_train(request.protocol),
     )
 
 

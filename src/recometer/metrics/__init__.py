@@ -20,7 +20,7 @@ from recometer.metrics.ranked import (
 from recometer.metrics import rated as ratings
 
 # isort: split
-from recometer.metrics.listed import categories, diversity, novelty, other_lists, spread
+from recometer.metrics.listed import categories, diversity, novelty, other_lists, repetition, spread
 
 # isort: split
 from recometer.metrics.listed.data import ListData, Side
@@ -56,6 +56,7 @@ __all__ = [
     "positions",
     "ratings",
     "reading",
+    "repetition",
     "spread",
     "stopping",
 ]

@@ -83,6 +83,9 @@ class metric:
         Bounds of the value.
     lower_of_gains
         The lower bound where no value of test is below 0; None: `lower`.
+    upper_at
+        The upper bound with a cut-off k: ``upper_at(k, binary, **parameters)``, where `binary` says
+        whether every value of test is 0 or 1. None: `upper`.
     higher_is_better
         Direction.
     monotone
@@ -143,6 +146,7 @@ class metric:
     lower: float = 0.0
     upper: float = 1.0
     lower_of_gains: float | None = None
+    upper_at: Callable[..., float] | None = None
     higher_is_better: bool = True
     monotone: bool = True
     order_free: bool = False
@@ -371,6 +375,22 @@ class Metric:
     def definition(self) -> MetricDefinition:
         """What the registry states of it, with its parameters."""
         return METRICS[self.name].given(self.parameters)
+
+    def bounds(self, *, negative: bool, binary: bool) -> tuple[float, float]:
+        """Return the lowest and the highest value that a user can have; perhaps infinite.
+
+        Parameters
+        ----------
+        negative, binary
+            Whether a value of test may be below 0, and whether all of them are 0 or 1.
+        """
+        known = self.definition
+        low, high = known.lower, known.upper
+        if not negative and known.lower_of_gains is not None:
+            low = known.lower_of_gains
+        if known.upper_at is not None and self.cutoff is not None:
+            high = known.upper_at(self.cutoff, binary, **dict(self.parameters))
+        return low, high
 
     @property
     def depth(self) -> int | None:

@@ -310,13 +310,16 @@ class Protocol:
         },
         step="ranking",
     )
-    train_in_lists: Literal["removed", "kept"] = rule(
+    seen: Literal["removed", "kept_in_lists", "kept"] = rule(
         "removed",
         {
-            "removed": "Items of train are removed from lists, and the rest moves up.",
-            "kept": "Items of train stay in lists.",
+            "removed": "A user's items of train leave the ranking, lists and test.",
+            "kept_in_lists": "A user's items of train stay in lists, and leave other rankings.",
+            "kept": "A user's items of train stay, in the ranking, in lists and in test.",
         },
         step="ranking",
+        about="Where users come back to the same items (music, groceries), they are to be found "
+        "again: 'kept'. Metrics that read train do so all the same.",
     )
     version: str = rule(
         "",

@@ -22,8 +22,6 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.results import saved, summary
-from recometer.results.groups import Segments, read_groups, segments_of
-from recometer.results.groups import quantiles as quantiles_of
 from recometer.results.means import Averaging, Weights
 from recometer.results.naming import name_of, names_of
 from recometer.results.saved import PER_USER, PROFILE
@@ -33,6 +31,8 @@ from recometer.stats import Interval
 
 if TYPE_CHECKING:
     import polars
+
+    from recometer.results.groups import Segments
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -82,6 +82,9 @@ class Evaluation(rendering.Printed):
     negative_gains : bool
         Whether a value of test is below 0; without any, so is no interval of ndcg. True where it
         is not known, in files of older versions.
+    binary_gains : bool
+        Whether every value of test is 0 or 1, so that the range of dcg is known. False where it is
+        not known, in files of older versions.
     activity : int64 [n_users] or None
         Training items of each user; None: there was no train.
     popularity : float64 [n_users] or None
@@ -117,6 +120,7 @@ class Evaluation(rendering.Printed):
     inputs: Mapping[str, Mapping[str, Any]]
     over_rows: Mapping[str, float] = dataclasses.field(default_factory=dict)
     negative_gains: bool = True
+    binary_gains: bool = False
     activity: Int64 | None = None
     popularity: Float64 | None = None
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -345,11 +349,13 @@ class Evaluation(rendering.Printed):
         95% interval: Gaffke's (rr); Clopper and Pearson's (rr)
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
+        from recometer.results import groups as dividing  # few results are divided
+
         if isinstance(groups, str) and groups in PROFILE:
             values = self.activity if groups == "activity" else self.popularity
-            codes, names = quantiles_of(groups, values, quantiles)
+            codes, names = dividing.quantiles(groups, values, quantiles)
         else:
-            codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
+            codes, names = dividing.read_groups(groups, self.user_ids, self.n_users, column, user)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
             named = weights is None or isinstance(weights, str)
@@ -358,7 +364,7 @@ class Evaluation(rendering.Printed):
 
         kept = weights is not None or self.list_data is not None
         not_kept = () if kept else tuple(self.over_users)
-        return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
+        return dividing.segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of some users alone.
@@ -428,17 +434,8 @@ class Evaluation(rendering.Printed):
 
     @functools.cached_property
     def _averaging(self) -> Averaging:
-        return Averaging(
-            metrics={str(metric): metric for metric in self.metrics},
-            values=self.values,
-            reasons=self.reasons,
-            n_relevant=self.n_relevant,
-            n_candidates=self.n_candidates,
-            depth=self.depth,
-            protocol=self.protocol,
-            seed=self.seed,
-            negative_gains=self.negative_gains,
-        )
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(Averaging)}
+        return Averaging(**{**fields, "metrics": {str(one): one for one in self.metrics}})
 
     def known_metric(self, metric: str | Metric) -> Metric:
         """Return one of the metrics that were asked for, by its name."""

@@ -58,8 +58,8 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
             combined[place] = combine(combined[place], getattr(fold, name))
         return combined
 
-    values, reasons = _values(folds, places, n_users)
-    chance = _chance(folds, places, n_users)
+    values, reasons = _values(folds, places, n_users, "values")
+    chance = _values(folds, places, n_users, "chance")[0] if first.chance else {}
     counts: dict[str, int] = {}
     timings: dict[str, float] = {}
     for fold in folds:
@@ -95,6 +95,7 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
             for name in first.over_rows
         },
         "negative_gains": any(fold.negative_gains for fold in folds),
+        "binary_gains": all(fold.binary_gains for fold in folds),
         # What only a single fold has.
         **dict.fromkeys(("activity", "popularity", "lists", "list_data", "rated", "inputs_kept")),
         "folds": tuple(folds),
@@ -108,7 +109,7 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
 
 
 def _values(
-    folds: Sequence[Evaluation], places: Sequence[Int64], n_users: int
+    folds: Sequence[Evaluation], places: Sequence[Int64], n_users: int, field: str
 ) -> tuple[dict[str, Float64], dict[str, UInt8]]:
     """Return the mean over the folds that define a user's value, and why none does."""
     first = folds[0]
@@ -121,32 +122,16 @@ def _values(
         for fold, place in zip(folds, places, strict=True):
             why = fold.reasons[name]
             # With one value for all users, none is theirs.
-            column = fold.values.get(name, instead[place])
+            column = getattr(fold, field).get(name, instead[place])
             total[place] += np.where(why == 0, column, 0.0)
             times[place] += why == 0
             says_more = (why != 0) & ((fold.n_relevant > 0) | (reason[place] == 0))
             instead[place[says_more]] = column[says_more]
             reason[place[says_more]] = why[says_more]
         reasons[name] = np.where(times > 0, 0, reason).astype(np.uint8)
-        if name in first.values:
+        if name in getattr(first, field):
             values[name] = np.where(times > 0, total / np.maximum(times, 1), instead)
     return values, reasons
-
-
-def _chance(
-    folds: Sequence[Evaluation], places: Sequence[Int64], n_users: int
-) -> dict[str, Float64]:
-    """Return what a random order would score, pooled as the values are."""
-    by_chance = [
-        dataclasses.replace(
-            fold,
-            values=fold.chance,
-            reasons={name: fold.reasons[name] for name in fold.chance},
-            chance={},
-        )
-        for fold in folds
-    ]
-    return _values(by_chance, places, n_users)[0]
 
 
 def _places(folds: Sequence[Evaluation]) -> tuple[list[Int64], int, Array | None]:

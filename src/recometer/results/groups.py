@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,14 @@ from recometer.data.frames import is_frame, open_frame
 from recometer.errors import ColumnError, InputError, InputTypeError
 from recometer.rendering import Column, Printed, Table
 from recometer.results.side_by_side import cell, fitting, metric_column
-from recometer.results.summary import COUNTED, MEAN, SummaryRow, interval_column, on_intervals
+from recometer.results.summary import (
+    COUNTED,
+    MEAN,
+    SummaryRow,
+    four_digits,
+    interval_column,
+    on_intervals,
+)
 
 if TYPE_CHECKING:
     import polars
@@ -95,7 +103,7 @@ class Segments(Printed):
         """
         found = {}
         for metric, ends in self._ends.items():
-            low, high = (ends[0].mean, ends[1].mean) if ends else (float("nan"), float("nan"))
+            low, high = (one.mean for one in ends) if ends else (float("nan"), float("nan"))
             found[metric] = low / high if low >= 0 and high > 0 else float("nan")
         return found
 
@@ -134,7 +142,7 @@ class Segments(Printed):
         apart: list[dict[str, str]] = []
         if len(self.groups) > 1:
             for name, found in (("gap", self.gap()), ("ratio", self.ratio())):
-                texts = {metric: _number(value) for metric, value in found.items()}
+                texts = {metric: four_digits(value) for metric, value in found.items()}
                 apart.append({"group": name, "users": "", **texts})
         columns = [Column("group"), *map(metric_column, ("users", *metrics))]
         return Table(columns, [*lines.values(), *apart])
@@ -151,9 +159,7 @@ class Segments(Printed):
             if not np.isnan(row.mean):
                 by_metric[row.metric].append(row)
 
-        def mean(row: SegmentRow) -> float:
-            return row.mean
-
+        mean = operator.attrgetter("mean")
         return {
             metric: (min(found, key=mean), max(found, key=mean)) if found else None
             for metric, found in by_metric.items()
@@ -195,22 +201,15 @@ def segments_of(
 
     `summed_up` returns a row per metric of some users, from their positions.
     """
+    summed = operator.attrgetter("mean", "low", "high", "counted", "method", "note")
     members = [np.flatnonzero(codes == code) for code in range(len(names))]
     rows = tuple(
-        SegmentRow(row.metric, name, len(chosen), *_summed(row))
+        SegmentRow(row.metric, name, len(chosen), *summed(row))
         for of_metric in zip(*map(summed_up, members), strict=True)
         for row, name, chosen in zip(of_metric, names, members, strict=True)
     )
     left_out = int(np.count_nonzero(codes == LEFT_OUT))
     return Segments(rows, tuple(names), left_out, confidence, not_kept)
-
-
-def _summed(row: SummaryRow) -> tuple[float, float, float, int, str, str]:
-    return row.mean, row.low, row.high, row.counted, row.method, row.note
-
-
-def _number(value: float) -> str:
-    return "" if np.isnan(value) else f"{value:.4f}"
 
 
 def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int64, list[str]]:
@@ -246,11 +245,7 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
 
 
 def read_groups(
-    groups: Any,
-    user_ids: Array | None,
-    n_users: int,
-    column: str | None,
-    user: str | None,
+    groups: Any, user_ids: Array | None, n_users: int, column: str | None, user: str | None
 ) -> tuple[Int64, list[str]]:
     """Read the group of each user, as `Evaluation.by` takes them, and number the groups.
 
@@ -320,19 +315,16 @@ def _columns(frame: Any, column: str | None, user: str | None) -> tuple[Any, Any
         raise ColumnError(
             f"There is no column {column!r}. Hint: the columns are {', '.join(map(repr, names))}."
         )
-    users, groups = fetch([found, column])
-    return users, groups
+    return tuple(fetch([found, column]))
 
 
 def _labels(groups: Any) -> list[Any]:
     """Return a label for each entry, None where it is missing."""
-    values = groups.tolist() if hasattr(groups, "tolist") else list(groups)
-    return [None if _is_missing(value) else value for value in values]
-
-
-def _is_missing(value: Any) -> bool:
     # NaN and NaT differ from themselves; what pandas calls NA has no truth value.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+    return [
+        None if type(value).__name__ == "NAType" or value != value else value
+        for value in (groups.tolist() if hasattr(groups, "tolist") else groups)
+    ]
 
 
 def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> Int64:

@@ -13,9 +13,11 @@ from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Printed, Table
 from recometer.results.evaluation import Evaluation
+from recometer.results.groups import Segments
+from recometer.results.models_by_group import segments_data, side_by_side
 from recometer.results.origins import fingerprints
 from recometer.results.side_by_side import cell, fitting, metric_column, span
-from recometer.results.summary import COUNTS, SummaryRow, columns, on_intervals
+from recometer.results.summary import CHANCE, COUNTS, SummaryRow, columns, on_intervals
 from recometer.version import __version__
 
 MODEL = Column("model")
@@ -39,6 +41,8 @@ class Leaderboard(Printed):
         Per model, the seconds that each step took, which become columns; perhaps empty.
     with_users : bool
         Whether the values of every user are shown, too; CSV has these alone.
+    groups : object
+        Groups of users that are shown, too, as `Evaluation.by` takes them; CSV has these alone.
 
     Raises
     ------
@@ -64,6 +68,7 @@ class Leaderboard(Printed):
     results: Mapping[str, Evaluation]
     seconds: Mapping[str, Mapping[str, float]] = dataclasses.field(default_factory=dict)
     with_users: bool = False
+    groups: object = None
 
     def __post_init__(self) -> None:
         results = self.results
@@ -99,12 +104,23 @@ class Leaderboard(Printed):
         }
         return {model: summaries[model] for model in self._best_first(summaries, self._metrics[0])}
 
+    @functools.cached_property
+    def segments(self) -> dict[str, Segments]:
+        """The groups of users of each model, best first; empty where none were asked for."""
+        if self.groups is None:
+            return {}
+        return {model: self.results[model].by(self.groups) for model in self.rows}
+
     def table(self) -> Table:
         """Return all models and metrics in one table."""
-        return self.tables()[-1]
+        return self._tables()[-1]
 
     def tables(self, width: int | None = None) -> list[Table]:
-        """Return the tables of users and of means, not wider than `width` if that can be."""
+        """Return those of users, means and groups, not wider than `width` if that can be."""
+        return [*self._tables(width), *side_by_side(self.segments, width)]
+
+    def _tables(self, width: int | None = None) -> list[Table]:
+        """Return the tables of users and of means."""
         users = [self._users(people=True)] if self.with_users else []
         if len(self.results) == 1:
             return [*users, next(iter(self.results.values())).table()]
@@ -116,6 +132,8 @@ class Leaderboard(Printed):
         """Return a row per model and metric, or with the users' values one per model and user."""
         if self.with_users:
             return self._users(people=False)
+        if self.segments:
+            return segments_data(self.segments)
         rows = [
             {"model": model, **vars(row)}
             for model, result in self.results.items()
@@ -130,6 +148,8 @@ class Leaderboard(Printed):
             content = result.to_dict(per_user=self.with_users)
             content = {"source": content["inputs"].get("source"), **content}
             models[model] = {name: content[name] for name in content if name != "recometer"}
+            if self.segments:
+                models[model]["groups"] = self.segments[model].to_dict()
         described = {name: one["description"] for name, one in self._first.inputs.items()}
         return {
             "recometer": __version__,
@@ -150,6 +170,10 @@ class Leaderboard(Printed):
     def _metrics(self) -> list[str]:
         return [str(metric) for metric in self._first.metrics]
 
+    @property
+    def _steps(self) -> list[str]:
+        return list(dict.fromkeys(step for taken in self.seconds.values() for step in taken))
+
     def _best_first(
         self, summaries: Mapping[str, Mapping[str, SummaryRow]], metric: str
     ) -> list[str]:
@@ -164,7 +188,7 @@ class Leaderboard(Printed):
 
     def _means(self, metrics: Sequence[str]) -> Table:
         """Return the table of some metrics, the best mean of each highlighted."""
-        steps = list(dict.fromkeys(step for taken in self.seconds.values() for step in taken))
+        steps = self._steps
         lines, best = [], set()
         for model, of_model in self.rows.items():
             rows = [of_model[metric] for metric in metrics]
@@ -175,12 +199,30 @@ class Leaderboard(Printed):
             taken = self.seconds.get(model, {})
             line |= {step: f"{taken[step]:.2f} s" if step in taken else "" for step in steps}
             lines.append(line)
+        lines += self._by_chance(metrics)
         for at, metric in enumerate(metrics, start=1):
             most = self.rows[self._best_first(self.rows, metric)[0]][metric].mean
             means = [of_model[metric].mean for of_model in self.rows.values()]
             best |= {(place, at) for place, mean in enumerate(means) if mean == most}
         shown = [*metrics, "counted", "skipped", *steps]
         return Table([MODEL, *map(metric_column, shown)], lines, best=best)
+
+    def _by_chance(self, metrics: Sequence[str]) -> list[dict[str, Any]]:
+        """Return a line with what chance alone would score, or one for each model if it differs."""
+        found = {
+            model: {metric: of_model[metric].chance for metric in metrics}
+            for model, of_model in self.rows.items()
+            if any(not math.isnan(row.chance) for row in of_model.values())
+        }
+        texts = {
+            model: {name: "" if math.isnan(mean) else f"{mean:.4f}" for name, mean in means.items()}
+            for model, means in found.items()
+        }
+        alike = len({tuple(line.values()) for line in texts.values()}) == 1
+        empty = dict.fromkeys(("counted", "skipped", *self._steps), "")
+        if alike:
+            return [{"model": "(chance)", **empty, **next(iter(texts.values()))}]
+        return [{"model": f"(chance, {name})", **empty, **line} for name, line in texts.items()]
 
     def _users(self, people: bool) -> Table:
         """Return a row per model and user: for people with texts, else with the values."""
@@ -203,7 +245,9 @@ class Leaderboard(Printed):
         of = f", or one value for all users ({', '.join(whole)})" if whole else ""
         means = f"Mean over the users counted{of}, ± to the further end of its {confidence:.0%} "
         rows = [row for of_model in self.rows.values() for row in of_model.values()]
-        return [f"{means}interval.", *on_intervals(rows, confidence)]
+        known = any(not math.isnan(row.chance) for row in rows)
+        chance = [CHANCE] if known else []
+        return [f"{means}interval.", *chance, *on_intervals(rows, confidence)]
 
     def _skipped(self) -> list[str]:
         """Say why users are skipped, for which models and metrics."""

@@ -18,8 +18,7 @@ from recometer.measuring.measured import Together
 from recometer.measuring.reasons import Reason, entering
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
-from recometer.results.averages import mean_of_parts
-from recometer.results.pooling import denominators
+from recometer.results.pooling import denominators, mean_of_parts
 from recometer.stats import Interval, intervals
 from recometer.stats.grouping import LARGEST
 
@@ -32,17 +31,9 @@ RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Averaging:
-    """The users' values of some metrics, and what their means depend on.
+    """The users' values of some metrics, and what their means depend on, as in `Evaluation`."""
 
-    Attributes
-    ----------
-    metrics
-        By the names that `values` and `reasons` have them by.
-    values, reasons, n_relevant, n_candidates, depth, protocol, seed, negative_gains
-        As `recometer.Evaluation` has them.
-    """
-
-    metrics: Mapping[str, Metric]
+    metrics: Mapping[str, Metric]  # by the names in `values` and `reasons`
     values: Mapping[str, Float64]
     reasons: Mapping[str, UInt8]
     n_relevant: Int64
@@ -51,6 +42,7 @@ class Averaging:
     protocol: Protocol
     seed: int
     negative_gains: bool
+    binary_gains: bool
 
     def entering(self, name: str) -> Float64:
         """Return the values of the users who count in the mean of a metric; NaN for the others."""
@@ -63,18 +55,14 @@ class Averaging:
             weight = weight * (self.reasons[name] != Reason.NOT_COUNTED)
             metric = self.metrics[name]
             return mean_of_parts(metric, values, weight, self.n_relevant, self.depth)
-        counted = ~np.isnan(values)
-        total = weight[counted].sum()
-        return float((values[counted] * weight[counted]).sum() / total) if total > 0 else np.nan
+        return _weighted(values, weight)
 
     def mean_of(self, name: str, values: Float64 | None) -> float:
         """Return the mean of other values over the users who count in that of a metric."""
         if values is None:
             return np.nan
-        counted = ~(np.isnan(self.entering(name)) | np.isnan(values))
-        weight = self._weights(name, None)[counted]
-        total = weight.sum()
-        return float((values[counted] * weight).sum() / total) if total > 0 else np.nan
+        entering = np.where(np.isnan(self.entering(name)), np.nan, values)
+        return _weighted(entering, self._weights(name, None))
 
     def intervals(self, names: Sequence[str], weights: Weights) -> list[Interval]:
         """Return the interval of each mean, within the metric's bounds; NaN: it is not known."""
@@ -97,7 +85,6 @@ class Averaging:
         ]
 
     def _interval(self, name: str, values: Float64, weights: Float64 | None) -> Interval:
-        """Return the interval of a mean, without resampling."""
         kind, confidence = self.protocol.interval, self.protocol.confidence
         if (np.abs(values) > LARGEST).any():
             n = int(np.count_nonzero(~np.isnan(values)))
@@ -127,21 +114,14 @@ class Averaging:
 
     def bounds(self, name: str) -> Ends:
         """Return what a metric's values lie between."""
-        definition = self.metrics[name].definition
-        if self.negative_gains or definition.lower_of_gains is None:
-            return definition.lower, definition.upper
-        return definition.lower_of_gains, definition.upper
+        return self.metrics[name].bounds(negative=self.negative_gains, binary=self.binary_gains)
 
     def _rules(self, name: str) -> Protocol:
-        """Return the rules of a metric."""
         return rules_of(self.metrics[name], self.protocol)
 
     def _weights(self, name: str, weights: Weights) -> Float64:
-        """Return how much each user counts in the mean of a metric."""
-        n_users = len(self.n_relevant)
-        if weights is None:
-            average = self._rules(name).average
-            weights = average if average in ("relevant", "pooled") else "users"
+        n_users, by_rule = len(self.n_relevant), weights is None
+        weights = self._rules(name).average if weights is None else weights
         if isinstance(weights, str):
             if weights == "users":
                 return np.ones(n_users)
@@ -149,6 +129,8 @@ class Averaging:
                 return self.n_relevant.astype(np.float64)
             if weights == "pooled":
                 return denominators(self.metrics[name], self.n_relevant, self.n_candidates)
+            if by_rule:  # the rule's other values weigh every user the same
+                return np.ones(n_users)
             raise InputError(
                 f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', "
                 "None, or a number for each user."
@@ -194,6 +176,12 @@ def intervals_over_users(
 def resamples_of(data: Together) -> int:
     """Return how often users are resampled."""
     return int(np.clip(PLACES_RESAMPLED // max(1, data.size), *RESAMPLES))
+
+
+def _weighted(values: Float64, weight: Float64) -> float:
+    counted = ~np.isnan(values)
+    total = weight[counted].sum()
+    return float((values[counted] * weight[counted]).sum() / total) if total > 0 else np.nan
 
 
 def _of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:

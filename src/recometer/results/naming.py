@@ -13,30 +13,11 @@ from recometer.protocol import Protocol
 def names_of(
     metric: str | Metric, known: Collection[str], protocol: Protocol
 ) -> tuple[list[str], bool]:
-    """Return the names in `known` that are meant, and whether they may be several.
+    """Return the names in `known` that are meant, and whether they are written as several.
 
-    Parameters
-    ----------
-    metric
-        As `recometer.evaluate` takes it: another name of a metric, several cut-offs,
-        ``rbp(p=0.8)`` for rbp.
-    known
-        What was asked for, by its names in the result.
-    protocol
-        Under which names are read.
-
-    Returns
-    -------
-    list of str
-    bool
-        False: it is written as one metric. (``ndcg@1..1`` is written as several.)
-
-    Raises
-    ------
-    UnknownNameError
-        A metric that was not asked for.
-    InputError
-        A cut-off or a parameter's value that its metric does not take.
+    `metric` is what `recometer.evaluate` takes: another name of a metric, several cut-offs
+    (``ndcg@1..1``, too), ``rbp(p=0.8)`` for rbp. UnknownNameError: it was not asked for.
+    InputError: a cut-off or a parameter's value that the metric does not take.
     """
     text = str(metric)
     if text in known:
@@ -56,13 +37,7 @@ def names_of(
 
 
 def name_of(metric: str | Metric, known: Collection[str], protocol: Protocol) -> str:
-    """Return the one name in `known` that is meant; see `names_of`.
-
-    Raises
-    ------
-    InputError
-        Several metrics, too.
-    """
+    """Return the one name in `known` that is meant, see `names_of`; InputError for several."""
     names, several = names_of(metric, known, protocol)
     if several:
         raise InputError(

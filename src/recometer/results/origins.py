@@ -10,11 +10,7 @@ from recometer.results.evaluation import Evaluation
 def fingerprints(result: Evaluation, name: str) -> dict[str, Any]:
     """Return what identifies an input of a result, or of each of its folds; empty: not given.
 
-    Parameters
-    ----------
-    result
-    name
-        ``"test"``, ``"train"``, ``"candidates"`` or ``"exclude"``.
+    The inputs are ``"test"``, ``"train"``, ``"candidates"`` and ``"exclude"``.
     """
     return {
         key: described.get("fingerprints")

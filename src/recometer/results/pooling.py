@@ -1,4 +1,4 @@
-"""Pooled means: the sum of the users' numerators divided by that of their denominators."""
+"""Pooled means, and the mean of parts: those that are not the mean of the users' values."""
 
 from __future__ import annotations
 
@@ -10,37 +10,51 @@ from recometer.metrics.registry import METRICS, Metric
 
 
 def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Float64:
-    """Return what the users' values were divided by: the weights of the pooled mean.
+    """Return what the users' values were divided by, float64 [n_users].
 
-    Parameters
-    ----------
-    metric
-        One that is a ratio: `MetricDefinition.pooled` says of what.
-    n_relevant, n_candidates : int64 [n_users]
-        Of each user.
-
-    Returns
-    -------
-    float64 [n_users]
-
-    Raises
-    ------
-    InputError
-        A metric that is no ratio, or whose denominators are not known.
+    A pooled mean, weighted by them, is the sum of the users' numerators divided by that of their
+    denominators. `MetricDefinition.pooled` says of what a metric is a ratio; InputError, where it
+    is none or its denominators are not known.
     """
-    kind = metric.definition.pooled
-    if kind is None or (kind == "cutoff" and metric.cutoff is None):
+    kind, cutoff = metric.definition.pooled, metric.cutoff
+    if kind is None or (kind == "cutoff" and cutoff is None):
         ratios = ", ".join(name for name, each in METRICS.items() if each.pooled is not None)
         raise InputError(
             f"There is no pooled mean of {str(metric)!r}: it is no ratio whose denominators are "
             f"kept. Hint: there is one of {ratios}, with a cut-off; or weights='relevant'."
         )
+    if kind == "candidates":
+        return np.maximum(n_candidates, 0).astype(np.float64)
     if kind == "cutoff":
-        assert metric.cutoff is not None
-        return np.full(len(n_relevant), float(metric.cutoff))
-    if kind == "relevant":
-        return n_relevant.astype(np.float64)
-    if kind == "possible":
-        most = np.iinfo(np.int64).max if metric.cutoff is None else metric.cutoff
-        return np.minimum(n_relevant, most).astype(np.float64)
-    return np.maximum(n_candidates, 0).astype(np.float64)
+        return np.full(len(n_relevant), cutoff, np.float64)
+    most = cutoff if kind == "possible" else None
+    return (n_relevant if most is None else np.minimum(n_relevant, most)).astype(np.float64)
+
+
+def mean_of_parts(
+    metric: Metric, values: Float64, weight: Float64, n_relevant: Int64, depth: Int64
+) -> float:
+    """Return the F measure of the mean precision and the mean recall; NaN where both are 0.
+
+    `metric` is ``f`` (InputError for another), with its parameters. `values` are
+    ``(1 + b²) h / (b² R + L)`` of each user, from which the h hits follow: NaN without a hit, and
+    for users who do not count. R is `n_relevant`, and `depth` the places that are known.
+    """
+    if metric.name != "f":
+        raise InputError(f"average='parts' is known for f alone, found {str(metric)!r}.")
+    parameters = {name: one.default for name, one in METRICS["f"].parameters.items()}
+    parameters |= dict(metric.parameters)
+    places = depth if metric.cutoff is None else np.full(len(depth), metric.cutoff)
+    if parameters["denominator"] == "list":
+        places = np.minimum(places, depth)
+    beta = parameters["beta"]
+    assert isinstance(beta, float)
+    square = beta * beta
+    hits = np.nan_to_num(values) * (square * n_relevant + places) / (1 + square)
+    total = weight.sum()
+    precision, recall = (
+        (weight * np.divide(hits, size, out=np.zeros(len(hits)), where=size > 0)).sum() / total
+        for size in (places, n_relevant)
+    )
+    below = square * precision + recall
+    return float((1 + square) * precision * recall / below) if below > 0 else float("nan")

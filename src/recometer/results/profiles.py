@@ -11,14 +11,9 @@ from recometer.data.matching import users_in
 
 
 def profiles(test: Interactions, train: Interactions) -> tuple[Int64, Float64]:
-    """Return the users' activity and the popularity of what they chose.
+    """Return the training items of each user of test, and the popularity of what they chose.
 
-    Returns
-    -------
-    activity : int64 [n_users]
-        Training items of each user of test.
-    popularity : float64 [n_users]
-        Mean number of training users of these items; NaN for users without any.
+    That is the mean number of training users of these items; NaN for users without any.
     """
     users = users_in(train, test, "train")
     users_of_item = np.zeros(train.n_items, np.int64)

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from recometer.data import storage
 from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
@@ -18,23 +17,19 @@ PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 PROFILE = ("activity", "popularity")  # per user, where there was train
 HEADER = (
     *("seed", "counts", "definitions", "timings", "versions", "inputs", "over_rows"),
-    "negative_gains",
+    *("negative_gains", "binary_gains"),
 )
+# Columns beside those of values.
+_chance_column = "{}: chance".format
+_reason_column = "{}: reason".format
 
 
 def write(
     fields: Mapping[str, Any], path: str | os.PathLike[str], together: Mapping[str, Interval]
 ) -> None:
-    """Write the fields of an evaluation.
+    """Write the fields of an evaluation, and the intervals of metrics of all users together."""
+    from recometer.data import storage  # few results are written or read
 
-    Parameters
-    ----------
-    fields
-        As `read` returns them.
-    path
-    together
-        The intervals of metrics with one value for all users, or for all rows.
-    """
     columns = {name: fields[name] for name in PER_USER}
     columns |= {name: fields[name] for name in PROFILE if fields[name] is not None}
     columns |= fields["values"]
@@ -54,11 +49,10 @@ def write(
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interval]]:
     """Return the fields of the evaluation in a file, and the intervals that it keeps.
 
-    Raises
-    ------
-    FileError
-        The file does not exist, is something else, or was written by a newer recometer.
+    FileError: the file does not exist, is something else, or was written by a newer recometer.
     """
+    from recometer.data import storage
+
     columns, user_ids, header = storage.read_table(path)
     if header["kind"] != KIND:
         raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
@@ -83,17 +77,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
     confidence, n = fields["protocol"].confidence, len(fields["n_relevant"])
     ends = {name: (low, high) for name, (_, low, high) in over_users.items()}
     ends |= header.get("over_rows_ends", {})
+    unknown = Interval.unknown(confidence, n, "No interval was saved.")
     return fields, {
-        name: Interval(low, high, "bootstrap", confidence, n)
-        if low <= high
-        else Interval.unknown(confidence, n, "No interval was saved.")
+        name: Interval(low, high, "bootstrap", confidence, n) if low <= high else unknown
         for name, (low, high) in ends.items()
     }
-
-
-def _chance_column(metric: str) -> str:
-    return f"{metric}: chance"
-
-
-def _reason_column(metric: str) -> str:
-    return f"{metric}: reason"

@@ -33,15 +33,9 @@ def span(counts: Sequence[int]) -> str:
 def fitting(
     make: Callable[[Sequence[str]], Table], metrics: Sequence[str], width: int | None
 ) -> list[Table]:
-    """Return a table of all metrics, or as many as are needed for a width; notes after the last.
+    """Return a table of all metrics, or as many as are needed for a width.
 
-    Parameters
-    ----------
-    make
-        Makes the table of some metrics, without notes.
-    metrics
-    width
-        None: one table, however wide.
+    `make` makes the table of some metrics, without notes, which belong after the last.
     """
     groups: list[list[str]] = [[]]
     for metric in metrics:

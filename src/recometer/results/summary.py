@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from recometer.version import __version__
 
 if TYPE_CHECKING:
     from recometer.results.evaluation import Evaluation
+    from recometer.results.groups import SegmentRow
 
 # What a count says, with the rule that settled it. Others are shown by their name.
 COUNTS = {
@@ -41,22 +41,6 @@ COUNTS = {
     "test_duplicates": "rows of test that repeat a pair of user and item (settled)",
     "train_duplicates": "rows of train that repeat a pair of user and item (settled)",
 }
-
-
-class HasInterval(typing.Protocol):
-    """A row with the interval of a metric's mean."""
-
-    @property
-    def metric(self) -> str:
-        """Name of the metric."""
-
-    @property
-    def method(self) -> str:
-        """How the interval was found."""
-
-    @property
-    def note(self) -> str:
-        """What a reader has to know of it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +80,9 @@ class SummaryRow:
     chance: float = math.nan
 
 
+CHANCE = "chance: the mean of all orders of the same candidates, exactly"
+
+
 def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
     """Return the columns of a table of `SummaryRow`, with or without that of chance."""
     number = protocol.undefined
@@ -107,7 +94,7 @@ def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
     return [
         Column("metric"),
         MEAN,
-        Column("chance", show=_known, number=True, hidden=not chance),
+        Column("chance", show=four_digits, number=True, hidden=not chance),
         interval_column(protocol.confidence),
         COUNTED,
         Column("skipped", show="{:,}".format, number=True),
@@ -134,16 +121,17 @@ def table(rows: Sequence[SummaryRow], protocol: Protocol, below: Iterable[str]) 
     chance = any(not math.isnan(row.chance) for row in rows)
     notes = [*on_intervals(rows, protocol.confidence), *below]
     if chance:
-        notes.insert(0, "chance: the mean of all orders of the same candidates, exactly")
+        notes.insert(0, CHANCE)
     return Table(columns(protocol, chance=chance), rows, notes)
 
 
-def _known(value: float) -> str:
+def four_digits(value: float) -> str:
+    """Return a number as tables have it; nothing for NaN."""
     return "" if math.isnan(value) else f"{value:.4f}"
 
 
 def on_intervals(
-    rows: Iterable[HasInterval], confidence: float, *, remarks: bool = True
+    rows: Iterable[SummaryRow | SegmentRow], confidence: float, *, remarks: bool = True
 ) -> list[str]:
     """Say how intervals were found, by the rows' metrics.
 

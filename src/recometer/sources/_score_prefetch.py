@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from types import TracebackType
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from recometer.tasks import POLL, Ticker
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -29,6 +30,8 @@ class Prefetch(Generic[A, R]):
     """
 
     def __init__(self, function: Callable[[A], R], arguments: Iterable[A]) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # loads logging; few sources need it
+
         self._function = function
         self._arguments = iter(arguments)
         self._lock = threading.Lock()
@@ -39,26 +42,17 @@ class Prefetch(Generic[A, R]):
         self._next = self._ask()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def take(self, ticker: Ticker) -> tuple[A, R]:
         """Return the next argument and its result; the one after it is asked for at once.
 
-        Raises
-        ------
-        IndexError
-            There are no more.
-        Cancelled
-            The work was interrupted, or another task failed, while the function was busy.
-        BaseException
-            What the function raised.
+        Raises IndexError where there are no more, what the function raised, and Cancelled where
+        the work was interrupted, or another task failed, while the function was busy.
         """
+        from concurrent.futures import wait
+
         with self._lock:
             if self._next is None:
                 raise IndexError("All results are taken.")

@@ -55,6 +55,11 @@ class Request:
     exclude: Items | None = None
     seed: int = 0
 
+    @property
+    def pace(self) -> dict[str, Any]:
+        """How `recometer.tasks.run_tasks` is to run, by its parameters."""
+        return {"threads": self.threads, "progress": self.progress}
+
 
 class Source(abc.ABC):
     """Model output that can be ranked."""
@@ -90,14 +95,13 @@ class Source(abc.ABC):
         return None
 
     def removes_train(self, protocol: Protocol) -> bool:
-        """Tell whether a user's items of train leave the ranking and test."""
-        return True
+        """Tell whether a user's items of train leave the ranking and test, as the rule says."""
+        return protocol.seen != "kept"
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that change nothing of its rankings, or of its lists, and why."""
         return {
             "duplicates": f"{type(self).__name__} repeat no items, as lists may",
-            "train_in_lists": f"{type(self).__name__} are no lists: items of train are not ranked",
         }
 
     def ratings(self, request: Request) -> Ratings | None:

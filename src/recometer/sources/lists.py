@@ -185,7 +185,7 @@ class Lists(Source):
 
     def removes_train(self, protocol: Protocol) -> bool:
         """Tell whether a user's items of train leave the lists and test, as the rule says."""
-        return protocol.train_in_lists == "removed"
+        return protocol.seen == "removed"
 
     def listed_users(self) -> Array:
         """Return the ids (or positions) of the users with a list."""
@@ -248,9 +248,9 @@ class Lists(Source):
         table = ranked_in_lists(table, request.protocol)
         if rule is not None and rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
-        work = ListWork.of(table, aligned, request)
+        work = ListWork(table, aligned, request)
         if request.candidates is not None or request.exclude is not None:
-            work = work.among_candidates()
+            work.leave_candidates()
             n_items = catalogue_size(catalogue.n_items, catalogue.inside, aligned, request)
             inside = catalogue.inside
             if inside is not None and aligned.numbers is not None:
@@ -262,7 +262,7 @@ class Lists(Source):
 
 
 def _as_listed(request: Request) -> Request:
-    """Forget train where its items stay in lists."""
-    if request.protocol.train_in_lists == "removed":
+    """Let items of train stay where they stay in lists."""
+    if request.protocol.seen != "kept_in_lists":
         return request
-    return dataclasses.replace(request, train=None)
+    return dataclasses.replace(request, protocol=request.protocol.replace(seen="kept"))

@@ -38,15 +38,7 @@ def check_folds(k: Any, example: str) -> None:
 
 
 def moment(table: Table, time: Any) -> int | float:
-    """Return a time as the times of a table are: a number, or microseconds since 1970.
-
-    Raises
-    ------
-    InputError
-        A date for times that are numbers, a number for dates, or a text that is no date.
-    InputTypeError
-        Neither a number, nor a date, nor a text.
-    """
+    """Return a time as the times of a table are: a number, or microseconds since 1970."""
     table.times  # noqa: B018  # an error of its own, if there are none
     if isinstance(time, np.datetime64) and not np.isnat(time):
         time = time.astype("datetime64[us]").item()

@@ -78,13 +78,10 @@ class _Interactions(Container):
             codes = np.repeat(np.arange(data.n_users, dtype=np.uint32), np.diff(data.indptr))
             return Coded(codes, data.n_users, None, data.user_ids)
 
-        def items() -> Coded:
-            return Coded(data.items.view(np.uint32), data.n_items, None, data.item_ids)
-
         self.table = Table(
             len(data),
             users,
-            items,
+            lambda: Coded(data.items.view(np.uint32), data.n_items, None, data.item_ids),
             None if data.times is None else _given(data.times),
             None if data.values is None else _given(data.values),
         )
@@ -153,13 +150,10 @@ class _Frame(Container):
         import polars as pl
 
         pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
-        known = isinstance(data, pl.DataFrame) or any(
-            library is not None and isinstance(data, getattr(library, kind))
-            for library, kind in ((pandas, "DataFrame"), (arrow, "Table"))
-        )
-        if not known:
-            data = pl.DataFrame(data)
-        self.data = data
+        known = isinstance(data, pl.DataFrame)
+        known = known or (pandas is not None and isinstance(data, pandas.DataFrame))
+        known = known or (arrow is not None and isinstance(data, arrow.Table))
+        self.data = data = data if known else pl.DataFrame(data)
         available, fetch = open_frame(data)
         self.columns = find_columns(available, **options)
         time = self.columns.time
@@ -221,7 +215,6 @@ def _merged(sums: pl.Expr, values: pl.Expr, kind: pl.DataType) -> pl.Expr:
 
 
 def _into(column: pl.Series, sums: pl.Series) -> pl.Series:
-    """Return a column with its sums."""
     import polars as pl
 
     merged = _merged(pl.lit(sums), pl.lit(column), column.dtype)
@@ -229,7 +222,6 @@ def _into(column: pl.Series, sums: pl.Series) -> pl.Series:
 
 
 def _into_pandas(column: Any, sums: pl.Series) -> Any:
-    """Return a column of pandas with its sums."""
     new = sums.fill_null(0).to_numpy()
     plain = isinstance(column.dtype, np.dtype)
     if column.dtype.kind in "iub":

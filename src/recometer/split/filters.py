@@ -16,14 +16,12 @@ from recometer.split.checks import check_whole
 from recometer.split.grouping import number_rows
 from recometer.split.table import Table
 
-Array = Float64
-
 
 class Kept(NamedTuple):
     """Which rows a filter keeps, bool [n], and their new values where it changes them."""
 
     rows: Bool
-    values: Array | None = None
+    values: Float64 | None = None
 
 
 class Filter:
@@ -79,10 +77,8 @@ class KCore(Filter):
 
     def __init__(self, k: int = 1, *, user: int | None = None, item: int | None = None) -> None:
         for name, number in (("user", user), ("item", item)):
-            chosen = check_whole(
-                "k" if number is None else name, k if number is None else number, 1
-            )
-            object.__setattr__(self, name, chosen)
+            chosen = ("k", k) if number is None else (name, number)
+            object.__setattr__(self, name, check_whole(*chosen, 1))
 
     def kept(self, table: Table, threads: int) -> Kept:
         """Return the rows of the core."""
@@ -138,8 +134,7 @@ class Duplicates(Filter):
                 f"{self!r} adds up the values of user {user!r} and item {item!r}, of which one is "
                 "missing or NaN. Hint: drop such rows, or keep the 'last'."
             )
-        order_of_sum = np.lexsort((table.values[at], pairs[at]))
-        at = at[order_of_sum]
+        at = at[np.lexsort((table.values[at], pairs[at]))]
         starts = np.flatnonzero(np.concatenate([[True], pairs[at[1:]] != pairs[at[:-1]]]))
         values = table.values.copy()
         kept = at[rows[at]]  # one per pair, in the order of the pairs

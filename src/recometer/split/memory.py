@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath
+import contextlib
+from pathlib import Path
 
 from recometer.errors import InputError
+from recometer.tasks import control_groups
 
 # Of users, items and times at once: the column as it is read and as it is kept, and a mask.
 BYTES_PER_ROW = 40
 
 
 def check_memory(n_rows: int, bytes_of_parts: int) -> None:
-    """Raise if a split would need more memory than there is.
+    """Raise InputError if splitting so many rows would need more memory than there is.
 
-    Parameters
-    ----------
-    n_rows
-        How many rows are split.
-    bytes_of_parts
-        How much memory the parts will take; 0 for those that stay in a file.
-
-    Raises
-    ------
-    InputError
-        It does not fit; the message says what is needed.
+    The parts take `bytes_of_parts`; 0 for those that stay in a file.
     """
     needed, free = n_rows * BYTES_PER_ROW + bytes_of_parts, available()
     if free is None or needed <= free:
@@ -49,17 +41,13 @@ def available(
     try:
         lines = meminfo.read_text().splitlines()
         free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-        groups = membership.read_text().splitlines()
     except (OSError, StopIteration):
         return None
     least = free * 1024
-    own = next((PurePosixPath(line[3:]) for line in groups if line.startswith("0::")), None)
-    for path in () if own is None else (own, *own.parents):
-        folder = root / path.relative_to("/")
-        try:
-            limit = int((folder / "memory.max").read_text())
-            used = int((folder / "memory.current").read_text())
-        except (OSError, ValueError):  # no such file, or "max"
-            continue
-        least = min(least, max(0, limit - used))
+    for group in control_groups(membership, root):
+        with contextlib.suppress(OSError, ValueError):  # no such file, or "max"
+            limit, used = (
+                int((group / f"memory.{name}").read_text()) for name in ("max", "current")
+            )
+            least = min(least, max(0, limit - used))
     return least

@@ -8,11 +8,10 @@ import numpy as np
 
 from recometer.errors import InputError, warn
 from recometer.split.checks import NoTestUsersError, check_share, check_whole
-from recometer.split.data import open_data
+from recometer.split.data import Container, open_data
 from recometer.split.result import Split
-from recometer.split.sizes import holdout_sizes
 from recometer.split.splitting import split
-from recometer.split.what import Fraction
+from recometer.split.what import Fraction, holdout_sizes
 from recometer.split.who import GivenUsers, UsersNumber
 
 
@@ -39,8 +38,7 @@ def all(  # recometrics' name
         In (0, 1).
     """
     check_share("items_test_fraction", items_test_fraction)
-    columns = {"user": user, "item": item, "value": value, "time": time}
-    opened = open_data(data, columns)
+    opened = open_data(data, {"user": user, "item": item, "value": value, "time": time})
     return split(opened, Fraction(items_test_fraction), min_test=0, seed=seed)
 
 
@@ -95,9 +93,9 @@ def separated(
     DataWarning
         The share of users is less than one user, or more users are asked for than there are.
     """
-    columns = {"user": user, "item": item, "value": value, "time": time}
+    opened = open_data(data, {"user": user, "item": item, "value": value, "time": time})
     return _drawn(
-        data, columns, "apart", users_test_fraction, max_test_users, items_test_fraction,
+        opened, "apart", users_test_fraction, max_test_users, items_test_fraction,
         min_items_pool, min_pos_test, consider_cold_start, seed,
     )  # fmt: skip
 
@@ -121,16 +119,15 @@ def joined(
 
     Parameters, errors and warnings are those of `separated`.
     """
-    columns = {"user": user, "item": item, "value": value, "time": time}
+    opened = open_data(data, {"user": user, "item": item, "value": value, "time": time})
     return _drawn(
-        data, columns, "train", users_test_fraction, max_test_users, items_test_fraction,
+        opened, "train", users_test_fraction, max_test_users, items_test_fraction,
         min_items_pool, min_pos_test, consider_cold_start, seed,
     )  # fmt: skip
 
 
 def _drawn(
-    data: object,
-    columns: dict[str, object],
+    opened: Container,
     untested: Literal["train", "apart"],
     users_test_fraction: float | None,
     max_test_users: float | None,
@@ -140,7 +137,6 @@ def _drawn(
     consider_cold_start: bool,
     seed: int,
 ) -> Split:
-    opened = open_data(data, columns)
     table = opened.table
     n_items = table.items.n_known
     for name, number in (("min_pos_test", min_pos_test), ("min_items_pool", min_items_pool)):
@@ -174,7 +170,6 @@ def _drawn(
 
 
 def _number_of_users(n_users: int, share: float | None, largest: float | None) -> int:
-    """Return how many test users to draw."""
     if n_users < 2:
         raise InputError(
             f"There is {n_users} user, and there must be two to draw from. Hint: the mode 'all'."

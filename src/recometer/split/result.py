@@ -120,22 +120,17 @@ class Split(Shown):
             return self
         user, item, value, time = self.columns
 
-        def read(part: Any) -> Interactions | None:
-            return (
-                None
-                if part is None
-                else Interactions.of(
-                    part, user=user, item=item, value=value or False, time=time or False
-                )
-            )
+        given: dict[str, Any] = {
+            "user": user, "item": item, "value": value or False, "time": time or False,
+        }  # fmt: skip
+        parts: dict[str, Any] = {
+            name: part if part is None else Interactions.of(part, **given)
+            for name, part in self._parts().items()
+        }
+        return dataclasses.replace(self, **parts, columns=None)
 
-        return dataclasses.replace(
-            self,
-            train=read(self.train),
-            test=read(self.test),
-            remainder=read(self.remainder),
-            columns=None,
-        )
+    def _parts(self) -> dict[str, Any]:
+        return {"train": self.train, "test": self.test, "remainder": self.remainder}
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the split into a folder, which is made if there is none.
@@ -151,12 +146,11 @@ class Split(Shown):
         InputTypeError
             A column of objects that Parquet cannot hold, such as UUIDs in a data frame.
         """
-        parts = {"train": self.train, "test": self.test, "remainder": self.remainder}
         header = {
             "protocol": dataclasses.asdict(self.protocol),
             "columns": None if self.columns is None else self.columns._asdict(),
         }
-        saving.write(Path(folder), parts, self.users, header)
+        saving.write(Path(folder), self._parts(), self.users, header)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Split:

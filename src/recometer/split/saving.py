@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -29,13 +29,7 @@ FILES = (*PARTS, "users", "all_users", "all_items")
 
 
 def check(folder: Path, inputs: Iterable[str] = ()) -> None:
-    """Raise if a split in a folder would replace an input, or files of no earlier split.
-
-    Raises
-    ------
-    FileError
-        The message names the file.
-    """
+    """Raise FileError if a split in a folder would replace an input, or files of no split."""
     owned = _written(folder)
     names = (HEADER, *(f"{name}.parquet" for name in FILES))
     check_replaced((folder / name for name in names), lambda path: path.name in owned, inputs)
@@ -54,28 +48,17 @@ def _written(folder: Path) -> set[str]:
 
 
 def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str, Any]) -> None:
-    """Write parts of a split; `HEADER` comes last, and stands for a complete split.
-
-    Raises
-    ------
-    FileError
-        The folder cannot be written to, or has files of these names that are no split's.
-    InputTypeError
-        Ids of a type that cannot be stored, or a column of objects.
-    """
+    """Write parts of a split; `HEADER` comes last, and stands for a complete split."""
     import polars as pl
 
     check(folder)
     given = {name: part for name, part in parts.items() if part is not None}
     # Beside what is there until all is written: the data may be the file of an earlier split.
-    temporary = folder / f".{secrets.token_hex(8)}"
+    temporary = folder / f".{os.urandom(8).hex()}"
     try:
         temporary.mkdir(parents=True)
-        kind: object
-        if isinstance(parts["train"], Interactions):
-            kind = _write_interactions(temporary, given)
-        else:
-            kind = _write_frames(temporary, given)
+        rows = isinstance(parts["train"], Interactions)
+        kind = (_write_interactions if rows else _write_frames)(temporary, given)
         header = {"version": VERSION, "kind": kind, "parts": list(given), **header}
         header["users"], column = encode_ids(users)
         column.to_frame().write_parquet(temporary / "users.parquet")
@@ -170,17 +153,9 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
 
 
 def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
-    """Read what `write` wrote.
+    """Return the parts by their names, the users who are tested, and the header, as written.
 
-    Returns
-    -------
-    tuple
-        The parts by their names, the users who are tested, and the header.
-
-    Raises
-    ------
-    FileError
-        There is no split in the folder, it is damaged, or of a newer version.
+    FileError: there is no split in the folder, it is damaged, or of a newer version.
     """
     import polars as pl
 
@@ -208,13 +183,11 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
         if isinstance(kind, dict):
             parts.update(_read_interactions(folder, paths, kind))
         else:
-            scans = {name: pl.scan_parquet(path, glob=False) for name, path in paths.items()}
-            parts.update(scans)
-            if kind != "lazy":
-                frames = {name: scan.collect() for name, scan in scans.items()}
-                parts.update(frames)
+            for name, path in paths.items():
+                scan = pl.scan_parquet(path, glob=False)
+                parts[name] = scan if kind == "lazy" else scan.collect()
                 if kind == "pandas":
-                    parts.update({name: frame.to_pandas() for name, frame in frames.items()})
+                    parts[name] = parts[name].to_pandas()
     except (OSError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
         if isinstance(error, FileError):
             raise
@@ -227,32 +200,22 @@ def _read_interactions(
 ) -> dict[str, Interactions]:
     import polars as pl
 
-    written = {
-        side: None
-        if kind[side] is None
-        else pl.read_parquet(folder / f"all_{side}s.parquet").to_series()
-        for side in ("user", "item")
-    }
-    ids = {
-        side: None if column is None else decode_ids(column, kind[side])
-        for side, column in written.items()
-    }
+    ids: dict[str, Array | None] = {"user": None, "item": None}
+    known = {}
+    for side in ids:
+        if kind[side] is not None:
+            table = pl.read_parquet(folder / f"all_{side}s.parquet")
+            ids[side] = decode_ids(table.to_series(), kind[side])
+            known[side] = table.with_columns(at=np.arange(len(table)))
     parts = {}
     for name, path in paths.items():
         frame = pl.read_parquet(path)
-        at = {}
-        for side, column in written.items():
-            places = frame[side]
-            if column is not None:
-                known = pl.DataFrame({side: column, "at": np.arange(len(column))})
-                places = frame.select(side).join(known, on=side, how="left", maintain_order="left")[
-                    "at"
-                ]
-            at[side] = places.to_numpy()
-        indptr = np.zeros(kind["n_users"] + 1, np.int64)
-        np.cumsum(np.bincount(at["user"], minlength=kind["n_users"]), out=indptr[1:])
+        at = {side: frame[side].to_numpy() for side in ids if side not in known}
+        for side, table in known.items():
+            places = frame.select(side).join(table, on=side, how="left", maintain_order="left")
+            at[side] = places["at"].to_numpy()
         parts[name] = Interactions(
-            indptr=indptr,
+            indptr=ragged.indptr_of(np.bincount(at["user"], minlength=kind["n_users"])),
             items=at["item"].astype(np.int32),
             n_items=kind["n_items"],
             values=frame["value"].to_numpy() if "value" in frame.columns else None,

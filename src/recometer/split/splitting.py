@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
@@ -12,11 +11,10 @@ from recometer.arrays import Array, Bool, UInt8
 from recometer.draws import seed_of
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.split.checks import NoTestUsersError, check_whole
-from recometer.split.data import Container, open_data
+from recometer.split.data import open_data
 from recometer.split.filters import Filter, SeenInTrain
 from recometer.split.memory import check_memory
 from recometer.split.result import Folds, Split, SplitProtocol
-from recometer.split.table import Table
 from recometer.split.what import Folding, Held, What
 from recometer.split.who import AllUsers, UserFolds, Who
 from recometer.tasks import resolve_threads
@@ -122,7 +120,7 @@ def split(
             "rm.split.folds(...) returns them."
         )
     columns = {"user": user, "item": item, "value": value, "time": time}
-    work = _Work.of(data, columns, filters, untested, min_train, min_test, seed, threads)
+    work = _Work(data, columns, filters, untested, min_train, min_test, seed, threads)
     _check_kind(what, What, "what")
     _check_kind(who, Who, "who")
     return work.split(who, what, what.held(work.table, work.seed, work.threads), None)
@@ -173,33 +171,18 @@ def folds(
             "what=KFold(5) or Windows(times), or who=UserFolds(5)."
         )
     columns = {"user": user, "item": item, "value": value, "time": time}
-    work = _Work.of(data, columns, filters, untested, min_train, min_test, seed, threads)
+    work = _Work(data, columns, filters, untested, min_train, min_test, seed, threads)
     _check_kind(what, (What, Folding), "what")
     _check_kind(who, (Who, UserFolds), "who")
     n = len(what) if isinstance(what, Folding) else len(who)  # type: ignore[arg-type]
     return Folds(lambda: work.folds(who, what), n)
 
 
-@dataclasses.dataclass
 class _Work:
     """What all folds share: the data after the filters, and the settings."""
 
-    container: Container
-    table: Table
-    rows: Bool | None  # that are left of the data; None: all
-    values: Array | None  # of all rows of the data, where a filter changed them
-    removed: dict[str, int]  # rows, per filter
-    after: list[SeenInTrain]
-    filters: tuple[str, ...]
-    untested: str
-    min_train: int
-    min_test: int
-    seed: int
-    threads: int
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         data: object,
         columns: dict[str, Any],
         filters: Any,
@@ -208,45 +191,46 @@ class _Work:
         min_test: int,
         seed: int,
         threads: int | None,
-    ) -> _Work:
+    ) -> None:
         if untested not in ("train", "apart"):
             raise InputError(f"untested={untested!r} must be 'train' or 'apart'.")
         check_whole("min_train", min_train)
         check_whole("min_test", min_test)
-        seed, threads = seed_of(seed), resolve_threads(threads)
+        self.untested, self.min_train, self.min_test = untested, min_train, min_test
+        self.seed, self.threads = seed_of(seed), resolve_threads(threads)
         several = isinstance(filters, Iterable) and not isinstance(filters, str)
         listed = list(filters) if several else [filters]
         for one in listed:
             _check_kind(one, (Filter, SeenInTrain), "filters")
-        container = open_data(data, columns)
-        check_memory(container.table.n, container.bytes_of_parts)
-        table, rows, values = container.table, None, None
-        removed: dict[str, int] = {}
+        self.filters = tuple(map(repr, listed))
+        self.after = [one for one in listed if isinstance(one, SeenInTrain)]
+        self.container = open_data(data, columns)
+        self.table = self.container.table
+        check_memory(self.table.n, self.container.bytes_of_parts)
+        self.rows: Bool | None = None  # that are left of the data; None: all
+        self.values: Array | None = None  # of all rows of the data, where a filter changed them
+        self.removed: dict[str, int] = {}  # rows, per filter
         for one in listed:
-            if isinstance(one, SeenInTrain):
-                continue
-            kept = one.kept(table, threads)
-            if kept.values is not None:
-                table = table.with_values(kept.values)
-                if values is None:
-                    values = container.table.values.copy()  # type: ignore[union-attr]
-                values[slice(None) if rows is None else rows] = kept.values
-            n_kept = int(np.count_nonzero(kept.rows))
-            removed[repr(one)] = removed.get(repr(one), 0) + table.n - n_kept
-            if n_kept == table.n:
-                continue
-            table = table.select(kept.rows)
-            if rows is None:
-                rows = kept.rows
-            else:
-                rows = rows.copy()  # the table reads the old one, when it is asked
-                rows[rows] = kept.rows
-        after = [one for one in listed if isinstance(one, SeenInTrain)]
-        texts = tuple(map(repr, listed))
-        return cls(
-            container, table, rows, values, removed, after, texts,
-            untested, min_train, min_test, seed, threads,
-        )  # fmt: skip
+            if isinstance(one, Filter):
+                self._leave_out(one)
+
+    def _leave_out(self, one: Filter) -> None:
+        kept = one.kept(self.table, self.threads)
+        if kept.values is not None:
+            self.table = self.table.with_values(kept.values)
+            if self.values is None:
+                self.values = self.container.table.values.copy()  # type: ignore[union-attr]
+            self.values[slice(None) if self.rows is None else self.rows] = kept.values
+        n_gone = self.table.n - int(np.count_nonzero(kept.rows))
+        self.removed[repr(one)] = self.removed.get(repr(one), 0) + n_gone
+        if not n_gone:
+            return
+        self.table = self.table.select(kept.rows)
+        if self.rows is None:
+            self.rows = kept.rows
+        else:
+            self.rows = self.rows.copy()  # the table reads the old one, when it is asked
+            self.rows[self.rows] = kept.rows
 
     def folds(self, who: Who | UserFolds, what: What | Folding) -> Iterator[Split]:
         if isinstance(what, Folding):
@@ -276,7 +260,8 @@ class _Work:
             parts[gone] = LEFT_OUT
             removed[repr(one)] = removed.get(repr(one), 0) + int(np.count_nonzero(gone))
         n_test = int(np.count_nonzero(parts == TEST))
-        self._check(n_test, tested, named or who, what, fold, removed)
+        named, where = named or who, "" if fold is None else f"Fold {fold}: "
+        self._check(n_test, tested, named, what, where, removed)
 
         def users() -> Array:
             present = tested
@@ -287,10 +272,10 @@ class _Work:
 
         counts = self._counts(parts)
         if not counts["train"] + counts["remainder"]:
-            self._warn_of_no_train(named or who, what, fold)
+            self._warn_of_no_train(named, what, where)
         taken = self._taken(parts)
         protocol = SplitProtocol(
-            who=repr(named or who),
+            who=repr(named),
             what=repr(what),
             filters=self.filters,
             untested=self.untested,
@@ -349,7 +334,6 @@ class _Work:
         return tested & eligible
 
     def _parts(self, tested: Bool | None, held: Held, for_everybody: bool) -> UInt8:
-        """Return the part of each row."""
         if tested is None:
             # A held row is 1, which is TEST; others are 0, TRAIN. Nobody reads `held` after this.
             parts = held.test.view(np.uint8)
@@ -370,13 +354,11 @@ class _Work:
         tested: Bool | None,
         who: object,
         what: object,
-        fold: int | None,
+        where: str,
         removed: dict[str, int],
     ) -> None:
-        """Raise if nobody is tested."""
         if n_test if self.min_test else tested is None or tested.any():
             return
-        where = "" if fold is None else f"Fold {fold}: "
         if not self.table.n:
             gone = "".join(f", {name} left out {n:,}" for name, n in self.removed.items() if n)
             raise NoTestUsersError(
@@ -392,8 +374,7 @@ class _Work:
             "them."
         )
 
-    def _warn_of_no_train(self, who: object, what: object, fold: int | None) -> None:
-        where = "" if fold is None else f"Fold {fold}: "
+    def _warn_of_no_train(self, who: object, what: object, where: str) -> None:
         filters = f", filters=[{', '.join(self.filters)}]" if self.filters else ""
         warn(
             f"{where}train is empty: none of {self.container.table.n:,} interactions is left "

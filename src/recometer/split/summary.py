@@ -13,11 +13,10 @@ from recometer.data.frames import open_frame
 from recometer.data.ids import encode
 from recometer.data.interactions import Interactions
 from recometer.rendering import Column, Table
+from recometer.split.saving import PARTS
 
 if TYPE_CHECKING:
     from recometer.split.result import Split, SplitProtocol
-
-PARTS = ("train", "test", "remainder")
 
 
 def _counts(title: str) -> Column:

@@ -68,16 +68,8 @@ class Coded:
         return codes.astype(np.int64) if self.ids is None else self.ids[codes]
 
     def find(self, wanted: object, what: str) -> Int64:
-        """Return the codes of ids.
-
-        Raises
-        ------
-        InputError
-            One that does not occur.
-        InputTypeError
-            Ids of another kind.
-        """
-        known = np.arange(self.n) if self.low is None and self.ids is None else self.named_all
+        """Return the codes of ids; InputError, if one does not occur."""
+        known = self.named(np.arange(self.n))
         codes = match(wanted, known, f"given {what}s", f"{what}s of the data")
         if self.low is not None:
             counts = (self.before or self).counts
@@ -89,11 +81,6 @@ class Coded:
                 f"{first!r}. Hint: are they written as in the data?"
             )
         return codes
-
-    @cached_property
-    def named_all(self) -> Array:
-        """The ids of all codes."""
-        return self.named(np.arange(self.n))
 
     def select(self, rows: Bool) -> Coded:
         """Return these rows alone, with the same codes."""
@@ -189,13 +176,7 @@ class Table:
 
     @cached_property
     def times(self) -> Array:
-        """The times.
-
-        Raises
-        ------
-        InputError
-            There are none.
-        """
+        """The times; InputError, if there are none."""
         if self._times is None:
             raise InputError(
                 "This split is by time, and the data have no times. Hint: name their column with "

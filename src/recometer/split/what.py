@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from recometer._kernel import RowOrder
-from recometer.arrays import Array, Bool
+from recometer.arrays import Array, Bool, Int64
 from recometer.errors import InputError, InputTypeError
 from recometer.split import draws
 from recometer.split.checks import check_folds, check_share, check_whole, moment
 from recometer.split.grouping import hold_first, hold_share, number_rows
-from recometer.split.sizes import holdout_sizes
 from recometer.split.table import Table
 from recometer.tasks import ROWS_PER_TASK, each_block
 
@@ -269,7 +269,6 @@ class Windows(Folding):
             )
 
     def __len__(self) -> int:
-        """Return the number of times."""
         return len(self.times)
 
     def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
@@ -320,7 +319,6 @@ class KFold(Folding):
         check_folds(self.k, "KFold(5)")
 
     def __len__(self) -> int:
-        """Return k."""
         return self.k
 
     def folds(self, table: Table, seed: int, threads: int) -> Iterator[Held]:
@@ -371,11 +369,16 @@ class ColdItems(What):
         return Held(cold[table.items.codes])
 
 
+def holdout_sizes(n_interactions: npt.ArrayLike, fraction: float) -> Int64:
+    """Return how many of so many interactions a share in (0, 1) is: rounded half away from zero."""
+    exact = np.asarray(n_interactions) * check_share("fraction", fraction)
+    below = np.floor(exact)
+    return (below + (exact - below >= 0.5)).astype(np.int64)
+
+
 def _held_between(table: Table, since: float | None, time: float, until: float | None) -> Held:
     """Hold out the rows from a time on, of those between two other times."""
-    left_out = None
-    if until is not None:
-        left_out = table.times >= until
+    left_out = None if until is None else table.times >= until
     if since is not None:
         before = table.times < since
         left_out = before if left_out is None else left_out | before

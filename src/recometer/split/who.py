@@ -156,7 +156,6 @@ class UserFolds:
         check_folds(self.k, "UserFolds(5)")
 
     def __len__(self) -> int:
-        """Return k."""
         return self.k
 
     def parts(self, table: Table, seed: int) -> list[Who]:

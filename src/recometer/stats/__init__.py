@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from recometer.stats.means import interval, intervals_of
     from recometer.stats.multiplicity import adjust
     from recometer.stats.paired import paired_t, sign, wilcoxon
-    from recometer.stats.planning import Power, power, power_of, smallest_difference, users_needed
+    from recometer.stats.planning import (
+        Power,
+        power,
+        power_of,
+        smallest_difference,
+        unit_of,
+        users_needed,
+    )
     from recometer.stats.published_tables import Published, published
     from recometer.stats.runs import Runs, over_folds, over_runs
     from recometer.stats.sequential import ConfidenceSequence
@@ -61,6 +68,7 @@ __all__ = [
     "sign",
     "smallest_difference",
     "tukey",
+    "unit_of",
     "users_needed",
     "wilcoxon",
 ]
@@ -101,6 +109,7 @@ LAZY = {
     "sign": "paired",
     "smallest_difference": "planning",
     "tukey": "several",
+    "unit_of": "planning",
     "users_needed": "planning",
     "wilcoxon": "paired",
 }

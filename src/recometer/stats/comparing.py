@@ -19,18 +19,27 @@ from recometer.stats.grouping import Grouped, column, group_checked
 from recometer.stats.inversion import consistent, inverted
 from recometer.stats.means import Kind, interval_of
 from recometer.stats.paired import paired_t, sign, wilcoxon
+from recometer.stats.planning import unit_of
 from recometer.stats.sign_flips import randomisation
 from recometer.stats.student import student
 from recometer.stats.test_result import TestResult
 from recometer.tasks import run_tasks
 
-__all__ = ["FEW_DIFFER", "Difference", "Test", "compare", "compare_all", "difference_interval"]
+__all__ = [
+    "FEW_DIFFER",
+    "Difference",
+    "Test",
+    "compare",
+    "compare_all",
+    "difference_interval",
+    "differences_of",
+]
 
 Test = Literal["randomisation", "t", "wilcoxon", "sign"]
 Float64 = npt.NDArray[np.float64]
 Bounds = tuple[float, float]
 
-# With fewer users who differ, the interval by inversion covers too seldom (benchmarks/statistics).
+# With fewer users who differ, the interval by inversion covers too seldom (benchmarks/stats.py).
 FEW_DIFFER = 30
 
 
@@ -54,6 +63,11 @@ class Difference:
         Of the null hypothesis that the models do not differ.
     effects
         How users differ.
+    unit
+        What the users' differences (or those of clusters) are multiples of (`unit_of`), where that
+        makes the randomisation test coarser; otherwise 0.
+    error
+        Standard error of the difference, over users or clusters.
     """
 
     n: int
@@ -67,6 +81,8 @@ class Difference:
     relative_interval: Interval
     test: TestResult
     effects: Effects
+    unit: float = 0.0
+    error: float = np.nan
 
 
 def compare(
@@ -129,6 +145,8 @@ def compare(
         *pairs.relative(confidence),
         result,
         effects(pairs.differences, confidence),
+        unit_of(units) if test == "randomisation" else 0.0,
+        units.standard_error,
     )
 
 
@@ -162,6 +180,14 @@ def compare_all(
     if threads == 1:
         return [one(task) for task in tasks]
     return run_tasks(lambda task, _: one(task), tasks, threads=threads, progress=False)
+
+
+def differences_of(
+    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None
+) -> Grouped:
+    """Return the differences of users, or those of whole clusters; parameters as of `compare`."""
+    pairs = _Pairs.of(first, second, clusters)
+    return pairs.differences if clusters is None else pairs.differences_of_clusters
 
 
 def difference_interval(

@@ -27,7 +27,7 @@ METHODS = {
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A confidence interval: ``low, high = interval``.
+    """A confidence interval: ``low, high = interval``, or ``interval[0]`` and ``interval[1]``.
 
     Attributes
     ----------
@@ -52,6 +52,12 @@ class Interval:
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.low, self.high))
+
+    def __getitem__(self, end: int) -> float:
+        return (self.low, self.high)[end]
+
+    def __len__(self) -> int:
+        return 2
 
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high

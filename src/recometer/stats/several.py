@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
+from recometer.stats.clusters import by_cluster
 
 __all__ = [
     "Ranking",
@@ -51,6 +52,7 @@ def tukey(
     values: npt.ArrayLike,
     *,
     alpha: float = 0.05,
+    clusters: npt.ArrayLike | None = None,
     seed: int = 0,
     n_resamples: int = N_RESAMPLES,
 ) -> Tukey:
@@ -70,6 +72,8 @@ def tukey(
         Users with a NaN are left out.
     alpha
         Of the critical difference.
+    clusters : [n_users] or None
+        Rows with equal entries keep together: the values of whole clusters change places.
     seed, n_resamples
         Of the orders, where they are drawn.
 
@@ -83,12 +87,21 @@ def tukey(
         raise InputError(
             f"values must be a column for each of at least two models, but have {given.shape}."
         )
-    given = given[~np.isnan(given).any(axis=1)]
+    known = ~np.any(np.isnan(given), axis=1)
+    given = given[known]
     n, n_models = given.shape
     if n < 2:
         raise InputError(f"{n} users have a value for every model; at least two are needed.")
     means = given.mean(axis=0)
     apart = np.abs(means[:, np.newaxis] - means)
+    if clusters is not None:
+        labels = np.asarray(clusters)
+        if len(labels) != len(known):
+            raise InputError(
+                f"clusters must have one entry for each of the {len(known):,} rows, but has "
+                f"{len(labels):,}."
+            )
+        given = np.column_stack([by_cluster(column, labels[known]) for column in given.T])
     centred = given - given.mean(axis=1, keepdims=True)
     differing = centred[np.abs(centred).max(axis=1) > 1e-12 * max(1e-300, np.abs(given).max())]
     if len(differing) <= RESAMPLED_UP_TO:

@@ -10,7 +10,7 @@ from recometer.stats.saddlepoint import normal_quantile_of, root_of_increasing
 from recometer.stats.sign_sums import all_sums, enumerated, multiples_of_unit, of_multiples
 from recometer.stats.test_result import TestResult
 
-__all__ = ["SignFlips", "randomisation", "smallest_p"]
+__all__ = ["SignFlips", "of_each_size", "randomisation", "smallest_p"]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def randomisation(differences: npt.ArrayLike | Grouped) -> TestResult:
     total = abs(float(values[some] @ counts[some]))
     if total <= ROUNDING * float(sizes @ counts):
         return TestResult(1.0, "randomisation", "enumeration", n, n_differ, smallest)
-    sizes, counts = _of_each_size(sizes[some], counts[some])
+    sizes, counts = of_each_size(sizes[some], counts[some])
     p, method = _one_sided(sizes, counts, total, exact=differences.exact)
     p = min(1.0, max(2 * p, smallest))
     return TestResult(p, "randomisation", method, n, n_differ, smallest)
@@ -114,7 +114,7 @@ class SignFlips:
         return sign * normal_quantile_of(w, t * float(np.sqrt(slopes(t)[1])))
 
 
-def _of_each_size(sizes: Float64, times: Float64) -> tuple[Float64, Float64]:
+def of_each_size(sizes: Float64, times: Float64) -> tuple[Float64, Float64]:
     """Add the counts of sizes up that are the same but for rounding, increasing."""
     order = np.argsort(sizes, kind="stable")
     sizes, times = sizes[order], times[order]

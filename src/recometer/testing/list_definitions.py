@@ -433,6 +433,13 @@ def _serendipity(
     return math.fsum(1 - each for each in e) / (k if combine == "cutoff" else len(row))
 
 
+def _hits_of(case: ListCase, user: int, k: int, repeated: bool) -> float:
+    """Return the share of the hits that the user has in train, or does not have."""
+    hits = [item for item in case.lists[user][:k] if item in case.relevant(user)]
+    known = [item for item in hits if (item in case.train[user]) == repeated]
+    return len(known) / len(hits) if hits else math.nan
+
+
 OVER_USERS: dict[str, Callable[..., float]] = {
     "coverage": _coverage,
     "user_coverage": _user_coverage,
@@ -456,4 +463,6 @@ PER_USER: dict[str, Callable[..., Any]] = {
     "rbo": _rbo,
     "unexpectedness": _unexpectedness,
     "serendipity": _serendipity,
+    "repeated_hits": lambda case, user, k: _hits_of(case, user, k, True),
+    "new_hits": lambda case, user, k: _hits_of(case, user, k, False),
 }

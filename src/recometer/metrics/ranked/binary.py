@@ -258,6 +258,7 @@ def hit(groups: Groups, cutoffs: Int64) -> Float64:
     source="Manning, Raghavan & Schütze 2008, section 8.3 (true positives)",
     cutoff="optional",
     upper=np.inf,
+    upper_at=lambda cutoff, binary: float(cutoff),
     order_free=True,
 )
 def hits(groups: Groups, cutoffs: Int64) -> Float64:

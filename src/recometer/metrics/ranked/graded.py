@@ -35,6 +35,7 @@ DISCOUNT = Parameter(
         "logarithm",
     },
 )
+MOST_PLACES = 2**16  # whose discounts are added up for a bound
 WHEN: dict[str, Any] = {
     "gain": {
         "positive": {"reads": "positive_gain"},
@@ -46,6 +47,20 @@ WHEN: dict[str, Any] = {
 }
 
 
+def _most_of_ones(
+    cutoff: int, binary: bool, *, gain: str = "linear", discount: str = "standard"
+) -> float:
+    """Return the sum of discounts where no gain is above 1, which only binary gains promise.
+
+    The largest of other values in test need not be the largest of their scale.
+    """
+    ones = gain == "binary" or (binary and gain != "shifted")
+    if not ones or cutoff > MOST_PLACES:
+        return np.inf
+    none, places = np.zeros(1, np.int64), np.array([cutoff])
+    return float(_sum_of_discounts(none, places, discount)[0])
+
+
 @metric(
     title="Discounted cumulative gain",
     formula="sum over j <= k of gain(j) / log2(j + 1)",
@@ -54,6 +69,7 @@ WHEN: dict[str, Any] = {
     lower=-np.inf,
     lower_of_gains=0.0,
     upper=np.inf,
+    upper_at=_most_of_ones,
     reads="gain",
     parameters={"gain": GAIN, "discount": DISCOUNT},
     when=WHEN,

@@ -165,7 +165,7 @@ def evaluate(
     -----
     DataWarning
         Among others, a rule that was given and changes nothing of what is asked for, such as
-        ``train_in_lists`` of `Factors`; those that a convention brings along are not mentioned.
+        ``duplicates`` of `Factors`; those that a convention brings along are not mentioned.
 
     Examples
     --------
@@ -187,19 +187,9 @@ def evaluate(
     >>> result.mean()["rr"]
     0.75
     """
-    options: dict[str, Any] = {
-        "train": train,
-        "candidates": candidates,
-        "exclude": exclude,
-        "metrics": metrics,
-        "protocol": protocol,
-        "catalogue": catalogue,
-        "baseline": baseline,
-        "seed": seed,
-        "threads": threads,
-        "progress": progress,
-        "chance": chance,
-    }
+    options = {**locals()}  # all parameters, by their names
+    for name in ("source", "test", "rules"):
+        del options[name]
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
@@ -217,6 +207,7 @@ def _evaluated(given: Inputs, begin: float) -> Evaluation:
         metrics_end = time.perf_counter()
         fingerprints = fingerprinting.result()
     check_defined(measured["values"], measured["reasons"])
+    gains = given.test.values
     return Evaluation(
         **measured,
         **records.users._asdict(),
@@ -235,7 +226,8 @@ def _evaluated(given: Inputs, begin: float) -> Evaluation:
         versions=_versions(),
         inputs=given.described(fingerprints),
         inputs_kept=given.kept(),
-        negative_gains=given.test.values is not None and bool((given.test.values < 0).any()),
+        negative_gains=gains is not None and bool((gains < 0).any()),
+        binary_gains=gains is None or bool(((gains == 0) | (gains == 1)).all()),
     )
 
 

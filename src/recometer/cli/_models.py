@@ -1,0 +1,140 @@
+"""Models as the command line names them, before a file is read."""
+
+from __future__ import annotations
+
+import dataclasses
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import typer
+
+from recometer.cli._baselines import BASELINES
+from recometer.cli._factors import USAGE, is_archive
+from recometer.cli._stdin import is_stdin, is_stream
+from recometer.data.files import EXTENSIONS
+from recometer.errors import FileError, did_you_mean
+
+Kind = Literal["run", "factors", "pairs", "baseline"]
+FOLD = "{fold}"  # in the name of a file: the number of the fold
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A model that the command line names.
+
+    Attributes
+    ----------
+    name
+    kind
+        The option that named it: lists, factors, scored pairs, or a model fitted here.
+    paths
+        Its files: one of lists or of pairs, those of factors, none where it is fitted here.
+    """
+
+    name: str
+    kind: Kind
+    paths: Sequence[str] = ()
+
+    def in_fold(self, fold: int) -> Model:
+        """Return the same model with the files of one fold."""
+        return dataclasses.replace(
+            self, paths=[path.replace(FOLD, str(fold)) for path in self.paths]
+        )
+
+
+def models(
+    runs: Sequence[str], factors: Sequence[str], pairs: Sequence[str], baselines: Sequence[str]
+) -> list[Model]:
+    """Read the options that name models; refuse none, two of one name, a wrong number of files."""
+    found = [
+        *_of_one_file(runs, "run"),
+        *_of_factors(factors),
+        *_of_one_file(pairs, "pairs"),
+        *_of_baselines(baselines),
+    ]
+    if not found:
+        raise typer.BadParameter(
+            "there is no model to evaluate. Hint: --run, --factors, --pairs or --baselines."
+        )
+    check_names([model.name for model in found])
+    return found
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuse two models of one name."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise typer.BadParameter(f"two models are called {twice!r}. Hint: write NAME=FILE.")
+
+
+def _of_one_file(texts: Sequence[str], kind: Kind) -> Iterator[Model]:
+    for text in texts:
+        name, path = split_name(text, f"--{kind}")
+        if not path:
+            raise typer.BadParameter(f"{text!r} names no file.", param_hint=f"--{kind}")
+        yield Model(name or stem(path), kind, [path])
+
+
+def _of_factors(texts: Sequence[str]) -> Iterator[Model]:
+    for text in texts:
+        name, files = split_name(text, "--factors")
+        paths = files.split(",")
+        archive = is_archive(paths[0])
+        needed = 1 if archive else 2
+        if len(paths) not in (needed, needed + 2) or not all(paths[:needed]):
+            raise typer.BadParameter(f"{text!r} is not [NAME=]{USAGE}.", param_hint="--factors")
+        yield Model(name or (stem(paths[0]) if archive else "factors"), "factors", paths)
+
+
+def _of_baselines(texts: Sequence[str]) -> Iterator[Model]:
+    for name in (part.strip() for text in texts for part in text.split(",")):
+        if name not in BASELINES:
+            raise typer.BadParameter(
+                f"there is no baseline {name!r}. {did_you_mean(name, BASELINES)}",
+                param_hint="--baselines",
+            )
+        yield Model(name, "baseline")
+
+
+def baseline_of(text: str | None, named: Sequence[Model]) -> Model | None:
+    """Return the model that others are compared with: one of them, or a file of lists."""
+    if text is None:
+        return None
+    found = next((model for model in named if model.name == text), None)
+    path = split_name(text, "--baseline")[1]
+    if found is None and not is_stdin(path) and not os.path.exists(path) and FOLD not in path:
+        names = ", ".join(repr(model.name) for model in named)
+        raise FileError(
+            f"--baseline {text}: there is no such file, and no such model. Hint: the models are "
+            f"{names}."
+        )
+    return found or next(_of_one_file([text], "run"))
+
+
+def split_name(text: str, option: str) -> tuple[str, str]:
+    """Split ``NAME=FILES``; the name is empty where there is none."""
+    name, equals, files = text.partition("=")
+    if not equals or "/" in name or os.sep in name:
+        return "", text
+    if not name:
+        raise typer.BadParameter(f"{text!r} has no name before '='.", param_hint=option)
+    return name, files
+
+
+def stem(path: str) -> str:
+    """Return the name of a file without its extension."""
+    if is_stream(path):
+        return "stdin" if is_stdin(path) else "pipe"
+    name = Path(path).name
+    extension = next((e for e in (*EXTENSIONS, ".npz") if name.lower().endswith(e)), "")
+    return name[: len(name) - len(extension)] or name
+
+
+def files_of_model(text: str) -> list[str]:
+    """Return the files of ``NAME=FILE,FILE,...``, those of all folds."""
+    named = dict.fromkeys([*text.partition("=")[2].split(","), *text.split(",")])
+    every = [sorted(glob.glob(path.replace(FOLD, "*"))) if FOLD in path else [] for path in named]
+    return [*named, *(path for paths in every for path in paths)]

@@ -1,0 +1,139 @@
+"""p-values that are adjusted for the number of comparisons."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from recometer import stats
+from recometer.comparing.models import Model, Users
+from recometer.comparing.pairs import Options
+from recometer.comparing.rows import PairRow
+from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.stats import Tukey, multiplicity
+
+Correction = multiplicity.Correction | Literal["tukey"]
+KNOWN: tuple[str, ...] = (*get_args(multiplicity.Correction), "tukey")
+POWER_WANTED = 0.8
+
+
+def check_correction(
+    correction: str, test: str, models: Sequence[Model], primary: Sequence[str]
+) -> None:
+    """Refuse a correction that does not exist, or that does not go with the comparison.
+
+    Raises
+    ------
+    UnknownNameError
+        There is none of that name.
+    InputError
+        Tukey's test with another test, several seeds, or a metric that has one value for all users.
+    """
+    if correction not in KNOWN:
+        hint = did_you_mean(str(correction), KNOWN)
+        raise UnknownNameError(f"There is no correction {correction!r}. {hint}")
+    if correction != "tukey":
+        return
+    if test != "randomisation":
+        raise InputError(
+            f"correction='tukey' is a test by randomisation, and does not go with test={test!r}. "
+            "Hint: correction='holm'."
+        )
+    seeds = next((model.name for model in models if model.n_seeds > 1), None)
+    if seeds is not None:
+        raise InputError(
+            f"correction='tukey' shuffles the models of each user and knows no variance between "
+            f"seeds, but {seeds} has several. Hint: correction='holm'."
+        )
+    whole = [name for name in primary if name in models[0].first.together]
+    if whole:
+        others = [name for name in primary if name not in whole]
+        raise InputError(
+            f"correction='tukey' shuffles the values of each user, and {', '.join(whole)} has one "
+            f"for all users. Hint: primary={' '.join(others) or 'ndcg@10'!r}."
+        )
+
+
+def tukey_by(metric: str, models: Sequence[Model], users: Users, options: Options) -> Tukey:
+    """Return Tukey's test of all models, on the users that all of them have a value for."""
+    return stats.tukey(
+        np.column_stack([users.values(model, metric) for model in models]),
+        alpha=options.alpha,
+        seed=options.seed,
+        clusters=options.clusters,
+    )
+
+
+def adjusted(
+    rows: Sequence[PairRow],
+    primary: Sequence[str],
+    correction: Correction,
+    options: Options,
+    tests: Mapping[str, Tukey],
+    models: Sequence[Model],
+) -> list[PairRow]:
+    """Adjust p over the comparisons by primary metrics, and add what depends on their number.
+
+    `tests` has Tukey's test of each primary metric, where that is the correction.
+    """
+    own = np.array([row.metric in primary for row in rows])
+    p_values = np.array([row.p_value for row in rows])
+    smallest = np.array([row.test.smallest_p for row in rows])
+    p_values[~own] = np.nan
+    smallest[np.isnan(p_values)] = np.nan
+    n_tests = max(1, int(np.count_nonzero(~np.isnan(p_values))))
+    if correction == "tukey":
+        # Each metric has a test of its own; and no pair is surer than it is alone.
+        p_values = np.maximum(p_values, _by_tukey(rows, tests, models))
+        p_values, least = (np.minimum(one * len(primary), 1.0) for one in (p_values, smallest))
+    else:
+        p_values, least = (stats.adjust(one, correction) for one in (p_values, smallest))
+    alpha = options.alpha if correction == "none" else options.alpha / n_tests
+    return [
+        dataclasses.replace(
+            row,
+            primary=bool(is_primary),
+            adjusted_p=p,
+            smallest_adjusted_p=limit,
+            smallest_difference=_smallest_difference(row, alpha if is_primary else options.alpha),
+        )
+        for row, is_primary, p, limit in zip(
+            rows, own, p_values.tolist(), least.tolist(), strict=True
+        )
+    ]
+
+
+def on_tukey(tests: Mapping[str, Tukey], options: Options) -> list[str]:
+    """Say how far means have to be apart."""
+    return [
+        f"Tukey's test of {metric} ({one.method}): on the {one.n:,} users that all models have a "
+        f"value for, means {one.critical_difference:.4f} apart differ at the level "
+        f"{options.alpha:g}."
+        for metric, one in tests.items()
+    ]
+
+
+def _by_tukey(
+    rows: Sequence[PairRow], tests: Mapping[str, Tukey], models: Sequence[Model]
+) -> np.ndarray:
+    names = [model.name for model in models]
+    return np.array(
+        [
+            tests[row.metric].p_values[names.index(row.model), names.index(row.other)]
+            if row.metric in tests
+            else np.nan
+            for row in rows
+        ]
+    )
+
+
+def _smallest_difference(row: PairRow, alpha: float) -> float:
+    if not row.error > 0:
+        return np.nan
+    n = row.test.n  # users or clusters
+    return stats.smallest_difference(
+        row.error * np.sqrt(n), n, wanted=POWER_WANTED, alpha=alpha, unit=row.unit
+    )

@@ -1,0 +1,57 @@
+"""What users come back to: how many of the hits they had in train already."""
+
+from __future__ import annotations
+
+from recometer.arrays import Float64, Int64
+from recometer.metrics.listed.data import ListData, list_metric
+from recometer.metrics.listed.sums import history_places, relevant_places, sums_within
+from recometer.metrics.sums import ratio
+
+SOURCE = "Li, Jullien, Ariannezhad & de Rijke 2023"
+
+
+@list_metric(
+    title="Share of repeated items among the hits",
+    formula="relevant items among the first k that the user has in train / relevant items among "
+    "the first k",
+    source=SOURCE,
+    side=("test", "train"),
+    without=("relevant", "hits"),
+)
+def repeated_hits(data: ListData, cutoffs: Int64) -> Float64:
+    """How much of what is found the user had before; in [0, 1].
+
+    It asks for the rule ``seen="kept"``: by default, items of train are neither listed nor
+    relevant, and the share is 0.
+
+    References
+    ----------
+    Li, Jullien, Ariannezhad & de Rijke 2023, A next basket recommendation reality check, ACM
+    TOIS 41(4).
+    """
+    hits = relevant_places(data)
+    repeated = sums_within(hits & history_places(data), cutoffs)
+    return ratio(repeated, sums_within(hits, cutoffs))
+
+
+@list_metric(
+    title="Share of new items among the hits",
+    formula="relevant items among the first k that the user does not have in train / relevant "
+    "items among the first k",
+    source=SOURCE,
+    side=("test", "train"),
+    without=("relevant", "hits"),
+)
+def new_hits(data: ListData, cutoffs: Int64) -> Float64:
+    """How much of what is found the user did not have before; in [0, 1].
+
+    1 less `repeated_hits`; by default, where items of train are not ranked, it is 1.
+
+    References
+    ----------
+    Li, Jullien, Ariannezhad & de Rijke 2023, A next basket recommendation reality check, ACM
+    TOIS 41(4).
+    """
+    hits = relevant_places(data)
+    new = sums_within(hits & ~history_places(data), cutoffs)
+    return ratio(new, sums_within(hits, cutoffs))

@@ -1,0 +1,342 @@
+"""``recometer evaluate``: every kind of model and of data, as the library computes them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse
+from command_line import CliRunner, Result
+
+import recometer as rm
+from recometer.cli._app import app
+from recometer.cli._baselines import BASELINES
+from recometer.split import KFold, folds
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "100"})
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def means(*arguments: object) -> dict[str, dict[str, float]]:
+    """Return the means of each model that evaluate prints."""
+    result = run("evaluate", *arguments, "--format", "json", "-q")
+    assert result.exit_code == 0, result.output
+    models = json.loads(result.stdout)["models"]
+    return {
+        model: {metric: row["mean"] for metric, row in found["metrics"].items()}
+        for model, found in models.items()
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """Work in a folder with 30 users and 20 items, in train and test."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(3)
+    users, items = np.nonzero(generator.random((30, 20)) < 0.4)
+    frame = pl.DataFrame({"user": [f"u{u}" for u in users], "item": items + 100})
+    held_out = generator.random(len(users)) < 0.3
+    frame.filter(~held_out).write_parquet("train.parquet")
+    frame.filter(held_out).write_parquet("test.parquet")
+    frame.write_parquet("all.parquet")
+    return tmp_path
+
+
+DATA = ("--test", "test.parquet", "--train", "train.parquet", "-m", "ndcg@5 recall@5")
+
+
+def expected(source: rm.Source, **given: Any) -> dict[str, float]:
+    train = rm.Interactions.of("train.parquet", value=False)
+    result = rm.evaluate(source, "test.parquet", train=train, metrics="ndcg@5 recall@5", **given)
+    return result.mean()
+
+
+def lists(seed: int) -> pl.DataFrame:
+    """Return lists of ten items for every user."""
+    generator = np.random.default_rng(seed)
+    rows = [(f"u{u}", item) for u in range(30) for item in generator.permutation(20)[:10] + 100]
+    users, items = zip(*rows, strict=True)
+    return pl.DataFrame({"user": users, "item": items, "rank": list(range(1, 11)) * 30})
+
+
+@pytest.mark.usefixtures("folder")
+class TestBaselines:
+    def test_each_is_what_the_library_fits(self) -> None:
+        found = means(*DATA, "--baselines", ",".join(BASELINES))
+        train = rm.Interactions.of("train.parquet", value=False)
+        assert found == {
+            name: pytest.approx(expected(fit(train, 0))) for name, fit in BASELINES.items()
+        }
+
+    def test_beside_runs_and_as_what_lists_are_compared_with(self) -> None:
+        lists(0).write_csv("als.csv")
+        found = means(
+            *DATA[:4], "-m", "overlap@5", "--run", "als.csv", "--baselines", "popular, knn",
+            "--baseline", "popular",
+        )  # fmt: skip
+        assert found["popular"] == {"overlap@5": 1.0}
+        assert set(found) == {"als", "popular", "knn"}
+
+    def test_wrong_names_and_no_train(self) -> None:
+        result = run("evaluate", *DATA, "--baselines", "poplar")
+        assert result.exit_code == 2
+        assert "there is no baseline 'poplar'. Hint: did you mean 'popular'" in one_line(
+            result.stderr
+        ).replace("Did", "did")
+        result = run("evaluate", "--test", "test.parquet", "--baselines", "popular")
+        assert (result.exit_code, "fitted to --train" in one_line(result.stderr)) == (2, True)
+
+
+@pytest.mark.usefixtures("folder")
+class TestFolds:
+    def test_each_fold_is_fitted_and_all_are_pooled(self) -> None:
+        made = run("split", "all.parquet", "--what", "folds=3", "--out", "split")
+        assert made.exit_code == 0, made.output
+        found = means("--split", "split", "-m", "recall@5", "--baselines", "popular", "--out", "r")
+        made_here = folds(pl.read_parquet("all.parquet"), KFold(3), seed=0)
+        result = rm.evaluate(
+            lambda one: rm.baselines.most_popular(one.train), made_here, metrics="recall@5"
+        )
+        assert found["popular"] == pytest.approx(result.mean())
+        assert rm.load("r/popular.parquet").mean() == pytest.approx(result.mean())
+        assert [rm.load(f"r/fold_{n}/popular.parquet").mean() for n in range(3)] == [
+            pytest.approx(fold.mean()) for fold in result.folds
+        ]
+        # The same command again replaces what it wrote.
+        again = run(
+            "evaluate", "--split", "split", "-m", "recall@5", "--baselines", "popular",
+            "--out", "r",
+        )  # fmt: skip
+        assert again.exit_code == 0, again.output
+
+    def test_files_of_a_model_per_fold(self) -> None:
+        run("split", "all.parquet", "--what", "folds=2", "--out", "split")
+        for fold in range(2):
+            lists(fold).write_csv(f"als_{fold}.csv")
+        found = means("--split", "split", "-m", "recall@5", "--run", "als=als_{fold}.csv")
+        each = [
+            means("--split", f"split/fold_{n}", "-m", "recall@5", "--run", f"als=als_{n}.csv")
+            for n in range(2)
+        ]
+        assert 0 < found["als"]["recall@5"] < 1
+        low, high = sorted(one["als"]["recall@5"] for one in each)
+        assert low <= found["als"]["recall@5"] <= high
+
+    def test_usage(self) -> None:
+        run("split", "all.parquet", "--what", "folds=2", "--out", "split")
+        lists(0).write_csv("als.csv")
+        result = run("evaluate", "--split", "split", "--run", "als.csv")
+        assert result.exit_code == 2
+        assert "als has the same files in every fold. Hint: {fold}" in one_line(result.stderr)
+        result = run("evaluate", *DATA, "--run", "als=als_{fold}.csv")
+        assert (result.exit_code, "and there are none" in one_line(result.stderr)) == (2, True)
+        result = run(
+            "why", "--split", "split", "--baselines", "popular", "-m", "rr", "--to", "ranx"
+        )
+        assert result.exit_code == 2
+        assert "on one fold is explained at a time. Hint: --split split/fold_0" in one_line(
+            result.stderr
+        )
+
+    def test_no_output_replaces_a_file_of_a_fold(self) -> None:
+        run("split", "all.parquet", "--what", "folds=2", "--out", "split")
+        for fold in range(2):
+            lists(fold).write_parquet(f"split/fold_{fold}/als.parquet")
+        result = run(
+            "evaluate", "--split", "split", "--run", "als=split/fold_{fold}/als.parquet",
+            "--out", "split",
+        )  # fmt: skip
+        assert result.exit_code == 1
+        assert "is an input, and would be replaced" in one_line(result.stderr)
+
+
+@pytest.mark.usefixtures("folder")
+class TestPairs:
+    @pytest.fixture
+    def frame(self) -> pl.DataFrame:
+        generator = np.random.default_rng(5)
+        frame = pl.DataFrame(
+            {
+                "user": np.repeat(np.arange(12), 8),
+                "item": np.tile(np.arange(8), 12),
+                "rating": generator.integers(1, 6, 96),
+                "prediction": generator.normal(3, 1, 96).round(2),
+            }
+        )
+        frame.write_csv("ratings.csv")
+        frame.write_parquet("ratings.parquet")
+        return frame
+
+    @pytest.mark.parametrize("name", ["ratings.csv", "ratings.parquet"])
+    def test_ratings_that_were_predicted(self, name: str, frame: pl.DataFrame) -> None:
+        metrics = ["rmse", "mae", "ndcg@3"]
+        found = means("--pairs", f"svd={name}", "-m", " ".join(metrics))
+        assert found["svd"] == pytest.approx(rm.evaluate(rm.Pairs(frame), metrics=metrics).mean())
+
+    def test_the_threshold_is_the_rule(self, frame: pl.DataFrame) -> None:
+        found = means("--pairs", "ratings.csv", "-m", "rated_recall@3", "--relevant-from", "3.5")
+        result = rm.evaluate(rm.Pairs(frame, threshold=3.5), metrics="rated_recall@3")
+        assert found["ratings"] == pytest.approx(result.mean())
+
+    def test_columns_are_named(self, frame: pl.DataFrame) -> None:
+        frame.rename({"rating": "truth", "prediction": "p"}).write_csv("odd.csv")
+        found = means("--pairs", "odd.csv", "-m", "mse", "--value", "truth", "--score", "p")
+        assert found["odd"] == pytest.approx(rm.evaluate(rm.Pairs(frame), metrics="mse").mean())
+
+    def test_candidates_of_a_ranker_with_a_test(self) -> None:
+        scored = lists(1).with_columns(score=1.0 / pl.col("rank")).drop("rank")
+        scored.write_csv("ranker.csv")
+        pairs = rm.Pairs(scored, relevance=False, rating=False)
+        assert means(*DATA, "--pairs", "ranker.csv")["ranker"] == pytest.approx(expected(pairs))
+
+    def test_why(self, frame: pl.DataFrame) -> None:
+        result = run("why", "--pairs", "ratings.csv", "-m", "ndcg@3", "--to", "ranx")
+        assert result.exit_code == 0, result.output
+        mean = rm.evaluate(rm.Pairs(frame), metrics="ndcg@3").mean()["ndcg@3"]
+        assert f"ndcg@3 = {mean:.4f}" in result.stdout
+
+    def test_columns_that_are_not_there(self, frame: pl.DataFrame) -> None:
+        for dropped, message in (
+            ("rating", "no column holds the truth. Hint: --value names it; or --test FILE"),
+            ("prediction", "no column holds the scores. Hint: --score names it"),
+        ):
+            frame.drop(dropped).write_csv("less.csv")
+            result = run("evaluate", "--pairs", "less.csv", "-m", "rr")
+            assert (result.exit_code, message in one_line(result.stderr)) == (1, True)
+        frame.with_columns(label=pl.lit(1)).write_csv("two.csv")
+        result = run("evaluate", "--pairs", "two.csv", "-m", "rr")
+        assert "could both be the truth. Hint: --value names" in one_line(result.stderr)
+
+
+@pytest.mark.usefixtures("folder")
+class TestSeveralRuns:
+    def test_of_one_file(self) -> None:
+        runs = {"als": lists(0), "bpr": lists(1)}
+        together = pl.concat(
+            [frame.with_columns(algorithm=pl.lit(name)) for name, frame in runs.items()]
+        )
+        together.write_csv("runs.csv")
+        found = means(*DATA, "--run", "runs.csv", "--each", "algorithm", "--out", "out")
+        assert found == {
+            name: pytest.approx(expected(rm.Lists(frame))) for name, frame in runs.items()
+        }
+        assert {path.name for path in pathlib.Path("out").iterdir()} == {
+            "als.parquet", "bpr.parquet", "summary.csv",
+        }  # fmt: skip
+        result = run("why", *DATA[:4], "--run", "runs.csv", "--each", "algorithm", "-m", "rr@5",
+                     "--to", "ranx")  # fmt: skip
+        assert (result.exit_code, "als, bpr" in one_line(result.stderr)) == (2, True)
+
+    def test_names_that_are_no_files(self) -> None:
+        lists(0).with_columns(algorithm=pl.lit("../als")).write_csv("runs.csv")
+        result = run("evaluate", *DATA, "--run", "runs.csv", "--each", "algorithm", "--out", "out")
+        assert result.exit_code == 1
+        assert "'../als' cannot be the name of a file in out" in one_line(result.stderr)
+        assert not pathlib.Path("als.parquet").exists()
+
+    def test_a_column_that_is_not_there(self) -> None:
+        lists(0).write_csv("runs.csv")
+        result = run("evaluate", *DATA, "--run", "runs.csv", "--each", "algorithm")
+        assert result.exit_code == 1
+        assert "--each algorithm: runs.csv has no such column" in one_line(result.stderr)
+
+
+@pytest.mark.usefixtures("folder")
+class TestCandidates:
+    def test_of_each_user_for_all_and_left_out(self) -> None:
+        test = pl.read_parquet("test.parquet")
+        generator = np.random.default_rng(0)
+        negatives = pl.DataFrame(
+            {
+                "user": np.repeat(test["user"].unique().sort().to_numpy(), 3),
+                "item": generator.integers(100, 120, 3 * test["user"].n_unique()),
+            }
+        ).unique()
+        negatives.write_csv("negatives.csv")
+        pl.DataFrame({"item": [101, 105, 107]}).write_csv("items.csv")
+        pathlib.Path("items.txt").write_text("101\n105\n107\n", encoding="utf-8")
+        popular = rm.baselines.most_popular(rm.Interactions.of("train.parquet", value=False))
+        for option, given in (
+            (("--candidates", "negatives.csv"), {"candidates": negatives}),
+            (("--negatives", "negatives.csv"), {"candidates": rm.Negatives(negatives)}),
+            (("--candidates", "items.csv"), {"candidates": [101, 105, 107]}),
+            (("--exclude", "items.txt"), {"exclude": [101, 105, 107]}),
+        ):
+            found = means(*DATA, "--baselines", "popular", *option)
+            wanted = expected(popular, **given)
+            assert found["popular"]["ndcg@5"] == pytest.approx(wanted["ndcg@5"]), option
+
+    def test_not_both(self) -> None:
+        result = run("evaluate", *DATA, "--baselines", "popular", "--candidates", "test.parquet",
+                     "--negatives", "test.parquet")  # fmt: skip
+        assert (result.exit_code, "give one of them" in one_line(result.stderr)) == (2, True)
+
+
+@pytest.mark.usefixtures("folder")
+class TestGroups:
+    def test_of_activity_of_a_file_and_of_saved_results(self) -> None:
+        result = run("evaluate", *DATA, "--baselines", "popular,knn", "--by", "activity",
+                     "--out", "out", "--format", "json", "-q")  # fmt: skip
+        assert result.exit_code == 0, result.output
+        rows = json.loads(result.stdout)["models"]["knn"]["groups"]["rows"]
+        segments = rm.load("out/knn.parquet").by("activity")
+        assert [(row["group"], row["mean"]) for row in rows] == [
+            (row.group, pytest.approx(row.mean)) for row in segments.rows
+        ]
+        users = pl.read_parquet("test.parquet")["user"].unique().sort()
+        ages = (
+            pl.DataFrame({"user": users})
+            .with_row_index("size")
+            .with_columns(
+                age=pl.when(pl.col("size") % 2 == 0).then(pl.lit("old")).otherwise(pl.lit("young"))
+            )
+        )
+        ages.write_csv("ages.csv")
+        shown = run("show", "out", "--by", "age=ages.csv")
+        assert shown.exit_code == 0, shown.output
+        lines = [line.split()[:2] for line in shown.stdout.splitlines()]
+        assert sorted(line for line in lines if line and line[0] in ("old", "young")) == [
+            ["old", "knn"], ["old", "popular"], ["young", "knn"], ["young", "popular"],
+        ]  # fmt: skip
+        table = run("show", "out", "--by", "age=ages.csv", "--format", "csv")
+        assert table.stdout.splitlines()[0].startswith("model,metric,group")
+        unnamed = run("show", "out", "--by", "ages.csv")
+        assert unnamed.exit_code == 1
+        assert "which column is meant? Hint: --by COLUMN=ages.csv" in one_line(unnamed.stderr)
+
+
+def test_archives_and_matrices(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(1)
+    kind = generator.random((15, 25))
+    scipy.sparse.save_npz("train.npz", scipy.sparse.csr_array(kind < 0.2))
+    scipy.sparse.save_npz("test.npz", scipy.sparse.csr_array(kind > 0.8))
+    users, items = generator.normal(size=(15, 4)), generator.normal(size=(25, 4))
+    np.save("users.npy", users)
+    np.save("items.npy", items)
+    np.savez("model.npz", user_factors=users, item_factors=items)
+    found = means(
+        "--test", "test.npz", "--train", "train.npz", "-m", "rr",
+        "--factors", "mf=users.npy,items.npy", "--factors", "model.npz",
+    )  # fmt: skip
+    computed = rm.evaluate(rm.Factors(users, items), kind > 0.8, train=kind < 0.2, metrics="rr")
+    assert found == {"mf": computed.mean(), "model": computed.mean()}
+    np.savez("odd.npz", users=users, item_factors=items)
+    result = run("evaluate", "--test", "test.npz", "--factors", "odd.npz")
+    assert result.exit_code == 1
+    assert "holds no array 'user_factors'. Hint: the arrays are called user_factors" in one_line(
+        result.stderr
+    )
+    for text in ("test.npz", "mf.npz"):
+        pathlib.Path(text).write_bytes(b"PK no archive")
+    result = run("evaluate", "--test", "test.npz", "--factors", "model.npz")
+    assert (result.exit_code, "as a sparse matrix" in one_line(result.stderr)) == (1, True)

@@ -1,0 +1,78 @@
+"""The tutorial goes the whole way, as it stands there."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from command_line import CliRunner
+
+from recometer.cli._app import app
+
+PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
+BLOCKS = re.findall(r"```(python|sh)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+MODELS = 5
+
+
+@pytest.fixture(autouse=True)
+def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with ratings.csv: what 60 users like of 40 items."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    generator = np.random.default_rng(0)
+    liking = generator.normal(size=(60, 3)) @ generator.normal(size=(3, 40))
+    liking += generator.gumbel(size=liking.shape)
+    users = np.repeat(np.arange(60), 15)
+    items = np.argsort(-liking, axis=1)[:, :15].ravel()
+    frame = pl.DataFrame(
+        {
+            "user_id": users + 1,
+            "item_id": items + 1001,
+            "rating": generator.integers(1, 6, len(users)),
+            "timestamp": 1_700_000_000 + generator.integers(0, 10**7, len(users)),
+        }
+    )
+    frame.write_csv("ratings.csv")
+
+
+def lines_of(code: str) -> list[str]:
+    return [line for line in code.splitlines() if line.strip()]
+
+
+# What implicit says of its threads and of sparse arrays; the users are few.
+@pytest.mark.filterwarnings("ignore")
+def test_in_python(capsys: pytest.CaptureFixture[str]) -> None:
+    kind, code = BLOCKS[0]
+    assert (kind, len(lines_of(code)) <= 15) == ("python", True)
+    Path("tutorial.py").write_text(code, encoding="utf-8")
+    found = runpy.run_path("tutorial.py")
+    assert len(found["results"]) == MODELS
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in found["results"])
+    assert "activity" in printed
+    assert "adjusted p" in printed
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_on_the_command_line() -> None:
+    (_, script), (kind, commands) = BLOCKS[1:3]
+    assert (kind, len(lines_of(commands)) <= 4) == ("sh", True)
+    Path("fit.py").write_text(script, encoding="utf-8")
+    printed = []
+    for line in lines_of(commands):
+        program, *arguments = shlex.split(line)
+        if program == "python":
+            runpy.run_path(arguments[0])
+            continue
+        result = CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
+        assert result.exit_code == 0, result.output
+        printed.append(result.stdout)
+    assert "activity" in printed[1]
+    assert "adjusted p" in printed[2]
+    shown = CliRunner().invoke(app, ["show", "results", "--per-user", "--format", "csv"])
+    assert len({line.split(",")[0] for line in shown.stdout.splitlines()[1:]}) == MODELS
