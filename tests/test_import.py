@@ -24,8 +24,8 @@ MODULES = {
 }
 HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
 # Of Python itself: what takes milliseconds and only some evaluations need, or none.
-SELDOM = ("concurrent.futures", "difflib", "logging", "secrets", "tomllib")
-UNNEEDED = (*SELDOM, "csv", "dataclasses", "hashlib", "inspect", "json", "pathlib", "uuid")
+SELDOM = ("concurrent.futures", "difflib", "json", "logging", "secrets", "tomllib", "uuid")
+UNNEEDED = (*SELDOM, "csv", "dataclasses", "hashlib", "inspect", "pathlib")
 
 # A module imports only what stands before it, or lies in the same entry.
 ORDER = (

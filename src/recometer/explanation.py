@@ -326,8 +326,9 @@ def walk(
 
 
 def _side(metric: Metric, protocol: Protocol, mean: float, result: Evaluation) -> Side:
-    rules = tuple(_own_rules(metric, protocol).sentences())
-    formula = _formula(_plain(metric))
+    rules, own = tuple(_own_rules(metric, protocol).sentences()), _plain(metric)
+    meanings = [f"{written}: {meaning}" for written, meaning in own.meanings.items()]
+    formula = "; ".join([f"{own}: {METRICS[own.name].formula}", *meanings])
     return Side(protocol.name, str(metric), formula, rules, mean, _counted(result))
 
 
@@ -370,11 +371,6 @@ def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
     # With a version, they are another library's: `evaluate` then takes ties as it can.
     own = rules_of(metric, protocol)
     return dataclasses.replace(own, name="", version="explained", defects=False)
-
-
-def _formula(metric: Metric) -> str:
-    meanings = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
-    return "; ".join([f"{metric}: {METRICS[metric.name].formula}", *meanings])
 
 
 def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:

@@ -38,8 +38,8 @@ WRITTEN = {
     "[NAME=]FILE": "x={}",
     "[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
     "activity|popularity|[COLUMN=]FILE": "age={}",
+    "[COLUMN=]FILE": "age={}",
     "FOLDER": "{folder}",
-    "FILE[,COLUMN]": "{},column",
     "WHO": "users={}",
     "WHAT": "cold_items={}",
 }

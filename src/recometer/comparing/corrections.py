@@ -131,8 +131,9 @@ def _by_tukey(
 
 
 def _smallest_difference(row: PairRow, alpha: float) -> float:
-    if not row.deviation > 0:
+    if not row.error > 0:
         return np.nan
+    n = row.test.n  # users or clusters
     return stats.smallest_difference(
-        row.deviation, row.n, wanted=POWER_WANTED, alpha=alpha, unit=row.unit
+        row.error * np.sqrt(n), n, wanted=POWER_WANTED, alpha=alpha, unit=row.unit
     )

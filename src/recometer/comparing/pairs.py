@@ -153,6 +153,7 @@ def _row(
         probability_interval=chances,
         deviation=float(known.std(ddof=1)) if len(known) > 1 else np.nan,
         unit=found.unit if test.test == "randomisation" else 0.0,
+        error=found.error,
         equivalence=None
         if margin is None
         else stats.equivalence(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.metrics.conventions import conventions, find
@@ -141,13 +140,6 @@ def with_order(source: Source, protocol: Protocol) -> Protocol:
         f"ties='input' keeps the order in which items were given, but {type(source).__name__} "
         "has none. Hint: ties='item' orders equal scores by item id."
     )
-
-
-def catalogue_of(catalogue: Any) -> Catalogue | None:
-    """Return what is known of the items, however it was given."""
-    if catalogue is None or isinstance(catalogue, Catalogue):
-        return catalogue
-    return Catalogue(catalogue)
 
 
 def baseline_of(baseline: object) -> Source | Evaluation | None:

@@ -72,7 +72,8 @@ def warn_without_effect(
     convention = find(protocol.name)
     usual = type(protocol)() if convention is None else convention.protocol
     given = [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]
-    kinds = dict.fromkeys(map(_kind, metrics))
+    definitions = [metric.definition for metric in metrics]
+    kinds = dict.fromkeys("all users" if one.over_users else one.record for one in definitions)
     for rule in given:
         said, why = [_why(source, kind, rule, protocol) for kind in kinds], ""
         if rule == "gamma" and protocol.correction != "cv":
@@ -97,7 +98,3 @@ def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None
         return OF_MEANS if protocol.users in USERS_OF_MEANS else None
     of_source = source.unread_rules(listed=kind in ("lists", "all users"))
     return of_source.get(rule) or UNREAD[kind].get(rule)
-
-
-def _kind(metric: Metric) -> str:
-    return "all users" if metric.definition.over_users else metric.definition.record

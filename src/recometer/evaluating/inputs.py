@@ -14,7 +14,6 @@ from recometer.draws import seed_of
 from recometer.errors import InputError
 from recometer.evaluating.arguments import (
     baseline_of,
-    catalogue_of,
     check_source,
     protocol_of,
     test_of,
@@ -164,7 +163,8 @@ def read_inputs(
     requested = parse_under(metrics, stated)
     warn_without_effect(source, requested, stated, trained=train is not None)
     settled = with_order(source, stated)
-    known_items, other = catalogue_of(catalogue), baseline_of(baseline)
+    known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
+    other = baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)

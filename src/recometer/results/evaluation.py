@@ -23,8 +23,6 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.results import saved, summary
-from recometer.results.groups import Segments, read_groups, segments_of
-from recometer.results.groups import quantiles as quantiles_of
 from recometer.results.means import Averaging, Weights, intervals_over_users
 from recometer.results.naming import name_of, names_of
 from recometer.results.saved import PER_USER, PROFILE
@@ -33,6 +31,8 @@ from recometer.stats import Interval
 
 if TYPE_CHECKING:
     import polars
+
+    from recometer.results.groups import Segments
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -331,11 +331,13 @@ class Evaluation(rendering.Printed):
         95% interval: Gaffke's (rr); Clopper and Pearson's (rr)
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
+        from recometer.results import groups as dividing  # few results are divided
+
         if isinstance(groups, str) and groups in PROFILE:
             values = self.activity if groups == "activity" else self.popularity
-            codes, names = quantiles_of(groups, values, quantiles)
+            codes, names = dividing.quantiles(groups, values, quantiles)
         else:
-            codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
+            codes, names = dividing.read_groups(groups, self.user_ids, self.n_users, column, user)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
             named = weights is None or isinstance(weights, str)
@@ -344,7 +346,7 @@ class Evaluation(rendering.Printed):
 
         kept = weights is not None or self.list_data is not None
         not_kept = () if kept else tuple(self.over_users)
-        return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
+        return dividing.segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of some users alone.

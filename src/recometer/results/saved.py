@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from recometer.data import storage
 from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
@@ -29,6 +28,8 @@ def write(
     fields: Mapping[str, Any], path: str | os.PathLike[str], over_users: Sequence[Interval]
 ) -> None:
     """Write the fields of an evaluation, and the intervals of metrics of all users together."""
+    from recometer.data import storage  # few results are written or read
+
     columns = {name: fields[name] for name in PER_USER}
     columns |= {name: fields[name] for name in PROFILE if fields[name] is not None}
     columns |= fields["values"]
@@ -49,6 +50,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
 
     FileError: the file does not exist, is something else, or was written by a newer recometer.
     """
+    from recometer.data import storage
+
     columns, user_ids, header = storage.read_table(path)
     if header["kind"] != KIND:
         raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")

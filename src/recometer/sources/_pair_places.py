@@ -12,9 +12,7 @@ from recometer import ragged
 from recometer.arrays import Bool, Float64, Int64, UInt32
 from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
-from recometer.sources._pair_rows import (
-    PairRows,
-)
+from recometer.sources._pair_rows import PairRows
 from recometer.sources._pair_thresholds import RELEVANT_FROM
 
 
@@ -30,25 +28,13 @@ class Judged(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Entries:
-    """The rows of the users of test, in the order of users and items.
+    """The rows of the users of test, in the order of users and items."""
 
-    Attributes
-    ----------
-    user, item : int64 [n_rows]
-        Users of test, and positions in the order of the (sorted) item ids.
-    n_items : int
-    judged : bool [n_rows]
-        Whether test has the pair, and train has not.
-    excluded : bool [n_rows]
-        Whether it is in train.
-    candidate : bool [n_rows]
-    """
-
-    user: Int64
-    item: Int64
+    user: Int64  # of test
+    item: Int64  # positions in the order of the (sorted) item ids
     n_items: int
-    judged: Bool
-    excluded: Bool
+    judged: Bool  # whether test has the pair, and train has not
+    excluded: Bool  # whether it is in train
     candidate: Bool
 
     @classmethod
@@ -104,15 +90,7 @@ class Entries:
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Where each row lands among those of its user, in the order of the rows.
-
-    Attributes
-    ----------
-    above, tied, before : int64 [n_rows]
-    n_candidates : int64 [n_users]
-        As in `Ranks`.
-    flags : uint32 [n_users]
-    """
+    """Where each row lands among those of its user, in the order of the rows; see `Ranks`."""
 
     above: Int64
     tied: Int64

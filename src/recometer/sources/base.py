@@ -55,6 +55,11 @@ class Request:
     exclude: Items | None = None
     seed: int = 0
 
+    @property
+    def pace(self) -> dict[str, Any]:
+        """How `recometer.tasks.run_tasks` is to run, by its parameters."""
+        return {"threads": self.threads, "progress": self.progress}
+
 
 class Source(abc.ABC):
     """Model output that can be ranked."""

@@ -240,9 +240,9 @@ class Lists(Source):
         aligned = align(index, request, catalogue.inside)
         if rule is not None and rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
-        work = ListWork.of(table, aligned, request)
+        work = ListWork(table, aligned, request)
         if request.candidates is not None or request.exclude is not None:
-            work = work.among_candidates()
+            work.leave_candidates()
             n_items = catalogue_size(catalogue.n_items, catalogue.inside, aligned, request)
             inside = catalogue.inside
             if inside is not None and aligned.numbers is not None:

@@ -18,18 +18,12 @@ from recometer.draws import mix
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
-from recometer.sources import _top
+from recometer.sources import _pair_rows, _top
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
-from recometer.sources._assemble import best_first
+from recometer.sources._assemble import best_first, spread
 from recometer.sources._pair_places import Entries, Places
-from recometer.sources._pair_rows import (
-    PairRows,
-    are_predictions,
-    from_arrays,
-    from_frame,
-    from_predictions,
-)
+from recometer.sources._pair_rows import PairRows
 from recometer.sources._pair_thresholds import PREDICTIONS_FROM, RELEVANT_FROM, Threshold, per_user
 from recometer.sources._top import Best, Rule
 from recometer.sources.base import Request, Source
@@ -113,15 +107,15 @@ class Pairs(Source):
             "rating": rating,
         }
         default = RELEVANT_FROM
-        if are_predictions(frame):
+        if _pair_rows.are_predictions(frame):
             given = [name for name, option in options.items() if option is not None]
             if given:
                 raise InputError(
                     f"{given[0]}= does not apply to Surprise's predictions. Hint: leave it out."
                 )
-            rows, default = from_predictions(frame), PREDICTIONS_FROM
+            rows, default = _pair_rows.from_predictions(frame), PREDICTIONS_FROM
         else:
-            rows = from_frame(frame, **options)
+            rows = _pair_rows.from_frame(frame, **options)
         self._fill(rows, threshold, default)
 
     @classmethod
@@ -156,7 +150,7 @@ class Pairs(Source):
         array([0.66666667])
         """
         pairs = cls.__new__(cls)
-        pairs._fill(from_arrays(relevance, scores, groups), threshold, RELEVANT_FROM)
+        pairs._fill(_pair_rows.from_arrays(relevance, scores, groups), threshold, RELEVANT_FROM)
         return pairs
 
     def _fill(self, rows: PairRows, threshold: Threshold, default: float) -> None:
@@ -296,10 +290,9 @@ class Pairs(Source):
             threshold = self._thresholds(request.protocol)
             judged, rows = entries.with_truth(rows, table, threshold, aligned.n_users)
         found = judged.at >= 0
-        above, tied, before = (np.zeros(len(found), np.int64) for _ in range(3))
-        above[:] = -1
-        for column, values in ((above, places.above), (tied, places.tied), (before, places.before)):
-            column[found] = values[judged.at[found]]
+        at = judged.at[found]
+        counted = places.above[at], places.tied[at], places.before[at]
+        above, tied, before = spread(found, len(found), *counted)
         order = best_first(judged.indptr, above, before, request.threads)
         whose = ragged.users_of(judged.indptr)
         missed = judged.relevant & ~found & (judged.item >= 0) & (aligned.rows[whose] >= 0)
@@ -328,7 +321,7 @@ class Pairs(Source):
         )
         if request.protocol.score_above is not None:
             scores = np.full(len(found), np.nan)
-            scores[found] = score[judged.at[found]]
+            scores[found] = score[at]
             ranks = dataclasses.replace(ranks, score=scores[order])
         return ranks, rows[order] if own is not None else order
 

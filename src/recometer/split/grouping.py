@@ -15,6 +15,7 @@ import numpy as np
 from recometer import _kernel
 from recometer._kernel import RowOrder
 from recometer.arrays import Bool, Int64, UInt32
+from recometer.draws import mix
 from recometer.split import draws
 from recometer.split.table import Table
 from recometer.tasks import BRIEF, Ticker, run_tasks
@@ -52,7 +53,7 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
     """Choose each row with a probability, by the draw of its pair."""
     held = np.empty(table.n, dtype=bool)
     users = draws.of_users(table.users.keys, seed)
-    items = draws.of_items(table.items.keys)
+    items = mix(table.items.keys)
     limit = int(draws.limit(share))
 
     def hold(begin: int, ticker: Ticker) -> None:
@@ -80,7 +81,7 @@ def _by_blocks(
         "users": table.users.codes,
         "items": table.items.codes,
         "user_draws": draws.of_users(table.users.keys, seed),
-        "item_draws": draws.of_items(table.items.keys),
+        "item_draws": mix(table.items.keys),
         "times": table.times.view(np.int64) if table.has_times else None,
         "float_times": table.has_times and table.times.dtype.kind == "f",
     }
