@@ -14,6 +14,7 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data import ids
+from recometer.data.paths import as_path
 from recometer.errors import FileError, InputTypeError
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def write_table(
     """
     import polars as pl
 
-    path = _path(path)
+    path = as_path(path, "a saved evaluation")
     _check_extension(path)
     series = [pl.Series(name, values) for name, values in columns.items()]
     kind = None
@@ -116,7 +117,8 @@ def write_table(
         kind, encoded = encode_ids(user_ids)
         series.insert(0, encoded)
     text = json.dumps({"version": VERSION, "user": kind, **header})
-    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    # Its name is short: that of the file may be as long as names can be.
+    temporary = path.parent / f".{os.urandom(8).hex()}"
     try:
         pl.DataFrame(series).write_parquet(temporary, metadata={KEY: text})
         temporary.replace(path)
@@ -148,7 +150,7 @@ def read_table(
     """
     import polars as pl
 
-    path = _path(path)
+    path = as_path(path, "a saved evaluation")
     if not path.is_file():
         raise FileError(
             f"{str(path)!r} is a folder. Hint: name the file that result.save(path) wrote."
@@ -187,15 +189,6 @@ def _check_extension(path: Path) -> None:
             f"{str(path)!r} has the name of another format, but what is saved is Parquet. Hint: "
             f"save({path.with_suffix('.parquet').name!r}).{more}"
         )
-
-
-def _path(path: str | os.PathLike[str]) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise InputTypeError(
-            f"The path of a saved evaluation is of type {type(path).__name__}. Hint: pass a string "
-            "or a pathlib.Path."
-        )
-    return Path(path)
 
 
 def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:

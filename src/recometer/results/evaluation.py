@@ -14,6 +14,7 @@ import numpy.typing as npt
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
 from recometer.data import ids
+from recometer.data.rows import chosen_users
 from recometer.errors import InputError, InternalError, UnknownNameError
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.listed import ListedUsers
@@ -339,9 +340,11 @@ class Evaluation(rendering.Printed):
         else:
             codes, names = dividing.read_groups(groups, self.user_ids, self.n_users, column, user)
 
+        named = weights is None or isinstance(weights, str)
+        each = None if named else self._averaging.given_weights(weights)  # type: ignore[arg-type]
+
         def summed_up(chosen: Int64) -> list[SummaryRow]:
-            named = weights is None or isinstance(weights, str)
-            weight = weights if named else np.asarray(weights)[chosen]
+            weight = weights if each is None else each[chosen]
             return self.of_users(chosen).summary(weight)
 
         kept = weights is not None or self.list_data is not None
@@ -353,12 +356,19 @@ class Evaluation(rendering.Printed):
 
         Parameters
         ----------
-        positions : array_like of int
-            Their places among all users. What was counted over all users stays as it is.
-            Metrics with one value for all users are computed anew; those of an evaluation that
-            was loaded from a file cannot be, and are left out.
+        positions : integers [m], or bool [n_users]
+            Their places among all users, or a mask of these. What was counted over all users
+            stays as it is. Metrics with one value for all users are computed anew; those of an
+            evaluation that was loaded from a file cannot be, and are left out.
+
+        Raises
+        ------
+        InputError
+            Positions that do not exist, or a mask of another length.
+        InputTypeError
+            Something that is neither positions nor a mask.
         """
-        chosen = np.asarray(positions, dtype=np.int64)
+        chosen = chosen_users(positions, self.n_users)
         changes: dict[str, Any] = {
             "values": {name: column[chosen] for name, column in self.values.items()},
             "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from recometer import stats
 from recometer.arrays import Float64, Int64, UInt8
-from recometer.data.frames import numbers
+from recometer.data.numbers import numbers
 from recometer.errors import InputError
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.listed import ListedUsers
@@ -131,6 +131,11 @@ class Averaging:
                 f"weights={weights!r} does not exist. Hint: 'relevant', 'pooled', None, or a "
                 "number for each user."
             )
+        return self.given_weights(weights)
+
+    def given_weights(self, weights: npt.ArrayLike) -> Float64:
+        """Return weights that were given as numbers, checked: float64 [n_users]."""
+        n_users = len(self.n_relevant)
         given = numbers(weights, "weights")
         if given is None or given.shape != (n_users,) or not (given >= 0).all():
             raise InputError(

@@ -11,7 +11,8 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.data.columns import choose_columns
-from recometer.data.frames import all_numbers, is_frame, open_frame
+from recometer.data.frames import is_frame, open_frame
+from recometer.data.numbers import all_numbers
 from recometer.errors import InputError, InputTypeError
 
 Ids = Array

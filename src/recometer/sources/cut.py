@@ -79,10 +79,7 @@ class Cut(Source):
         """Return the first k places of each user's list, as far as it is kept."""
         if request.protocol.ties == "random":
             return _top.cut_at_random(self, request, k, self._depth, self._by_item)
-        lists = self._source.top(request, min(k, self._depth))
-        items = np.full((lists.n_users, k), -1)
-        items[:, : lists.depth] = lists.items
-        return dataclasses.replace(lists, items=items)
+        return self._source.top(request, min(k, self._depth))
 
     def _by_item(self, request: Request, k: int, rule: Rule) -> TopLists:
         by_item = request.protocol.replace(ties="item")
