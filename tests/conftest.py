@@ -9,7 +9,7 @@ from hypothesis import settings
 
 # Generated cases are the same in every run, and a busy machine makes no test fail. At night
 # (`nox -s nightly`, or pytest --hypothesis-profile nightly) they are more, and others each time.
-settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True)
 settings.load_profile("recometer")
 

@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
+from command_line import CliRunner, Result
 from results import evaluation
 from typer.main import get_command
-from typer.testing import CliRunner, Result
 
 import recometer as rm
 from recometer import stats

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse
-from typer.testing import CliRunner, Result
+from command_line import CliRunner, Result
 
 import recometer as rm
 from recometer.cli._app import app

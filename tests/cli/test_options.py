@@ -9,7 +9,7 @@ import re
 import polars as pl
 import pytest
 import typer
-from typer.testing import CliRunner
+from command_line import CliRunner
 
 import recometer as rm
 from recometer.cli import _exit

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import CliRunner, Result
 
 from recometer.cli._app import app
 

@@ -230,9 +230,7 @@ def compare(
         gates = [read_gate(text, comparison) for text in gate]
     report = comparison.gate(gates, gate_mode)  # type: ignore[arg-type]
     output(WithGates(comparison, report), form)
-    if junit is not None:
-        write_junit(report, junit)
-    _conclude(report)
+    _conclude(report, junit)
 
 
 def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
@@ -257,8 +255,10 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
     return found.get("", found or None)
 
 
-def _conclude(report: GateReport) -> None:
-    """Say what did not pass on standard error, and exit accordingly."""
+def _conclude(report: GateReport, junit: Path | None) -> None:
+    """Write the gates to a file, if asked for; say what did not pass, and exit accordingly."""
+    if junit is not None:
+        write_junit(report, junit)
     for row in report.rows:
         if row.verdict != "passed":
             typer.echo(" ".join(row.sentences()), err=True)

@@ -72,7 +72,7 @@ class Compared:
         """The leaderboard: per metric every model, best first, with the ranks that it can have."""
         found: list[Standing] = []
         for metric in self.metrics:
-            if metric in self.models[0].first.values:
+            if metric not in self.models[0].first.together:
                 found += standings_by(
                     metric, self.models, self.users, self.options, self.correction
                 )

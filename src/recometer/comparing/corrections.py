@@ -48,7 +48,7 @@ def check_correction(
             f"correction='tukey' shuffles the models of each user and knows no variance between "
             f"seeds, but {seeds} has several. Hint: correction='holm'."
         )
-    whole = [name for name in primary if name in models[0].first.over_users]
+    whole = [name for name in primary if name in models[0].first.together]
     if whole:
         others = [name for name in primary if name not in whole]
         raise InputError(

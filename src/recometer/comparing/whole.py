@@ -12,6 +12,7 @@ from recometer.comparing.models import Users
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole_values import Pair, WholeValues, resampled_values, saved_values
 from recometer.results.folds import FoldedEvaluation
+from recometer.results.together import read_together
 from recometer.stats import Interval, Runs, TestResult
 from recometer.stats.runs import over_values
 
@@ -46,19 +47,29 @@ def compare_whole(
             found += [_untested(name, pair, BATCHES, confidence) for name in metrics]
         elif any(isinstance(run, FoldedEvaluation) for run in runs):
             found += [_of_folds(name, pair, confidence) for name in metrics]
-        elif all(run.list_data is not None for run in runs):
-            values = resampled_values(metrics, pair, users, confidence, seed)
-            found += [_compared(name, pair, values[name], confidence) for name in metrics]
         else:
-            found += [
-                _compared(name, pair, saved_values(name, pair, confidence), confidence)
-                for name in metrics
-            ]
+            found += _by_values(metrics, pair, users, confidence, seed)
+    return found
+
+
+def _by_values(
+    metrics: Sequence[str], pair: Pair, users: Users, confidence: float, seed: int
+) -> list[PairRow]:
+    """Compare by what the values are computed from, where all runs still have it."""
+    runs = [run for model in pair for run in model.runs]
+    of_lists = [name for name in metrics if name in runs[0].over_users]
+    found = []
+    for names in (of_lists, [name for name in metrics if name not in of_lists]):
+        if names and all(read_together(run, names[0]) is not None for run in runs):
+            values = resampled_values(names, pair, users, confidence, seed)
+        else:
+            values = {name: saved_values(name, pair, confidence) for name in names}
+        found += [_compared(name, pair, values[name], confidence) for name in names]
     return found
 
 
 def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
-    means = [float(np.mean([run.over_users[metric] for run in one.runs])) for one in pair]
+    means = [float(np.mean([run.together[metric] for run in one.runs])) for one in pair]
     unknown = Interval.unknown(confidence, 0, note)
     test = TestResult(np.nan, "bootstrap", "none", 0, 0, 0.0, note)
     return _row(metric, pair, means, (unknown, unknown), test)
@@ -70,7 +81,7 @@ def _of_folds(metric: str, pair: Pair, confidence: float) -> PairRow:
     alone = max(len(model.runs) for model in pair) == 1
     if not alone or len(folds) < 2 or len(folds[0]) != len(folds[1]):
         return _untested(metric, pair, OTHER_FOLDS, confidence)
-    first, second = (np.array([fold.over_users[metric] for fold in each]) for each in folds)
+    first, second = (np.array([fold.together[metric] for fold in each]) for each in folds)
     note = FOLDS.format(len(first))
     found = stats.compare(first, second, test="t", interval="t", confidence=confidence)
     test = dataclasses.replace(found.test, test="folds", note=note)

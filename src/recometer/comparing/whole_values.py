@@ -11,17 +11,17 @@ import numpy as np
 from recometer.arrays import Float64, Int64
 from recometer.comparing.models import Model, Users
 from recometer.measuring.compute import compute_for_all
-from recometer.measuring.listed import ListedUsers
-from recometer.metrics import ListData
+from recometer.measuring.measured import Together
 from recometer.results.evaluation import Evaluation
 from recometer.results.means import resamples_of
+from recometer.results.together import read_together
 from recometer.stats.intervals import resampled
 
 Pair = tuple[Model, Model]
 
 SAVED = (
-    "The lists were not saved, so how the two values go together is not known: the interval is the "
-    "widest that their own intervals allow."
+    "The lists or rows were not saved, so how the two values go together is not known: the "
+    "interval is the widest that their own intervals allow."
 )
 
 
@@ -58,12 +58,12 @@ def resampled_values(
 ) -> dict[str, WholeValues]:
     """Return the values of runs that still have their lists, over users drawn for all alike."""
     runs = [run for model in pair for run in model.runs]
-    data, n = _common(pair, users)
+    data, n = _common(metrics[0], pair, users)
     asked, split = [runs[0].known_metric(name) for name in metrics], len(pair[0].runs)
 
     def numbers(weights: Int64 | None) -> dict[str, float]:
         each = [
-            compute_for_all(ListedUsers(one), asked, run.protocol, weights)
+            compute_for_all(one, asked, run.protocol, weights)
             for one, run in zip(data, runs, strict=True)
         ]
         found: dict[str, float] = {}
@@ -119,7 +119,7 @@ def saved_values(metric: str, pair: Pair, confidence: float) -> WholeValues:
 
 def _known(run: Evaluation, metric: str) -> tuple[float, float]:
     """Return a value, and the distance to the end of its interval that is not cut off."""
-    value, (low, high) = run.over_users[metric], run.interval(metric)
+    value, (low, high) = run.together[metric], run.interval(metric)
     return value, max(high - value, value - low)
 
 
@@ -145,8 +145,8 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
     return max(0.0, (float(np.mean(np.square(errors))) - of_mean**2) * r / (r - 1))
 
 
-def _common(pair: Pair, users: Users) -> tuple[list[ListData], int]:
-    """Return the lists of the users that all runs have, in one order."""
+def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], int]:
+    """Return what is read of the users that all runs have, in one order."""
     own: list[tuple[Evaluation, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):
@@ -157,8 +157,9 @@ def _common(pair: Pair, users: Users) -> tuple[list[ListData], int]:
     common = np.flatnonzero(counts == len(own))
     found = []
     for run, place in own:
-        assert run.list_data is not None
+        read = read_together(run, metric)
+        assert read is not None
         at = np.full(users.n, -1)
         at[place] = np.arange(len(place))
-        found.append(run.list_data.users(at[common]))
+        found.append(read.users(at[common]))
     return found, len(common)

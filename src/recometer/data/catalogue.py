@@ -12,7 +12,7 @@ import numpy as np
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import files, frames, ids
 from recometer.data.columns import KINDS, check_column, choose_columns, common_names
-from recometer.data.numbers import all_numbers, plain
+from recometer.data.numbers import all_numbers, as_array, plain
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.ragged import users_of
@@ -247,7 +247,7 @@ class Catalogue:
             values = sparse.data[:, np.newaxis]
             row = users_of(sparse.indptr)
         else:
-            dense = np.asarray(given)
+            dense = np.asarray(as_array(given, "features="))
             if dense.ndim != 2 or dense.dtype.kind not in "fiub":
                 raise InputTypeError(
                     f"features= is of shape {dense.shape} and dtype {dense.dtype}, expected "
@@ -344,6 +344,11 @@ class _Table:
             check_column(option, given, self.names)
             return self.fetch(given)
         if given is not None:
+            if not hasattr(given, "__len__") and not hasattr(given, "__array__"):
+                raise InputTypeError(
+                    f"{option}= is of type {type(given).__name__}. Hint: the name of a column, an "
+                    "entry for each item, or False for none."
+                )
             return given
         free = [name for name in self.names if name not in self.taken]
         near = common_names(option, free) if option in KINDS else []

@@ -297,10 +297,13 @@ def _open(path: pathlib.Path) -> TextIO:
 
 def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
     """Return the records of a text file, the header first, each with the number of its line."""
-    with contextlib.suppress(csv.Error), _open(path) as file:
-        reader = csv.reader(file, delimiter=_separator(path))
-        for record in reader:
-            yield reader.line_num, record
+    try:
+        with contextlib.suppress(csv.Error), _open(path) as file:
+            reader = csv.reader(file, delimiter=_separator(path))
+            for record in reader:
+                yield reader.line_num, record
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(path, error) from error
 
 
 def _without_blank_lines(text: pl.DataFrame, path: pathlib.Path) -> pl.DataFrame:

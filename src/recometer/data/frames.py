@@ -165,7 +165,9 @@ def flat_dict(
     users, rows = list(data), list(data.values())
     mappings = [isinstance(row, Mapping) for row in rows]
     for user, row, mapping in zip(users, rows, mappings, strict=True):
-        if isinstance(row, refused) or not isinstance(row, Sized) or mapping != mappings[0]:
+        # An array of no dimension is called Sized, and has no length.
+        single = not isinstance(row, Sized) or getattr(row, "ndim", 1) == 0
+        if isinstance(row, refused) or single or mapping != mappings[0]:
             raise InputTypeError(
                 f"The {of} of user {user!r} {'is' if of == 'list' else 'are'} of type "
                 f"{type(row).__name__}. Hint: expected {expected} for every user. A dict of "

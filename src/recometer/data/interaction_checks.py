@@ -20,10 +20,11 @@ DTYPES = {
     "items": ("int32",),
     "values": ("float64",),
     "times": ("int64", "float64"),
+    "copies": ("int64",),
     "user_ids": ("int64", "uint64", "object"),
     "item_ids": ("int64", "uint64", "object"),
 }
-OPTIONAL = ("values", "times", "user_ids", "item_ids")
+OPTIONAL = ("values", "times", "copies", "user_ids", "item_ids")
 
 
 def check_fields(data: Interactions) -> None:
@@ -57,7 +58,7 @@ def check_rows(data: Interactions) -> None:
         raise InputError(f"items must lie between 0 and n_items - 1 = {data.n_items - 1}.")
     if not ascending(indptr, items):
         raise InputError("The items of a user must ascend, without duplicates.")
-    lengths = {"values": len(items), "times": len(items)}
+    lengths = dict.fromkeys(("values", "times", "copies"), len(items))
     lengths |= {"user_ids": data.n_users, "item_ids": data.n_items}
     for name, n in lengths.items():
         array = getattr(data, name)

@@ -59,6 +59,9 @@ class Interactions:
         The same for items.
     duplicates : int
         Rows of the data that repeated a pair of user and item, and were settled.
+    copies : int64 [n] or None
+        How many rows of the data each interaction was made of; None: one each. Read by the rule
+        `repeated_test`.
     repeated : tuple
         The first few of these pairs, (user, item): ids, or positions where there are none.
     columns : Columns or None
@@ -81,6 +84,7 @@ class Interactions:
     duplicates: int = 0
     repeated: tuple[tuple[Any, Any], ...] = ()
     columns: Columns | None = None
+    copies: Int64 | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -262,7 +266,7 @@ class Interactions:
 
         Other fields may change with them.
         """
-        for name in ("items", "values", "times"):
+        for name in ("items", "values", "times", "copies"):
             array = getattr(self, name)
             if name not in changes and array is not None:
                 changes[name] = array[rows]
@@ -343,7 +347,7 @@ def _build(rows: Rows) -> Interactions:
     check_count(rows.n_users, "users")
     check_count(rows.n_items, "items")
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
-    duplicates = 0
+    duplicates, copies = 0, None
     repeated: tuple[tuple[Any, Any], ...] = ()
     if indptr is None:
         assert rows.users is not None
@@ -363,6 +367,7 @@ def _build(rows: Rows) -> Interactions:
                 repeated = tuple(zip(*named, strict=True))
                 pair = _pair(int(who[0]), int(what[0]), rows.user_ids, rows.item_ids)
                 duplicates = len(users) - len(starts)
+                copies = np.diff(starts, append=len(users))
                 warn(
                     f"{duplicates:,} of {len(users):,} interactions repeat a pair "
                     f"of user and item (the first: {pair}); "
@@ -387,6 +392,7 @@ def _build(rows: Rows) -> Interactions:
         duplicates=duplicates,
         repeated=repeated,
         columns=rows.columns,
+        copies=copies,
     )
 
 

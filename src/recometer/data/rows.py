@@ -305,7 +305,7 @@ def _from_edges(index: Array, options: Options) -> Rows:
 
 
 def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> Array:
-    array = to_numpy(entries) if is_tensor(entries) else np.asarray(entries)
+    array = to_numpy(entries) if is_tensor(entries) else as_array(entries, f"{name}=")
     if array.shape != shape:
         raise InputError(
             f"{name}= must be an array with an entry per edge, of shape {shape}, "

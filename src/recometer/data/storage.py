@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -128,7 +129,8 @@ def write_table(
             "Hint: the folder must exist and be writable, and the path must not be a folder."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def read_table(
@@ -164,8 +166,12 @@ def read_table(
         raise FileError(f"{str(path)!r} is not a Parquet file: {error}. {hint}") from error
     if text is None:
         raise FileError(f"{str(path)!r} is a Parquet file, but no saved evaluation. {hint}")
-    header: dict[str, Any] = json.loads(text)
-    if header.pop("version") > VERSION:
+    try:
+        header: dict[str, Any] = json.loads(text)
+        version, kind = int(header.pop("version")), header.pop("user")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise FileError(f"{str(path)!r} is damaged: its header cannot be read. {hint}") from error
+    if version > VERSION:
         raise FileError(
             f"{str(path)!r} was written by a newer recometer, in a format that this one does "
             "not know. Hint: pip install --upgrade recometer."
@@ -173,8 +179,7 @@ def read_table(
     try:
         frame = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise FileError(f"{str(path)!r} is damaged: {error}.") from error
-    kind = header.pop("user")
+        raise FileError(f"{str(path)!r} is damaged: {error}. {hint}") from error
     user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
     return {column.name: column.to_numpy() for column in frame}, user_ids, header
 

@@ -132,13 +132,13 @@ def with_order(source: Source, protocol: Protocol) -> Protocol:
 
     A convention takes items of a source without an order as if they came by their ids.
     """
-    if protocol.ties != "input" or source.has_input_order:
+    if protocol.ties not in ("input", "as_ranked") or source.has_input_order:
         return protocol
     if protocol.version:
         return protocol.replace(ties="item")
     raise InputError(
-        f"ties='input' keeps the order in which items were given, but {type(source).__name__} "
-        "has none. Hint: ties='item' orders equal scores by item id."
+        f"ties={protocol.ties!r} keeps the order in which items were given, but "
+        f"{type(source).__name__} has none. Hint: ties='item' orders equal scores by item id."
     )
 
 

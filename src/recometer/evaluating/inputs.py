@@ -172,7 +172,7 @@ def read_inputs(
     chosen = read_candidates(candidates, truth)
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, _is_uniform(chosen))
-    given_test, truth = truth, _with_listed_users(source, truth, requested, settled)
+    given_test, truth = truth, _as_counted(source, truth, requested, settled)
     requested = with_largest_gain(requested, _largest_gain(truth))
     check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
     return Inputs(
@@ -202,15 +202,21 @@ def read_inputs(
     )
 
 
-def _with_listed_users(
+def _as_counted(
     source: Source, test: Interactions, metrics: Sequence[Metric], protocol: Protocol
 ) -> Interactions:
-    """Check that test is not empty, and add the users with a list where these count, too."""
+    """Check that test is not empty, and add the users with a list where these count, too.
+
+    Where each row counts that repeats a pair, its value is the mean of theirs, and not the sum.
+    """
     if test.n_users == 0 or len(test) == 0:
         raise InputError(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+    each = any(rules_of(one, protocol).repeated_test != "once" for one in metrics)
+    if each and test.values is not None and test.copies is not None:
+        test = dataclasses.replace(test, values=test.values / test.copies)
     listed = source.listed_users()
     if listed is None or all(rules_of(one, protocol).users != "listed" for one in metrics):
         return test

@@ -263,6 +263,12 @@ def _from_array(
             f"Row {row} of the lists holds the item index {array[row, column]}. Hint: indices go "
             f"from 0 {bound}; -1 stands for no item."
         )
+    if high > MAX_POSITION:
+        row, column = np.argwhere(array == high)[0]
+        raise InputError(
+            f"Row {row} of the lists holds the item index {high:,}, but at most {MAX_POSITION:,} "
+            "is possible. Hint: ids of items go into a dict {user: [items]} or a data frame."
+        )
     n_items = high + 1
     if names is not None:
         places, names = ids.encode(names, "item ids of the lists")

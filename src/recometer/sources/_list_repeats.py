@@ -90,6 +90,7 @@ class Repeats:
             n_items=table.n_items,
             values=values,
             times=None,
+            copies=None,
             item_ids=table.item_ids,
         )
 

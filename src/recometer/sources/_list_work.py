@@ -33,7 +33,9 @@ class ListWork:
         self.aligned = aligned
         self._read(table)
         self.dropped = 0  # entries that are no candidates
-        self.input_order = request.protocol.ties == "input"
+        ties = request.protocol.ties
+        given = table.given is not None
+        self.input_order = ties == "input" or (ties == "as_ranked" and given)
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
         self.user_ids = request.test.user_ids
         n_users, n = aligned.n_users, len(aligned.ranked_items)
@@ -132,9 +134,10 @@ class ListWork:
         known = self.known()
         best = Best(self.shelf.items, self.shelf.left)
         counts = self._counts(known, catalogue)
-        return _top.finished(
+        lists = _top.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
+        return dataclasses.replace(lists, n_uncatalogued=catalogue.n_added)
 
     def ranks(self, catalogue: ListCatalogue, threads: int) -> Ranks:
         """Put the users together."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer.arrays import Bool, Float64, Int64, UInt32
+from recometer.protocol import Protocol
 from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
 from recometer.sources._pair_rows import PairRows
@@ -99,12 +100,12 @@ class Places:
     flags: UInt32
 
     @classmethod
-    def of(cls, user: Int64, score: Float64, n_users: int, nan_scores: str) -> Places:
+    def of(cls, user: Int64, score: Float64, n_users: int, protocol: Protocol) -> Places:
         n_candidates = np.bincount(user, minlength=n_users)
         nan = np.isnan(score)
         distinct, code = np.unique(score, return_inverse=True)
         fall = len(distinct) - code  # the highest score first; NaN is the highest of all here
-        if nan_scores != "first":
+        if protocol.nan_scores != "first":
             fall[nan] = len(distinct) + 1
         key = user * (len(distinct) + 2) + fall
         order = np.argsort(key, kind="stable")  # tied rows stay in the order of the items
@@ -116,9 +117,10 @@ class Places:
         tied[order] = np.diff(first, append=len(user))[group] - 1
         before[order] = np.arange(len(user)) - first[group]
         flags = np.zeros(len(n_candidates), np.uint32)
-        if nan_scores == "undefined":
+        if protocol.nan_scores == "undefined":
             flags[user[nan]] |= np.uint32(UserFlag.NAN_SCORE)
-        flags[user[np.isposinf(score)]] |= np.uint32(UserFlag.INFINITE_SCORE)
+        if protocol.infinite_scores == "undefined":
+            flags[user[np.isposinf(score)]] |= np.uint32(UserFlag.INFINITE_SCORE)
         constant = (tied > 0) & (tied == n_candidates[user] - 1)
         flags[user[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
         return cls(above, tied, before, n_candidates, flags)

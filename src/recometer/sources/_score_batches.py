@@ -16,6 +16,7 @@ from recometer.data.tensors import dtype_name, is_tensor, to_numpy
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources import _align_narrow, _assemble, _torch
 from recometer.sources._align_result import Aligned
+from recometer.sources._infinite import ranked_infinities
 from recometer.sources._score_prefetch import Prefetch
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources._torch import Counts
@@ -73,6 +74,7 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
     best = Best(np.full((aligned.n_users, k), -1, np.int32), np.zeros(aligned.n_users, np.int64))
 
     def use(users: Int64, scores: Any) -> None:
+        scores = ranked_infinities(scores, batches.request.protocol)
         scores = _align_narrow.mask_scores(aligned, users, scores)
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
@@ -121,6 +123,7 @@ class _Work:
         n = len(aligned.judged)
         self.aligned = aligned
         self.limit = None if aligned.candidates is not None else request.depth
+        self.protocol = request.protocol
         self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
         self.above = np.full(n, -1, np.int64)
         self.tied, self.before = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -131,6 +134,7 @@ class _Work:
     def count(self, users: Int64, scores: Any) -> None:
         """Rank all items for some users of test, whose scores these are."""
         aligned = self.aligned
+        scores = ranked_infinities(scores, self.protocol)
         scores = _align_narrow.mask_scores(aligned, users, scores)
         # The judged items of these users that the source has, as a table of their own.
         judged_indptr, at = ragged.take(aligned.judged_indptr, users)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -140,8 +141,15 @@ class Factors(Source):
             best = best_of(work, request, k, rule)
         return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
+    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
+        """Return the rules that change nothing of the rankings, or of the lists, and why."""
+        overflow = "where factors give infinite scores, their products are too large"
+        return {**super().unread_rules(listed=listed), "infinite_scores": overflow}
+
     def _batches_on_device(self, aligned: Aligned, request: Request) -> Batches:
         """Score where the factors live: all items for some users at a time."""
+        protocol = request.protocol.replace(infinite_scores="undefined")
+        request = dataclasses.replace(request, protocol=protocol)
         self._factors.flag_user_bias(np.maximum(aligned.rows, 0), aligned.flags)
         score = _torch.scorer(self._factors.users, self._factors.items, self._factors.item_bias)
         return Batches(

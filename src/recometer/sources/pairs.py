@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -61,7 +62,7 @@ class Pairs(Source):
     Notes
     -----
     Rows without a truth (missing or NaN) are left out, and counted in the result. NaN scores
-    follow the rule ``nan_scores``.
+    follow the rule ``nan_scores``, infinite ones ``infinite_scores``.
 
     Raises
     ------
@@ -181,7 +182,10 @@ class Pairs(Source):
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that change nothing of the rankings, or of the lists, and why."""
         given = "cut-offs up to the number of a user's rows are always computed"
-        return {**super().unread_rules(listed=listed), "deep_cutoffs": given}
+        unread = {**super().unread_rules(listed=listed), "deep_cutoffs": given}
+        if self._rows.truth is not None:
+            unread["repeated_test"] = "rows that repeat a pair stay"
+        return unread
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""
@@ -218,7 +222,9 @@ class Pairs(Source):
         return Ratings(ranks, self._rows.score[rows], self._thresholds(request.protocol))
 
     def _thresholds(self, protocol: Protocol) -> Float64 | None:
-        if protocol.relevant_from is not None:
+        # A convention that takes every item of test for relevant does not mean ratings.
+        of_lists = protocol.relevant_from == -math.inf and protocol.version
+        if protocol.relevant_from is not None and not (of_lists and self._explicit):
             if self._explicit:
                 raise InputError(
                     f"Both threshold= of Pairs and relevant_from={protocol.relevant_from:g} say "
@@ -271,7 +277,7 @@ class Pairs(Source):
         entries = Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
         user = entries.user[entries.candidate]
         score = table.score[rows[entries.candidate]]
-        places = Places.of(user, score, aligned.n_users, request.protocol.nan_scores)
+        places = Places.of(user, score, aligned.n_users, request.protocol)
         return aligned, rows, entries, places
 
     def _rank(self, request: Request) -> tuple[Ranks, Int64]:

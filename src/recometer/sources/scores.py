@@ -12,8 +12,9 @@ from recometer.arrays import Array, Int64
 from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
 from recometer.data.numbers import as_array
+from recometer.data.rows import MAX_NUMBER
 from recometer.data.tensors import dtype_and_device, elsewhere, is_tensor, to_numpy
-from recometer.errors import InputError, InputTypeError, ModelError
+from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top, _torch
 from recometer.sources._align import align
@@ -220,8 +221,9 @@ def _size(n: int | None, ids: object, what: str) -> int:
         )
     if n is None:
         return len(ids)  # type: ignore[arg-type]
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise InputError(f"n_{what}s={n!r} must be a whole number, 0 or more.")
+    whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
+    if not whole or not 0 <= n <= MAX_NUMBER:
+        raise InputError(f"n_{what}s={brief(n)} must be a whole number from 0 to {MAX_NUMBER:,}.")
     return int(n)
 
 
