@@ -105,7 +105,7 @@ def exposure(
     if discount not in DISCOUNTS:
         raise InputError(f"discount={discount!r} must be one of {', '.join(DISCOUNTS)}.")
     if not isinstance(patience, int | float) or not 0 < patience < 1:
-        raise InputError(f"patience={brief(patience)} must be a number between 0 and 1.")
+        raise InputError(f"patience={brief(patience)} must lie between 0 and 1.")
     settled = protocol_of(protocol, rules, [*(exposure.__kwdefaults__ or ())])
     trained = None if train is None else read_interactions(train, "train", warns=False)
     truth: Interactions | None
