@@ -365,7 +365,7 @@ def _size(items: object) -> int:
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
         if not 1 <= int(items) <= MAX_ITEMS:
             raise InputError(
-                f"catalogue={brief(items)} must be the number of items, from 1 to {MAX_ITEMS:,}."
+                f"catalogue= is {brief(items)}, expected a number of items from 1 to {MAX_ITEMS:,}."
             )
         return int(items)
     if not hasattr(items, "__len__"):

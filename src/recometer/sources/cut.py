@@ -16,6 +16,8 @@ from recometer.sources import _top
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
 
+MAX_DEPTH = 2**31 - 1
+
 
 class Cut(Source):
     """The first places of each user's list; what lies beyond is not recommended.
@@ -35,12 +37,12 @@ class Cut(Source):
     Raises
     ------
     InputError
-        A depth below 1.
+        A depth below 1, or above 2^31 - 1.
     """
 
     def __init__(self, source: Source, depth: int) -> None:
-        if depth < 1:
-            raise InputError(f"depth={depth} must be a whole number, 1 or more.")
+        if not 1 <= depth <= MAX_DEPTH:
+            raise InputError(f"depth={depth} must be a whole number from 1 to {MAX_DEPTH:,}.")
         self._source = source
         self._depth = depth
         self.has_input_order = source.has_input_order

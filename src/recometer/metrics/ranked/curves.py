@@ -74,10 +74,10 @@ def roc_auc(
 
     The non-relevant items are the candidates that are not relevant. Relevant items that
     were not ranked are misses: they lie below every candidate, and below the training items where
-    these are paired (not tied with them, though neither is ranked). A tied pair counts half. Computed in whole
-    numbers up to the one division. Within a list, it is the mean over the number of hits in
-    the group that the cut-off parts. Where only k places are known, half of the relevant items
-    beyond lie above each other item there, which gives ``(h(k) + R) / 2`` pairs each.
+    these are paired (not tied with them, though neither is ranked). A tied pair counts half.
+    Computed in whole numbers up to the one division. Within a list, it is the mean over the number
+    of hits in the group that the cut-off parts. Where only k places are known, half of the relevant
+    items beyond lie above each other item there, which gives ``(h(k) + R) / 2`` pairs each.
 
     References
     ----------
