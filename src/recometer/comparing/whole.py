@@ -9,6 +9,7 @@ import numpy as np
 
 from recometer.arrays import Int64
 from recometer.comparing.models import Model, Users
+from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.listed import ListedUsers
@@ -29,8 +30,7 @@ def compare_whole(
     metrics: Sequence[str],
     pairs: Sequence[tuple[Model, Model]],
     users: Users,
-    confidence: float,
-    seed: int,
+    options: Options,
 ) -> list[PairRow]:
     """Compare pairs of models by metrics that have one value for all users.
 
@@ -39,7 +39,7 @@ def compare_whole(
     test rest on (`recometer.stats.intervals.resampled`). Of saved evaluations only the interval of
     each value is known; the standard error of the difference is at most the sum of the two.
     """
-    found = []
+    found, confidence = [], options.confidence
     for model, other in pairs:
         if len(model.runs) + len(other.runs) > 2:
             what = "batch of users" if model.batches else "seed"
@@ -50,7 +50,7 @@ def compare_whole(
             note = MANY.format("fold")
             found += [_untested(name, model, other, note, confidence) for name in metrics]
         elif model.first.list_data is not None and other.first.list_data is not None:
-            found += _resampled(metrics, model, other, users, confidence, seed)
+            found += _resampled(metrics, model, other, users, options)
         else:
             found += [_of_saved(name, model, other, confidence) for name in metrics]
     return found
@@ -68,10 +68,13 @@ def _resampled(
     model: Model,
     other: Model,
     users: Users,
-    confidence: float,
-    seed: int,
+    options: Options,
 ) -> list[PairRow]:
-    data, n = _common(model, other, users)
+    data, both = _common(model, other, users)
+    n = len(both)
+    confidence, clusters = options.confidence, None
+    if options.clusters is not None:
+        clusters = np.unique(options.clusters[both], return_inverse=True)[1]
     asked = [model.first.known_metric(name) for name in metrics]
     rules = [model.first.protocol, other.first.protocol]
 
@@ -93,7 +96,9 @@ def _resampled(
         f"{name}: ratio": own[0][name] / own[1][name] - 1 if own[1][name] > 0 else np.nan
         for name in metrics
     }
-    ends = resampled(differences, centre, n, confidence, seed, resamples_of(data[0]))
+    ends = resampled(
+        differences, centre, n, confidence, options.seed, resamples_of(data[0]), clusters
+    )
     rows = []
     for name in metrics:
         halves = [
@@ -106,8 +111,8 @@ def _resampled(
     return rows
 
 
-def _common(model: Model, other: Model, users: Users) -> tuple[list[ListData], int]:
-    """Return the lists of the users that both have, in one order."""
+def _common(model: Model, other: Model, users: Users) -> tuple[list[ListData], Int64]:
+    """Return the lists of the users that both have, in one order, and who these are."""
     places = [users.places[one.name][0] for one in (model, other)]
     own = [np.arange(users.n) if place is None else place for place in places]
     both = np.intersect1d(own[0], own[1])
@@ -117,7 +122,7 @@ def _common(model: Model, other: Model, users: Users) -> tuple[list[ListData], i
         at = np.full(users.n, -1)
         at[of_model] = np.arange(len(of_model))
         found.append(one.first.list_data.users(at[both]))
-    return found, len(both)
+    return found, both
 
 
 def _of_saved(metric: str, model: Model, other: Model, confidence: float) -> PairRow:

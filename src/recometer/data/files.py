@@ -14,8 +14,9 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from recometer.data.columns import Columns, choose_columns
+from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.frames import warn_of_values
+from recometer.data.sessions import paired, selected
 from recometer.data.text import check_parsed, times_of_text
 from recometer.errors import ColumnError, FileError
 
@@ -110,7 +111,7 @@ class FileColumn:
     def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path) -> None:
         import polars as pl
 
-        self._table, self._name, self._path = table.select(name), name, path
+        self._table, self._name, self._path = table.select(selected(table, name)), name, path
         self._n = int(_collect(table.select(pl.len()), ["len"], path).item())
 
     def __len__(self) -> int:
@@ -170,12 +171,12 @@ def open_file(
         raise ColumnError(f"{path}: {error}") from None
     if _extension(path) in SEPARATORS:
         # All at once: a single column would be read without looking at the others.
-        text = _collect(table, [name for name in found.values() if name is not None], path)
+        text = _collect(table, single_names(found.values()), path)
         text = _without_blank_lines(text, path)
         for column in text:
             if column.null_count():
                 _check_fields(path, int(column.is_null().arg_true()[0]))
-        return found, lambda option: _typed(text[str(found[option])], option, path)
+        return found, lambda option: _typed_columns(text, str(found[option]), option, path)
     return found, lambda option: FileColumn(table, str(found[option]), path)
 
 
@@ -360,7 +361,7 @@ def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> p
     import polars as pl
 
     try:
-        return table.select(names).collect()
+        return table.select([selected(table, name) for name in names]).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         if "found more fields" in str(error):
             width = table.collect_schema().len()
@@ -368,6 +369,13 @@ def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> p
                 if len(record) > width:
                     raise _ragged(path, line, len(record), width) from None
         raise _unreadable(path, error) from error
+
+
+def _typed_columns(text: pl.DataFrame, name: str, option: str, path: pathlib.Path) -> pl.Series:
+    """Return a column of a text file, or a pair of columns as one."""
+    if isinstance(name, ColumnPair) and name not in text.columns:
+        return paired(name[:], {part: _typed(text[part], option, path) for part in name.parts})
+    return _typed(text[name], option, path)
 
 
 def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:

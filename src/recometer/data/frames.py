@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,13 +12,16 @@ import numpy.typing as npt
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data.columns import (
+    ColumnPair,
     Columns,
     common_names,
     find_columns,
+    single_names,
     warn_of_score,
     warn_of_unread,
 )
 from recometer.data.ids import many_strings, missing
+from recometer.data.sessions import paired
 from recometer.data.text import times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
 
@@ -186,7 +189,8 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: st
     `numeric` returns the names of the columns that hold numbers, or True and False.
     """
     if columns.value is None:
-        warn_of_unread([name for name in numeric() if name not in columns], whose)
+        read = single_names(columns)
+        warn_of_unread([name for name in numeric() if name not in read], whose)
     elif not common_names("value", [columns.value], otherwise=False):
         warn_of_score(columns.value, whose)
 
@@ -304,6 +308,8 @@ def _is_relation(data: object) -> bool:
 def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     """Return the names of the columns, and a function that reads the wanted ones.
 
+    The function reads a pair of columns as one of both, see `paired`.
+
     Raises
     ------
     ColumnError, InputError, FileError
@@ -311,6 +317,29 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     InputTypeError
         An Arrow stream that is no table.
     """
+    names, fetch = _open_frame(data)
+
+    def fetch_pairs(wanted: list[str]) -> list[Any]:
+        pairs = [one for one in wanted if isinstance(one, ColumnPair) and one not in names]
+        if not pairs:
+            return fetch(wanted)
+        single = list(dict.fromkeys(part for one in wanted for part in _parts(one, pairs)))
+        found = dict(zip(single, fetch(single), strict=True))
+        return [
+            paired(one, {part: found[part] for part in one.parts})
+            if isinstance(one, ColumnPair) and one in pairs
+            else found[one]
+            for one in wanted
+        ]
+
+    return names, fetch_pairs
+
+
+def _parts(name: str, pairs: list[ColumnPair]) -> Iterable[str]:
+    return single_names([name]) if name in pairs else [name]
+
+
+def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(data, pandas.DataFrame):
         names = [str(name) for name in data.columns]

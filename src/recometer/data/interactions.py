@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import shown
 from recometer.data.columns import Columns
-from recometer.data.ids import as_ids, encode, kind, match, show
+from recometer.data.ids import as_ids, encode, match, show
 from recometer.data.rows import OPTIONS, Options, Rows, as_positions, ascending, read_rows
+from recometer.data.sessions import are_pairs, kinds
 from recometer.errors import ColumnError, InputError, RecometerError, warn
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ class Interactions:
         cls,
         data: object,
         *,
-        user: str | None = None,
+        user: str | Sequence[str] | None = None,
         item: str | None = None,
         value: npt.ArrayLike | None = None,
         time: npt.ArrayLike | None = None,
@@ -168,8 +170,11 @@ class Interactions:
             Columns of a frame or file; by default those with common names (see
             `find_columns`): `columns` says which. With no column of values a `DataWarning` names
             one of numbers, or of True and False, that could be meant; one of scores is taken
-            with a `DataWarning`, too. ``value=False``, ``time=False``: none. For an edge_index,
-            `value` and `time` are arrays [n_edges].
+            with a `DataWarning`, too. ``value=False``, ``time=False``: none.
+            ``user=["user", "session"]``: sessions (or events, days, ...) are evaluated apart, each
+            in the place of a user, and ids are tuples (user, session). Train, factors and lists of
+            users alone hold for all of a user's sessions, and intervals are over users.
+            For an edge_index, `value` and `time` are arrays [n_edges].
         n_users, n_items
             The numbers of users and items, where these are positions.
         item_offset
@@ -204,10 +209,11 @@ class Interactions:
 
     def __repr__(self) -> str:
         of = Columns("", "", None, None) if self.columns is None else self.columns
+        users = "sessions" if are_pairs(self.user_ids) else "users"
         parts = [
-            f"{n:,} {name} ({'positions' if ids is None else kind(ids) + ' ids'}{_of(column)})"
+            f"{n:,} {name} ({'positions' if ids is None else kinds(ids) + ' ids'}{_of(column)})"
             for n, name, ids, column in (
-                (self.n_users, "users", self.user_ids, of.user),
+                (self.n_users, users, self.user_ids, of.user),
                 (self.n_items, "items", self.item_ids, of.item),
             )
         ]

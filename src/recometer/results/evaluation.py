@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
-from recometer.data import ids
+from recometer.data import sessions
 from recometer.errors import InputError, InternalError, UnknownNameError
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.listed import ListedUsers
@@ -144,6 +144,14 @@ class Evaluation(rendering.Printed):
     def n_users(self) -> int:
         """Number of users of test, those without a defined value included."""
         return len(self.n_relevant)
+
+    @functools.cached_property
+    def clusters(self) -> Int64 | None:
+        """A number for each session, the same for all of a user; None: users have no sessions.
+
+        Intervals of means are over users, who are independent of each other.
+        """
+        return sessions.clusters_of(self.user_ids)
 
     def __len__(self) -> int:
         """Return the number of users."""
@@ -384,12 +392,12 @@ class Evaluation(rendering.Printed):
         """Return a Polars frame: the column ``user`` and a column per metric.
 
         ``user`` holds the ids, or positions where test has none. Ids of a type that Polars
-        lacks, such as UUIDs, become texts.
+        lacks, such as UUIDs, become texts. Users with sessions have the column ``session``, too.
         """
         import polars as pl
 
         users = np.arange(self.n_users) if self.user_ids is None else self.user_ids
-        return pl.DataFrame({"user": ids.as_column(users), **self.values})
+        return pl.DataFrame({**sessions.id_columns(users), **self.values})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one Parquet file, which `recometer.load` reads.
@@ -448,13 +456,16 @@ class Evaluation(rendering.Printed):
             if self.list_data is None:
                 raise InternalError("Nothing is left to resample: intervals are saved with values.")
             over = self._over_users(), self.over_users
-            found_over = intervals_over_users(self.list_data, *over, self.protocol, self.seed)
+            found_over = intervals_over_users(
+                self.list_data, *over, self.protocol, self.seed, self.clusters
+            )
             self._intervals.update(found_over)
         return [self._intervals[name] for name in names]
 
     def table(self) -> rendering.Table:
         """Return what ``print`` shows, for other ways to show it."""
         notes = summary.notes(self.inputs, self.over_rows, self.counts, self.protocol)
+        notes = [*summary.on_sessions(self.clusters), *notes]
         return summary.table(self.summary(), self.protocol, notes)
 
     def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
-from recometer.data.columns import choose_columns, common_names
+from recometer.data.columns import choose_columns, common_names, single_names
 from recometer.data.files import in_memory, open_file
 from recometer.data.frames import is_frame, open_frame
 from recometer.errors import ColumnError, InputTypeError, did_you_mean, warn
@@ -46,7 +46,8 @@ def check(
     fetch
         Returns columns by their names.
     """
-    runs = common_names("run", [name for name in names if name not in found.values()])
+    read = single_names(found.values())
+    runs = common_names("run", [name for name in names if name not in read])
     by, values = _run_column(runs, str(found["user"]), fetch)
     hint = f"rm.Lists.each(data, by={by or 'COLUMN'!r}) takes the runs apart."
     twice = None

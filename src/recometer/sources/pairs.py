@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -49,7 +49,8 @@ class Pairs(Source):
         Surprise's list of predictions as it is.
     user, item, score
         Columns; by default those with common names. ``item=False``, or no such column: every
-        row is an item of its own, in the order given.
+        row is an item of its own, in the order given. ``user=["user", "session"]``: the rows of a
+        user's session belong together, as in `Interactions.of`.
     relevance
         Column of the relevance of the item for the user.
     rating
@@ -98,7 +99,7 @@ class Pairs(Source):
         self,
         frame: Any,
         *,
-        user: str | None = None,
+        user: str | Sequence[str] | None = None,
         item: str | Literal[False] | None = None,
         score: str | None = None,
         relevance: str | Literal[False] | None = None,

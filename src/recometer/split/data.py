@@ -274,6 +274,13 @@ class _Parquet(Container):
 
 def _read_text(path: pathlib.Path, options: dict[str, Any]) -> pl.DataFrame:
     """Read a text file with all of its columns, those that the split reads as numbers or ids."""
+    import polars as pl
+
     found, fetch = open_file(path, options)
-    given = (in_memory(fetch(column)) for column, name in found.items() if name)
-    return read_columns(path).with_columns(given)
+    given = [in_memory(fetch(column)) for column, name in found.items() if name]
+    parts = (
+        part
+        for column in given
+        for part in (column.struct.unnest() if isinstance(column.dtype, pl.Struct) else [column])
+    )
+    return read_columns(path).with_columns(parts)

@@ -148,7 +148,7 @@ class Split(Shown):
         """
         header = {
             "protocol": dataclasses.asdict(self.protocol),
-            "columns": None if self.columns is None else self.columns._asdict(),
+            "columns": None if self.columns is None else self.columns.to_dict(),
         }
         saving.write(Path(folder), self._parts(), self.users, header)
 
@@ -170,7 +170,7 @@ class Split(Shown):
         return cls(
             **parts,
             protocol=SplitProtocol(**protocol),
-            columns=header["columns"] and Columns(**header["columns"]),
+            columns=header["columns"] and Columns.from_dict(header["columns"]),
             find_users=lambda: users,
         )
 

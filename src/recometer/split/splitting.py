@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -43,7 +43,7 @@ def split(
     min_test: int = 1,
     seed: int = 0,
     threads: int | None = None,
-    user: str | None = None,
+    user: str | Sequence[str] | None = None,
     item: str | None = None,
     value: object = None,
     time: object = None,
@@ -137,7 +137,7 @@ def folds(
     min_test: int = 1,
     seed: int = 0,
     threads: int | None = None,
-    user: str | None = None,
+    user: str | Sequence[str] | None = None,
     item: str | None = None,
     value: object = None,
     time: object = None,
