@@ -89,7 +89,9 @@ def evaluate(
     Parameters
     ----------
     source
-        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``. For folds: a
+        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``; or a fitted
+        model that `from_model` knows without more being said, such as one with a method
+        ``recommend(users, k)``, which is asked for the lists of the users of test. For folds: a
         function that fits a model to ``split.train`` (and ``split.remainder``) and returns a
         source, or a list of sources, one per fold.
     test

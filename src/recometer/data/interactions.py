@@ -148,14 +148,17 @@ class Interactions:
         ----------
         data
             * an Interactions, returned as it is;
-            * a SciPy sparse matrix or array of any format. Stored zeros are kept: judged, and
-              not relevant (except in the formats bsr and dia, where they are padding);
+            * a SciPy sparse matrix or array of any format, or a sparse tensor of torch. Stored 0s
+              are kept: judged, and not relevant (except in bsr and dia, where they are padding);
             * a NumPy array or torch tensor of shape [n_users, n_items]: its entries that are
               not 0;
             * an integer array or tensor of shape [2, n_edges] together with `n_users` and
               `n_items`: an edge_index, users in the first row and items in the second
               (without them it is a matrix of two users, with a warning where it does not
               look like one);
+            * an edge store of PyTorch Geometric, ``data["user", "rates", "movie"]``, or a graph
+              with one kind of edges. ``edge_label_index`` is read where there is one, with
+              ``edge_label`` (as train, in `evaluate`: ``edge_index``);
             * a dict ``{user: {item: value}}`` or ``{user: [items]}``; users without items
               are kept. A dict of columns is refused;
             * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``),
@@ -414,7 +417,7 @@ def _build(rows: Rows) -> Interactions:
                         values = np.add.reduceat(values, starts)
                 times = None if times is None else np.maximum.reduceat(times, starts)
                 users, items = users[starts], items[starts]
-        indptr = _pointers(users, rows.n_users)
+        indptr = ragged.indptr_of(np.bincount(users, minlength=rows.n_users))
     return Interactions(
         indptr=indptr,
         items=items.astype(np.int32, copy=False),
@@ -440,13 +443,6 @@ def _order(users: Int64, items: Array, n_users: int, n_items: int) -> npt.NDArra
     return np.lexsort((items, users))
 
 
-def _pointers(users: Int64, n_users: int) -> Int64:
-    """Return the CSR index pointers of users in ascending order."""
-    indptr = np.zeros(n_users + 1, dtype=np.int64)
-    np.cumsum(np.bincount(users, minlength=n_users), out=indptr[1:])
-    return indptr
-
-
 def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: Any) -> Interactions:
     """Read interactions as `Interactions.of` does; errors start with whose they are.
 
@@ -462,7 +458,7 @@ def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: An
     """
     try:
         whose = (what if not columns else "") if warns else None
-        return _read(data, Options(**columns, whose=whose))
+        return _read(data, Options(**columns, whose=whose, labelled=what != "train"))
     except RecometerError as error:
         message = f"{what}: {error}"
         if isinstance(error, ColumnError) and not columns:

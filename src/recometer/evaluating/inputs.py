@@ -15,8 +15,8 @@ from recometer.errors import InputError
 from recometer.evaluating.arguments import (
     baseline_of,
     catalogue_of,
-    check_source,
     protocol_of,
+    source_of,
     test_of,
     with_order,
 )
@@ -159,9 +159,9 @@ def read_inputs(
     parameters: Sequence[str],
 ) -> Inputs:
     """Read and check what `evaluate` is given; `parameters` are the names of its arguments."""
-    source = check_source(given, test)
     stated = protocol_of(protocol, rules, parameters)
     requested = parse_under(metrics, stated)
+    source, test, train = source_of(given, test, train, requested, stated)
     warn_without_effect(source, requested, stated, trained=train is not None)
     settled = with_order(source, stated)
     known_items, other = catalogue_of(catalogue), baseline_of(baseline)
