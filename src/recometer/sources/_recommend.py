@@ -166,10 +166,13 @@ def _of_implicit(model: Any, wanted: Wanted) -> Array:
             "rm.from_model(model, n=100, user_items=train), the sparse matrix it was fitted to."
         )
     rows = np.arange(wanted.user_items.shape[0])
-    options = {"N": wanted.n}
+    options: dict[str, Any] = {"N": wanted.n}
     if FILTER in inspect.signature(model.recommend).parameters:
         options[FILTER] = not wanted.seen
-    items, scores = model.recommend(rows, wanted.user_items, **options)
+    import scipy.sparse
+
+    known = scipy.sparse.csr_matrix(wanted.user_items)  # it takes no sparse arrays
+    items, scores = model.recommend(rows, known, **options)
     return np.where(np.asarray(scores) > LEFT_OUT, np.asarray(items), -1).astype(np.int64)
 
 
