@@ -454,3 +454,16 @@ def test_out_names_a_folder() -> None:
     refused = split("ratings.parquet", "--what", "last=1", "--out", "")
     assert refused.exit_code == 2
     assert "names no folder" in refused.stderr
+
+
+def test_a_folder_and_a_pattern_of_parquet_files() -> None:
+    frame = data()
+    folder = pathlib.Path("parts")
+    folder.mkdir()
+    frame[:50].write_parquet(folder / "part-0.parquet")
+    frame[50:].write_parquet(folder / "part-1.parquet")
+    expected = rm.split(frame, rm.split.Last(1), who=rm.split.UsersFraction(0.5))
+    for path in ("parts", "parts/part-*.parquet"):
+        result = split(path, "--what", "last=1", "--who", "fraction=0.5", "--out", "made")
+        assert result.exit_code == 0, result.stderr
+        assert_same(rm.Split.load("made"), expected)

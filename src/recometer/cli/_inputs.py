@@ -30,6 +30,7 @@ from recometer.data.columns import (
 )
 from recometer.data.files import (
     EXTENSIONS,
+    SEPARATORS,
     column_names,
     in_memory,
     integers,
@@ -260,7 +261,7 @@ class Inputs:
             return np.array(["a topic or a document"], dtype=object)
         file, name = self.stdin.path(path), columns[what]
         column = read_columns(file, [name])[name]
-        typed = column if file.name.lower().endswith(".parquet") else integers(column)
+        typed = integers(column) if file.name.lower().endswith(tuple(SEPARATORS)) else column
         return ids.as_ids(typed.head(1), f"{what} ids of {file}")
 
     def source(

@@ -40,7 +40,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     FileError
         A file that is not there, is empty or damaged, or has an extension that is not read.
     """
-    return _scan(pathlib.Path(path)).collect_schema().names()
+    return scan(pathlib.Path(path)).collect_schema().names()
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
@@ -52,7 +52,7 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = Non
         As `column_names` does.
     """
     path = pathlib.Path(path)
-    return _collect(_scan(path), column_names(path) if names is None else names, path)
+    return _collect(scan(path), column_names(path) if names is None else names, path)
 
 
 def read_file(
@@ -158,7 +158,7 @@ def open_file(
         A function that returns the column of a key; that of a Parquet file is not read yet.
     """
     path = pathlib.Path(path)
-    table = _scan(path)
+    table = scan(path)
     names = table.collect_schema().names()
     try:
         found = choose_columns(names, wanted)
@@ -197,7 +197,7 @@ def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> 
     import polars as pl
 
     path = pathlib.Path(path)
-    schema = _scan(path).collect_schema()
+    schema = scan(path).collect_schema()
     if _extension(path) not in SEPARATORS:
         return [
             name
@@ -265,7 +265,14 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
     return parts
 
 
-def _scan(path: pathlib.Path) -> pl.LazyFrame:
+def scan(path: pathlib.Path) -> pl.LazyFrame:
+    """Return the table of a file, or of the Parquet files of a folder or a pattern, not read yet.
+
+    Raises
+    ------
+    FileError
+        As `column_names` does.
+    """
     import polars as pl
 
     parts = parts_of(path)

@@ -53,9 +53,10 @@ def split(
     ``rm.split(...)`` and ``rm.split.split(...)`` are the same.
 
     Parts are of the kind of the data. A data frame (of Polars, pandas or pyarrow) is divided as
-    it is: all columns, the rows in their order. A Parquet file becomes lazy frames of Polars,
-    which read the file once more, and which `Split.save` writes piece by piece. All else is read
-    by `Interactions.of`, and each part is an `Interactions` with all users and items.
+    it is: all columns, the rows in their order. A Parquet file (or a folder of them, or a pattern
+    such as ``"ratings/part-*.parquet"``) becomes lazy frames of Polars, which read it once more,
+    and which `Split.save` writes piece by piece. All else is read by `Interactions.of`, and each
+    part is an `Interactions` with all users and items.
 
     Parameters
     ----------
