@@ -29,7 +29,11 @@ from recometer.sources.base import Source
 from recometer.version import __version__
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recometer.protocol import Rules
     from recometer.results.folds import FoldedEvaluation
+    from recometer.sources._recommend import Recommender
     from recometer.split.result import Folds, Split
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
@@ -37,15 +41,27 @@ DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
 @overload
 def evaluate(
-    source: Callable[[Split], Source] | Sequence[Source],
-    test: Folds | Sequence[Split],
-    **options: Any,
+    source: Callable[[Split[Any]], Source | Recommender] | Sequence[Source],
+    test: Folds | Sequence[Split[Any]],
+    *,
+    train: None = None,
+    candidates: object = None,
+    exclude: object = None,
+    metrics: Metrics = DEFAULT_METRICS,
+    protocol: str | Protocol = "recometer",
+    catalogue: object = None,
+    baseline: Source | Evaluation | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | None = None,
+    chance: bool = False,
+    **rules: Unpack[Rules],
 ) -> FoldedEvaluation: ...
 
 
 @overload
 def evaluate(
-    source: Source,
+    source: Source | Recommender,
     test: object = None,
     *,
     train: object = None,
@@ -59,12 +75,12 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     chance: bool = False,
-    **rules: Any,
+    **rules: Unpack[Rules],
 ) -> Evaluation: ...
 
 
 def evaluate(
-    source: Source | Callable[[Split], Source] | Sequence[Source],
+    source: Source | Recommender | Callable[[Split[Any]], Source | Recommender] | Sequence[Source],
     test: object = None,
     *,
     train: object = None,
@@ -78,7 +94,7 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     chance: bool = False,
-    **rules: Any,
+    **rules: Unpack[Rules],
 ) -> Evaluation:
     """Measure how well model output finds what users went on to choose.
 
