@@ -56,6 +56,7 @@ def compare(
     chance: bool = False,
     seed: int = 0,
     threads: int | None = None,
+    progress: bool | None = None,
 ) -> Comparison:
     """Say whether models differ, and by how much, from the values of every user.
 
@@ -108,6 +109,9 @@ def compare(
     threads
         At most so many; None: as many as this process has processors. The result does not depend
         on it.
+    progress
+        Whether to show a progress bar on standard error; None: only on a terminal, and when a
+        metric takes a while.
 
     Returns
     -------
@@ -158,6 +162,7 @@ def compare(
         clusters=_clusters(cluster, users),
         seed=seed,
         threads=resolve_threads(threads),
+        progress=progress,
     )
     rows = _compare_all(found, baseline, compared, users, options)
     _check_users(rows)

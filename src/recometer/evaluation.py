@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from recometer.protocol import Rules
     from recometer.results.folds import FoldedEvaluation
-    from recometer.sources._recommend import Recommender
+    from recometer.sources.models import Recommender
     from recometer.split.result import Folds, Split
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"

@@ -214,7 +214,7 @@ def _split(
 
 def _fit(name: str, train: Interactions, seed: int) -> Source:
     try:
-        return BASELINES[name](train, seed)
+        return BASELINES[name](train, seed, False)  # it says itself what it does
     except InputError as error:
         if name != "ease":
             raise

@@ -102,7 +102,7 @@ def evaluate(
                         protocol=of_fold,
                         seed=rules.seed,
                         chance=chance,
-                        progress=False if run.quiet else None,
+                        progress=job.progress,
                         **job.given,
                     )
                 written.save(model_read.name, result, fold)

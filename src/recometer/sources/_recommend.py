@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -41,14 +41,6 @@ UNDERSTOOD = (
     "recommend(userid, user_items, N) as in implicit, recommend(edge_index, src_index, dst_index, "
     "k) as in PyTorch Geometric, or recommend(users, k) of users (or one user) and a length"
 )
-
-
-class Recommender(Protocol):
-    """Any model with a method ``recommend(...)``."""
-
-    @property
-    def recommend(self) -> Callable[..., Any]:
-        """Return the lists of some users."""
 
 
 class Wanted(NamedTuple):

@@ -6,7 +6,7 @@ import dataclasses
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,6 +26,14 @@ BY_HAND = (
     "rm.Scores(function, n_users=..., n_items=...) with a function that takes an int64 array of "
     "user rows and returns their scores of all items, [len(rows), n_items]."
 )
+
+
+class Recommender(Protocol):
+    """Any model with a method ``recommend(...)``."""
+
+    @property
+    def recommend(self) -> Callable[..., Any]:
+        """Return the lists of some users."""
 
 
 class Options(NamedTuple):
