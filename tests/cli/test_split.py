@@ -394,9 +394,9 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
         (("--what", "last=1", "--min-train", "1000"), "nobody is tested"),
         (("--what", "last=1", "--time", "when"), "ratings.parquet: There is no column 'when'"),
         (("--what", "last=1", "--time", "none"), "the data have no times"),
-        # What was asked for is shown as it is in Python, not half of it as options.
-        (("--what", "after=5000"), "what=After(time=5000, until=None, since=None, share=None)"),
-        (("--what", "last=1", "--core", "99"), "KCore(user=99, item=99) left out"),
+        # What was asked for is shown as it was typed.
+        (("--what", "after=5000"), "by --who all, --what after=5000, --min-train 0, --min-t"),
+        (("--what", "last=1", "--core", "99"), "--core 99 left out"),
     ],
 )
 def test_what_cannot_be_done_is_said(arguments: tuple[str, ...], message: str) -> None:

@@ -13,6 +13,7 @@ from recometer.cli import _options as options
 from recometer.cli._exit import ExitCode, usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import named_results, paths_of
+from recometer.cli._words import output
 from recometer.comparing.alike import MAY_DIFFER
 from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import MODES, GateReport, read_gate
@@ -21,7 +22,7 @@ from recometer.comparing.result import Comparison
 from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
 from recometer.errors import did_you_mean
-from recometer.rendering import Shown, Table, output
+from recometer.rendering import Shown, Table
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
 
