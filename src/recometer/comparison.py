@@ -177,11 +177,7 @@ def compare(
         correction=correction,
         options=options,
         users=users,
-        notes=(
-            *notes,
-            *wording.on_sessions(users.ids, options.clusters),
-            *on_tukey(tests, options),
-        ),
+        notes=(*notes, *_on_users(users, options), *on_tukey(tests, options)),
         chosen=primary is not None,
     )
     undefined = wording.on_undefined(result.rows)
@@ -254,9 +250,7 @@ def power(
         raise InputError(
             "An evaluation alone has no difference. Hint: difference= says which one is looked for."
         )
-    values = (
-        of.counted_values(metric) if metric in of and str(metric) not in of.over_users else None
-    )
+    values = of.counted_values(metric) if metric in of and str(metric) not in of.together else None
     if values is None:
         raise InputError(f"{metric!r} is no metric of this evaluation with a value for each user.")
     level = 1 - of.protocol.confidence if alpha is None else alpha
@@ -321,6 +315,10 @@ def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evalu
     return [known_metric(name, metrics, result) for name in names]
 
 
+def _on_users(users: Users, options: Options) -> list[str]:
+    return wording.on_sessions(users.ids, options.clusters)
+
+
 def _clusters(cluster: object, users: Users) -> Array | None:
     if cluster is None:
         return clusters_of(users.ids)
@@ -348,7 +346,7 @@ def _compare_all(
     else:
         (base,) = (model for model in models if model.name == baseline)
         pairs = [(model, base) for model in models if model is not base]
-    whole = [name for name in metrics if name in models[0].first.over_users]
+    whole = [name for name in metrics if name in models[0].first.together]
     found = {name: compare_by(name, pairs, users, options) for name in metrics if name not in whole}
     if whole:
         rows = compare_whole(whole, pairs, users, options)

@@ -211,9 +211,7 @@ def find_columns(
         An option that is not a name.
     """
     found = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
-    assert found["user"] is not None
-    assert found["item"] is not None
-    return Columns(found["user"], found["item"], found["value"], found["time"])
+    return Columns(**found)  # type: ignore[arg-type]  # there are users and items
 
 
 def choose_columns(
@@ -242,16 +240,7 @@ def choose_columns(
     for option, name in found.items():
         if name is None or (name is False and option not in required):
             continue
-        if not isinstance(name, str):
-            also = ", or of two (the user's and the session's)" if option in PAIRED else ""
-            raise InputTypeError(
-                f"{option}= must be the name of a column{also}, found {type(name).__name__}."
-            )
-        if name in names:
-            continue
-        for part in single_names([name]):
-            if part not in names:
-                raise ColumnError(f"There is no column {part!r}. {did_you_mean(part, names)}")
+        check_column(option, name, names)
     for option, name in found.items():
         if name is None:
             taken = single_names(found.values())
@@ -267,6 +256,18 @@ def choose_columns(
             by = f"{' and '.join(uses)} at once" if len(uses) > 1 else f"{uses[0]} twice"
             raise ColumnError(f"The column {name!r} is named by {by}.")
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
+
+
+def check_column(option: str, name: object, names: Collection[str]) -> None:
+    """Raise if an option that must name a column (or two) names none."""
+    if not isinstance(name, str):
+        also = ", or of two (the user's and the session's)" if option in PAIRED else ""
+        raise InputTypeError(
+            f"{option}= must be the name of a column{also}, found {type(name).__name__}."
+        )
+    for part in [name] if name in names else single_names([name]):
+        if part not in names:
+            raise ColumnError(f"There is no column {part!r}. {did_you_mean(part, names)}")
 
 
 def _there(name: object, names: Collection[str]) -> object:
@@ -332,12 +333,8 @@ def _last_words(name: str) -> set[str]:
 def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
     """Warn that all rows count alike if a column of numbers or truth values is not read.
 
-    Parameters
-    ----------
-    names
-        The columns of numbers and of True and False that are not read.
-    whose
-        The argument that the table is, where no columns can be named beside it.
+    `names` are such columns; `whose` is the argument that the table is, where no columns can be
+    named beside it.
     """
     others = could_hold_values(names)
     if others:

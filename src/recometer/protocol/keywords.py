@@ -16,6 +16,7 @@ class Rules(TypedDict, total=False):
     undefined: Literal["nan"] | float
     constant_scores: Literal["undefined", "ties"]
     nan_scores: Literal["undefined", "first", "last"]
+    infinite_scores: Literal["undefined", "ranked"]
     users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"]
     min_positives: int
     min_candidates: int
@@ -29,14 +30,15 @@ class Rules(TypedDict, total=False):
     deep_cutoffs: Literal["undefined", "computed"]
     all_relevant: Literal["undefined", "computed"]
     missing: Literal["skip", "zero", "nan"]
-    average: Literal["users", "relevant", "pooled", "parts"]
+    average: Literal["usual", "users", "relevant", "pooled", "parts"]
     decimals: int | None
     percent: bool
     unranked: Literal["misses", "left_out"]
     unknown_items: Literal["misses", "left_out"]
     score_above: float | None
     duplicates: Literal["removed", "first", "counted", "joined"]
-    short_lists: Literal["misses", "first_item"]
+    repeated_test: Literal["once", "counted", "joined", "multiplied"]
+    short_lists: Literal["misses", "first_item", "previous_user"]
     seen: Literal["removed", "kept_in_lists", "kept"]
     version: str
     defects: bool
