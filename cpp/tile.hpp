@@ -61,10 +61,12 @@ void score_items(const ScoreItems<typename S::Real>& p) {
     }
 }
 
-/// Panels of 2 vectors of items: a row of biases (NaN for padding), then a row per factor.
+/// Panels of 2 vectors of the items at the places [from, to): a row of biases (NaN for padding),
+/// then a row per factor.
 template <class S>
-void pack_items(const ItemFactors<typename S::Real>& items, std::size_t n_factors,
-                std::int64_t from, std::int64_t to, std::int64_t padded_to, typename S::Real* out) {
+void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falling,
+                std::size_t n_factors, std::int64_t from, std::int64_t to, std::int64_t padded_to,
+                typename S::Real* out) {
     using Real = typename S::Real;
     constexpr int kPanel = 2 * S::kLanes;
     static const Real kZero[1] = {0};
@@ -72,8 +74,9 @@ void pack_items(const ItemFactors<typename S::Real>& items, std::size_t n_factor
         const Real* source[kPanel];
         std::ptrdiff_t step[kPanel];
         for (int i = 0; i < kPanel; ++i) {
-            const std::int64_t item = first + i;
-            if (item < to) {
+            const std::int64_t place = first + i;
+            if (place < to) {
+                const std::int64_t item = falling.item(place);
                 const std::int64_t row = items.rows == nullptr ? item : items.rows[item];
                 source[i] = items.data + row * items.item_stride;
                 step[i] = items.factor_stride;

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from recometer._kernel import NanRule, ScoreFlag, TieOrder
 from recometer._kernel.reference_rows import *  # noqa: F403
-from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt32, UInt64
+from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt8, UInt32, UInt64
 from recometer.draws import mix
 
 
@@ -42,6 +42,10 @@ def rank_factors(
     items: Array,
     bias: Array | None,
     rows: Int64 | None,
+    by_place: Int32 | None,
+    places: Int32 | None,
+    item_bound: Float64 | None,
+    user_bound: Float64 | None,
     first: int,
     last: int,
     excluded_indptr: Int64,
@@ -56,12 +60,13 @@ def rank_factors(
     check: bool,
     nan_rule: NanRule,
     flags: UInt32,
+    finished: UInt8,
 ) -> int:
-    """Add the counts of the items [first, last); `limit` changes nothing here."""
+    """Add the counts of the items at places [first, last); nobody leaves early here."""
     scores = _all_scores(users, items, bias, rows)
     for user in range(len(users)):
         gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
-        candidate = _candidates(scores.shape[1], gone, first, last)
+        candidate = _candidates(scores.shape[1], gone, first, last, by_place)
         if check:
             flags[user] |= _settle(scores[user], candidate, nan_rule)
         part = slice(judged_indptr[user], judged_indptr[user + 1])
@@ -105,6 +110,10 @@ def top_factors(
     items: Array,
     bias: Array | None,
     rows: Int64 | None,
+    by_place: Int32 | None,
+    places: Int32 | None,
+    item_bound: Float64 | None,
+    user_bound: Float64 | None,
     first: int,
     last: int,
     excluded_indptr: Int64,
@@ -118,12 +127,13 @@ def top_factors(
     check: bool,
     nan_rule: NanRule,
     flags: UInt32,
+    finished: UInt8,
 ) -> None:
-    """Add the items [first, last) to the lists of the best."""
+    """Add the items at places [first, last) to the lists of the best; nobody leaves early here."""
     scores = _all_scores(users, items, bias, rows)
     for user in range(len(users)):
         gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
-        candidate = _candidates(scores.shape[1], gone, first, last)
+        candidate = _candidates(scores.shape[1], gone, first, last, by_place)
         if check:
             flags[user] |= _settle(scores[user], candidate, nan_rule)
         _keep_best(user, scores[user], candidate, order, keys, top_scores, top_items, n, left)
@@ -243,9 +253,15 @@ def _all_scores(users: Array, items: Array, bias: Array | None, rows: Int64 | No
     return scores
 
 
-def _candidates(n_items: int, gone: Int32, first: int = 0, last: int | None = None) -> Bool:
+def _candidates(
+    n_items: int,
+    gone: Int32,
+    first: int = 0,
+    last: int | None = None,
+    by_place: Int32 | None = None,
+) -> Bool:
     candidate = np.zeros(n_items, bool)
-    candidate[first:last] = True
+    candidate[np.arange(n_items)[first:last] if by_place is None else by_place[first:last]] = True
     candidate[gone] = False
     return candidate
 

@@ -15,6 +15,7 @@ from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import assemble, best_first
 from recometer.sources._factor_arrays import FactorArrays
+from recometer.sources._factor_order import OWN_ORDER, LongestFirst
 from recometer.sources.base import Request
 from recometer.tasks import Ticker
 
@@ -46,17 +47,19 @@ class FactorsWork:
     tied: Int64
     before: Int64
     instruction_set: str
+    longest_first: LongestFirst | None
 
     @classmethod
     def of(cls, factors: FactorArrays, aligned: Aligned, request: Request) -> FactorsWork:
         """Prepare what all tasks of a ranking read."""
         check = not factors.finite_for_sure()
         n = len(aligned.ranked_items)
+        # To know that all scores are finite, all must be looked at.
+        limit = None if check or aligned.candidates is not None else request.depth
         return cls(
             factors,
             aligned,
-            # To know that all scores are finite, all must be looked at.
-            None if check or aligned.candidates is not None else request.depth,
+            limit,
             check,
             NanRule[request.protocol.nan_scores.upper()],
             np.empty(n, factors.items.dtype),
@@ -64,6 +67,7 @@ class FactorsWork:
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
             _kernel.instruction_set(),
+            None if limit is None else LongestFirst.of(factors, aligned),
         )
 
     def blocks(self, threads: int) -> list[slice]:
@@ -97,11 +101,15 @@ class FactorsWork:
             scores[np.isnan(scores)] = infinity
         if not self.check and not np.isfinite(self.scores[mine]).all():
             raise InternalError("A score is not finite though no factor is too large.")
-        step = self._items_per_call(len(rows), mine.stop - mine.start)
-        for first in range(0, aligned.n_items, step):
-            last = min(first + step, aligned.n_items)
+        order, last = self.order(factors["users"]), 0
+        finished = np.zeros(len(rows), np.uint8)
+        while last < aligned.n_items and not finished.all():
+            left = len(rows) - np.count_nonzero(finished)
+            step = self.items_per_call(left, (mine.stop - mine.start) / len(rows))
+            first, last = last, min(last + step, aligned.n_items)
             lost = _kernel.rank_factors(
                 **factors,
+                **order,
                 first=first,
                 last=last,
                 excluded_indptr=excluded_indptr,
@@ -116,6 +124,7 @@ class FactorsWork:
                 check=self.check,
                 nan_rule=self.nan_rule,
                 flags=flags,
+                finished=finished,
             )
             if lost >= 0:
                 raise InternalError(
@@ -170,9 +179,13 @@ class FactorsWork:
         """Flag users whose bias is not finite."""
         flag_user_bias(self.factors.user_bias, rows, flags)
 
-    def _items_per_call(self, n_users: int, n_judged: int) -> int:
+    def order(self, users: Array) -> dict[str, Any]:
+        """Return the order of the items for some users' factors, as the kernel takes it."""
+        return OWN_ORDER if self.longest_first is None else self.longest_first.native(users)
+
+    def items_per_call(self, n_users: int, judged_per_user: float = 0.0) -> int:
         """How many items the kernel may do in SECONDS_PER_CALL, roughly."""
-        groups = 1 + n_judged / (31 * n_users)
+        groups = 1 + judged_per_user / 31
         nanoseconds = (self.factors.items.shape[1] + 25 * groups) / 40
         if self.instruction_set == "plain":
             nanoseconds *= 10

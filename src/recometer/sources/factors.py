@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -142,7 +143,7 @@ class Factors(Source):
         if is_tensor(self._factors.items):
             best = self._best_on_device(aligned, request, k, rule)
         else:
-            work = FactorsWork.of(self._factors, aligned, request)
+            work = FactorsWork.of(self._factors, aligned, dataclasses.replace(request, depth=k))
             listed = aligned.candidates is not None
             best_of = _factor_lists.best_of_listed if listed else _factor_lists.best_of_all
             best = best_of(work, request, k, rule)
