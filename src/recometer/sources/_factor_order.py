@@ -108,8 +108,10 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
     room = (n + 4) * float(limits.eps)
     if room > 0.25:
         return np.full(len(matrix), np.inf)
-    lengths = np.hypot(lengths, more)
-    return lengths * (1 + 2 * room) + 2 * np.sqrt((n + 1) * float(limits.tiny))
+    bounds: Float64 = np.hypot(lengths, more)
+    bounds *= 1 + 2 * room
+    bounds += 2 * np.sqrt((n + 1) * float(limits.tiny))
+    return bounds
 
 
 def _balance(factors: FactorArrays, bias: Float64) -> float:
