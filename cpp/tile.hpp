@@ -23,6 +23,12 @@ inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, s
     return some < 1 ? 1 : some;
 }
 
+/// How many items to score before users leave again: more each time, since fewer of them do.
+inline std::int64_t next_step(std::int64_t step, std::int64_t chunk, std::int64_t most) {
+    const std::int64_t more = step + (step / chunk + 1) / 2 * chunk;
+    return more < most ? more : most;
+}
+
 /// The scores of up to 8 items for one user: independent chains hide the latency of fma.
 template <class S, int N>
 inline void dot(const typename S::Real* user, std::size_t n_factors,

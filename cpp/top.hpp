@@ -152,7 +152,7 @@ void top_factors(const TopFactors<typename S::Real>& p) {
     bool users_changed = true;
     for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {
         to = p.last - from < step ? p.last : from + step;
-        step = 2 * step < most ? 2 * step : most;
+        step = next_step(step, kChunk, most);
         const std::int64_t n_chunks = (to - from + kChunk - 1) / kChunk;
         pack_items<S>(p.items, p.falling, p.n_factors, from, to, from + n_chunks * kChunk,
                       items.get());
