@@ -166,7 +166,8 @@ class Board {
             }
             o = ties.end;
             value_[t] = value;
-            reached_[t] = 0;
+            // The judged items above are candidates, too: where they are enough, `drop` gives up.
+            reached_[t] = end - o >= limit_ ? limit_ : 0;
             ties_[t] = ties;
         }
         return t;
