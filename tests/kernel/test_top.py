@@ -11,6 +11,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
 from recometer._kernel import NanRule, TieOrder, reference
@@ -24,21 +25,6 @@ def ragged(rng, n_users, n_items, most):
     rows = [np.sort(rng.choice(n_items, size, replace=False)) for size in sizes]
     indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     return indptr, np.concatenate([*rows, []]).astype(np.int32)
-
-
-OWN_ORDER = dict.fromkeys(("by_place", "places", "item_bound", "user_bound"))
-
-
-def in_order(by_place, item_bound, user_bound):
-    """The items in another order, as the kernel takes it."""
-    places = np.empty(len(by_place), np.int32)
-    places[by_place] = np.arange(len(by_place))
-    return {
-        "by_place": by_place.astype(np.int32),
-        "places": places,
-        "item_bound": item_bound,
-        "user_bound": user_bound,
-    }
 
 
 class Lists:
