@@ -74,7 +74,12 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
                (from == p.items.n_items || !p.falling.all_below(board.lowest(u), u, from));
     };
     for (std::size_t u = 0; u < p.n_users; ++u) {
-        if (p.finished[u] == 0 && undecided(u, p.first)) active[n_active++] = u;
+        if (p.finished[u] != 0) continue;
+        if (undecided(u, p.first)) {
+            active[n_active++] = u;
+        } else {
+            p.finished[u] = 1;
+        }
     }
 
     // Where judged items are given up, most are after a few candidates: begin with few.

@@ -84,7 +84,6 @@ class FactorsWork:
         """Rank the items for a block of users."""
         aligned = self.aligned
         indptr = aligned.ranked_indptr[block.start : block.stop + 1]
-        excluded_indptr = aligned.excluded_indptr[block.start : block.stop + 1]
         rows = np.maximum(aligned.rows[block], 0)
         factors = self.native(rows)
         flags = aligned.flags[block]
@@ -101,18 +100,34 @@ class FactorsWork:
             scores[np.isnan(scores)] = infinity
         if not self.check and not np.isfinite(self.scores[mine]).all():
             raise InternalError("A score is not finite though no factor is too large.")
+        self._count(block, factors, flags, ticker)
+        if self.check:
+            # Users without factors were given those of row 0.
+            flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
+        if self.check and self.nan_rule == NanRule.UNDEFINED:
+            unranked = np.isnan(self.scores[mine])
+            self.above[mine][unranked] = -1
+        if self.limit is not None:
+            beyond = self.above[mine] >= self.limit
+            for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
+                counts[mine][beyond] = value
+
+    def _count(self, block: slice, factors: dict[str, Any], flags: UInt32, ticker: Ticker) -> None:
+        """Count for a block of users what lies above their judged items, and beside them."""
+        aligned, offsets = self.aligned, slice(block.start, block.stop + 1)
+        indptr, n_users = aligned.ranked_indptr[offsets], block.stop - block.start
         order, last = self.order(factors["users"]), 0
-        finished = np.zeros(len(rows), np.uint8)
+        finished = np.zeros(n_users, np.uint8)
         while last < aligned.n_items and not finished.all():
-            left = len(rows) - np.count_nonzero(finished)
-            step = self.items_per_call(left, (mine.stop - mine.start) / len(rows))
+            left = n_users - np.count_nonzero(finished)
+            step = self.items_per_call(left, (indptr[-1] - indptr[0]) / n_users)
             first, last = last, min(last + step, aligned.n_items)
             lost = _kernel.rank_factors(
                 **factors,
                 **order,
                 first=first,
                 last=last,
-                excluded_indptr=excluded_indptr,
+                excluded_indptr=aligned.excluded_indptr[offsets],
                 excluded=aligned.excluded,
                 judged_indptr=indptr,
                 judged=aligned.ranked_items,
@@ -131,17 +146,7 @@ class FactorsWork:
                     f"The item at position {aligned.ranked_items[lost]} did not find its own "
                     "score among the candidates. Please report this, with the processor's name."
                 )
-            ticker.advance(float((last - first) * len(rows)))
-        if self.check:
-            # Users without factors were given those of row 0.
-            flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
-        if self.check and self.nan_rule == NanRule.UNDEFINED:
-            unranked = np.isnan(self.scores[mine])
-            self.above[mine][unranked] = -1
-        if self.limit is not None:
-            beyond = self.above[mine] >= self.limit
-            for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
-                counts[mine][beyond] = value
+            ticker.advance(float((last - first) * n_users))
 
     def ranks(self, threads: int) -> Ranks:
         """Put the blocks together."""
