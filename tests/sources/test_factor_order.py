@@ -68,6 +68,7 @@ def outcome(source, request, k, *, longest_first):
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LEAST_ITEMS", "LEAST_USERS"):
             patch.setattr(_factor_order, name, 0 if longest_first else 2**62)
+        patch.setattr(_factor_order, "MOST_ALIKE", np.inf)
         ranks = source.rank(dataclasses.replace(request, depth=k))
         lists = source.top(request, k)
     return dataclasses.asdict(ranks), dataclasses.asdict(lists)
@@ -177,7 +178,8 @@ def order_of(source, request):
     return order
 
 
-def test_bounds_fall_and_places_are_a_permutation():
+def test_bounds_fall_and_places_are_a_permutation(monkeypatch):
+    monkeypatch.setattr(_factor_order, "MOST_ALIKE", np.inf)
     rng = np.random.default_rng(5)
     for kind in KINDS[:-1]:
         items = drawn(rng, kind, 3000, 4, np.float64)
@@ -185,3 +187,12 @@ def test_bounds_fall_and_places_are_a_permutation():
         order = order_of(source, Request(rm.Interactions.of(np.eye(20, 3000)), depth=5))
         np.testing.assert_array_equal(order.by_place[order.places], np.arange(3000))
         assert (np.diff(order.item_bound) <= 0).all()
+
+
+@pytest.mark.parametrize("spread", [0.1, 2.0])
+def test_lengths_that_are_alike_are_left_in_their_order(spread):
+    rng = np.random.default_rng(7)
+    items = rng.standard_normal((4000, 32)) * np.exp(spread * rng.standard_normal((4000, 1)))
+    source, test = rm.Factors(items[:20], items), rm.Interactions.of(np.eye(20, 4000))
+    found = LongestFirst.of(source._factors, align(source._index, Request(test, depth=5)))
+    assert (found is None) == (spread < 1)

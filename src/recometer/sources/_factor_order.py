@@ -21,6 +21,10 @@ from recometer.sources._factor_arrays import FactorArrays
 LEAST_ITEMS = 1024
 LEAST_USERS = 16
 
+# Where the median length of some rows is nearer to the longest, hardly a user leaves early.
+MOST_ALIKE = 0.6
+SAMPLE = 256
+
 # Lengths are put in order with this precision: a sort of 16-bit numbers takes little time.
 LEVELS = 2**16 - 1
 
@@ -54,14 +58,19 @@ class LongestFirst:
         n_items = aligned.n_items
         if n_items < LEAST_ITEMS or aligned.n_users < LEAST_USERS:
             return None
-        one = 0.0
-        if factors.item_bias is None:
-            lengths = length_bounds(factors.items)
-        else:
+        one, typical = 0.0, _some(factors.items)
+        bias: Float64 | float = 0.0
+        some_bias: Float64 | float = 0.0
+        if factors.item_bias is not None:
             # A bias below 0 lowers scores, also where they are rounded.
             bias = np.maximum(factors.item_bias, 0).astype(np.float64)
-            one = _balance(factors, bias)
-            lengths = length_bounds(factors.items, bias / one)
+            one = _balance(factors.users, typical, bias)
+            bias /= one
+            some_bias = _some(bias)
+        some_lengths = length_bounds(typical, some_bias)
+        if np.median(some_lengths) > MOST_ALIKE * some_lengths.max():
+            return None
+        lengths = length_bounds(factors.items, bias)
         if aligned.item_rows is not None:
             lengths = lengths[aligned.item_rows]
         by_place = _descending(lengths)
@@ -114,19 +123,21 @@ def length_bounds(matrix: Array, more: Float64 | float = 0.0) -> Float64:
     return bounds
 
 
-def _balance(factors: FactorArrays, bias: Float64) -> float:
-    """Return the factor of users for the biases that makes bounds tight for typical users.
+def _some(rows: Array) -> Array:
+    """Return some of the rows, from all over."""
+    return rows[:: max(1, len(rows) // SAMPLE)]
+
+
+def _balance(users: Array, items: Array, bias: Float64) -> float:
+    """Return the factor of users for the biases that makes bounds tight for typical rows.
 
     With biases as one more factor, the bound is sqrt(|u|^2 + one^2) sqrt(|v|^2 + b^2 / one^2),
     which is |u| |v| + b where one^2 = b |u| / |v|. Any positive number is right; a power of 2
     divides without rounding.
     """
-    user, item = (
-        np.mean(length_bounds(rows[:: max(1, len(rows) // 256)])) if len(rows) else np.float64(0)
-        for rows in (factors.users, factors.items)
-    )
+    user = np.mean(length_bounds(_some(users))) if len(users) else np.float64(0)
     with np.errstate(all="ignore"):
-        squared = np.mean(bias) * user / item
+        squared = np.mean(bias) * user / np.mean(length_bounds(items))
     if not (np.isfinite(squared) and squared > 0):
         return 1.0
     return float(2.0 ** np.clip(np.round(np.log2(squared) / 2), -30, 30))
