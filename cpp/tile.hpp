@@ -76,13 +76,14 @@ void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falli
     using Real = typename S::Real;
     constexpr int kPanel = 2 * S::kLanes;
     static const Real kZero[1] = {0};
+    const std::int32_t* const order = falling.items;
     for (std::int64_t first = from; first < padded_to; first += kPanel) {
         const Real* source[kPanel];
         std::ptrdiff_t step[kPanel];
         for (int i = 0; i < kPanel; ++i) {
             const std::int64_t place = first + i;
             if (place < to) {
-                const std::int64_t item = falling.item(place);
+                const std::int64_t item = order == nullptr ? place : order[place];
                 const std::int64_t row = items.rows == nullptr ? item : items.rows[item];
                 source[i] = items.data + row * items.item_stride;
                 step[i] = items.factor_stride;
