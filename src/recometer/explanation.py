@@ -12,7 +12,7 @@ import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
-from recometer.errors import DataWarning, InputError, UnknownNameError
+from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.evaluating.arguments import protocol_of
 from recometer.evaluation import evaluate
 from recometer.metrics.conventions import find, parse_under
@@ -20,6 +20,7 @@ from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import STEPS, Protocol
 from recometer.rendering import Column, Printed, Table, plain
 from recometer.results.evaluation import Evaluation
+from recometer.results.together import is_over_rows
 
 if TYPE_CHECKING:
     import polars
@@ -245,6 +246,8 @@ def explain(
     ------
     InputError
         The result does not hold its inputs, and they were not given.
+    InputTypeError
+        Something that is no evaluation.
     UnknownNameError
         A metric that was not asked for, or a protocol that does not exist.
 
@@ -258,6 +261,11 @@ def explain(
     recometer: ndcg@3 = 0.4688 over 2 users
     ...
     """
+    if not isinstance(result, Evaluation):
+        raise InputTypeError(
+            f"What is explained must be an evaluation, found {type(result).__name__}. Hint: "
+            "rm.explain(rm.evaluate(...), metric, protocol=...)."
+        )
     mine = result.known_metric(metric)
     given = result.inputs_kept
     if source is not None:
@@ -326,8 +334,10 @@ def walk(
 
 
 def _side(metric: Metric, protocol: Protocol, mean: float, result: Evaluation) -> Side:
-    rules = tuple(_own_rules(metric, protocol).sentences())
-    formula = _formula(_plain(metric))
+    rules, own = tuple(_own_rules(metric, protocol).sentences()), _plain(metric)
+    meanings = [f"{written}: {meaning}" for written, meaning in own.meanings.items()]
+    formula = "; ".join([f"{own}: {METRICS[own.name].formula}", *meanings])
+    formula += "; over the rows of all users" if is_over_rows(metric, protocol, None) else ""
     return Side(protocol.name, str(metric), formula, rules, mean, _counted(result))
 
 
@@ -372,11 +382,6 @@ def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
     return dataclasses.replace(own, name="", version="explained", defects=False)
 
 
-def _formula(metric: Metric) -> str:
-    meanings = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
-    return "; ".join([f"{metric}: {METRICS[metric.name].formula}", *meanings])
-
-
 def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
     """Put the values that count in each result's mean side by side, a row per user."""
     # A rule may let users count who are not in test, so the results may differ in their users.
@@ -396,14 +401,14 @@ def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
 
 def _counted_values(result: Evaluation) -> Float64:
     """Return the values of the users who count in the mean of the only metric."""
-    if result.over_users:
+    if result.together:
         return np.full(len(result), np.nan)
     return result.counted_values(result.metrics[0])
 
 
 def _counted(result: Evaluation) -> int:
     """Count the users who are in the mean of the only metric."""
-    if result.over_users:
+    if result.together:
         return int(np.count_nonzero(result.reasons[str(result.metrics[0])] == 0))
     return int(np.count_nonzero(~np.isnan(_counted_values(result))))
 

@@ -7,17 +7,15 @@ follow from that. A new format is a function of what is shown, an entry in `FORM
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import io
-import json
 import math
 import os
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recometer.data.paths import as_path
 from recometer.errors import FileError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -307,6 +305,8 @@ def to_html(shown: Shown) -> str:
 
 def to_json(shown: Shown) -> str:
     """Return everything in JSON, what is undefined as null."""
+    import json
+
     content = plain(shown.to_dict())
     text = json.dumps(content, indent=2, allow_nan=False)
     # With values per user, an entry a line would be most of what is written.
@@ -315,6 +315,8 @@ def to_json(shown: Shown) -> str:
 
 def to_csv(shown: Shown) -> str:
     """Return rows in CSV, what is undefined empty; numbers have all of their digits."""
+    import csv
+
     table = shown.data()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -421,9 +423,10 @@ def _written(text: str, path: str | os.PathLike[str] | None) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file."""
+    """Write a text file; what UTF-8 lacks (lone surrogates) is escaped."""
+    path = as_path(path, "a table")
     try:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError as error:
         raise FileError(
             f"{os.fspath(path)!r} cannot be written: {error.strerror}. Hint: the folder must exist "

@@ -64,9 +64,9 @@ def rank_factors(
 ) -> int:
     """Add the counts of the items at places [first, last); nobody leaves early here."""
     scores = _all_scores(users, items, bias, rows)
-    for user in range(len(users)):
-        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
-        candidate = _candidates(scores.shape[1], gone, first, last, by_place)
+    here = slice(first, last) if by_place is None else by_place[first:last]
+    candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
+    for user, candidate in enumerate(candidates):
         if check:
             flags[user] |= _settle(scores[user], candidate, nan_rule)
         part = slice(judged_indptr[user], judged_indptr[user + 1])
@@ -93,11 +93,9 @@ def rank_scores(
 ) -> int:
     """Add the counts of all items, their scores given; -inf is no candidate."""
     scores = scores.copy() if columns is None else scores[:, columns]
-    for user in range(len(scores)):
-        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
-        candidate = _candidates(scores.shape[1], gone)
-        no_candidates[user] += (candidate & np.isneginf(scores[user])).sum()
-        candidate &= ~np.isneginf(scores[user])
+    candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
+    no_candidates += (candidates & np.isneginf(scores)).sum(1)
+    for user, candidate in enumerate(candidates & ~np.isneginf(scores)):
         flags[user] |= _settle(scores[user], candidate, nan_rule)
         part = slice(judged_indptr[user], judged_indptr[user + 1])
         _count(scores[user], candidate, judged, judged_scores, part, above, tied, before)
@@ -131,9 +129,9 @@ def top_factors(
 ) -> None:
     """Add the items at places [first, last) to the lists of the best; nobody leaves early here."""
     scores = _all_scores(users, items, bias, rows)
-    for user in range(len(users)):
-        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
-        candidate = _candidates(scores.shape[1], gone, first, last, by_place)
+    here = slice(first, last) if by_place is None else by_place[first:last]
+    candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
+    for user, candidate in enumerate(candidates):
         if check:
             flags[user] |= _settle(scores[user], candidate, nan_rule)
         _keep_best(user, scores[user], candidate, order, keys, top_scores, top_items, n, left)
@@ -157,11 +155,9 @@ def top_scores(
 ) -> None:
     """Add all items to the lists of the best, their scores given; -inf is no candidate."""
     scores = scores.copy() if columns is None else scores[:, columns]
-    for user in range(len(scores)):
-        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
-        candidate = _candidates(scores.shape[1], gone)
-        no_candidates[user] += (candidate & np.isneginf(scores[user])).sum()
-        candidate &= ~np.isneginf(scores[user])
+    candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
+    no_candidates += (candidates & np.isneginf(scores)).sum(1)
+    for user, candidate in enumerate(candidates & ~np.isneginf(scores)):
         flags[user] |= _settle(scores[user], candidate, nan_rule)
         _keep_best(user, scores[user], candidate, order, keys, top_scores, top_items, n, left)
 
@@ -254,16 +250,17 @@ def _all_scores(users: Array, items: Array, bias: Array | None, rows: Int64 | No
 
 
 def _candidates(
+    n_users: int,
     n_items: int,
-    gone: Int32,
-    first: int = 0,
-    last: int | None = None,
-    by_place: Int32 | None = None,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    here: slice | Int32 = slice(None),
 ) -> Bool:
-    candidate = np.zeros(n_items, bool)
-    candidate[np.arange(n_items)[first:last] if by_place is None else by_place[first:last]] = True
-    candidate[gone] = False
-    return candidate
+    candidates = np.zeros((n_users, n_items), bool)
+    candidates[:, here] = True
+    for user, candidate in enumerate(candidates):
+        candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
+    return candidates
 
 
 def _tie_break(items: npt.NDArray[np.integer], order: TieOrder, key: np.uint64) -> Array:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recometer.data.columns import Columns, choose_columns
-from recometer.data.frames import warn_of_values
+from recometer.data.frames import first_line, numeric_names, warn_of_values
+from recometer.data.paths import as_path
 from recometer.data.text import check_parsed, times_of_text
 from recometer.errors import ColumnError, FileError
 
@@ -27,6 +28,7 @@ OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
 ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
 PROBE = 100  # rows
+WHAT = "data"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
 
@@ -39,7 +41,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     FileError
         A file that is not there, is empty or damaged, or has an extension that is not read.
     """
-    return _scan(pathlib.Path(path)).collect_schema().names()
+    return _scan(as_path(path, WHAT)).collect_schema().names()
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
@@ -50,7 +52,7 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = Non
     FileError
         As `column_names` does.
     """
-    path = pathlib.Path(path)
+    path = as_path(path, WHAT)
     return _collect(_scan(path), column_names(path) if names is None else names, path)
 
 
@@ -95,9 +97,7 @@ def read_file(
 
     wanted = {"user": user, "item": item, "value": value, "time": time}
     found, fetch = open_file(path, wanted)
-    assert found["user"] is not None
-    assert found["item"] is not None
-    columns = Columns(found["user"], found["item"], found["value"], found["time"])
+    columns = Columns(**found)  # type: ignore[arg-type]  # there are users and items
     if whose is not None and value is None:
         warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
     fetched = (fetch(option) for option, name in found.items() if name)
@@ -142,12 +142,7 @@ def open_file(
 ) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
     """Find columns in a file, to be read one by one.
 
-    Parameters
-    ----------
-    path
-        As in `read_file`.
-    wanted
-        As in `recometer.data.columns.choose_columns`.
+    `path` is as in `read_file`, `wanted` as in `recometer.data.columns.choose_columns`.
 
     Returns
     -------
@@ -156,7 +151,7 @@ def open_file(
     fetch
         A function that returns the column of a key; that of a Parquet file is not read yet.
     """
-    path = pathlib.Path(path)
+    path = as_path(path, WHAT)
     table = _scan(path)
     names = table.collect_schema().names()
     try:
@@ -182,27 +177,18 @@ def open_file(
 def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
     """Return the names of the columns that hold numbers; of text, the first rows tell.
 
-    Parameters
-    ----------
-    path
-    booleans
-        Whether those of True and False are among them.
+    Those of True and False are among them with `booleans`.
 
     Raises
     ------
     FileError
         As `column_names` does.
     """
-    import polars as pl
-
-    path = pathlib.Path(path)
-    schema = _scan(path).collect_schema()
+    path = as_path(path, WHAT)
+    table = _scan(path)
     if _extension(path) not in SEPARATORS:
-        return [
-            name
-            for name, dtype in schema.items()
-            if dtype.is_numeric() or (booleans and dtype == pl.Boolean)
-        ]
+        return numeric_names(table, booleans)
+    schema = table.collect_schema()
     rows = [record for _, record in itertools.islice(_records(path), 1, 1 + PROBE)]
     found = []
     for name, column in zip(schema, itertools.zip_longest(*rows, fillvalue=""), strict=False):
@@ -311,10 +297,13 @@ def _open(path: pathlib.Path) -> TextIO:
 
 def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
     """Return the records of a text file, the header first, each with the number of its line."""
-    with contextlib.suppress(csv.Error), _open(path) as file:
-        reader = csv.reader(file, delimiter=_separator(path))
-        for record in reader:
-            yield reader.line_num, record
+    try:
+        with contextlib.suppress(csv.Error), _open(path) as file:
+            reader = csv.reader(file, delimiter=_separator(path))
+            for record in reader:
+                yield reader.line_num, record
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(path, error) from error
 
 
 def _without_blank_lines(text: pl.DataFrame, path: pathlib.Path) -> pl.DataFrame:
@@ -344,7 +333,7 @@ def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
 
 
 def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    reason = first_line(error)
     if not path.is_file():
         return FileError(
             f"The files of {path} cannot be read as one table: {reason}. Hint: all must have the "

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
-from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, UnknownNameError, brief, did_you_mean
 
 Step = Literal[
     "ranking", "ties", "formula", "undefined values", "rounding", "population", "average",
@@ -35,7 +35,10 @@ class Number:
         """Tell whether it is one of these numbers."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
-        return self.fits(value)
+        try:
+            return self.fits(value)
+        except OverflowError:  # an integer beyond all floats
+            return False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,6 +47,8 @@ class Rule:
 
     Attributes
     ----------
+    default
+        The value that it has where nothing is said.
     says
         A sentence for each value that it takes; in that of a `Number`, ``{}`` stands for it.
         Empty: it takes any value, and nothing is said of it.
@@ -55,6 +60,7 @@ class Rule:
         For the docstring: what the sentences do not say.
     """
 
+    default: Any
     says: Mapping[Any, str]
     step: Step | None
     no_step: str
@@ -63,6 +69,8 @@ class Rule:
     def __post_init__(self) -> None:
         if (self.step is None) != bool(self.no_step):
             raise TypeError("A rule states its step of explain, or else why it has none: no_step.")
+        if self.says:
+            self._entry(self.default)  # raises LookupError
 
     @functools.cached_property
     def choices(self) -> tuple[Any, ...]:
@@ -92,7 +100,7 @@ class Rule:
 
     def check(self, name: str, value: object) -> None:
         """Refuse a value that the rule does not take."""
-        if not self.says:
+        if not self.says or value is self.default:
             return
         try:
             self._entry(value)
@@ -101,9 +109,9 @@ class Rule:
             named = list(map(repr, self.choices))
             if numbers:
                 takes = " or ".join([*numbers, *named])
-                raise InputError(f"{name}={value!r} must be {takes}.") from None
+                raise InputError(f"{name}={brief(value)} must be {takes}.") from None
             raise InputError(
-                f"The rule {name}={value!r} does not exist. "
+                f"The rule {name}={brief(value)} does not exist. "
                 f"Hint: {name} is one of {', '.join(named)}."
             ) from None
 
@@ -141,7 +149,7 @@ def rule(
     about: str = "",
 ) -> Value:
     """Declare a rule, see `Rule`, as a field of a class that `ruled` decorates."""
-    declared = Rule(says or {}, step, no_step, about)
+    declared = Rule(default, says or {}, step, no_step, about)
     return dataclasses.field(default=default, metadata={"rule": declared})
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from recometer.data import storage
+from recometer.arrays import Array
 from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
@@ -26,9 +26,11 @@ _reason_column = "{}: reason".format
 
 
 def write(
-    fields: Mapping[str, Any], path: str | os.PathLike[str], over_users: Sequence[Interval]
+    fields: Mapping[str, Any], path: str | os.PathLike[str], together: Mapping[str, Interval]
 ) -> None:
     """Write the fields of an evaluation, and the intervals of metrics of all users together."""
+    from recometer.data import storage  # few results are written or read
+
     columns = {name: fields[name] for name in PER_USER}
     columns |= {name: fields[name] for name in PROFILE if fields[name] is not None}
     columns |= fields["values"]
@@ -37,9 +39,10 @@ def write(
     header = {"kind": KIND, **{name: fields[name] for name in HEADER}}
     header["protocol"] = fields["protocol"].to_dict()
     header["over_users"] = {
-        name: [value, *interval]
-        for (name, value), interval in zip(fields["over_users"].items(), over_users, strict=True)
+        name: [value, *together[name]] for name, value in fields["over_users"].items()
     }
+    of_rows = [name for name in fields["over_rows"] if name in together]
+    header["over_rows_ends"] = {name: [*together[name]] for name in of_rows}
     header["metrics"] = [dataclasses.astuple(metric) for metric in fields["metrics"]]
     storage.write_table(path, columns, fields["user_ids"], header)
 
@@ -49,9 +52,26 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
 
     FileError: the file does not exist, is something else, or was written by a newer recometer.
     """
+    from recometer.data import storage
+
     columns, user_ids, header = storage.read_table(path)
-    if header["kind"] != KIND:
-        raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
+    if header.get("kind") != KIND:
+        raise FileError(
+            f"{os.fspath(path)!r} holds no evaluation, but: {header.get('kind')}. Hint: "
+            "recometer.load reads what result.save(path) wrote, nothing else."
+        )
+    try:
+        return _read(columns, user_ids, header)
+    except (LookupError, TypeError, ValueError) as error:
+        raise FileError(
+            f"{os.fspath(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
+            "evaluation once more."
+        ) from error
+
+
+def _read(
+    columns: Mapping[str, Array], user_ids: Array | None, header: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Interval]]:
     metrics = tuple(Metric(*entry) for entry in header["metrics"])
     names = [str(metric) for metric in metrics]
     over_users = header.get("over_users", {})
@@ -71,8 +91,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
         "over_users": {name: value for name, (value, _, _) in over_users.items()},
     }
     confidence, n = fields["protocol"].confidence, len(fields["n_relevant"])
+    ends = {name: (low, high) for name, (_, low, high) in over_users.items()}
+    ends |= header.get("over_rows_ends", {})
     unknown = Interval.unknown(confidence, n, "No interval was saved.")
     return fields, {
         name: Interval(low, high, "bootstrap", confidence, n) if low <= high else unknown
-        for name, (_, low, high) in over_users.items()
+        for name, (low, high) in ends.items()
     }

@@ -8,35 +8,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array
+from recometer.arrays import Array, Int64, UInt32
+from recometer.data.numbers import as_array
 from recometer.data.tensors import dtype_name, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, warn
+from recometer.ranks import UserFlag
 from recometer.sources import _torch
 
 
 @dataclasses.dataclass(frozen=True)
 class FactorArrays:
-    """The factors and biases of a model, all in one dtype.
+    """The factors and biases of a model, all in one dtype: float32 or float64."""
 
-    Attributes
-    ----------
-    users : float32 or float64 [n_users, n_factors]
-        An array, or a tensor on a device; no rows where the ranking is the same for everybody.
-    items : [n_items, n_factors]
-        Likewise.
-    user_bias, item_bias : [n_users] and [n_items], or None
-    n_users : int or None
-        None: the ranking is the same for everybody.
-    converted : str
-        What was converted, for the description.
-    """
-
+    # [n_users, n_factors], an array or a tensor on a device; no rows where the ranking is the same
+    # for everybody.
     users: Any
-    items: Any
+    items: Any  # [n_items, n_factors], likewise
     user_bias: Array | None
     item_bias: Array | None
-    n_users: int | None
-    converted: str = ""
+    n_users: int | None  # None: the ranking is the same for everybody
+    converted: str = ""  # what was converted, for the description
 
     @classmethod
     def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:
@@ -66,6 +57,16 @@ class FactorArrays:
         dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
         bias = np.ascontiguousarray(bias, dtype=dtype)
         return cls(np.zeros((0, 0), dtype), np.zeros((len(bias), 0), dtype), None, bias, None)
+
+    def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
+        """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
+        if self.user_bias is None:
+            return
+        bias = self.user_bias[rows]
+        known = (flags & np.uint32(UserFlag.KNOWN)) != 0
+        # All scores of such a user are NaN: no rule can rank them.
+        flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
+        flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
 
     def finite_for_sure(self) -> bool:
         """Return whether no score can be NaN or infinite, judged by the largest numbers."""
@@ -126,7 +127,7 @@ def _numbers(given: Any, name: str) -> Array:
             f"{name} of Factors are sparse ({type(given).__name__}). Hint: .toarray() makes a "
             "matrix of them."
         )
-    array = to_numpy(given) if is_tensor(given) else np.asanyarray(given)
+    array = to_numpy(given) if is_tensor(given) else as_array(given, f"{name} of Factors")
     if isinstance(array, np.ma.MaskedArray):
         raise InputTypeError(
             f"{name} of Factors are a masked array. Hint: .filled(value) says what masked "
@@ -134,7 +135,8 @@ def _numbers(given: Any, name: str) -> Array:
         )
     if array.dtype.kind not in "fiub":
         raise InputTypeError(
-            f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64."
+            f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64. Hint: "
+            f"numpy.asarray({name}, numpy.float32) makes numbers of what can be read as such."
         )
     return array
 
@@ -146,7 +148,7 @@ def _readable(array: Array) -> Array:
 
 
 def _vector(values: npt.ArrayLike, name: str) -> Array:
-    array = to_numpy(values) if is_tensor(values) else np.asarray(values)
+    array = to_numpy(values) if is_tensor(values) else as_array(values, f"{name} of Factors")
     if array.dtype.kind not in "fiub":
         raise InputTypeError(f"{name} of Factors is of dtype {array.dtype}, expected numbers.")
     if array.ndim != 1:
