@@ -77,14 +77,16 @@ void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falli
     constexpr int kPanel = 2 * S::kLanes;
     static const Real kZero[1] = {0};
     const std::int32_t* const order = falling.items;
+    const std::int64_t* const rows = items.rows;
     for (std::int64_t first = from; first < padded_to; first += kPanel) {
         const Real* source[kPanel];
         std::ptrdiff_t step[kPanel];
         for (int i = 0; i < kPanel; ++i) {
             const std::int64_t place = first + i;
             if (place < to) {
-                const std::int64_t item = order == nullptr ? place : order[place];
-                const std::int64_t row = items.rows == nullptr ? item : items.rows[item];
+                std::int64_t row = place;
+                if (order != nullptr) row = order[row];
+                if (rows != nullptr) row = rows[row];
                 source[i] = items.data + row * items.item_stride;
                 step[i] = items.factor_stride;
                 out[i] = items.bias == nullptr ? Real{0} : items.bias[row];
