@@ -18,12 +18,13 @@ from recometer.cli._baselines import BASELINES, NEIGHBOURS, REGULARISATION, n_fa
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
 from recometer.cli._text import count, say
+from recometer.cli._words import output
 from recometer.data import shown
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.evaluation import evaluate
 from recometer.metrics.names import parse
-from recometer.rendering import output, wrapped
+from recometer.rendering import wrapped
 from recometer.results.evaluation import Evaluation
 from recometer.results.leaderboard import Leaderboard
 from recometer.sources.base import Source
@@ -214,7 +215,7 @@ def _split(
 
 def _fit(name: str, train: Interactions, seed: int) -> Source:
     try:
-        return BASELINES[name](train, seed)
+        return BASELINES[name](train, seed, False)  # it says itself what it does
     except InputError as error:
         if name != "ease":
             raise

@@ -18,7 +18,7 @@ from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing
 from recometer.comparing.standings import standings_by, standings_of_whole
 from recometer.comparing.whole import compare_whole
-from recometer.data import ids
+from recometer.data import sessions
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.results.evaluation import Evaluation
 from recometer.stats import Power
@@ -78,9 +78,7 @@ class Compared:
                 )
             else:
                 pairs = list(itertools.combinations(self.models, 2))
-                rows = compare_whole(
-                    [metric], pairs, self.users, self.confidence, self.options.seed
-                )
+                rows = compare_whole([metric], pairs, self.users, self.options)
                 found += standings_of_whole(metric, self.models, rows, self.options)
         return tuple(found)
 
@@ -127,7 +125,7 @@ class Compared:
         columns = [self.users.values(model, name) for model in self.models]
         labels = [model.name for model in self.models]
         users = np.arange(self.users.n) if self.users.ids is None else self.users.ids
-        frame = pl.DataFrame({"user": ids.as_column(users)}).with_columns(
+        frame = pl.DataFrame(sessions.id_columns(users)).with_columns(
             pl.Series(label, column) for label, column in zip(labels, columns, strict=True)
         )
         if not means:
@@ -136,7 +134,7 @@ class Compared:
         table = table[~np.isnan(table).any(axis=1)]
         values = table.mean(axis=0).tolist() if len(table) else [np.nan] * len(labels)
         last = {
-            "user": [None],
+            **{name: [None] for name in frame.columns[: -len(labels)]},
             **{label: [value] for label, value in zip(labels, values, strict=True)},
         }
         return pl.concat([frame, pl.DataFrame(last, schema=frame.schema)])
