@@ -27,6 +27,7 @@ from recometer.results.groups import Segments, read_groups, segments_of
 from recometer.results.groups import quantiles as quantiles_of
 from recometer.results.means import Averaging, Weights, intervals_over_users
 from recometer.results.naming import name_of, names_of
+from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 from recometer.stats import Interval
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation(rendering.Printed):
+class Evaluation(Reported, rendering.Printed):
     """How good recommendations were: every metric for every user.
 
     ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a
