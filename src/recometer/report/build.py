@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -47,6 +48,9 @@ def build(
     columns = [] if given.is_whole(primary) else given.columns(primary)
     standings = standings_of(given, primary, primary in ranked, columns)
     order = tuple(place.model for place in standings.places)
+    # From here on models stand in this order everywhere.
+    best_first = tuple(sorted(given.models, key=lambda model: order.index(model.name)))
+    given = dataclasses.replace(given, models=best_first)
     pair = main_pair(given, standings)
     numbers = all_numbers(given, pairs_of(given, pair), ranked)
     known = known_lists(given, lists, data or {})
@@ -64,8 +68,15 @@ def build(
     ]
     shown = tuple(chart for chart in charts if chart is not None)
     inspected = inspector(
-        given, known, order, pair, chosen=users, n=n_users, depth=k,
-        item_to_item=item_to_item, seed=seed,
+        given,
+        known,
+        order,
+        pair,
+        chosen=users,
+        n=n_users,
+        depth=k,
+        item_to_item=item_to_item,
+        seed=seed,
     )
     all_standings = {metric: one.standings for metric, one in numbers.items()}
     return ReportModel(
@@ -122,9 +133,11 @@ def _title(order: tuple[str, ...], pair: tuple[str, str] | None) -> str:
 def _subtitle(given: Given) -> str:
     described = given.first.inputs.get("test", {}).get("description", "")
     test = f" · test: {described}" if described else ""
-    return f"{given.users.n:,} users · {', '.join(given.metrics[:4])}" + (
-        f" and {len(given.metrics) - 4} more metrics" if len(given.metrics) > 4 else ""
-    ) + test
+    return (
+        f"{given.users.n:,} users · {', '.join(given.metrics[:4])}"
+        + (f" and {len(given.metrics) - 4} more metrics" if len(given.metrics) > 4 else "")
+        + test
+    )
 
 
 def _notes(given: Given) -> list[str]:

@@ -15,12 +15,23 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 IMAGES = {".png": "png", ".svg": "svg"}
 IMAGE_WIDTH = 640
-ROW = 34  # pixels of a row of marks
+ROW, CELL = 34, 44  # pixels of a row of marks, and of one of a heat map
 SHAPES = [
     *("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"),
     *("triangle-right", "triangle-left", "stroke", "arrow"),
 ]
-DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [10, 4], [1, 3], [6, 2, 1, 2], [3, 1], [12, 3]]
+DASHES = [
+    [1, 0],
+    [6, 3],
+    [2, 2],
+    [8, 3, 2, 3],
+    [4, 4],
+    [10, 4],
+    [1, 3],
+    [6, 2, 1, 2],
+    [3, 1],
+    [12, 3],
+]
 WHO = {
     "domain": ["better off", "the same", "worse off"],
     "range": "diverging3",
@@ -73,7 +84,13 @@ def config(theme: Mapping[str, Any]) -> Spec:
             "titleFontWeight": "normal",
             "labelLimit": 150,
         },
-        "legend": {**words, "labelFontSize": 12, "orient": "bottom", "columns": 2, "labelLimit": 150},
+        "legend": {
+            **words,
+            "labelFontSize": 12,
+            "orient": "bottom",
+            "columns": 2,
+            "labelLimit": 150,
+        },
         "range": {name: theme[name] for name in ("category", "heatmap", "diverging")},
         "mark": {"color": theme["accent"]},
         "text": {"fill": theme["text"], "fontSize": 12},
@@ -166,9 +183,9 @@ def _x(field: str, **more: Any) -> Spec:
 
 def _by_model(chart: Chart) -> tuple[Spec, Spec, Spec]:
     """Return colours, dashes and shapes of models, the same in all charts of a report."""
-    models = list(dict.fromkeys(row["model"] for row in chart.first))
+    models = list(chart.models)
     of = {"field": "model", "type": "nominal", "title": None, "sort": None}
-    legend = {"symbolType": "stroke"} if chart.kind in ("curves", "popularity") else {}
+    legend = {"symbolOpacity": 1, "symbolStrokeWidth": 2}
     return (
         {**of, "scale": {"domain": models}, "legend": legend},
         {**of, "scale": {"domain": models, "range": _repeated(DASHES, len(models))}, "legend": {}},
@@ -184,7 +201,11 @@ def _tooltip(chart: Chart) -> list[Spec]:
     formats = {"number": ".4f", "signed": "+.4f", "count": ",", "share": ".1%"}
     return [
         {"field": field.name, "title": field.title}
-        | ({"format": formats[field.kind], "type": "quantitative"} if field.kind in formats else {"type": "nominal"})
+        | (
+            {"format": formats[field.kind], "type": "quantitative"}
+            if field.kind in formats
+            else {"type": "nominal"}
+        )
         for field in chart.fields
     ]
 
@@ -193,28 +214,45 @@ def _leaderboard(chart: Chart) -> Spec:
     y = {"field": "model", "type": "nominal", "sort": None, "title": None}
     x = _x("mean", scale={"zero": False, "nice": True})
     return {
-        "height": {"step": ROW},
+        "height": ROW * max(chart.lines, 1),
         "encoding": {"y": y, "tooltip": _tooltip(chart)},
         "layer": [
-            {"mark": {"type": "rule", "style": "interval"},
-             "encoding": {"x": _x("low", scale={"zero": False}), "x2": {"field": "high"}}},
+            {
+                "mark": {"type": "rule", "style": "interval"},
+                "encoding": {"x": _x("low", scale={"zero": False}), "x2": {"field": "high"}},
+            },
             {
                 "mark": {"type": "point", "size": 110, "strokeWidth": 2},
                 "encoding": {
                     "x": x,
                     "fillOpacity": {
-                        "condition": {"test": "datum.verdict == 'not told from the best'", "value": 1},
+                        "condition": {
+                            "test": "datum.verdict == 'not told from the best'",
+                            "value": 1,
+                        },
                         "value": 0,
                     },
                     "fill": {"value": LIGHT["accent"]},
                 },
             },
             {
-                "transform": [{"aggregate": [{"op": "min", "field": "chance", "as": "chance"}]},
-                              {"filter": "isValid(datum.chance)"}],
+                "transform": [
+                    {"aggregate": [{"op": "min", "field": "chance", "as": "chance"}]},
+                    {"filter": "isValid(datum.chance)"},
+                ],
                 "mark": {"type": "rule", "style": "chance"},
-                "encoding": {"x": _x("chance"), "y": None, "tooltip": [
-                    {"field": "chance", "type": "quantitative", "format": ".4f", "title": "chance"}]},
+                "encoding": {
+                    "x": _x("chance"),
+                    "y": None,
+                    "tooltip": [
+                        {
+                            "field": "chance",
+                            "type": "quantitative",
+                            "format": ".4f",
+                            "title": "chance",
+                        }
+                    ],
+                },
             },
         ],
     }
@@ -225,38 +263,54 @@ def _curves(chart: Chart) -> Spec:
     return {
         "height": 280,
         "encoding": {
-            "x": _x("k", axis={"tickMinStep": 1, "title": "k"}, scale={"zero": False}),
+            "x": _x(
+                "k", axis={"tickMinStep": 1, "title": "k"}, scale={"zero": False, "nice": False}
+            ),
             "color": color,
         },
         "layer": [
-            {"mark": {"type": "area", "opacity": 0.14},
-             "encoding": {"y": _x("low", scale={"zero": False}), "y2": {"field": "high"}}},
+            {
+                "mark": {"type": "area", "opacity": 0.14},
+                "encoding": {"y": _x("low", scale={"zero": False}), "y2": {"field": "high"}},
+            },
             {"mark": {"type": "line"}, "encoding": {"y": _x("mean"), "strokeDash": dash}},
-            {"mark": {"type": "point", "size": 36, "filled": True},
-             "encoding": {"y": _x("mean"), "shape": shape, "tooltip": _tooltip(chart)}},
+            {
+                "mark": {"type": "point", "size": 36, "filled": True},
+                "encoding": {"y": _x("mean"), "shape": shape, "tooltip": _tooltip(chart)},
+            },
         ],
     }
 
 
 def _tradeoff(chart: Chart) -> Spec:
     color, _, shape = _by_model(chart)
-    x, y = _x("x", scale={"zero": False, "padding": 24}), _x("y", scale={"zero": False, "padding": 24})
+    x, y = (
+        _x("x", scale={"zero": False, "padding": 24}),
+        _x("y", scale={"zero": False, "padding": 24}),
+    )
     return {
         "height": 320,
         "layer": [
-            {"transform": [{"filter": "datum.front"}],
-             "mark": {"type": "line", "style": "front"},
-             "encoding": {"x": x, "y": y, "order": {"field": "x", "type": "quantitative"}}},
+            {
+                "transform": [{"filter": "datum.front"}],
+                "mark": {"type": "line", "style": "front"},
+                "encoding": {"x": x, "y": y, "order": {"field": "x", "type": "quantitative"}},
+            },
             {
                 "mark": {"type": "point", "filled": True},
                 "encoding": {
-                    "x": x, "y": y, "color": color | {"legend": None}, "shape": shape | {"legend": None},
+                    "x": x,
+                    "y": y,
+                    "color": color | {"legend": None},
+                    "shape": shape | {"legend": None},
                     "size": {"condition": {"test": "datum.front", "value": 190}, "value": 70},
                     "tooltip": _tooltip(chart),
                 },
             },
-            {"mark": {"type": "text", "dy": -15},
-             "encoding": {"x": x, "y": y, "text": {"field": "model", "type": "nominal"}}},
+            {
+                "mark": {"type": "text", "dy": -15},
+                "encoding": {"x": x, "y": y, "text": {"field": "model", "type": "nominal"}},
+            },
         ],
     }
 
@@ -275,17 +329,27 @@ def _ridges(chart: Chart) -> Spec:
                 "transform": [{"calculate": "datum.line - 0.72 * datum.height", "as": "top"}],
                 "mark": {"type": "bar", "opacity": 0.85, "binSpacing": 1},
                 "encoding": {
-                    "x": _x("from", bin="binned"), "x2": {"field": "to"},
-                    "y": {"field": "line", **y}, "y2": {"field": "top"}, "tooltip": _tooltip(chart),
+                    "x": _x("from", bin="binned"),
+                    "x2": {"field": "to"},
+                    "y": {"field": "line", **y},
+                    "y2": {"field": "top"},
+                    "tooltip": _tooltip(chart),
                 },
             },
             {
-                "transform": [{"aggregate": [{"op": "min", "field": "line", "as": "line"}],
-                               "groupby": ["model"]},
-                              {"calculate": "datum.line - 0.86", "as": "above"}],
+                "transform": [
+                    {
+                        "aggregate": [{"op": "min", "field": "line", "as": "line"}],
+                        "groupby": ["model"],
+                    },
+                    {"calculate": "datum.line - 0.86", "as": "above"},
+                ],
                 "mark": {"type": "text", "align": "left", "fontWeight": 600},
-                "encoding": {"x": {"value": 0}, "y": {"field": "above", **y},
-                             "text": {"field": "model", "type": "nominal"}},
+                "encoding": {
+                    "x": {"value": 0},
+                    "y": {"field": "above", **y},
+                    "text": {"field": "model", "type": "nominal"},
+                },
             },
         ],
     }
@@ -295,12 +359,18 @@ def _winners(chart: Chart) -> Spec:
     y = {"field": "pair", "type": "nominal", "sort": None, "title": None}
     color = {"field": "who", "type": "nominal", "title": None, "scale": WHO}
     return {
-        "height": {"step": ROW},
+        "height": ROW * max(chart.lines, 1),
         "encoding": {"y": y},
         "layer": [
-            {"mark": {"type": "bar", "height": 24},
-             "encoding": {"x": _x("from", axis={"format": "%"}, scale={"domain": [0, 1]}), "x2": {"field": "to"},
-                          "color": color, "tooltip": _tooltip(chart)}},
+            {
+                "mark": {"type": "bar", "height": 24},
+                "encoding": {
+                    "x": _x("from", axis={"format": "%"}, scale={"domain": [0, 1]}),
+                    "x2": {"field": "to"},
+                    "color": color,
+                    "tooltip": _tooltip(chart),
+                },
+            },
         ],
     }
 
@@ -310,12 +380,21 @@ def _differences(chart: Chart) -> Spec:
     return {
         "height": 220,
         "layer": [
-            {"mark": {"type": "bar", "binSpacing": 1},
-             "encoding": {"x": _x("from", bin="binned"), "x2": {"field": "to"},
-                          "y": _x("users", axis={"title": "users", "tickMinStep": 1}), "color": color,
-                          "tooltip": _tooltip(chart)}},
-            {"data": {"values": [{"zero": 0}]},
-             "mark": {"type": "rule", "style": "zero"}, "encoding": {"x": _x("zero")}},
+            {
+                "mark": {"type": "bar", "binSpacing": 1},
+                "encoding": {
+                    "x": _x("from", bin="binned"),
+                    "x2": {"field": "to"},
+                    "y": _x("users", axis={"title": "users", "tickMinStep": 1}),
+                    "color": color,
+                    "tooltip": _tooltip(chart),
+                },
+            },
+            {
+                "data": {"values": [{"zero": 0}]},
+                "mark": {"type": "rule", "style": "zero"},
+                "encoding": {"x": _x("zero")},
+            },
         ],
     }
 
@@ -324,17 +403,30 @@ def _heat(chart: Chart, scale: Spec, form: str) -> Spec:
     across, up = chart.fields[:2]
 
     def axis(title: str, **more: Any) -> Spec:
-        return {"type": "ordinal", "sort": None, "axis": {"title": title, "labelAngle": 0, "labelLimit": 90, **more}}
+        return {
+            "type": "ordinal",
+            "sort": None,
+            "axis": {"title": title, "labelAngle": 0, "labelLimit": 90, **more},
+        }
 
     return {
-        "height": {"step": 44},
-        "encoding": {"x": {"field": "axis0", **axis(across.title, labelOverlap="greedy")},
-                     "y": {"field": "axis1", **axis(up.title)}},
+        "height": CELL * max(chart.lines, 1),
+        "encoding": {
+            "x": {"field": "axis0", **axis(across.title, labelOverlap="greedy")},
+            "y": {"field": "axis1", **axis(up.title)},
+        },
         "layer": [
-            {"mark": {"type": "rect"},
-             "encoding": {"color": {**_x("mean"), "scale": scale, "legend": None}, "tooltip": _tooltip(chart)}},
-            {"mark": {"type": "text", "style": "in-bar"},
-             "encoding": {"text": {**_x("mean"), "format": form}}},
+            {
+                "mark": {"type": "rect"},
+                "encoding": {
+                    "color": {**_x("mean"), "scale": scale, "legend": None},
+                    "tooltip": _tooltip(chart),
+                },
+            },
+            {
+                "mark": {"type": "text", "style": "in-bar"},
+                "encoding": {"text": {**_x("mean"), "format": form}},
+            },
         ],
     }
 
@@ -342,12 +434,14 @@ def _heat(chart: Chart, scale: Spec, form: str) -> Spec:
 def _bars(chart: Chart) -> Spec:
     y = {"field": "axis0", "type": "nominal", "sort": None, "title": None}
     return {
-        "height": {"step": ROW},
+        "height": ROW * max(chart.lines, 1),
         "encoding": {"y": y, "tooltip": _tooltip(chart)},
         "layer": [
             {"mark": {"type": "bar", "height": 20, "opacity": 0.6}, "encoding": {"x": _x("mean")}},
-            {"mark": {"type": "text", "align": "left", "dx": 4, "style": "in-bar"},
-             "encoding": {"x": {"value": 0}, "text": {**_x("mean"), "format": ".4f"}}},
+            {
+                "mark": {"type": "text", "align": "left", "dx": 4, "style": "in-bar"},
+                "encoding": {"x": {"value": 0}, "text": {**_x("mean"), "format": ".4f"}},
+            },
         ],
     }
 
@@ -359,7 +453,9 @@ def _popularity(chart: Chart) -> Spec:
         "encoding": {
             "x": _x("items", axis={"format": "%", "title": "most popular items"}),
             "y": _x("share", axis={"format": "%", "title": "share of recommendations"}),
-            "color": color, "strokeDash": dash, "tooltip": _tooltip(chart),
+            "color": color,
+            "strokeDash": dash,
+            "tooltip": _tooltip(chart),
         },
         "mark": {"type": "line", "interpolate": "linear", "strokeWidth": 2.5},
     }
@@ -367,16 +463,25 @@ def _popularity(chart: Chart) -> Spec:
 
 def _dots(chart: Chart) -> Spec:
     return {
-        "height": {"step": ROW},
+        "height": ROW * max(chart.lines, 1),
         "encoding": {
             "y": {"field": "model", "type": "nominal", "sort": None, "title": None},
             "x": _x("mean", scale={"zero": False}),
         },
         "layer": [
-            {"mark": {"type": "point", "size": 80, "filled": True, "opacity": 0.7},
-             "encoding": {"tooltip": _tooltip(chart)}},
-            {"transform": [{"aggregate": [{"op": "mean", "field": "mean", "as": "mean"}], "groupby": ["model"]}],
-             "mark": {"type": "tick", "thickness": 3, "size": 22}},
+            {
+                "mark": {"type": "point", "size": 80, "filled": True, "opacity": 0.7},
+                "encoding": {"tooltip": _tooltip(chart)},
+            },
+            {
+                "transform": [
+                    {
+                        "aggregate": [{"op": "mean", "field": "mean", "as": "mean"}],
+                        "groupby": ["model"],
+                    }
+                ],
+                "mark": {"type": "tick", "thickness": 3, "size": 22},
+            },
         ],
     }
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from recometer.auditing import Audit
 from recometer.report.given import Given
 from recometer.report.model import Audited, Facts, Finding, Standings
-from recometer.auditing import Audit
 from recometer.results.evaluation import Evaluation
 from recometer.results.summary import COUNTS
 
@@ -60,8 +60,13 @@ def _means(standings: Mapping[str, Standings]) -> Facts:
         return "" if math.isnan(value) else f"{value:.6g}"
 
     rows = tuple(
-        (metric, place.model, text(place.mean), text(place.low), text(place.high))
-        + (text(one.chance), f"{place.n:,}", place.rank)
+        (
+            metric,
+            place.model,
+            *map(text, (place.mean, place.low, place.high, one.chance)),
+            f"{place.n:,}",
+            place.rank,
+        )
         for metric, one in standings.items()
         for place in one.places
     )
@@ -100,11 +105,11 @@ def _data(given: Given) -> Facts:
     for model in given.models:
         for name, described in model.first.inputs.items():
             prints = " ".join(
-                f"{part}:{digest[:SHORT]}"
-                for part, digest in _texts(described.get("fingerprints"))
+                f"{part}:{digest[:SHORT]}" for part, digest in _texts(described.get("fingerprints"))
             )
             said = "; ".join(
-                str(described[key]) for key in ("description", "reading", "warning")
+                str(described[key])
+                for key in ("description", "reading", "warning")
                 if key in described
             )
             rows.append((model.name, name, said, prints))
@@ -125,8 +130,12 @@ def _texts(fingerprints: Any) -> Iterator[tuple[str, str]]:
 
 def _versions(given: Given) -> Facts:
     rows = tuple(
-        (model.name, " ".join(f"{key} {value}" for key, value in model.first.versions.items()))
-        + (str(model.first.seed), f"{model.first.timings.get('total', math.nan):.2f} s")
+        (
+            model.name,
+            " ".join(f"{key} {value}" for key, value in model.first.versions.items()),
+            str(model.first.seed),
+            f"{model.first.timings.get('total', math.nan):.2f} s",
+        )
         for model in given.models
     )
     return Facts("Versions", ("model", "versions", "seed", "time of evaluation"), rows)
@@ -135,8 +144,11 @@ def _versions(given: Given) -> Facts:
 def call_of(given: Given) -> str:
     """Return the Python that repeats everything, the inputs by their names."""
     result = given.first
-    names = [name for name in ("train", "candidates", "exclude", "catalogue", "baseline")
-             if name in result.inputs]
+    names = [
+        name
+        for name in ("train", "candidates", "exclude", "catalogue", "baseline")
+        if name in result.inputs
+    ]
     arguments = ["source", "test", *(f"{name}={name}" for name in names)]
     arguments.append(f"metrics={' '.join(map(str, result.metrics))!r}")
     rules = result.protocol

@@ -144,17 +144,32 @@ def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | No
         if groups is None and any(one is None or np.isnan(one).all() for one in values.values()):
             return None
         if groups is None or groups in TITLES:
-            found = [quantiles(name, values[name], N_QUANTILES) for name in wanted]
+            codes = [quantiles(name, values[name], N_QUANTILES)[0] for name in wanted]
             return Groups(
                 tuple(TITLES[name] for name in wanted),
-                tuple(
-                    tuple(one.removeprefix(f"{name} ") for one in names)
-                    for name, (_, names) in zip(wanted, found, strict=True)
-                ),
-                tuple(codes for codes, _ in found),
+                tuple(_ranges(values[name], of) for name, of in zip(wanted, codes, strict=True)),
+                tuple(codes),
             )
     codes, names = read_groups(groups, users.ids, users.n, None, None)
     return Groups(("group",), (tuple(names),), (codes,))
+
+
+def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
+    """Return what each group spans, in few digits."""
+    assert values is not None
+
+    def text(value: float) -> str:
+        return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+    found = []
+    for code in range(int(codes.max()) + 1):
+        inside = values[codes == code]
+        low, high = text(inside.min()), text(inside.max())
+        found.append(low if low == high else f"{low} to {high}")
+    # Groups that look alike in few digits keep apart.
+    return tuple(
+        f"{one} ({at + 1})" if found.count(one) > 1 else one for at, one in enumerate(found)
+    )
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:

@@ -78,7 +78,9 @@ def headline(
 def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
     (place,) = standings.places
     interval = "" if math.isnan(place.low) else f" [{place.low:.4f}, {place.high:.4f}]"
-    verdict = f"{place.model}: {place.mean:.4f} {standings.metric}{interval} over {place.n:,} users."
+    verdict = (
+        f"{place.model}: {place.mean:.4f} {standings.metric}{interval} over {place.n:,} users."
+    )
     said = [*leaks, *_on_direction(standings)]
     if not math.isnan(standings.chance):
         said.append(f"A random order of the same candidates would have {standings.chance:.4f}.")
@@ -131,7 +133,9 @@ def _on_others(given: Given, primary: str, pair: tuple[str, str]) -> list[str]:
         said[verdict].append(row.metric)
     words = (("better", "better in"), ("worse", "worse in"), ("", "no difference found in"))
     parts = [f"{words_} {_listed(said[kind])}" for kind, words_ in words if said[kind]]
-    return [f"By the other metrics {pair[0]} is, beside {pair[1]}: {'; '.join(parts)}."] * bool(parts)
+    return [f"By the other metrics {pair[0]} is, beside {pair[1]}: {'; '.join(parts)}."] * bool(
+        parts
+    )
 
 
 def _on_users(row: PairRow, pair: tuple[str, str]) -> list[str]:

@@ -60,9 +60,7 @@ def inspector(
     found = {name: places_of(known[name], everyone[positions], depth) for name in models}
     metrics = tuple(metric for metric in given.metrics if not given.is_whole(metric))
     values = {
-        metric: {
-            model.name: given.users.values(model, metric)[positions] for model in given.models
-        }
+        metric: {model.name: given.users.values(model, metric)[positions] for model in given.models}
         for metric in metrics
     }
     items = _Items([known[name].catalogue for name in models])
@@ -143,9 +141,7 @@ def _positions(given: Given, chosen: Any) -> list[int]:
         known = {str(position): position for position in range(users.n)}
     else:
         texts = {str(one) for one in wanted}
-        known = {
-            str(one): at for at, one in enumerate(users.ids.tolist()) if str(one) in texts
-        }
+        known = {str(one): at for at, one in enumerate(users.ids.tolist()) if str(one) in texts}
     missing = [one for one in wanted if str(one) not in known]
     if missing:
         example = users.show(0)

@@ -32,11 +32,15 @@ class Known:
 
     Attributes
     ----------
+    source
+        None where only `lists` are known, which a result keeps: they have no scores, and end early.
     own
         Whether the truth comes with the source.
+    lists
+        In the order of the users of `test`; None: the source is asked.
     """
 
-    source: Source
+    source: Source | None
     test: Interactions
     train: Interactions | None
     catalogue: Catalogue | None
@@ -46,10 +50,23 @@ class Known:
     seed: int
     threads: int
     own: bool
+    lists: TopLists | None = None
+
+    def top(self, test: Interactions, k: int) -> TopLists:
+        """Return the first k places of the users of a test."""
+        if self.source is not None:
+            return self.source.top(self.request(test), k)
+        assert self.lists is not None
+        rows = _positions(
+            self.test, np.arange(test.n_users) if test.user_ids is None else test.user_ids
+        )
+        return self.lists.users(rows)
 
     def request(self, test: Interactions, *, scores: bool = False) -> Request:
         """Return the request for the users of a test."""
-        rules = with_order(self.source, self.protocol)
+        rules = self.protocol
+        if self.source is not None:
+            rules = with_order(self.source, rules)
         if scores:
             rules = dataclasses.replace(rules, score_above=LOWEST)
         catalogue: int | Array | None = None
@@ -117,34 +134,57 @@ def known_lists(given: Given, lists: object, data: Mapping[str, Any]) -> dict[st
                 f"lists= has {type(source).__name__} for {name!r}, expected a source, such as "
                 "rm.Lists(frame) or rm.Factors(users, items)."
             )
+    threads = given.options.threads
+    kept = {model.name: _kept(model, data) for model in given.models}
+    # What one result keeps of test and train holds for those that keep lists alone, too: they are
+    # compared on the same data.
+    beside = next((one for one in kept.values() if one.get("test") is not None), {})
     found = {}
     for model in given.models:
-        known = _known(model, sources.get(model.name), data, given.options.threads)
+        known = _known(model, sources.get(model.name), kept[model.name], beside, threads)
         if known is not None:
             found[model.name] = known
     return found
 
 
+def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of a model's evaluation."""
+    kept = {} if model.batches else dict(model.first.inputs_kept or {})
+    return kept | {name: value for name, value in data.items() if value is not None}
+
+
 def _known(
-    model: Model, source: Source | None, data: Mapping[str, Any], threads: int
+    model: Model,
+    source: Source | None,
+    kept: Mapping[str, Any],
+    beside: Mapping[str, Any],
+    threads: int,
 ) -> Known | None:
     result = model.first
-    kept = {} if model.batches else dict(result.inputs_kept or {})
-    kept |= {name: value for name, value in data.items() if value is not None}
     source = source or kept.get("source")
-    if source is None:
+    lists = None if model.batches else result.lists
+    if source is None and (lists is None or not beside):
         return None
-    brings = source.test() is not None
+    kept = {**{name: beside.get(name) for name in ("test", "train", "catalogue")}, **kept}
+    brings = source is not None and source.test() is not None
     test = kept.get("test")
     if test is None and not brings:
         raise InputError(
             f"The lists of {model.name!r} are shown beside test, which is not known: the result "
-            "was loaded from a file. Hint: test=..., and train=... where there was one."
+            "was loaded from a file, or is large. Hint: test=..., and train=... where there was "
+            "one."
         )
     train = kept.get("train")
+    truth = (
+        read_interactions(test, "test")
+        if source is None
+        else test_of(source, None if brings else test)
+    )
+    if source is None and lists is not None and lists.n_users != truth.n_users:
+        return None
     return Known(
         source,
-        test_of(source, None if brings else test),
+        truth,
         None if train is None else read_interactions(train, "train", warns=False),
         catalogue_of(kept.get("catalogue")),
         kept.get("candidates"),
@@ -153,10 +193,13 @@ def _known(
         result.seed,
         threads,
         brings,
+        lists,
     )
 
 
-def places_of(known: Known, users: Array | Int64, k: int) -> dict[int, tuple[list[Place], list[Place]]]:
+def places_of(
+    known: Known, users: Array | Int64, k: int
+) -> dict[int, tuple[list[Place], list[Place]]]:
     """Return the first k places of some users, and the relevant items that are not among them.
 
     `users` are ids, or positions where users have none. The result is by their number in `users`;
@@ -167,9 +210,10 @@ def places_of(known: Known, users: Array | Int64, k: int) -> dict[int, tuple[lis
     if not len(there):
         return {}
     test = known.of_users(positions[there])
-    tops = known.source.top(known.request(test), k)
-    judged = test if known.own else _with_listed(test, tops)
-    ranks = known.source.rank(known.request(judged, scores=True))
+    tops, ranks = known.top(test, k), None
+    if known.source is not None:
+        judged = test if known.own else _with_listed(test, tops)
+        ranks = known.source.rank(known.request(judged, scores=True))
     rows = _positions(test, np.asarray(users)[there])
     relevant = _relevant(known, test)
     return {
@@ -226,12 +270,40 @@ def _relevant(known: Known, test: Interactions) -> dict[int, set[Any]]:
 def _places_of_user(
     known: Known,
     tops: TopLists,
-    ranks: Ranks,
+    ranks: Ranks | None,
     row: int,
     relevant: Mapping[int, set[Any]],
     k: int,
 ) -> tuple[list[Place], list[Place]]:
     listed = [named(tops.item_ids, item) for item in tops.items[row, :k].tolist() if item >= 0]
+    judged = {} if ranks is None else _judged(known, ranks, row, relevant)
+    places = [
+        dataclasses.replace(
+            judged.get(item) or Place(item, None, None, item in relevant.get(row, ()), tied=False),
+            rank=rank,
+        )
+        for rank, item in enumerate(listed, start=1)
+    ]
+    shown = set(listed)
+    wanted = (
+        [item for item, place in judged.items() if place.relevant]
+        if known.own
+        else relevant.get(row, set())
+    )
+    # What the source does not know has no row among the ranks.
+    missed = [
+        judged.get(item) or Place(item, None, None, relevant=True, tied=False)
+        for item in wanted
+        if item not in shown
+    ]
+    missed.sort(key=lambda one: (one.rank is None, one.rank or 0, str(one.item)))
+    return places, missed
+
+
+def _judged(
+    known: Known, ranks: Ranks, row: int, relevant: Mapping[int, set[Any]]
+) -> dict[Any, Place]:
+    """Return where the judged items of a user landed, by item."""
     judged: dict[Any, Place] = {}
     for at in range(int(ranks.indptr[row]), int(ranks.indptr[row + 1])):
         item = named(ranks.item_ids, int(ranks.item[at])) if ranks.item[at] >= 0 else None
@@ -246,24 +318,7 @@ def _places_of_user(
             bool(ranks.tied[at]),
         )
         judged.setdefault(item, place)
-    places = [
-        dataclasses.replace(judged.get(item, Place(item, None, None, False, False)), rank=rank)
-        for rank, item in enumerate(listed, start=1)
-    ]
-    shown = set(listed)
-    wanted_items = (
-        [item for item, place in judged.items() if place.relevant]
-        if known.own
-        else relevant.get(row, set())
-    )
-    # What the source does not know has no row among the ranks.
-    missed = [
-        judged.get(item, Place(item, None, None, relevant=True, tied=False))
-        for item in wanted_items
-        if item not in shown
-    ]
-    missed.sort(key=lambda one: (one.rank is None, one.rank or 0))
-    return places, missed
+    return judged
 
 
 def named(item_ids: Array | None, position: int) -> Any:

@@ -78,7 +78,8 @@ def _standings(one: Standings) -> str:
     rows = [
         (
             place.rank,
-            place.model + (" (best)" if place.leads else " (not told from it)" if place.best else ""),
+            place.model
+            + (" (best)" if place.leads else " (not told from it)" if place.best else ""),
             *map(text, (place.mean, place.low, place.high)),
             f"{place.n:,}",
         )
@@ -93,7 +94,9 @@ def _standings(one: Standings) -> str:
 def _numbers(chart: Chart) -> str:
     options = [f"{choice.label}: {choice.options[0]}" for choice in chart.choices]
     rows = chart.first
-    cells = [[shown(row.get(field.name), field) for field in chart.fields] for row in rows[:MOST_ROWS]]
+    cells = [
+        [shown(row.get(field.name), field) for field in chart.fields] for row in rows[:MOST_ROWS]
+    ]
     more = f"\n\n{len(rows) - MOST_ROWS:,} more rows." if len(rows) > MOST_ROWS else ""
     head = escape("; ".join(options)) + "\n\n" if options else ""
     return head + _table([field.title for field in chart.fields], cells) + more
@@ -110,7 +113,9 @@ def _users(inspector: Inspector) -> list[str]:
             for entry in lists.entries:
                 identity, title = inspector.items[entry.item]
                 score = "" if entry.score is None else f"{entry.score:.4g}"
-                rows.append((f"{entry.rank}", title or identity, score, "✓" if entry.relevant else ""))
+                rows.append(
+                    (f"{entry.rank}", title or identity, score, "✓" if entry.relevant else "")
+                )
             parts += [escape(model), _table(("rank", "item", "score", "relevant"), rows)]
     return parts
 

@@ -65,6 +65,8 @@ class Chart:
         Per combination of choices.
     lines
         How many rows of marks it has; its height follows.
+    models
+        In the order of their colours.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Chart:
     rows: Mapping[Key, tuple[Row, ...]]
     choices: tuple[Choice, ...] = ()
     lines: int = 0
+    models: tuple[str, ...] = ()
 
     @property
     def first(self) -> tuple[Row, ...]:

@@ -89,9 +89,7 @@ def _numbers(
     )
 
 
-def standings_of(
-    given: Given, metric: str, ranked: bool, columns: Sequence[Float64]
-) -> Standings:
+def standings_of(given: Given, metric: str, ranked: bool, columns: Sequence[Float64]) -> Standings:
     """Return all models by a metric, best first."""
     higher = given.definition(metric).higher_is_better
     if ranked and given.comparison is not None:
@@ -115,12 +113,12 @@ def _place(standing: Standing) -> Place:
     low, high = standing.rank_low, standing.rank_high
     rank = f"{low}" if low == high else f"{low}-{high}"
     ends = standing.low, standing.high
-    return Place(
-        standing.model, standing.mean, *ends, standing.n, rank, standing.best, leads=False
-    )
+    return Place(standing.model, standing.mean, *ends, standing.n, rank, standing.best, leads=False)
 
 
-def _unranked(model: str, mean: float, low: float = np.nan, high: float = np.nan, n: int = 0) -> Place:
+def _unranked(
+    model: str, mean: float, low: float = np.nan, high: float = np.nan, n: int = 0
+) -> Place:
     return Place(model, mean, low, high, n, rank="", best=None, leads=False)
 
 
@@ -165,7 +163,10 @@ def _histogram(
     names: Sequence[str], columns: Sequence[Float64], bounds: tuple[float, float]
 ) -> list[Row]:
     ends = [
-        (column[~np.isnan(column)].min(initial=np.inf), column[~np.isnan(column)].max(initial=-np.inf))
+        (
+            column[~np.isnan(column)].min(initial=np.inf),
+            column[~np.isnan(column)].max(initial=-np.inf),
+        )
         for column in columns
     ]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)

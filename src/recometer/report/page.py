@@ -17,6 +17,7 @@ from recometer.report.writing import MARK
 
 # What ends a script, or a line of JavaScript, within JSON.
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+MISSING = "\u2013"  # in the place of a number
 DIGITS = 6  # of numbers in charts
 
 
@@ -25,7 +26,10 @@ def to_html(model: ReportModel) -> str:
     jinja = need("jinja2")
     loader = jinja.FunctionLoader(_asset)
     environment = jinja.Environment(
-        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        loader=loader,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
         undefined=jinja.StrictUndefined,
     )
     environment.filters |= {"number": number, "signed": signed}
@@ -86,7 +90,7 @@ def data_of(model: ReportModel) -> dict[str, Any]:
 
 def number(value: float | None, digits: int = 4) -> str:
     """Return a number as people read it."""
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+    return MISSING if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def signed(value: float) -> str:
@@ -154,7 +158,9 @@ def _best(model: ReportModel) -> list[tuple[str, str]]:
 
 
 def _chart(chart: Chart) -> dict[str, Any]:
-    names = list(dict.fromkeys(name for rows in chart.rows.values() for row in rows for name in row))
+    names = list(
+        dict.fromkeys(name for rows in chart.rows.values() for row in rows for name in row)
+    )
     places = [{option: at for at, option in enumerate(choice.options)} for choice in chart.choices]
 
     def key(options: tuple[str, ...]) -> str:

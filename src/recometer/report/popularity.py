@@ -18,7 +18,9 @@ MOST_USERS = 20_000  # whose lists are asked for
 TRAIN = "training data"
 
 
-def popularity(given: Given, known: Mapping[str, Known], order: Sequence[str], k: int) -> Chart | None:
+def popularity(
+    given: Given, known: Mapping[str, Known], order: Sequence[str], k: int
+) -> Chart | None:
     """Return, for each model, the share of what it recommends that the most popular items take."""
     train = next((one.train for one in known.values() if one.train is not None), None)
     if train is None or not len(train):
@@ -47,11 +49,13 @@ def popularity(given: Given, known: Mapping[str, Known], order: Sequence[str], k
         f"Items from the most to the least popular in train, and the share of all first {k} places "
         "that go to them. A curve above that of the training data recommends popular items more "
         "than users chose them; a straight line would recommend all items alike.",
-        (Field("model", "model"), Field("items", "most popular items", "share"),
-         Field("share", "share of recommendations", "share")),
+        (
+            Field("model", "model"),
+            Field("items", "most popular items", "share"),
+            Field("share", "share of recommendations", "share"),
+        ),
         {(): rows},
-        (),
-        len(curves),
+        models=(*order, TRAIN),
     )
 
 
@@ -67,7 +71,7 @@ def _listed(
         if test.user_ids is not None and test.n_users > MOST_USERS and not known.own:
             drawn = np.random.default_rng(0).choice(test.n_users, MOST_USERS, replace=False)
             test = test.select_users(np.sort(drawn))
-        lists = known.source.top(known.request(test), k)
+        lists = known.top(test, k)
     items = lists.items[:, :k]
     return items[items >= 0], lists.item_ids
 

@@ -31,7 +31,14 @@ def leaderboard_chart(numbers: Mapping[str, MetricNumbers], confidence: float) -
         "Means and intervals",
         f"Point: mean over users; line: its {confidence:.0%} interval. Filled points are the best "
         "model and those that cannot be told from it; dashed: chance, where it is known.",
-        (MODEL, MEAN, LOW, HIGH, Field("verdict", "beside the best"), Field("chance", "chance", "number")),
+        (
+            MODEL,
+            MEAN,
+            LOW,
+            HIGH,
+            Field("verdict", "beside the best"),
+            Field("chance", "chance", "number"),
+        ),
         rows,
         (Choice("Metric", tuple(numbers)),),
         len(next(iter(numbers.values())).standings.places),
@@ -80,7 +87,7 @@ def curves(given: Given, numbers: Mapping[str, MetricNumbers]) -> Chart | None:
         (Field("k", "k", "count"), MODEL, MEAN, LOW, HIGH),
         rows,
         (Choice("Metric", tuple(family for (family,) in rows)),),
-        len(given.models),
+        models=tuple(model.name for model in given.models),
     )
 
 
@@ -101,11 +108,15 @@ def trade_off(given: Given, numbers: Mapping[str, MetricNumbers]) -> Chart | Non
         "Accuracy against the rest",
         "A model on the Pareto front (large, joined by a line) is not beaten in both metrics at "
         "once by any other model. Axes run in the metric's own direction.",
-        (MODEL, Field("x", "accuracy", "number"), Field("y", "beyond", "number"),
-         Field("front", "on the Pareto front", "flag")),
+        (
+            MODEL,
+            Field("x", "accuracy", "number"),
+            Field("y", "beyond", "number"),
+            Field("front", "on the Pareto front", "flag"),
+        ),
         rows,
         (Choice("Across", tuple(accurate)), Choice("Up", tuple(beyond))),
-        len(given.models),
+        models=tuple(model.name for model in given.models),
     )
 
 
@@ -129,7 +140,7 @@ def _points(across: Standings, up: Standings) -> list[Row]:
 
 
 def distributions(numbers: Mapping[str, MetricNumbers], order: Sequence[str]) -> Chart | None:
-    """Return how the users' values are spread, a row per model."""
+    """Return how the users' values are spread, a row per model in this order."""
     place = {model: at for at, model in enumerate(order)}
     rows: dict[tuple[str, ...], tuple[Row, ...]] = {
         (metric,): tuple(
@@ -175,8 +186,8 @@ def differences(numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
         "differences",
         "differences",
         "Differences of users",
-        "How much each user gains or loses. Users with no difference are left out here: they are "
-        "in the chart above.",
+        "How much each user gains or loses. Users with no difference are left out: "
+        '"Who wins, who loses" counts them.',
         (pair, Field("who", "users who are"), *BIN, USERS),
         {
             (metric, one): tuple(row for row in numbers[metric].differences if row["pair"] == one)
@@ -207,13 +218,25 @@ def groups(given: Given, numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
             (*(Field(f"axis{at}", one) for at, one in enumerate(known.titles)), MEAN, USERS),
             {(metric, one): numbers[metric].groups[one] for metric in metrics for one in of},
             (Choice("Metric", metrics), Choice(label, of)),
-            len(known.names[-1]),
+            len(known.names[-1]) if two else len(known.names[0]),
         )
         for name, kind, title, text, label, of in (
-            ("group_differences", "heat_signed", "Differences between models in groups of users",
-             "The mean difference", "Models", tuple(one for one in shown if one not in models)),
-            ("groups", "heat", "Models in groups of users",
-             "The mean", "Model", tuple(one for one in shown if one in models)),
+            (
+                "group_differences",
+                "heat_signed",
+                "Differences between models in groups of users",
+                "The mean difference",
+                "Models",
+                tuple(one for one in shown if one not in models),
+            ),
+            (
+                "groups",
+                "heat",
+                "Models in groups of users",
+                "The mean",
+                "Model",
+                tuple(one for one in shown if one in models),
+            ),
         )
         if of
     ]

@@ -127,8 +127,8 @@ class Reported:
         """
         given = {name: value for name, value in locals().items() if name not in OWN}
         # What makes the report stands above what is reported.
-        found = importlib.import_module("recometer.report").report(self, path, **given, **more)
-        return found
+        make = importlib.import_module("recometer.report").report
+        return make(self, path, **given, **more)
 
     @property
     def plot(self) -> Plots:

@@ -58,7 +58,7 @@
     });
     if (figure.view) figure.view.finalize();
     const { view } = await vegaEmbed(figure.drawing, spec, {
-      ast: true, renderer: "svg", actions: false, defaultStyle: false, config: theme.config,
+      ast: true, renderer: "svg", actions: false, logLevel: 1, defaultStyle: false, config: theme.config,
       tooltip: { disableDefaultStyle: true },
     });
     figure.view = view;
