@@ -144,12 +144,9 @@ def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | No
         if groups is None and any(one is None or np.isnan(one).all() for one in values.values()):
             return None
         if groups is None or groups in TITLES:
-            codes = [quantiles(name, values[name], N_QUANTILES)[0] for name in wanted]
-            return Groups(
-                tuple(TITLES[name] for name in wanted),
-                tuple(_ranges(values[name], of) for name, of in zip(wanted, codes, strict=True)),
-                tuple(codes),
-            )
+            found = tuple(quantiles(name, values[name], N_QUANTILES)[0] for name in wanted)
+            ranges = (_ranges(values[name], of) for name, of in zip(wanted, found, strict=True))
+            return Groups(tuple(TITLES[name] for name in wanted), tuple(ranges), found)
     codes, names = read_groups(groups, users.ids, users.n, None, None)
     return Groups(("group",), (tuple(names),), (codes,))
 

@@ -56,8 +56,13 @@ def headline(
     size = f"{abs(row.difference):.4f} {metric} {_ends(row)} over {row.n:,} users"
     if math.isnan(row.difference):
         verdict = f"{winner} and {other} cannot be compared by {metric}."
-    elif told:
+    elif told and _leaves_out_none(row):
         verdict = f"{winner} beats {other} by {size}."
+    elif told:
+        verdict = (
+            f"{winner} is ahead of {other} by {size}: the test finds a difference, but its size "
+            "is open."
+        )
     else:
         verdict = f"{winner} leads by {metric}, but {other} cannot be told from it: {size}."
     if told and tied:
@@ -108,6 +113,11 @@ def _difference(row: PairRow, told: bool) -> Difference | None:
     ends = (row.low, row.high, row.interval.confidence)
     counts = (row.n, row.n_better, row.n_equal, row.n_worse)
     return Difference(row.metric, row.model, row.other, row.difference, *ends, *counts, verdict)
+
+
+def _leaves_out_none(row: PairRow) -> bool:
+    """Tell whether the interval has no place for no difference, or there is none."""
+    return not row.low <= 0 <= row.high
 
 
 def _ends(row: PairRow) -> str:

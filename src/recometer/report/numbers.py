@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -117,8 +117,9 @@ def _place(standing: Standing) -> Place:
 
 
 def _unranked(
-    model: str, mean: float, low: float = np.nan, high: float = np.nan, n: int = 0
+    model: str, mean: float, ends: Iterable[float] = (np.nan, np.nan), n: int = 0
 ) -> Place:
+    low, high = ends
     return Place(model, mean, low, high, n, rank="", best=None, leads=False)
 
 
@@ -139,7 +140,7 @@ def _means(given: Given, metric: str, columns: Sequence[Float64]) -> list[Place]
         result, name = given.first, given.models[0].name
         low, high = result.interval(metric)
         n = int(np.count_nonzero(~np.isnan(columns[0])))
-        return [_unranked(name, result.mean()[metric], low, high, n)]
+        return [_unranked(name, result.mean()[metric], (low, high), n)]
     known = ~np.isnan(np.column_stack(columns)).any(axis=1)
     bounds, _ = bounds_of(metric, given.models, columns)
     kind = given.options.interval if given.options.interval != "randomisation" else "auto"
@@ -155,7 +156,7 @@ def _means(given: Given, metric: str, columns: Sequence[Float64]) -> list[Place]
             clusters=None if clusters is None else clusters[known],
         )
         mean = float(values.mean()) if len(values) else np.nan
-        found.append(_unranked(model.name, mean, *interval, len(values)))
+        found.append(_unranked(model.name, mean, interval, len(values)))
     return found
 
 
@@ -249,12 +250,12 @@ def _by_group(given: Given, columns: dict[str, Float64]) -> dict[str, tuple[Row,
     shape = [len(names) for names in groups.names]
     inside = np.all([codes != LEFT_OUT for codes in groups.codes], axis=0)
     cells = np.ravel_multi_index([np.where(inside, codes, 0) for codes in groups.codes], shape)
-    found = {}
+    found: dict[str, tuple[Row, ...]] = {}
     for name, column in columns.items():
         chosen = inside & ~np.isnan(column)
         users = np.bincount(cells[chosen], minlength=int(np.prod(shape)))
         sums = np.bincount(cells[chosen], weights=column[chosen], minlength=len(users))
-        rows = []
+        rows: list[Row] = []
         for cell, at in enumerate(itertools.product(*map(range, shape))):
             if users[cell]:
                 axes = {f"axis{axis}": groups.names[axis][one] for axis, one in enumerate(at)}

@@ -95,7 +95,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 def signed(value: float) -> str:
     """Return a difference with its sign."""
-    return f"{value:+.4f}".replace("-", "\u2212")
+    return MISSING if math.isnan(value) else f"{value:+.4f}".replace("-", "\u2212")
 
 
 def bar(one: Difference) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _listed(
     lists = given.model(name).first.lists
     if lists is None or lists.depth < k:
         if known is None:
-            return lists and (lists.items[lists.items >= 0], lists.item_ids)
+            return None if lists is None else (lists.items[lists.items >= 0], lists.item_ids)
         test = known.test
         if test.user_ids is not None and test.n_users > MOST_USERS and not known.own:
             drawn = np.random.default_rng(0).choice(test.n_users, MOST_USERS, replace=False)

@@ -24,7 +24,9 @@ SAME, LESS = "not told from the best", "worse than the best"
 
 def leaderboard_chart(numbers: Mapping[str, MetricNumbers], confidence: float) -> Chart:
     """Return means with their intervals, a row per model."""
-    rows = {(metric,): tuple(_bars(one.standings)) for metric, one in numbers.items()}
+    rows: dict[tuple[str, ...], tuple[Row, ...]] = {
+        (metric,): tuple(_bars(one.standings)) for metric, one in numbers.items()
+    }
     return Chart(
         "leaderboard",
         "leaderboard",

@@ -197,7 +197,7 @@
     const change = current.change === null ? "" :
       " · change " + written.signed(current.change) + " " + inspector.metrics[0];
     byId("about").textContent = current.kinds.join(", ") + change + " · " +
-      current.n_relevant + " relevant items";
+      current.n_relevant + " relevant item" + (current.n_relevant === 1 ? "" : "s");
     byId("columns").replaceChildren(
       ...inspector.models.filter((model) => shownModels.has(model)).map(listOf));
     const history = byId("history");
