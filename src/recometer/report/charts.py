@@ -8,7 +8,7 @@ from typing import Any
 
 from recometer.errors import InputError
 from recometer.report.extras import need
-from recometer.report.model import Chart, Key
+from recometer.report.model import SAME, Chart, Key
 
 Spec = dict[str, Any]
 
@@ -212,47 +212,33 @@ def _tooltip(chart: Chart) -> list[Spec]:
 
 def _leaderboard(chart: Chart) -> Spec:
     y = {"field": "model", "type": "nominal", "sort": None, "title": None}
-    x = _x("mean", scale={"zero": False, "nice": True})
+    near = {"zero": False}
+    filled = f"datum.verdict == '{SAME}'"
+    chance = {"field": "chance", "type": "quantitative", "format": ".4f", "title": "chance"}
     return {
         "height": ROW * max(chart.lines, 1),
-        "encoding": {"y": y, "tooltip": _tooltip(chart)},
         "layer": [
             {
                 "mark": {"type": "rule", "style": "interval"},
-                "encoding": {"x": _x("low", scale={"zero": False}), "x2": {"field": "high"}},
+                "encoding": {"y": y, "x": _x("low", scale=near), "x2": {"field": "high"}},
             },
             {
                 "mark": {"type": "point", "size": 110, "strokeWidth": 2},
                 "encoding": {
-                    "x": x,
-                    "fillOpacity": {
-                        "condition": {
-                            "test": "datum.verdict == 'not told from the best'",
-                            "value": 1,
-                        },
-                        "value": 0,
-                    },
+                    "y": y,
+                    "x": _x("mean", scale=near),
+                    "fillOpacity": {"condition": {"test": filled, "value": 1}, "value": 0},
                     "fill": {"value": LIGHT["accent"]},
+                    "tooltip": _tooltip(chart),
                 },
             },
             {
                 "transform": [
-                    {"aggregate": [{"op": "min", "field": "chance", "as": "chance"}]},
                     {"filter": "isValid(datum.chance)"},
+                    {"aggregate": [{"op": "min", "field": "chance", "as": "chance"}]},
                 ],
                 "mark": {"type": "rule", "style": "chance"},
-                "encoding": {
-                    "x": _x("chance"),
-                    "y": None,
-                    "tooltip": [
-                        {
-                            "field": "chance",
-                            "type": "quantitative",
-                            "format": ".4f",
-                            "title": "chance",
-                        }
-                    ],
-                },
+                "encoding": {"x": _x("chance"), "tooltip": [chance]},
             },
         ],
     }

@@ -25,7 +25,7 @@ def need(module: str) -> Any:
     except ImportError as error:
         package = PACKAGES[module]
         raise MissingExtraError(
-            f"A report needs the package {package}, which is not installed. Hint: "
+            f"A report needs the package {package}, which is not installed ({error}). Hint: "
             'pip install "recometer[report]".'
         ) from error
 

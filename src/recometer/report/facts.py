@@ -158,10 +158,10 @@ def call_of(given: Given) -> str:
         arguments += [f"{name}={getattr(rules, name)!r}" for name in rules.differing()]
     arguments += [f"seed={result.seed}"] * bool(result.seed)
     arguments += ["chance=True"] * bool(result.chance)
-    one = f"rm.evaluate(\n    {', '.join(arguments)}\n)"
+    called = ",\n        ".join(arguments)
     comparison = given.comparison
     if comparison is None:
-        return f"result = {one}\nresult.report('report.html')"
+        return f"result = rm.evaluate(\n        {called},\n)\nresult.report('report.html')"
     options = [f"metrics={' '.join(comparison.metrics)!r}"]
     options += [f"baseline={comparison.baseline!r}"] * (comparison.baseline is not None)
     options += [f"primary={' '.join(comparison.primary)!r}"] * comparison.chosen
@@ -169,9 +169,11 @@ def call_of(given: Given) -> str:
         value = getattr(comparison.options, name)
         options += [f"{name}={value!r}"] * (value != default)
     options += [f"correction={comparison.correction!r}"] * (comparison.correction != "holm")
-    models = ", ".join(f"{model.name!r}: ..." for model in given.models)
+    models = ", ".join(repr(model.name) for model in given.models)
     return (
-        f"results = {{{models}}}  # each: {one}\n"
+        f"# sources: what each of these models gives out: {models}\n"
+        f"results = {{\n    name: rm.evaluate(\n        {called},\n    )\n"
+        "    for name, source in sources.items()\n}\n"
         f"rm.compare(results, {', '.join(options)}).report('report.html')"
     )
 

@@ -20,7 +20,6 @@ from recometer.report.model import Entry, InspectedUser, Inspector, Missed, User
 
 MOST_HISTORY = 50  # items of train that are shown
 MOST_MISSED = 30
-MOST_MODELS_TIMES_USERS = 2000  # lists in one report, about
 FEW_USERS = 40  # so many are all shown
 
 Kinds = dict[int, list[str]]
@@ -121,7 +120,9 @@ def _choose(
             add(highest.tolist(), "most improved")
         defined = ~np.isnan(given.users.values(given.models[0], metric))
         some = np.flatnonzero(defined)
-    if len(some) <= FEW_USERS:
+    # Those who are here already are not drawn once more.
+    some = np.setdiff1d(some, list(kinds))
+    if len(some) <= max(FEW_USERS, 2 * n):
         drawn = some
     else:
         drawn = np.sort(np.random.default_rng(seed).choice(some, 2 * n, replace=False))

@@ -9,6 +9,8 @@ from typing import Any, Literal
 Key = tuple[str, ...]  # what is chosen, an option of each choice
 Row = Mapping[str, Any]
 
+SAME = "not told from the best"  # what a chart says of a model, and of the best one
+
 
 @dataclasses.dataclass(frozen=True)
 class Field:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from recometer.report.given import Given
-from recometer.report.model import Chart, Choice, Field, Row, Standings
+from recometer.report.model import SAME, Chart, Choice, Field, Row, Standings
 from recometer.report.numbers import MetricNumbers
 from recometer.results.folds import FoldedEvaluation
 
@@ -19,7 +19,7 @@ USERS = Field("users", "users", "count")
 SHARE = Field("share", "share", "share")
 BIN = (Field("from", "from", "number"), Field("to", "to", "number"))
 FEWEST_CUTOFFS = 3  # that make a curve
-SAME, LESS = "not told from the best", "worse than the best"
+LESS = "worse than the best"
 
 
 def leaderboard_chart(numbers: Mapping[str, MetricNumbers], confidence: float) -> Chart:
