@@ -212,7 +212,8 @@ def places_of(
     test = known.of_users(positions[there])
     tops, ranks = known.top(test, k), None
     if known.source is not None:
-        judged = test if known.own else _with_listed(test, tops)
+        rows = _positions(test, np.asarray(users)[there])
+        judged = test if known.own else _with_listed(test, tops, rows)
         ranks = known.source.rank(known.request(judged, scores=True))
     rows = _positions(test, np.asarray(users)[there])
     relevant = _relevant(known, test)
@@ -229,9 +230,10 @@ def _positions(test: Interactions, users: Array) -> Int64:
     return ids.match(np.asarray(users), test.user_ids, "user ids of the report", "user ids of test")
 
 
-def _with_listed(test: Interactions, tops: TopLists) -> Interactions:
-    """Return test with the listed items as rows, too."""
-    listed = tops.items >= 0
+def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interactions:
+    """Return test with the items that some users are recommended as rows, too."""
+    listed = np.zeros(tops.items.shape, bool)
+    listed[rows] = tops.items[rows] >= 0
     users = np.concatenate([ragged.users_of(test.indptr), np.nonzero(listed)[0]])
     if test.item_ids is None or tops.item_ids is None:
         items = np.concatenate([test.items.astype(np.int64), tops.items[listed]])

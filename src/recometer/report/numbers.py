@@ -19,7 +19,7 @@ from recometer.report.model import Place, Row, Standings
 
 N_BINS = 20  # of a histogram
 # More tests of pairs than this many values of users are not made for metrics that do not decide.
-MOST_TESTED = 2e8
+MOST_TESTED = 1e8
 
 
 @dataclasses.dataclass(frozen=True)
