@@ -18,12 +18,15 @@ from recometer.cli._baselines import BASELINES, NEIGHBOURS, REGULARISATION, n_fa
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
 from recometer.cli._text import count, say
+from recometer.comparison import compare
 from recometer.data import shown
+from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.evaluation import evaluate
 from recometer.metrics.names import parse
 from recometer.rendering import output, wrapped
+from recometer.report.result import check_report, format_of
 from recometer.results.evaluation import Evaluation
 from recometer.results.leaderboard import Leaderboard
 from recometer.sources.base import Source
@@ -32,6 +35,8 @@ from recometer.split.what import Fraction, LastFraction, What
 from recometer.tasks import resolve_threads
 
 DEFAULT_METRICS = "ndcg@10 recall@10 roc_auc"
+REPORT_METRICS = "ndcg@10 recall@1..10 hit@10 roc_auc coverage@10 novelty@10"
+TITLE = "The demo: simple models"
 TITLES = {
     "random": "random",
     "popular": "most popular",
@@ -59,7 +64,13 @@ Metrics = Annotated[
         metavar="METRICS",
         help="For instance: ndcg@5,10 recall@1..10 roc_auc. May be repeated.",
         autocompletion=options.complete_metrics,
-        show_default=DEFAULT_METRICS,
+        show_default=f"{DEFAULT_METRICS}; with --report {REPORT_METRICS}",
+    ),
+]
+ReportOption = Annotated[
+    Path | None,
+    options.output_option(
+        "--report", metavar="FILE", help="Also write a report to look at: .html or .md."
     ),
 ]
 TestFraction = Annotated[float, typer.Option(help="Share of each user's interactions to test on.")]
@@ -75,6 +86,7 @@ def demo(
     test_fraction: TestFraction = 0.25,
     seed: options.Seed = 0,
     form: options.Form = "table",
+    report: ReportOption = None,
     threads: options.Threads = None,
 ) -> None:
     """Evaluate simple models on real data, and print a leaderboard.
@@ -85,9 +97,13 @@ def demo(
     """
     if not 0 < test_fraction < 1:
         raise typer.BadParameter("must lie between 0 and 1.", param_hint="--test-fraction")
-    metrics = " ".join(metric or [DEFAULT_METRICS])
+    metrics = " ".join(metric or [DEFAULT_METRICS if report is None else REPORT_METRICS])
     with usage_of("--metrics"):
-        parse(metrics)  # a wrong name should not wait for the models
+        parsed = parse(metrics)  # a wrong name should not wait for the models
+    if report is not None:
+        with usage_of("--report"):
+            format_of(report)
+        check_report(report, [] if data is None else [str(data)])
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "time": time}
     given = [f"--{option}" for option, name in columns.items() if name is not None]
@@ -99,6 +115,7 @@ def demo(
         train, test = _split(interactions, test_fraction, seed)
         _say_models(train)
         results: dict[str, Evaluation] = {}
+        sources: dict[str, Source] = {}
         seconds, left_out = {}, []
         for name, model in TITLES.items():
             try:
@@ -110,6 +127,7 @@ def demo(
             except _LeftOut as reason:
                 left_out.append(f"Left out: {model}. {reason}")
                 continue
+            sources[model] = source
             results[model] = evaluate(
                 source, test, train=train, metrics=metrics, seed=seed, threads=threads
             )
@@ -118,6 +136,25 @@ def demo(
     output(Leaderboard(results, seconds), form)
     for line in left_out:
         typer.echo(wrapped(line), err=form != "table")
+    if report is not None:
+        versus = compare(results, primary=str(parsed[0]), threads=threads)
+        versus.report(
+            report,
+            lists=sources,
+            test=test,
+            train=train,
+            catalogue=_titles() if data is None else None,
+            title=TITLE,
+            threads=threads,
+        )
+        typer.echo(f"written: {report}", err=form != "table")
+
+
+def _titles() -> Catalogue:
+    """Return the items of the data that are shipped, with their titles."""
+    from recometer.datasets import msweb_items
+
+    return Catalogue(msweb_items())
 
 
 def _say_models(train: Interactions) -> None:

@@ -27,9 +27,7 @@ from recometer.metrics.conventions import parse_under
 from recometer.protocol import Protocol
 from recometer.report import Report
 from recometer.report import report as make_report
-from recometer.report.page import check_extra
-from recometer.report.result import format_of
-from recometer.report.writing import check
+from recometer.report.result import check_report, format_of
 from recometer.results.evaluation import Evaluation, load
 from recometer.sources.base import Source
 
@@ -199,9 +197,7 @@ def report(
     shows the lists of single users.
     """
     path = page.path()
-    check(path, tuple(files))
-    if format_of(path) == "html":
-        check_extra()
+    check_report(path, files)
     asked = " ".join(metrics) if metrics else None
     run = options.RunOptions(quiet=quiet, threads=threads)
     if data.score:

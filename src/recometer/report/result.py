@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,11 +110,10 @@ def report(of: object, path: str | os.PathLike[str] | None = None, **options: An
     InputError
         A path with another ending.
     """
-    form = None if path is None else format_of(path)
+    form = None
     if path is not None:
-        writing.check(path)  # before the work
-    if form == "html":
-        page.check_extra()
+        form = format_of(path)
+        check_report(path)
     data = {
         name: options.pop(name, None)
         for name in ("test", "train", "catalogue", "candidates", "exclude")
@@ -124,6 +124,27 @@ def report(of: object, path: str | os.PathLike[str] | None = None, **options: An
     elif form == "markdown":
         made.to_markdown(path)
     return made
+
+
+def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> None:
+    """Raise if no report can be written there: before the work.
+
+    Parameters
+    ----------
+    path
+    inputs
+        Files that are read, and must not be replaced.
+
+    Raises
+    ------
+    FileError
+        Another file is there, or there is no such folder.
+    MissingExtraError
+        A package is missing that pages need.
+    """
+    writing.check(path, tuple(inputs))
+    if format_of(path) == "html":
+        page.check_extra()
 
 
 def format_of(path: str | os.PathLike[str]) -> str:
