@@ -52,13 +52,14 @@ def main() -> None:
     compared = time.perf_counter() - begin
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.html"
-        begin = time.perf_counter()
+        begin, cpu = time.perf_counter(), time.process_time()
         versus.report(path)
+        cpu = time.process_time() - cpu
         seconds, size = time.perf_counter() - begin, path.stat().st_size
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{options.models} models, {len(versus.metrics)} metrics, {options.users:,} users")
-    print(f"compare {compared:.1f} s, report {seconds:.1f} s, {size / 1e6:.1f} MB")
-    print(f"peak memory {memory:.1f} GB")
+    print(f"compare {compared:.1f} s; peak memory {memory:.1f} GB")
+    print(f"report {seconds:.1f} s ({cpu:.1f} s of processors), {size / 1e6:.1f} MB")
 
 
 if __name__ == "__main__":

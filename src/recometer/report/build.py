@@ -14,7 +14,7 @@ from recometer.errors import InputTypeError
 from recometer.report import sections
 from recometer.report.facts import audited, call_of, facts
 from recometer.report.given import Given, given_by
-from recometer.report.headline import headline, main_pair, pairs_of
+from recometer.report.headline import MOST_NAMED, compact, headline, main_pair, pairs_of
 from recometer.report.inspection import inspector
 from recometer.report.lists import Known, known_lists
 from recometer.report.model import Audited, Chart, ReportModel
@@ -52,7 +52,7 @@ def build(
     best_first = tuple(sorted(given.models, key=lambda model: order.index(model.name)))
     given = dataclasses.replace(given, models=best_first)
     pair = main_pair(given, standings)
-    numbers = all_numbers(given, pairs_of(given, pair), ranked)
+    numbers = all_numbers(given, pairs_of(given, pair), ranked, standings)
     known = known_lists(given, lists, data or {})
     found_audit = _audit(audit, known)
     k = depth_of(known) if depth is None else depth
@@ -132,12 +132,13 @@ def _title(order: tuple[str, ...], pair: tuple[str, str] | None) -> str:
 
 def _subtitle(given: Given) -> str:
     described = given.first.inputs.get("test", {}).get("description", "")
-    test = f" · test: {described}" if described else ""
-    return (
-        f"{given.users.n:,} users · {', '.join(given.metrics[:4])}"
-        + (f" and {len(given.metrics) - 4} more metrics" if len(given.metrics) > 4 else "")
-        + test
-    )
+    if described.startswith("Interactions("):
+        described = described.removeprefix("Interactions(").removesuffix(")")
+    else:
+        described = f"{given.users.n:,} users" + (f", {described}" if described else "")
+    names = compact(given.metrics)
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"Test: {described}. Metrics: {', '.join(names[:MOST_NAMED])}{more}."
 
 
 def _notes(given: Given) -> list[str]:

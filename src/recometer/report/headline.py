@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from recometer.comparing.changes import UserChange
 from recometer.comparing.changes import changes as changes_of
@@ -142,7 +142,7 @@ def _on_others(given: Given, primary: str, pair: tuple[str, str]) -> list[str]:
             verdict = {"better": "worse", "worse": "better"}.get(verdict, "")
         said[verdict].append(row.metric)
     words = (("better", "better in"), ("worse", "worse in"), ("", "no difference found in"))
-    parts = [f"{words_} {_listed(said[kind])}" for kind, words_ in words if said[kind]]
+    parts = [f"{words_} {_listed(compact(said[kind]))}" for kind, words_ in words if said[kind]]
     return [f"By the other metrics {pair[0]} is, beside {pair[1]}: {'; '.join(parts)}."] * bool(
         parts
     )
@@ -177,6 +177,24 @@ def _on_harmed(harmed: UserChange | None, metric: str, pair: tuple[str, str]) ->
         f"Most harmed: user {harmed.user}, {metric} {harmed.value_other:.4f} with {pair[1]}, "
         f"{harmed.value:.4f} with {pair[0]}."
     ]
+
+
+def compact(metrics: Iterable[str]) -> list[str]:
+    """Return names of metrics, cut-offs that follow each other as one: ``"recall@1..10"``."""
+    families: dict[tuple[str, str], list[int]] = {}
+    for name in metrics:
+        before, at, after = name.partition("@")
+        digits = after[: len(after) - len(after.lstrip("0123456789"))]
+        key = (before + at, after[len(digits) :])
+        families.setdefault(key, []).extend([int(digits)] if digits else [])
+    found = []
+    for (before, after), cutoffs in families.items():
+        ordered = sorted(cutoffs)
+        if len(ordered) > 2 and ordered == list(range(ordered[0], ordered[-1] + 1)):
+            found.append(f"{before}{ordered[0]}..{ordered[-1]}{after}")
+        else:
+            found.append(f"{before}{','.join(map(str, cutoffs))}{after}")
+    return found
 
 
 def _listed(names: Sequence[str]) -> str:

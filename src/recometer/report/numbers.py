@@ -47,11 +47,16 @@ class MetricNumbers:
 
 
 def all_numbers(
-    given: Given, pairs: Sequence[tuple[str, str]], ranked: Sequence[str]
+    given: Given, pairs: Sequence[tuple[str, str]], ranked: Sequence[str], primary: Standings
 ) -> dict[str, MetricNumbers]:
-    """Return the numbers of every metric; ranks are found of some of them."""
+    """Return the numbers of every metric; ranks are found of some, those of the first are known."""
+
+    def one(metric: str) -> MetricNumbers:
+        known = primary if metric == primary.metric else None
+        return _numbers(given, metric, pairs, metric in ranked, known)
+
     with ThreadPoolExecutor(given.options.threads) as pool:
-        found = pool.map(lambda metric: _numbers(given, metric, pairs, ranked), given.metrics)
+        found = pool.map(one, given.metrics)
         return dict(zip(given.metrics, found, strict=True))
 
 
@@ -68,11 +73,17 @@ def ranked_metrics(given: Given) -> tuple[str, ...]:
 
 
 def _numbers(
-    given: Given, metric: str, pairs: Sequence[tuple[str, str]], ranked: Sequence[str]
+    given: Given,
+    metric: str,
+    pairs: Sequence[tuple[str, str]],
+    ranked: bool,
+    known: Standings | None,
 ) -> MetricNumbers:
-    if given.is_whole(metric):
-        return MetricNumbers(standings_of(given, metric, metric in ranked, []))
-    columns = given.columns(metric)
+    whole = given.is_whole(metric)
+    columns = [] if whole else given.columns(metric)
+    standings = known or standings_of(given, metric, ranked, columns)
+    if whole:
+        return MetricNumbers(standings)
     names = [model.name for model in given.models]
     of = dict(zip(names, columns, strict=True))
     bounds, _ = bounds_of(metric, given.models, columns)
@@ -81,7 +92,7 @@ def _numbers(
         f"{one} less {other}": of[one] - of[other] for one, other in pairs if one != other
     }
     return MetricNumbers(
-        standings_of(given, metric, metric in ranked, columns),
+        standings,
         tuple(_histogram(names, columns, bounds)),
         tuple(_difference_bins(differences, higher)),
         tuple(_counts(differences, higher)),
