@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -26,6 +26,7 @@ from recometer.errors import InputError
 from recometer.evaluation import evaluate
 from recometer.metrics.names import parse
 from recometer.rendering import output, wrapped
+from recometer.report import report as make_report
 from recometer.report.result import check_report, format_of
 from recometer.results.evaluation import Evaluation
 from recometer.results.leaderboard import Leaderboard
@@ -101,9 +102,7 @@ def demo(
     with usage_of("--metrics"):
         parsed = parse(metrics)  # a wrong name should not wait for the models
     if report is not None:
-        with usage_of("--report"):
-            format_of(report)
-        check_report(report, [] if data is None else [str(data)])
+        _check_report(report, data)
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "time": time}
     given = [f"--{option}" for option, name in columns.items() if name is not None]
@@ -137,17 +136,31 @@ def demo(
     for line in left_out:
         typer.echo(wrapped(line), err=form != "table")
     if report is not None:
-        versus = compare(results, primary=str(parsed[0]), threads=threads)
-        versus.report(
-            report,
-            lists=sources,
-            test=test,
-            train=train,
-            catalogue=_titles() if data is None else None,
-            title=TITLE,
-            threads=threads,
-        )
+        inputs = (train, test, _titles() if data is None else None)
+        _report(report, results, sources, str(parsed[0]), *inputs, threads)
         typer.echo(f"written: {report}", err=form != "table")
+
+
+def _check_report(path: Path, data: Path | None) -> None:
+    """Refuse what no report can be written to, before the models are fitted."""
+    with usage_of("--report"):
+        format_of(path)
+    check_report(path, [] if data is None else [str(data)])
+
+
+def _report(
+    path: Path,
+    results: Mapping[str, Evaluation],
+    sources: Mapping[str, Source],
+    primary: str,
+    train: Interactions,
+    test: Interactions,
+    catalogue: Catalogue | None,
+    threads: int,
+) -> None:
+    versus = compare(results, primary=primary, threads=threads)
+    data = {"lists": sources, "test": test, "train": train, "catalogue": catalogue}
+    make_report(versus, path, title=TITLE, threads=threads, **data)
 
 
 def _titles() -> Catalogue:

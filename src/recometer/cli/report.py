@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from recometer.cli import _options as options
@@ -31,7 +32,8 @@ from recometer.report.result import check_report, format_of
 from recometer.results.evaluation import Evaluation, load
 from recometer.sources.base import Source
 
-SCORED = "ndcg@10 recall@1..10 precision@10 ap"  # metrics of scored pairs
+SCORED = "ndcg@{k} recall@1..{k} precision@{k} ap"  # metrics of scored pairs
+K = 10  # in these, or the most rows of a user
 FORMATS = {"html": ".html", "markdown": ".md"}
 
 Given = Annotated[
@@ -72,7 +74,7 @@ Metrics = Annotated[
         help="Those of the report, or that are computed where there are no results yet. May be "
         "repeated.",
         autocompletion=options.complete_metrics,
-        show_default=f"all; of scored pairs {SCORED}",
+        show_default=f"all; of scored pairs {SCORED.format(k=K)}",
     ),
 ]
 Primary = Annotated[
@@ -202,7 +204,8 @@ def report(
     run = options.RunOptions(quiet=quiet, threads=threads)
     if data.score:
         found, more = _of_scores(results or [], data, asked, run), _titles(data)
-        primary = primary or ([SCORED.split()[0]] if asked is None else None)
+        first = str(next(iter(found.values()))[0].metrics[0])
+        primary = primary or ([first] if asked is None and len(found) > 1 else None)
     else:
         found, more = _of_results(results or [], data, models, asked, run)
     made = _make(found, asked, primary, baseline, threads)
@@ -351,14 +354,21 @@ def _of_scores(
     (path,) = results
     found = {}
     with usage_of("--metrics"):
-        asked = parse_under(metrics or SCORED, Protocol())
+        asked = None if metrics is None else parse_under(metrics, Protocol())
     for column in _columns(path, data.score or []):
         columns = {"user": data.user, "item": data.item, "value": data.value, "score": column}
         with StandardInput(None) as stdin:
             inputs = Inputs(stdin, {**columns, "rank": None}, run.note)
             source = inputs.source(Model(column, "pairs", [path]), None, None)
-        found[column] = [evaluate(source, metrics=asked, progress=False)]
+        wanted = asked or parse_under(SCORED.format(k=_most_rows(source)), Protocol())
+        found[column] = [evaluate(source, metrics=wanted, progress=False)]
     return found
+
+
+def _most_rows(source: Source) -> int:
+    """Return the cut-off that some user has rows for, at most `K`."""
+    truth = source.test()
+    return K if truth is None else max(min(int(np.diff(truth.indptr).max(initial=1)), K), 1)
 
 
 def _columns(path: str, asked: Sequence[str]) -> list[str]:

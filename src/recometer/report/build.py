@@ -18,7 +18,12 @@ from recometer.report.headline import MOST_NAMED, compact, headline, main_pair, 
 from recometer.report.inspection import inspector
 from recometer.report.lists import Known, known_lists
 from recometer.report.model import Audited, Chart, ReportModel
-from recometer.report.numbers import all_numbers, ranked_metrics, standings_of
+from recometer.report.numbers import (
+    MetricNumbers,
+    all_numbers,
+    ranked_metrics,
+    standings_of,
+)
 from recometer.report.popularity import popularity
 from recometer.version import __version__
 
@@ -56,17 +61,7 @@ def build(
     known = known_lists(given, lists, data or {})
     found_audit = _audit(audit, known)
     k = depth_of(known) if depth is None else depth
-    charts = [
-        sections.leaderboard_chart(numbers, given.options.confidence),
-        sections.curves(given, numbers),
-        sections.trade_off(given, numbers),
-        sections.distributions(numbers, order),
-        *sections.differences(numbers),
-        *sections.groups(given, numbers),
-        popularity(given, known, order, k),
-        sections.repeats(given, order),
-    ]
-    shown = tuple(chart for chart in charts if chart is not None)
+    charts = _charts(given, numbers, known, k)
     inspected = inspector(
         given,
         known,
@@ -86,15 +81,32 @@ def build(
         metrics=given.metrics,
         headline=headline(given, standings, pair, found_audit),
         standings=tuple(all_standings.values()),
-        charts=shown,
+        charts=charts,
         audit=found_audit,
         inspector=inspected,
         protocol=facts(given, all_standings),
         notes=tuple(_notes(given)),
-        missing=tuple(_missing(given, shown, known, found_audit, ranked)),
+        missing=tuple(_missing(given, charts, known, found_audit, ranked)),
         call=call_of(given),
         version=__version__,
     )
+
+
+def _charts(
+    given: Given, numbers: Mapping[str, MetricNumbers], known: Mapping[str, Known], k: int
+) -> tuple[Chart, ...]:
+    order = [model.name for model in given.models]
+    found = [
+        sections.leaderboard_chart(numbers, given.options.confidence),
+        sections.curves(given, numbers),
+        sections.trade_off(given, numbers),
+        sections.distributions(numbers, order),
+        *sections.differences(numbers),
+        *sections.groups(given, numbers),
+        popularity(given, known, order, k),
+        sections.repeats(given, order),
+    ]
+    return tuple(chart for chart in found if chart is not None)
 
 
 def depth_of(known: Mapping[str, Known]) -> int:
