@@ -27,6 +27,8 @@ import _cases
 import _machine
 import numpy as np
 import numpy.typing as npt
+from _printing import printing
+from _stats_tables import tables
 from _table import HEADERS, Measure, markdown, seconds
 from _timing import side_by_side
 from threadpoolctl import threadpool_limits
@@ -64,8 +66,8 @@ def populations(shared: Path) -> list[Population]:
         for metric in METRICS:
             columns = first[metric], second[metric]
             known = ~(np.isnan(columns[0]) | np.isnan(columns[1]))
-            values = [column[known] for column in columns]
-            found.append(Population(f"{name} {metric}", *values, first.bounds(metric)))
+            one, other = (column[known] for column in columns)
+            found.append(Population(f"{name} {metric}", one, other, first.bounds(metric)))
     return found
 
 
@@ -152,7 +154,7 @@ def errors(population: Population, n: int, repeats: int) -> dict[str, Any]:
     Also how often it could: p of tests that count users (sign; randomisation of hits) jumps from
     one value to the next, and the largest up to 0.05 is smaller than that.
     """
-    tests = {
+    tests: dict[str, Callable[[Any], stats.TestResult]] = {
         "randomisation": stats.randomisation,
         "t": stats.paired_t,
         "wilcoxon": stats.wilcoxon,
@@ -192,7 +194,8 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
     difference is 2 standard errors), or the differences of all users are shifted by that.
     """
     differences = population.first - population.second
-    unit, found = stats.unit_of(differences), []
+    unit = stats.unit_of(differences)
+    found: list[dict[str, Any]] = []
     for how in ("swapped", "shifted"):
         generator = _generator(population, n, len(found))
         if how == "shifted":
@@ -277,6 +280,8 @@ def quality(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]]
         alarmed = _each(alarms, [(one, for_gates) for one in data], workers)
     table = [*_of_intervals(covered, repeats), *_of_power(found, repeats)]
     table += [*_of_gates(alarmed, for_gates), *_of_tests(wrong, repeats)]
+    if options.quick:  # so few samples tell nothing
+        table = [dataclasses.replace(one, target=None) for one in table]
     return {"coverage": covered, "errors": wrong, "power": found, "alarms": alarmed}, table
 
 
@@ -299,7 +304,7 @@ def _of_intervals(covered: list[dict[str, Any]], repeats: int) -> list[Measure]:
 
 def _of_power(found: list[dict[str, Any]], repeats: int) -> list[Measure]:
     def off(by: str) -> float:
-        return max(abs(one["power"] - one[by]) for one in found)
+        return max(abs(float(one["power"]) - float(one[by])) for one in found)
 
     return [
         Measure(
@@ -345,23 +350,6 @@ def _of_tests(wrong: list[dict[str, Any]], repeats: int) -> list[Measure]:
         off = max(abs(one[name] - one["sign could"]) for one in of)
         table.append(Measure(label, "", "", off, round(0.01 + allowed, 3), True))
     return table
-
-
-def by_size(covered: list[dict[str, Any]]) -> str:
-    """Return a table of the coverage by the number of users: the least and the mean."""
-    lines = []
-    for of, n in itertools.product(("mean", "difference"), SIZES):
-        rows = [line for line in covered if (line["of"], line["n"]) == (of, n)]
-        if not rows:
-            continue
-        cells = [of, f"{n:,}"]
-        for kind in ("covered", "without range", "student"):
-            values = [line[kind] for line in rows]
-            cells.append(f"{min(values):.3f}, {np.mean(values):.3f}")
-        widths = [line["width"] for line in rows]
-        lines.append([*cells, f"{min(widths):.2f} to {max(widths):.2f}"])
-    headers = ["of", "users", "default", "range not known", "Student's t", "width, default / t"]
-    return markdown(headers, lines)
 
 
 def columns(n_users: int, n: int, seed: int = 0) -> list[Float64]:
@@ -448,7 +436,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny: to see that it runs")
     parser.add_argument("--repeats", type=int, default=2_000, help="samples of each setting")
-    parser.add_argument("--only", choices=("quality", "speed"), help="one half")
+    parser.add_argument("--only", choices=("quality", "speed", "printing"), help="one part")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--wait", type=float, default=30.0, help="seconds for others to be quiet")
     parser.add_argument("--shared", type=Path, default=HERE.parents[1] / "shared")
@@ -461,17 +449,17 @@ def main() -> None:
     results: dict[str, Any] = {"machine": _machine.describe()}
     if options.only and path.exists():
         results = json.loads(path.read_text(encoding="utf-8")) | results
-    halves = {"quality": quality, "speed": speed}
+    parts = {"quality": quality, "speed": speed, "printing": printing}
     table = []
-    for name, half in halves.items():
+    for name, part in parts.items():
         if options.only in (None, name):
-            results[name], lines = half(options)
+            results[name], lines = part(options)
             table += lines
             results[f"{name} options"] = {
                 key: str(value) for key, value in vars(options).items() if key != "child"
             }
             if name == "quality":
-                print(by_size(results[name]["coverage"]), end="\n\n")
+                print(tables(results[name]), end="\n\n")
     print(markdown(HEADERS, [measure.cells() for measure in table]))
     if not options.quick:
         path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

@@ -60,11 +60,15 @@ if its predicted rating does; the first k are the best predicted ones.
 """
 
 RATINGS_TAIL = """
-`result.over_rows["rmse"]` is the value over the rows of all users together (all but the last two;
-of fcp, over the pairs of all users), which most tables show.
+`print(result)` and `result.mean()` have the value over the rows of all users together (all but
+rated_precision and rated_recall; of fcp, over the pairs of each user's rows), as every table has
+it; the mean over users is `result.mean("users")`, or the rule `average="users"`. Over rows,
+log_loss and rated_roc_auc are those of classification: pairs of the ROC curve may be of different
+users.
 
 A value is undefined where a prediction is NaN or infinite, where all true ratings are the same (r2,
-explained_variance, fcp), where nothing is recommended (rated_precision) or nothing relevant
+explained_variance, fcp), where rows are relevant all or none (rated_roc_auc), where a prediction is
+no probability (log_loss), where nothing is recommended (rated_precision) or nothing relevant
 (rated_recall). Other rules below do not hold for them. Cut-offs reach up to the number of rows.
 """
 

@@ -1,14 +1,22 @@
 """Settings and fixtures that all tests share."""
 
+import os
+import sys
+
 import pytest
 from frames import FRAMES
 from hypothesis import settings
 
 # Generated cases are the same in every run, and a busy machine makes no test fail. At night
 # (`nox -s nightly`, or pytest --hypothesis-profile nightly) they are more, and others each time.
-settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("recometer", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("nightly", deadline=None, max_examples=200, print_blob=True)
 settings.load_profile("recometer")
+
+# Where Python may write no bytecode, each process that a test starts compiles the whole package
+# once more, which takes longer than what is tested.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(params=FRAMES)

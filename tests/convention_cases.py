@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import polars as pl
 from shared import SHARED
 
 import recometer as rm
@@ -128,7 +129,19 @@ class Cases:
             matrix[:, -1] = matrix[:, :-1].min(axis=1)
         return rm.Scores(matrix, user_ids=list(self.users), item_ids=items)
 
+    def predictions(self) -> rm.Pairs:
+        """Return the rows of test beside the scores of the matrix."""
+        rows = [
+            (user, item, gain, self.users[user]["score_row"][item])
+            for user, of_user in self.test("rated").items()
+            for item, gain in of_user.items()
+        ]
+        frame = pl.DataFrame(rows, ["user", "item", "rating", "score"], orient="row")
+        return rm.Pairs(frame, rating="rating", score="score")
+
     def evaluate(self, ask: Ask, metrics: list[str]) -> rm.Evaluation:
+        if ask.source == "predictions":
+            return rm.evaluate(self.predictions(), metrics=metrics, protocol=ask.protocol)
         test = self.test(ask.test)
         options: dict[str, Any] = dict(ask.options)
         if ask.source.startswith("matrix"):
@@ -180,7 +193,13 @@ def _sklearn(record: Record) -> Ask | None:
 
 def _recometrics(record: Record) -> Ask | None:
     name = record["impl"].split()[0].replace("@K", "")
-    return Ask("recometrics", f"{name}@{record['k']}", "matrix", "alone")
+    rules: tuple[tuple[str, Any], ...] = ()
+    if "cumulative=True" in record["impl"] and name == "NDCG":
+        # Users with fewer candidates than the largest k are left out.
+        name, rules = "NDCG(cumulative=True)", (("defects", True), ("min_candidates", 10))
+    if "min_pos_test=4" in record["impl"]:
+        rules = (("defects", True), ("min_positives", 4))
+    return Ask("recometrics", f"{name}@{record['k']}", "matrix", "alone", rules)
 
 
 def _implicit(record: Record) -> Ask | None:
@@ -189,10 +208,12 @@ def _implicit(record: Record) -> Ask | None:
 
 
 def _rectools(record: Record) -> Ask | None:
-    options = ()
+    options: tuple[tuple[str, Any], ...] = ()
+    rules: tuple[tuple[str, Any], ...] = ()
     if record["metric"] in ("accuracy", "mcc"):
-        options = (("catalogue", 20),)
-    return Ask("rectools", _at(record["impl"], record), record["source"], options=options)
+        options, rules = (("catalogue", 20),), (("defects", True),)
+    name = _at(record["impl"], record)
+    return Ask("rectools", name, record["source"], rules=rules, options=options)
 
 
 def _replay(record: Record) -> Ask | None:
@@ -317,7 +338,7 @@ def _recmetrics(record: Record) -> Ask | None:
 
 
 def _surprise(record: Record) -> Ask | None:
-    return None
+    return Ask("surprise", "fcp", "predictions")
 
 
 def _elliot(record: Record) -> Ask | None:
@@ -358,6 +379,7 @@ LIBRARIES: dict[str, Callable[[Record], Ask | None]] = {
 # The small cases: one user, or one user per item where the place of each tied item is asked for.
 
 USER = "u"
+EQUAL_RANKS = [2, 3]
 DENSE = ("recometrics", "implicit", "torchmetrics", "sklearn", "cornac", "recpack", "recbole")
 
 
@@ -372,17 +394,25 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         return _unseen_positive(cases, record)
     if name == "short_last_hit":
         return _short_last_hit()
-    if name not in cases.mini:
+    if name == "fcp":
+        return _concordant_pairs(), "fcp"
+    if name == "pad_minus1":
+        return _padded_with_minus_one()
+    if name not in cases.mini and name != "equal_ranks":
         return None
     asked = _mini_ask(record)
     if asked is None:
         return None
     protocol, metric, rules = asked
+    if name == "equal_ranks":
+        return _equal_ranks(protocol, metric)
     case = cases.mini[name]
     items = case.get("list", case.get("items"))
     truth = case.get("rel") or dict.fromkeys(map(str, case.get("positives", ())), 1)
     if name == "graded_order":
         truth = {str(item): gain for item, gain in case["rel_order"]}
+    if name == "dup_truth":
+        return _repeated_truth(case, *asked)
     test: dict[Any, float] = {int(item): float(gain) for item, gain in truth.items()}
     if record["relevance"] == "binary" and name == "neg_rel" and record["library"] != "lenskit":
         test = {item: 1.0 for item, gain in test.items() if gain > 0}
@@ -399,6 +429,42 @@ def mini(cases: Cases, record: Record) -> tuple[rm.Evaluation, str] | None:
         source = rm.Lists({USER: dict(zip(items, scores, strict=True))})
     result = rm.evaluate(source, {USER: test}, metrics=metric, protocol=protocol, **rules)
     return result, metric
+
+
+def _concordant_pairs() -> rm.Evaluation:
+    """Three pairs in order, one of another user, and one of a third that is not."""
+    rows = [
+        ("a", 1, 1.0, 1.0), ("a", 2, 2.0, 2.0), ("a", 3, 3.0, 3.0),
+        ("b", 1, 1.0, 2.0), ("b", 2, 2.0, 1.0),
+        ("c", 1, 1.0, 1.0), ("c", 2, 2.0, 2.0),
+    ]  # fmt: skip
+    frame = pl.DataFrame(rows, ["user", "item", "rating", "score"], orient="row")
+    pairs = rm.Pairs(frame, rating="rating", score="score")
+    return rm.evaluate(pairs, metrics="fcp", protocol="surprise")
+
+
+def _padded_with_minus_one() -> tuple[rm.Evaluation, str]:
+    """Two users, neither of whom has a hit; the second one's list is short."""
+    source, metric = rm.Lists({0: [0, 1, 2], 1: [0, 1]}), "LinkPredHitRatio@3"
+    test = {0: [4], 1: [3]}
+    return rm.evaluate(source, test, metrics=metric, protocol="pyg", defects=True), metric
+
+
+def _equal_ranks(protocol: str, metric: str) -> tuple[rm.Evaluation, str]:
+    """Evaluate a list with the ranks 1, 2, 2, 2, of which the last two are relevant."""
+    rows = [(USER, item, rank) for item, rank in enumerate((1, 2, 2, 2))]
+    source = rm.Lists(pl.DataFrame(rows, ["user", "item", "rank"], orient="row"))
+    return rm.evaluate(source, {USER: EQUAL_RANKS}, metrics=metric, protocol=protocol), metric
+
+
+def _repeated_truth(
+    case: Mapping[str, Any], protocol: str, metric: str, rules: Mapping[str, Any]
+) -> tuple[rm.Evaluation, str]:
+    """Evaluate a list where rows of test repeat a pair."""
+    items = case["truth_rows"]
+    test = pl.DataFrame({"user": [USER] * len(items), "item": items})
+    source = rm.Lists({USER: case["list"]})
+    return rm.evaluate(source, test, metrics=metric, protocol=protocol, **rules), metric
 
 
 TREC_NAMES = {"P.3": "P_3", "recall.3": "recall_3", "map_cut.3": "map_cut_3"}
@@ -452,7 +518,9 @@ def _mini_ask(record: Record) -> tuple[str, str, dict[str, Any]] | None:
     if library == "recommenders":
         ask = ask_for({**record, "impl": impl.removesuffix("{}")})
         assert ask is not None
-        return library, ask.metric, rules
+        # Rows that are repeated, of lists or of test, are joined once more.
+        repeats = record["source"] in ("mini:dup_list", "mini:dup_truth")
+        return library, ask.metric, {"defects": repeats and "ndcg" in impl}
     ask = ask_for({**record, "source": "full"})
     return None if ask is None else (ask.protocol, ask.metric, dict(ask.rules))
 

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 import recometer as rm
+from recometer.metrics.conventions import find
 
 try:
     import tomllib
@@ -21,22 +22,35 @@ CONTENT = tomllib.loads(FILE.read_text(encoding="utf-8"))
 CASES = CONTENT.pop("cases")
 
 
-def printed() -> Iterator[tuple[str, str, str, Mapping[str, float]]]:
+def printed() -> Iterator[tuple[str | rm.Protocol, str, str, Mapping[str, float]]]:
     """Yield each convention, case, metric and the numbers."""
     for name, part in CONTENT.items():
         for convention in filter(None, (part.get("convention", name), part.get("also"))):
             for metric, numbers in part["numbers"].items():
-                yield convention, part["case"], metric, numbers
+                yield protocol_of(convention, part), part["case"], metric, numbers
+
+
+def protocol_of(convention: str, part: Mapping[str, Any]) -> str | rm.Protocol:
+    """Return the rules of a convention, with its defects where the numbers have these."""
+    if not part.get("defects"):
+        return convention
+    found = find(convention)
+    assert found is not None
+    return found.protocol.replace(defects=True)
 
 
 def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evaluation:
     """Evaluate a case of the file; "binary" and "all items" are variants of its lists."""
     given: dict[str, Any] = CASES["lists" if case in ("binary", "all items") else case]
     asked: dict[str, Any] = {"metrics": metric, "protocol": convention}
-    if case == "ratings":
+    if case in ("ratings", "labels"):
         frame = pl.DataFrame({name: given[name] for name in ("user", "item", "rating", "score")})
         pairs = rm.Pairs(frame, rating="rating", score="score", threshold=given["threshold"])
         return rm.evaluate(pairs, **asked)
+    if case == "repeated":
+        rows = [("user", item) for item in given["test"]]
+        frame = pl.DataFrame(rows, ["user", "item"], orient="row")
+        return rm.evaluate(rm.Lists({"user": given["list"]}), frame, **asked)
     if case == "scores":
         return rm.evaluate(rm.Scores(np.array(given["scores"])), np.array(given["test"]), **asked)
     if case == "factors":
@@ -64,10 +78,8 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
 
 
 def found(result: rm.Evaluation, metric: str, which: str) -> float:
-    """Return our number for a user, the mean over users or the value over all rows."""
+    """Return our number for a user, or for all of them."""
     if which == "mean":
         return result.mean()[metric]
-    if which == "rows":
-        return result.over_rows[metric]
     users = range(len(result)) if result.user_ids is None else result.user_ids.tolist()
     return float(result[metric][[str(user) for user in users].index(which)])

@@ -1,14 +1,13 @@
-"""Data frames of every library that recometer reads, made of a dict of columns."""
+"""Data frames of every library that recometer reads, made of a dict of columns.
+
+The libraries, which take long to load, are those of the tests that make such frames alone.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
-
-import duckdb
-import pandas as pd
-import polars as pl
-import pyarrow as pa
 
 __all__ = ["FRAMES", "ArrowStream"]
 
@@ -16,7 +15,7 @@ __all__ = ["FRAMES", "ArrowStream"]
 class ArrowStream:
     """An object that is known by its Arrow stream alone."""
 
-    def __init__(self, table: pa.Table) -> None:
+    def __init__(self, table: Any) -> None:
         self.table = table
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -34,28 +33,40 @@ class PlainColumns:
         return self.data[name]
 
 
-def polars_categories(data: dict[str, Any]) -> pl.DataFrame:
+def polars_categories(data: dict[str, Any]) -> Any:
     """Return a Polars frame whose ids, the first two columns, are categories where texts."""
+    import polars as pl
+
     frame = pl.DataFrame(data)
     texts = [name for name in frame.columns[:2] if frame[name].dtype == pl.String]
     return frame.with_columns(pl.col(texts).cast(pl.Categorical))
 
 
+def pandas(data: dict[str, Any]) -> Any:
+    """Return a frame of pandas."""
+    return importlib.import_module("pandas").DataFrame(data)
+
+
+def table(data: dict[str, Any]) -> Any:
+    """Return a table of pyarrow."""
+    return importlib.import_module("pyarrow").table(data)
+
+
 FRAMES: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "polars": pl.DataFrame,
-    "polars lazy": pl.LazyFrame,
+    "polars": lambda data: importlib.import_module("polars").DataFrame(data),
+    "polars lazy": lambda data: importlib.import_module("polars").LazyFrame(data),
     "polars categories": polars_categories,
-    "pandas": pd.DataFrame,
-    "pandas nullable": lambda data: pd.DataFrame(data).convert_dtypes(),
-    "pandas arrow": lambda data: pd.DataFrame(data).convert_dtypes(dtype_backend="pyarrow"),
-    "pandas objects": lambda data: pd.DataFrame(data).astype(object),
-    "pandas categories": lambda data: pd.DataFrame(data).astype(
+    "pandas": pandas,
+    "pandas nullable": lambda data: pandas(data).convert_dtypes(),
+    "pandas arrow": lambda data: pandas(data).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas objects": lambda data: pandas(data).astype(object),
+    "pandas categories": lambda data: pandas(data).astype(
         dict.fromkeys(list(data)[:2], "category")
     ),
-    "pyarrow table": pa.table,
-    "pyarrow batch": lambda data: pa.RecordBatch.from_pydict(data),
-    "pyarrow reader": lambda data: pa.table(data).to_reader(),
-    "arrow stream": lambda data: ArrowStream(pa.table(data)),
-    "duckdb": lambda data: duckdb.from_arrow(pa.table(data)),
+    "pyarrow table": table,
+    "pyarrow batch": lambda data: importlib.import_module("pyarrow").RecordBatch.from_pydict(data),
+    "pyarrow reader": lambda data: table(data).to_reader(),
+    "arrow stream": lambda data: ArrowStream(table(data)),
+    "duckdb": lambda data: importlib.import_module("duckdb").from_arrow(table(data)),
     "columns": PlainColumns,
 }

@@ -6,10 +6,10 @@ import pathlib
 
 import numpy as np
 import pytest
+from command_line import CliRunner
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import recometer as rm
 from recometer.cli._app import app

@@ -12,20 +12,20 @@ import sys
 from collections.abc import Iterable
 
 import pytest
+from modules import FILES, nodes_of, text_of
 
 import recometer
 
-PACKAGE = pathlib.Path(recometer.__file__).parent
 MODULES = {
-    ".".join(("recometer", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(
+    ".".join(("recometer", *pathlib.PurePath(name).with_suffix("").parts)).removesuffix(
         ".__init__"
     ): path
-    for path in PACKAGE.rglob("*.py")
+    for name, path in FILES.items()
 }
 HEAVY = ("scipy", "polars", "pandas", "pyarrow", "torch", "rich", "typer")
 # Of Python itself: what takes milliseconds and only some evaluations need, or none.
-SELDOM = ("concurrent.futures", "difflib", "logging", "secrets", "tomllib")
-UNNEEDED = (*SELDOM, "csv", "dataclasses", "hashlib", "inspect", "json", "pathlib", "uuid")
+SELDOM = ("concurrent.futures", "difflib", "json", "logging", "secrets", "tomllib", "uuid")
+UNNEEDED = (*SELDOM, "csv", "dataclasses", "hashlib", "inspect", "pathlib")
 
 # A module imports only what stands before it, or lies in the same entry.
 ORDER = (
@@ -77,20 +77,19 @@ def entry(module: str) -> str:
 
 def imports(module: str) -> set[str]:
     """Return the modules of recometer that a module imports, anywhere in it."""
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    return imports_of(ast.walk(tree), module)
+    return imports_of(nodes_of(MODULES[module]), module)
 
 
 def imports_that_run(module: str) -> set[str]:
     """Return the same without those that only types need."""
-    tree = ast.parse(MODULES[module].read_text(encoding="utf-8"))
-    for_types = [
+    nodes = nodes_of(MODULES[module])
+    for_types = {
         part
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for part in ast.walk(node)
-    ]
-    return imports_of((node for node in ast.walk(tree) if node not in for_types), module)
+    }
+    return imports_of((node for node in nodes if node not in for_types), module)
 
 
 def imports_of(nodes: Iterable[ast.AST], module: str) -> set[str]:
@@ -161,7 +160,7 @@ def test_only_the_kernel_imports_the_native_module() -> None:
     importers = {
         module
         for module, path in MODULES.items()
-        if re.search(r"^\s*(from|import) .*\b_native\b", path.read_text("utf-8"), re.MULTILINE)
+        if re.search(r"^\s*(from|import) .*\b_native\b", text_of(path), re.MULTILINE)
     }
     assert importers == {"recometer._kernel"}
 
@@ -176,8 +175,7 @@ def test_exported_names_exist() -> None:
 
 
 def test_facade_is_what_it_imports() -> None:
-    tree = ast.parse(MODULES["recometer"].read_text(encoding="utf-8"))
-    froms = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    froms = [node for node in nodes_of(MODULES["recometer"]) if isinstance(node, ast.ImportFrom)]
     origins = {alias.name: node.module for node in froms for alias in node.names}
     public = {name for name, module in origins.items() if str(module).startswith("recometer")}
     assert recometer.__all__ == sorted(public)

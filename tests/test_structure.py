@@ -6,11 +6,7 @@ import ast
 import pathlib
 
 import pytest
-
-import recometer
-
-PACKAGE = pathlib.Path(recometer.__file__).parent
-FILES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+from modules import FILES, nodes_of, text_of, tree_of
 
 MOST_AT_THE_TOP = 16
 LONGEST_FILE = 500
@@ -36,7 +32,7 @@ def long_functions() -> dict[str, int]:
     """Return the functions that are longer than they should be."""
     found = {}
     for name, path in FILES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             if function and length(node) > LONGEST_FUNCTION:
                 found[f"{name}:{node.name}"] = length(node)
@@ -47,7 +43,7 @@ def private_imports(name: str) -> list[str]:
     """Return what a module imports that is private to another package."""
     here = ["recometer", *pathlib.PurePosixPath(name).parts[:-1]]
     found = []
-    for node in ast.walk(ast.parse(FILES[name].read_text(encoding="utf-8"))):
+    for node in nodes_of(FILES[name]):
         if not isinstance(node, ast.ImportFrom) or not str(node.module).startswith("recometer"):
             continue
         for alias in node.names:
@@ -65,7 +61,7 @@ def test_few_modules_stand_at_the_top() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_files_are_short(name: str) -> None:
-    assert len(FILES[name].read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
+    assert len(text_of(FILES[name]).splitlines()) <= LONGEST_FILE
 
 
 def test_functions_are_short() -> None:
@@ -79,9 +75,5 @@ def test_nothing_private_is_imported_from_another_package(name: str) -> None:
 
 
 def test_every_folder_and_file_says_what_it_is_for() -> None:
-    silent = [
-        name
-        for name, path in FILES.items()
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    silent = [name for name, path in FILES.items() if not ast.get_docstring(tree_of(path))]
     assert silent == []

@@ -48,6 +48,28 @@ def test_results_come_in_the_order_of_the_tasks(threads: int, n_tasks: int) -> N
     assert alive() == []
 
 
+@pytest.mark.parametrize("n_tasks", [0, 1, 3])
+def test_brief_work_of_one_task_starts_no_thread(n_tasks: int, capsys) -> None:
+    def where(task: int, ticker: tasks.Ticker) -> threading.Thread:
+        ticker.advance(0.5)
+        return threading.current_thread()
+
+    found = run_tasks(where, range(n_tasks), threads=2, brief=True, progress=True, label="Ranking")
+    assert len(found) == n_tasks
+    assert (threading.main_thread() in found) == (n_tasks == 1)
+    assert ("100%" in capsys.readouterr().err) == (n_tasks > 0)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_brief_work_raises_what_its_task_raises(error: type[BaseException]) -> None:
+    def culprit(task: int, ticker: tasks.Ticker) -> None:
+        raise error("the cause")
+
+    with pytest.raises(error, match="the cause") as caught:
+        run_tasks(culprit, [0], brief=True)
+    assert caught.traceback[-1].name == "culprit"
+
+
 def test_tasks_run_at_the_same_time_but_no_more_than_threads() -> None:
     meet = threading.Barrier(3)
     running, most, lock = 0, 0, threading.Lock()

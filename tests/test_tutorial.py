@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from command_line import CliRunner
 
 from recometer.cli._app import app
 from recometer.report import page

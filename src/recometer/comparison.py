@@ -242,9 +242,7 @@ def power(
         raise InputError(
             "An evaluation alone has no difference. Hint: difference= says which one is looked for."
         )
-    values = (
-        of.counted_values(metric) if metric in of and str(metric) not in of.over_users else None
-    )
+    values = of.counted_values(metric) if metric in of and str(metric) not in of.together else None
     if values is None:
         raise InputError(f"{metric!r} is no metric of this evaluation with a value for each user.")
     level = 1 - of.protocol.confidence if alpha is None else alpha
@@ -334,7 +332,7 @@ def _compare_all(
     else:
         (base,) = (model for model in models if model.name == baseline)
         pairs = [(model, base) for model in models if model is not base]
-    whole = [name for name in metrics if name in models[0].first.over_users]
+    whole = [name for name in metrics if name in models[0].first.together]
     found = {name: compare_by(name, pairs, users, options) for name in metrics if name not in whole}
     if whole:
         rows = compare_whole(whole, pairs, users, options.confidence, options.seed)

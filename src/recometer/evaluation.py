@@ -19,6 +19,7 @@ from recometer.evaluating.inputs import Inputs, read_inputs
 from recometer.evaluating.records import Records, data_of_result, find_records, measured_by
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
+from recometer.measuring.rated import RatedUsers
 from recometer.measuring.side_data import needed_by
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import METRICS, Metric
@@ -239,7 +240,10 @@ def _measure(given: Inputs, records: Records) -> dict[str, Any]:
         found["chance"] = chance_of(records.ranks, given.metrics, rules, given.threads)
     if "ratings" in measured:
         over_rows = [metric for metric in given.metrics if metric.definition.over_rows]
-        found["over_rows"] = compute_for_all(measured["ratings"], over_rows, rules)
+        rated = measured["ratings"]
+        assert isinstance(rated, RatedUsers)
+        found["rated"] = together = rated.together(reasons)
+        found["over_rows"] = compute_for_all(together, over_rows, rules)
     listed = measured.get("lists")
     if isinstance(listed, ListedUsers):
         over_users = [metric for metric in given.metrics if metric.definition.over_users]

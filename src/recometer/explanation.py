@@ -20,6 +20,7 @@ from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import STEPS, Protocol
 from recometer.rendering import Column, Printed, Table, plain
 from recometer.results.evaluation import Evaluation
+from recometer.results.together import is_over_rows
 
 if TYPE_CHECKING:
     import polars
@@ -326,8 +327,10 @@ def walk(
 
 
 def _side(metric: Metric, protocol: Protocol, mean: float, result: Evaluation) -> Side:
-    rules = tuple(_own_rules(metric, protocol).sentences())
-    formula = _formula(_plain(metric))
+    rules, own = tuple(_own_rules(metric, protocol).sentences()), _plain(metric)
+    meanings = [f"{written}: {meaning}" for written, meaning in own.meanings.items()]
+    formula = "; ".join([f"{own}: {METRICS[own.name].formula}", *meanings])
+    formula += "; over the rows of all users" if is_over_rows(metric, protocol, None) else ""
     return Side(protocol.name, str(metric), formula, rules, mean, _counted(result))
 
 
@@ -372,11 +375,6 @@ def _own_rules(metric: Metric, protocol: Protocol) -> Protocol:
     return dataclasses.replace(own, name="", version="explained", defects=False)
 
 
-def _formula(metric: Metric) -> str:
-    meanings = [f"{written}: {meaning}" for written, meaning in metric.meanings.items()]
-    return "; ".join([f"{metric}: {METRICS[metric.name].formula}", *meanings])
-
-
 def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
     """Put the values that count in each result's mean side by side, a row per user."""
     # A rule may let users count who are not in test, so the results may differ in their users.
@@ -396,14 +394,14 @@ def _together(results: list[Evaluation]) -> tuple[Array | None, Float64]:
 
 def _counted_values(result: Evaluation) -> Float64:
     """Return the values of the users who count in the mean of the only metric."""
-    if result.over_users:
+    if result.together:
         return np.full(len(result), np.nan)
     return result.counted_values(result.metrics[0])
 
 
 def _counted(result: Evaluation) -> int:
     """Count the users who are in the mean of the only metric."""
-    if result.over_users:
+    if result.together:
         return int(np.count_nonzero(result.reasons[str(result.metrics[0])] == 0))
     return int(np.count_nonzero(~np.isnan(_counted_values(result))))
 

@@ -275,12 +275,7 @@ def users_of(indptr: Int64) -> Int64:
 
 def offsets(keep: Bool, indptr: Int64) -> Int64:
     """Return the indptr of the rows that are kept."""
-    if keep.all():
-        return indptr
-    kept = np.zeros(len(keep) + 1, np.int64)
-    np.cumsum(keep, out=kept[1:])
-    remaining: Int64 = kept[indptr]
-    return remaining
+    return indptr if keep.all() else indptr_of(keep)[indptr]
 
 
 def pairs(users: Int64, items: npt.NDArray[np.integer], n_items: int) -> Int64:

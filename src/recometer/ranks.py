@@ -78,6 +78,13 @@ class Ranks(Table):
     repeated : bool [n_judged] or None
         Rows of items that stand in a row before, since a list repeats them; None: there are
         none.
+    copies : int64 [n_judged] or None
+        Rows of test that the item's pair was made of, where a metric reads it; None: one each.
+    filled : bool [n_users] or None
+        Whether what fills the end of a user's list is relevant, under the rule
+        ``short_lists="previous_user"``; None: nothing fills it.
+    by_rank : bool
+        Whether the source was given ranks, so that equal scores are equal ranks.
     popularity, propensity : float64 [n_judged] or None
         How popular the item is in train, 1 the most popular one; the chance that it is observed
         at all. Only where a metric reads them.
@@ -103,6 +110,9 @@ class Ranks(Table):
     n_rankable: Int64 | None = field(default=None, metadata=PER_USER)
     score: Float64 | None = field(default=None, metadata=PER_ROW)
     repeated: Bool | None = field(default=None, metadata=PER_ROW)
+    copies: Int64 | None = field(default=None, metadata=PER_ROW)
+    filled: Bool | None = field(default=None, metadata=PER_USER)
+    by_rank: bool = False
     popularity: Float64 | None = field(default=None, metadata=PER_ROW)
     propensity: Float64 | None = field(default=None, metadata=PER_ROW)
     item_ids: Array | None = None
@@ -143,6 +153,8 @@ class TopLists(Record):
         Sorted ids of the positions; None: positions name the items.
     n_catalogue : int or None
         How many items could have been recommended to somebody; None: unknown.
+    n_uncatalogued : int
+        How many of these are listed, and were not in the catalogue that was given.
     """
 
     items: Int64 = field(metadata=per_user(absent=-1))
@@ -154,6 +166,7 @@ class TopLists(Record):
     flags: UInt32 = field(default=None, metadata=PER_USER)  # type: ignore[arg-type]
     item_ids: Array | None = None
     n_catalogue: int | None = None
+    n_uncatalogued: int = 0
 
     def __post_init__(self) -> None:
         if self.items.ndim != 2 or self.items.dtype != np.int64:

@@ -7,10 +7,8 @@ follow from that. A new format is a function of what is shown, an entry in `FORM
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import io
-import json
 import math
 import os
 import textwrap
@@ -307,6 +305,8 @@ def to_html(shown: Shown) -> str:
 
 def to_json(shown: Shown) -> str:
     """Return everything in JSON, what is undefined as null."""
+    import json
+
     content = plain(shown.to_dict())
     text = json.dumps(content, indent=2, allow_nan=False)
     # With values per user, an entry a line would be most of what is written.
@@ -315,6 +315,8 @@ def to_json(shown: Shown) -> str:
 
 def to_csv(shown: Shown) -> str:
     """Return rows in CSV, what is undefined empty; numbers have all of their digits."""
+    import csv
+
     table = shown.data()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import numbers
@@ -26,6 +27,7 @@ POLL = 0.1  # seconds between two looks at the workers: how late a bar or Ctrl-C
 LONGEST_START = 2.0  # seconds that a thread may take to begin
 BLOCK = 2**15  # rows of a column that fit into the caches of a processor
 ROWS_PER_TASK = 2**18
+BRIEF = 2**15  # rows, scores or places that a kernel gets done before a thread could help
 PATIENCE = 0.5  # seconds of work before a bar is worth showing
 
 
@@ -63,6 +65,7 @@ def run_tasks(
     threads: int = 1,
     progress: bool | None = None,
     label: str = "Working",
+    brief: bool = False,
 ) -> list[R]:
     """Call a function on every task, on several threads.
 
@@ -79,6 +82,9 @@ def run_tasks(
     progress
         True: show a progress bar, which says `label`; False: none; None: only if standard error
         is a terminal and the work takes a while.
+    brief
+        Whether all of it takes a few milliseconds at most: a task that is the only one is then
+        done by the calling thread, as starting another takes longer. Ctrl-C waits for its end.
 
     Returns
     -------
@@ -94,12 +100,16 @@ def run_tasks(
     weights = [1.0] * len(tasks) if weights is None else weights
     n_workers = min(threads, len(tasks))
     work = _Work(function, list(zip(tasks, weights, strict=True)), n_workers)
+    alone = brief and len(tasks) == 1
     workers = [
-        threading.Thread(target=work.run, name=f"recometer-{number}") for number in range(n_workers)
+        threading.Thread(target=work.run, name=f"recometer-{number}")
+        for number in range(0 if alone else n_workers)
     ]
     bar = _Bar(label, float(sum(weights)), progress)
     try:
         bar.update(0.0)
+        if alone:
+            work.run()
         for worker in workers:
             worker.start()
         # Not Thread.join: before Python 3.13, Ctrl-C there marks a running thread as ended.
@@ -295,7 +305,13 @@ def _available_processors() -> int:
         processors = len(os.sched_getaffinity(0))
     else:
         processors = os.cpu_count() or 1
-    return max(1, min(processors, _control_group_limit(control_groups())))
+    return max(1, min(processors, _own_limit()))
+
+
+@functools.cache
+def _own_limit() -> int:
+    """Return the processors that control groups leave to this process, read once."""
+    return _control_group_limit(control_groups())
 
 
 def control_groups(

@@ -200,7 +200,7 @@ def resolve(
         lower gains (unjudged items have none, negative ones come after them). ``"random"``
         draws one order per user. ``"item"`` and ``"item_desc"`` put the lower and the
         higher item id first; ``"input"`` keeps the order given, for which `Ranks.before`
-        must have been counted by it.
+        must have been counted by it; so does ``"as_ranked"``, but for equal ranks.
     by
         What is read of an item, see `worth_of`.
     seed
@@ -232,7 +232,9 @@ def resolve(
         if ties == "random":
             place = drawn_places(ranks, user, seed, user_keys)[rows]
         else:
-            place = _places(user_of_row, above, tied, ranks.before[rows], worth, ties, within)
+            place = _places(
+                user_of_row, above, tied, ranks.before[rows], worth, ties, within, ranks.by_rank
+            )
         order = np.lexsort((place, user_of_row))
         start, size, worth = place[order], count, worth[order]
         members = worth
@@ -303,9 +305,12 @@ def _places(
     worth: Float64,
     ties: TieRule,
     within: int | None,
+    by_rank: bool,
 ) -> Int64:
     """Return the place of each row under a rule that neither averages nor draws."""
-    if ties in ("item", "input"):
+    if ties == "as_ranked" and by_rank:
+        return above
+    if ties in ("item", "input", "as_ranked"):
         return above + before
     if ties == "item_desc":
         return above + tied - before

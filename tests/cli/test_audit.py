@@ -9,7 +9,7 @@ import pathlib
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import CliRunner, Result
 
 import recometer as rm
 from recometer.auditing import LEAKAGE

@@ -14,9 +14,9 @@ from xml.etree import ElementTree
 import numpy as np
 import polars as pl
 import pytest
+from command_line import CliRunner, Result
 from results import evaluation
 from typer.main import get_command
-from typer.testing import CliRunner, Result
 
 import recometer as rm
 from recometer import stats
@@ -111,13 +111,13 @@ def test_clusters_come_from_a_table(results: dict[str, rm.Evaluation]) -> None:
     table.reverse().write_csv("people.csv")
     table.drop("age").write_parquet("people.parquet")
     pair = ("compare", "results/new.parquet", "results/prod.parquet", "--cluster")
-    for given in ("people.csv,person", "people.parquet", "people.parquet,person"):
+    for given in ("person=people.csv", "people.parquet", "person=people.parquet"):
         found = run(*pair, given)
         assert found.stdout == f"{expected}\n", found.output
     assert expected.rows[0].interval != rm.compare(list(results.values())).rows[0].interval
     for given, message in (
-        ("people.csv", "which column of people.csv holds the clusters?"),
-        ("people.csv,persn", "persn"),
+        ("people.csv", "which column is meant? Hint: --cluster COLUMN=people.csv"),
+        ("persn=people.csv", "Did you mean 'person'"),
         ("peple.csv", "There is no file"),
     ):
         wrong = run(*pair, given)

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import CliRunner, Result
 
 import recometer as rm
 from recometer import baselines, datasets

@@ -18,7 +18,7 @@ import time
 import numpy as np
 import polars as pl
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import CliRunner, Result
 
 import recometer as rm
 from recometer.cli._app import app
@@ -701,6 +701,7 @@ def test_wrong_usage(folder, arguments: tuple[str, ...], message: str) -> None:
         ((*LISTS, "--run", "als.parquet", "--catalogue", "no.txt"), "There is no file no.txt"),
         ((*BASIC, *MF, "--out", "test.csv"), "--out test.csv: the folder cannot be made"),
         ((*BASIC, *MF, "--protocol", "test.parquet"), "no saved evaluation"),
+        (("--test", "missing.csv", *MF), "There is no file missing.csv."),
     ],
 )
 def test_stated_failures(folder, arguments: tuple[str, ...], message: str) -> None:
@@ -758,13 +759,6 @@ def test_as_a_module_with_a_pipe(folder) -> None:
     assert b"Traceback" not in result.stderr
     content = json.loads(result.stdout)
     assert content["models"]["mf"]["metrics"]["ndcg@5"]["mean"] == expected().mean()["ndcg@5"]
-
-
-def test_a_stated_failure_of_a_process(folder) -> None:
-    result = run("--test", "missing.csv", *MF)
-    assert (result.returncode, result.stdout) == (1, b"")
-    assert result.stderr.startswith(b"Error: There is no file missing.csv.")
-    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes of POSIX")

@@ -9,7 +9,7 @@ import sys
 import warnings
 
 import pytest
-from typer.testing import CliRunner
+from command_line import CliRunner
 
 import recometer
 from recometer.cli import _app, main

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import CliRunner, Result
 
 from recometer.cli._app import app
 from recometer.cli._options import complete_metrics

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse
-from typer.testing import CliRunner, Result
+from command_line import CliRunner, Result
 
 import recometer as rm
 from recometer.cli._app import app
@@ -311,9 +311,7 @@ class TestGroups:
         assert table.stdout.splitlines()[0].startswith("model,metric,group")
         unnamed = run("show", "out", "--by", "ages.csv")
         assert unnamed.exit_code == 1
-        assert "which column holds the groups? Hint: --by COLUMN=ages.csv" in one_line(
-            unnamed.stderr
-        )
+        assert "which column is meant? Hint: --by COLUMN=ages.csv" in one_line(unnamed.stderr)
 
 
 def test_archives_and_matrices(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

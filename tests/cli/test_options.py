@@ -9,7 +9,7 @@ import re
 import polars as pl
 import pytest
 import typer
-from typer.testing import CliRunner
+from command_line import CliRunner
 
 import recometer as rm
 from recometer.cli import _exit
@@ -40,8 +40,8 @@ WRITTEN = {
     "[NAME=]FILE": "x={}",
     "[NAME=]USERS,ITEMS|NPZ[,USER_IDS,ITEM_IDS]": "x=users.npy,{}",
     "activity|popularity|[COLUMN=]FILE": "age={}",
+    "[COLUMN=]FILE": "age={}",
     "FOLDER": "{folder}",
-    "FILE[,COLUMN]": "{},column",
     "WHO": "users={}",
     "WHAT": "cold_items={}",
 }

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from command_line import CliRunner, Result
 
-from recometer.cli._app import app  # noqa: F401  (what is missing should fail here, not in bash)
+from recometer.cli._app import app
 
-pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="<(command) is bash's")
+pytestmark = pytest.mark.skipif(not os.path.exists("/dev/fd"), reason="names of pipes of POSIX")
 METRICS = ("-m", "rr@2", "--format", "csv", "--quiet")
 
 
@@ -23,55 +27,92 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = {"test": "user,item\n0,1\n1,2\n", "run": "user,item,rank\n0,2,1\n0,1,2\n1,2,1\n1,0,2\n"}
     for name, text in texts.items():
         pathlib.Path(f"{name}.csv").write_text(text, encoding="utf-8")
+    pathlib.Path("test.csv.gz").write_bytes(gzip.compress(texts["test"].encode()))
+    pathlib.Path("nothing").write_bytes(b"")
     np.save("users.npy", np.eye(2))
     np.save("items.npy", np.eye(3)[:, :2])
     np.save("user_ids.npy", np.arange(2))
     np.save("item_ids.npy", np.arange(3))
 
 
-def bash(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = " ".join([sys.executable, "-m", "recometer", "evaluate", *arguments])
-    return subprocess.run(
-        ["bash", "-c", command],
+def evaluate(*arguments: str, stdin: str | None = None) -> Result:
+    content = None if stdin is None else pathlib.Path(stdin).read_bytes()
+    command = ["evaluate", *arguments]
+    return CliRunner().invoke(app, command, input=content, env={"COLUMNS": "300"})
+
+
+@contextlib.contextmanager
+def pipe(file: str) -> Iterator[str]:
+    """Give the name of a pipe that holds a small file, as ``<(cat file)`` does."""
+    reading, writing = os.pipe()
+    with open(writing, "wb") as stream:
+        stream.write(pathlib.Path(file).read_bytes())
+    try:
+        yield f"/dev/fd/{reading}"
+    finally:
+        os.close(reading)
+
+
+@pytest.fixture
+def expected() -> str:
+    result = evaluate("--test", "test.csv", "--run", "x=run.csv", *METRICS)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="<(command) is bash's")
+def test_pipes_of_a_shell_give_what_files_give(expected: str) -> None:
+    command = [sys.executable, "-m", "recometer", "evaluate", *METRICS]
+    command += ["--test", "<(gzip -c test.csv)", "--run", "x=-", "< run.csv"]
+    found = subprocess.run(
+        ["bash", "-c", " ".join(command)],
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONIOENCODING": "utf-8", "COLUMNS": "300"},
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
     )
+    assert (found.returncode, found.stderr, found.stdout) == (0, "", expected)
 
 
 @pytest.mark.parametrize(
-    "arguments",
+    ("test", "run", "stdin"),
     [
-        ("--test", "<(cat test.csv)", "--run", "x=<(cat run.csv)"),
-        ("--test", "<(gzip -c test.csv)", "--run", "x=run.csv"),
-        ("--test", "/dev/stdin", "--run", "x=run.csv", "< test.csv"),
-        ("--test", "-", "--run", "x=<(cat run.csv)", "< test.csv"),
+        ("test.csv", "run.csv", None),
+        ("test.csv.gz", None, None),
+        (None, None, "/dev/stdin"),
+        (None, "run.csv", "-"),
     ],
 )
-def test_pipes_give_what_files_give(arguments: tuple[str, ...]) -> None:
-    expected = bash("--test", "test.csv", "--run", "x=run.csv", *METRICS)
-    found = bash(*arguments[:4], *METRICS, *arguments[4:])
-    assert (found.returncode, found.stderr) == (0, "")
-    assert found.stdout == expected.stdout
+def test_pipes_give_what_files_give(
+    test: str | None, run: str | None, stdin: str | None, expected: str
+) -> None:
+    with contextlib.ExitStack() as opened:
+        tests = stdin if test is None else opened.enter_context(pipe(test))
+        runs = "run.csv" if run is None else opened.enter_context(pipe(run))
+        given = ("--test", str(tests), "--run", f"x={runs}")
+        found = evaluate(*given, *METRICS, stdin=None if stdin is None else "test.csv")
+    assert (found.exit_code, found.stderr, found.stdout) == (0, "", expected)
 
 
 def test_factors_of_pipes_and_what_is_said() -> None:
     rest = "items.npy,user_ids.npy,item_ids.npy"
-    expected = bash("--test", "test.csv", "--factors", f"x=users.npy,{rest}", *METRICS)
-    given = ("--test", "<(cat test.csv)", "--factors", f"x=<(cat users.npy),{rest}")
-    found = bash(*given, *METRICS)
-    assert expected.returncode == 0, expected.stderr
-    assert (found.returncode, found.stdout) == (0, expected.stdout)
-    said = bash(*given, *METRICS[:-1]).stderr
-    assert "test: /dev/fd/" in said
-    assert "recometer-" not in said  # no copies
+    expected = evaluate("--test", "test.csv", "--factors", f"x=users.npy,{rest}", *METRICS)
+    assert expected.exit_code == 0, expected.stderr
+    said = []
+    for options in (METRICS, METRICS[:-1]):
+        with pipe("test.csv") as test, pipe("users.npy") as users:
+            found = evaluate("--test", test, "--factors", f"x={users},{rest}", *options)
+        assert (found.exit_code, found.stdout) == (0, expected.stdout)
+        said.append(found.stderr)
+    assert "test: /dev/fd/" in said[1]
+    assert "recometer-" not in said[1]  # no copies
 
 
 def test_pipes_that_cannot_be_read() -> None:
-    empty = bash("--test", "<(true)", "--run", "run.csv", *METRICS)
-    assert empty.returncode == 1
+    with pipe("nothing") as nothing:
+        empty = evaluate("--test", nothing, "--run", "run.csv", *METRICS)
+    assert empty.exit_code == 1
     assert "is empty. Hint: does the command that writes it fail?" in empty.stderr
-    twice = bash("--test", "-", "--run", "/dev/stdin", *METRICS, "< test.csv")
-    assert twice.returncode == 2
+    twice = evaluate("--test", "-", "--run", "/dev/stdin", *METRICS, stdin="test.csv")
+    assert twice.exit_code == 2
     assert "can be read only once" in twice.stderr

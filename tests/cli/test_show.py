@@ -6,7 +6,7 @@ import json
 import pathlib
 
 import pytest
-from typer.testing import CliRunner, Result
+from command_line import CliRunner, Result
 
 import recometer as rm
 from recometer.cli._app import app

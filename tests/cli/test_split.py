@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from command_line import CliRunner, Result
 from polars.testing import assert_frame_equal
-from typer.testing import CliRunner, Result
 
 import recometer as rm
 from recometer import split as splits

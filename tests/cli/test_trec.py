@@ -9,8 +9,8 @@ import re
 
 import polars as pl
 import pytest
+from command_line import CliRunner, Result
 from shared import SHARED
-from typer.testing import CliRunner, Result
 
 import recometer as rm
 from recometer.cli._app import app

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import scipy.stats
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
@@ -204,7 +205,7 @@ def test_saved_evaluations_are_compared_alike(
     assert whole.difference == paired.difference
     # Their own intervals alone tell less than the lists.
     assert whole.interval.width >= paired.interval.width
-    assert "The lists were not saved" in str(there).replace("\n  ", " ")
+    assert "The lists or rows were not saved" in str(there).replace("\n  ", " ")
 
 
 def test_one_value_for_all_users_is_resampled_with_the_same_users(
@@ -234,6 +235,66 @@ def test_seeds_add_their_variance(results: dict[str, rm.Evaluation]) -> None:
     assert found.standings[0].model == "als"
     alone = str(rm.compare({"als": als[0], "pop": results["pop"]}, metrics="ndcg@5"))
     assert "One evaluation per model" in alone
+
+
+def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -> None:
+    als = [evaluate(0.1, seed, "coverage@5 gini@5") for seed in range(3)]
+    pop = evaluate(0.0, 7, "coverage@5 gini@5")
+    compared = rm.compare({"als": als, "pop": pop})
+    for row in compared.rows:
+        values = [run.over_users[row.metric] for run in als]
+        assert row.mean == pytest.approx(np.mean(values))
+        assert row.difference == pytest.approx(np.mean(values) - pop.over_users[row.metric])
+        assert (row.test.test, row.interval.method) == ("random effects", "random effects")
+        assert row.runs is not None
+        assert row.runs.n_runs == (3, 1)
+        assert row.runs.deviation_runs[0] <= np.std(values, ddof=1)
+        assert 0 <= row.p_value <= 1
+        assert (0 in row.interval) == (row.p_value > 0.05)
+        assert row.relative_low < row.relative < row.relative_high
+    text = str(compared).replace("\n  ", " ")
+    assert "One seed alone is one seed" in text
+    assert "seeds make up" in text
+    assert {row.n for row in compared.standings} == {120}
+    # Three times the same run is no further evidence, and no variance between seeds.
+    same = rm.compare({"als": [als[0]] * 3, "pop": pop}).rows[0]
+    one = rm.compare({"als": als[0], "pop": pop}).rows[0]
+    assert same.runs is not None
+    assert same.runs.deviation_runs[0] == 0
+    assert same.interval.width == pytest.approx(one.interval.width, rel=0.02)
+    # Files know less.
+    paths = [tmp_path / f"{number}.parquet" for number in range(3)]
+    for run, path in zip(als, paths, strict=True):
+        run.save(path)
+    saved = rm.compare({"als": list(paths), "pop": pop})
+    assert saved.rows[0].difference == compared.rows[0].difference
+    assert saved.rows[0].interval.width >= compared.rows[0].interval.width
+    assert "The lists or rows were not saved" in str(saved).replace("\n  ", " ")
+
+
+def test_folds_of_metrics_with_one_value_for_all_users() -> None:
+    frame = pl.DataFrame({"user_id": np.repeat(np.arange(40), 6), "item_id": [*range(6)] * 40})
+    made = rm.split.folds(frame, rm.split.KFold(3))
+    found = {}
+    for name, seed in (("a", 0), ("b", 1)):
+        made_scores = np.random.default_rng(seed).random((3, 40, 12)) + np.arange(12) / 8
+        sources = [rm.Scores(one, user_ids=range(40), item_ids=range(12)) for one in made_scores]
+        found[name] = rm.evaluate(sources, made, metrics="rr gini@3")
+    row = rm.compare(found).row("gini@3", "a")
+    first, second = (
+        [fold.over_users["gini@3"] for fold in found[name].folds] for name in ("a", "b")
+    )
+    expected = scipy.stats.ttest_rel(first, second)
+    assert row.difference == pytest.approx(np.mean(first) - np.mean(second))
+    assert row.p_value == pytest.approx(expected.pvalue)
+    assert tuple(row.interval) == pytest.approx(tuple(expected.confidence_interval(0.95)))
+    assert "From the differences of 3 folds" in row.notes[0]
+    other = rm.evaluate(sources[:2], rm.split.folds(frame, rm.split.KFold(2)), metrics="gini@3")
+    (untested,) = rm.compare(
+        {"a": found["a"], "b": other}, metrics="gini@3", allow="test train candidates"
+    ).rows
+    assert np.isnan(untested.p_value)
+    assert "not as many folds" in untested.notes[0]
 
 
 def test_folds_are_pooled_by_user_and_vary() -> None:
@@ -500,9 +561,7 @@ def test_tukeys_test_is_over_all_models(results: dict[str, rm.Evaluation]) -> No
     assert "by Tukey's test of all models by randomisation" in text
     # Against a baseline there are fewer rows, of the same test.
     fewer = tukeyed(results, baseline="pop")
-    other = found.row("ndcg@5", "als", "pop") if names.index("als") < names.index("pop") else None
-    same = other or found.row("ndcg@5", "pop", "als")
-    assert fewer.row("ndcg@5", "als").adjusted_p == same.adjusted_p
+    assert fewer.row("ndcg@5", "als").adjusted_p == found.row("ndcg@5", "pop", "als").adjusted_p
 
 
 def test_what_tukeys_test_cannot_do(results: dict[str, rm.Evaluation]) -> None:
@@ -522,7 +581,27 @@ def test_tukeys_test_keeps_clusters_together(results: dict[str, rm.Evaluation]) 
     expected = stats.tukey(table, clusters=people)
     assert expected.n == stats.tukey(table).n
     names = [model.name for model in together.models]
-    row = together.rows[-1]
+    row = next(row for row in together.rows if row.metric == "hit@5")
     p = expected.p_values[names.index(row.model), names.index(row.other)]
-    assert row.metric == "coverage@5" or row.adjusted_p == min(1.0, 2 * max(p, row.p_value))
+    assert row.adjusted_p == min(1.0, 2 * max(p, row.p_value))
     assert [one.adjusted_p for one in alone.rows] != [one.adjusted_p for one in together.rows]
+
+
+def test_clusters_are_what_power_is_planned_by() -> None:
+    rng = np.random.default_rng(4)
+    one, two = rng.random(40), rng.random(40)
+    each = {"a": evaluation({"rr": one.tolist()}), "b": evaluation({"rr": two.tolist()})}
+    # Three rows that say the same are one.
+    rows = {
+        "a": evaluation({"rr": np.repeat(one, 3).tolist()}),
+        "b": evaluation({"rr": np.repeat(two, 3).tolist()}),
+    }
+    alone = rm.compare(each)
+    together = rm.compare(rows, cluster=np.repeat(np.arange(40), 3))
+    assert together.rows[0].error == pytest.approx(alone.rows[0].error)
+    assert together.rows[0].smallest_difference == pytest.approx(alone.rows[0].smallest_difference)
+    planned, expected = together.power("rr", 0.1), alone.power("rr", 0.1)
+    assert (planned.n, planned.users_needed) == (40, expected.users_needed)
+    assert planned.power == pytest.approx(expected.power)
+    assert "numbers of clusters" in planned.note
+    assert "Power: with 40 clusters a true difference" in str(together).replace("\n  ", " ")

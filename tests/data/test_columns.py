@@ -7,7 +7,7 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pytest
-from typer.testing import CliRunner
+from command_line import CliRunner
 
 import recometer as rm
 from recometer.cli._app import app

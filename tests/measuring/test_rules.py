@@ -55,7 +55,7 @@ def test_nan_is_not_an_item_that_was_left_out(rule: str, protocol: str) -> None:
     ):
         result = rm.evaluate(
             source, test, metrics="rr", protocol=protocol, catalogue=2,
-            **{rule: "left_out", "no_relevant": 0.0},
+            **{rule: "left_out", "no_relevant": 0.0, "nan_scores": "undefined"},
         )  # fmt: skip
         np.testing.assert_array_equal(result["rr"], [np.nan, 1.0])
         assert result.skipped("rr") == {"a candidate's score is NaN": 1}

@@ -83,7 +83,7 @@ def test_a_cut_off_before_or_after_brackets() -> None:
     rectools = convention("rectools")
     for text in ("MAP(divide_by_k=True)@5", "MAP@5(divide_by_k=True)"):
         (metric,) = rectools.parse(text)
-        assert (str(metric), metric.ours) == (text, "ap@5(denominator=k)")
+        assert (str(metric), metric.ours) == (text, "ap@5(denominator=k,by_place)")
     (metric,) = convention("ir_measures").parse("nDCG(dcg='exp-log2')@5")
     assert (metric.cutoff, metric.rules) == (5, (("decimals", 5),))
 
@@ -401,3 +401,151 @@ def test_metrics_of_lists_that_repeat_items(ties: str, duplicates: str) -> None:
     options = {"ties": ties, "duplicates": duplicates, "catalogue": 4}
     found = rm.evaluate(lists, {0: ["b"], 1: ["a"]}, metrics="coverage@2", **options)
     assert found.mean() == {"coverage@2": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("lists", "catalogue", "covered"),
+    [
+        ({"a": [1, 2, 0]}, [1, 2], 1.0),
+        ({"a": [1, 2, 0]}, [0, 1, 2], 3 / 4),
+        ({"a": [1, 2]}, [1, 2, 3], 2 / 4),
+        ({"a": [1, 2, 0], "b": [0, 3]}, [1, 2, 3, 4], 4 / 5),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+def test_padding_of_recbole_is_one_of_its_items(
+    lists: dict[str, list[int]], catalogue: list[int], covered: float
+) -> None:
+    """RecBole 1.2.1: items are numbered from 1 on, and 0 is one more that short lists show."""
+    result = rm.evaluate(
+        rm.Lists(lists),
+        {"a": [1], "b": [2]},
+        metrics="itemcoverage@3 giniindex@3",
+        protocol="recbole",
+        catalogue=catalogue,
+    )
+    assert result.mean()["itemcoverage@3"] == pytest.approx(covered)
+
+
+DEFECTS = [
+    # recpack 0.3.6: values below 0, some of which make all of a user's number.
+    ("recpack", "RecallK@3", [-1, 2, 0, 3, -2], 1.0),
+    ("recpack", "NDCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
+    ("recpack", "DCGK@3", [-1, 2, 0, 1, -2], 0.8613531161467861),
+    ("recpack", "ReciprocalRankK@3", [-1, 2, 0, 1, -2], 0.25),
+    # rectools 0.19.0: more places than items.
+    ("rectools", "Accuracy@8", [0, 1, 0, 1, 0], -0.2),
+    ("rectools", "MCC@5", [0, 1, 0, 1, 0], 0.0),
+]
+
+
+@pytest.mark.parametrize(("protocol", "metric", "truth", "expected"), DEFECTS)
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+def test_defects_of_one_list(
+    protocol: str, metric: str, truth: list[float], expected: float
+) -> None:
+    """Items 0 to 4 are ranked in this order."""
+    result = rm.evaluate(
+        rm.Scores(np.array([[0.9, 0.8, 0.7, 0.6, 0.5]])),
+        np.array([truth], float),
+        metrics=metric,
+        protocol=protocol,
+        defects=True,
+    )
+    assert result.mean()[metric] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_logarithm_that_does_not_exist_makes_no_number() -> None:
+    """recpack 0.3.6 prints NaN for a value of -1 at rank 2, and for all users with it."""
+    scores, test = rm.Scores(np.array([[0.9, 0.8], [0.9, 0.8]])), np.array([[2.0, -1.0], [1.0, 0]])
+    result = rm.evaluate(scores, test, metrics="DCGK@2", protocol="recpack", defects=True)
+    assert np.isnan(result["DCGK@2"]).tolist() == [True, False]
+    assert np.isnan(result.mean()["DCGK@2"])
+
+
+BEYOND = pytest.mark.filterwarnings("ignore:.*the cut-off lies beyond every list")
+
+
+@BEYOND
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("Precision@2", 1.0),
+        ("Recall@2", 1.0),
+        ("MAP@5", 0.5),
+        ("MRR@5", 0.5),
+        ("NDCG@5", 0.4279725294690551),
+        ("NDCG(divide_by_achievable=True)@5", 0.7737056144690833),
+        ("PartialAUC@5", 0.6),
+    ],
+)
+def test_equal_ranks_of_rectools(metric: str, expected: float) -> None:
+    """What rectools 0.19.0 printed for the ranks 1, 2, 2, 2, of which the last two are relevant."""
+    ranks = pl.DataFrame({"user": ["a"] * 4, "item": [0, 1, 2, 3], "rank": [1, 2, 2, 2]})
+    result = rm.evaluate(rm.Lists(ranks), {"a": [2, 3]}, metrics=metric, protocol="rectools")
+    assert result.mean()[metric] == pytest.approx(expected)
+
+
+@BEYOND
+def test_equal_scores_are_not_equal_ranks() -> None:
+    rows = pl.DataFrame({"user": ["a"] * 3, "item": [7, 3, 5], "score": [2.0, 1.0, 1.0]})
+    result = rm.evaluate(rm.Lists(rows), {"a": [5]}, metrics="MRR@5", protocol="rectools")
+    assert result.mean() == {"MRR@5": pytest.approx(1 / 3)}
+    rows = rows.with_columns(rank=pl.Series([1, 2, 2])).drop("score")
+    as_ranked = rm.evaluate(rm.Lists(rows), {"a": [5]}, metrics="rr", ties="as_ranked")
+    assert as_ranked["rr"] == [1 / 2]
+
+
+PADDED = {
+    # torch-geometric 2.8.1: [[0, 1, 2], [0, -1, -1], [1, -1, -1]] and the edges (0, 4), (0, 0),
+    # (1, 4), (2, 3).
+    "LinkPredHitRatio@3": 1.0,
+    "LinkPredPrecision@3": 0.5555555820465088,
+    "LinkPredRecall@3": 1.5,
+    "LinkPredMAP@3": 0.944444477558136,
+    "LinkPredNDCG@3": 0.9583355784416199,
+}
+
+
+@pytest.mark.parametrize("metric", PADDED)
+def test_padding_of_pyg_is_an_item_of_the_user_before(metric: str) -> None:
+    lists, test = rm.Lists({0: [0, 1, 2], 1: [0], 2: [1]}), {0: [4, 0], 1: [4], 2: [3]}
+    found = rm.evaluate(lists, test, metrics=metric, protocol="pyg", defects=True)
+    assert found.mean()[metric] == pytest.approx(PADDED[metric], abs=1e-6)
+    documented = rm.evaluate(lists, test, metrics=metric, protocol="pyg")
+    assert documented[metric].tolist()[1:] == [0, 0]
+
+
+def test_only_lists_are_filled() -> None:
+    with pytest.raises(rm.InputError, match="'previous_user' is about lists"):
+        rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics="hit@1", short_lists="previous_user")
+
+
+CUMULATIVE = [0.0, 0.0, 0.190047, 0.175669, 0.228124, 0.228124, 0.228124, 0.228124]
+
+
+def test_columns_of_recometrics() -> None:
+    """recometrics 0.1.6.post13: with cumulative=True the sum ends at place R."""
+    order = [3, 1, 7, 8, 9, 4, 10, 0, 2, 11, 5, 6]  # best first
+    scores = np.empty((1, 12))
+    scores[0, order] = -np.arange(12)
+    test = np.array([[0, 0, 0, 0, 0, 3.0, 0, 2.0, 0, 1.0, 1.0, 2.0]])
+    names = [f"NDCG(cumulative=True)@{k}" for k in range(1, 9)]
+    found = rm.evaluate(
+        rm.Scores(scores), test, metrics=names, protocol="recometrics", defects=True
+    )
+    assert list(found.mean().values()) == pytest.approx(CUMULATIVE, abs=1e-6)
+    assert rm.evaluate(
+        rm.Scores(scores), test, metrics="NDCG@8", protocol="recometrics"
+    ).mean() == {"NDCG@8": pytest.approx(0.282954, abs=1e-6)}
+
+
+def test_recometrics_does_not_obey_min_pos_test() -> None:
+    """recometrics 0.1.6.post13: min_pos_test=6 leaves nobody out, with 4 or 5 relevant items."""
+    scores, test = rm.Scores(np.arange(24.0).reshape(2, 12)), np.eye(2, 12)
+    test[1, :6] = 1
+    asked: dict[str, Any] = {"metrics": "P@2", "protocol": "recometrics", "min_positives": 4}
+    assert np.isnan(rm.evaluate(scores, test, **asked)["P@2"]).tolist() == [True, False]
+    with pytest.warns(rm.DataWarning, match="min_positives=4 changes nothing here: recometrics"):
+        found = rm.evaluate(scores, test, **asked, defects=True)
+    assert not np.isnan(found["P@2"]).any()

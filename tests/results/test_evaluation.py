@@ -153,7 +153,9 @@ def test_means(users: list[tuple[float, int]]) -> None:
 
 
 def test_unknown_weights() -> None:
-    with pytest.raises(InputError, match=r"weights='gain' does not exist\. Hint: 'relevant'"):
+    with pytest.raises(
+        InputError, match=r"weights='gain' does not exist\. Hint: 'users', 'relevant'"
+    ):
         evaluation({"rr": [1.0]}).mean(weights="gain")  # type: ignore[arg-type]
 
 

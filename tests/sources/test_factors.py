@@ -153,6 +153,7 @@ def test_threads_and_blocks_change_nothing(whole, monkeypatch):
         monkeypatch.setattr(_factor_work, "USERS_PER_TASK", users)
         monkeypatch.setattr(_factor_work, "JUDGED_PER_TASK", judged)
         monkeypatch.setattr(_factor_work, "SECONDS_PER_CALL", seconds)
+        monkeypatch.setattr(_factor_work, "BRIEF_SECONDS", 0)
         same(data.evaluate(threads=threads, ties="item"), expected)
 
 

@@ -11,6 +11,7 @@ from scipy import stats
 
 from recometer.errors import InputError
 from recometer.stats import ConfidenceSequence, Runs, interval, over_folds, over_runs
+from recometer.stats.runs import over_values
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -193,6 +194,36 @@ def test_folds_with_users_of_their_own() -> None:
     error = stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert alike.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
+
+
+def test_values_of_runs_vary_as_means_of_users_do() -> None:
+    generator = np.random.default_rng(8)
+    users = generator.normal(0, 0.1, (300, 1))
+    first, second = (
+        0.4 + shift + users + generator.normal(0, 0.02, r) + generator.normal(0, 0.1, (300, r))
+        for shift, r in ((0.02, 4), (0.0, 3))
+    )
+    expected = over_runs(first, second)
+    rests = [
+        float(((one - one.mean(1, keepdims=True) - one.mean(0) + one.mean()) ** 2).sum())
+        / (299 * (one.shape[1] - 1))
+        for one in (first, second)
+    ]
+    error = (first.mean(1) - second.mean(1)).std(ddof=1) / np.sqrt(300)
+    interactions = (rests[0] / 300, rests[1] / 300)
+    means = first.mean(0), second.mean(0)
+    found = over_values(*means, error, 300, interactions=interactions)
+    assert found.mean == pytest.approx(expected.mean)
+    assert found.interval.width == pytest.approx(expected.interval.width, rel=0.03)
+    assert found.deviation_runs == pytest.approx(expected.deviation_runs)
+    assert found.share_of_runs == pytest.approx(expected.share_of_runs)
+    ratio = over_values(*means, error / 0.4, 300, relative=True)
+    assert ratio.mean == pytest.approx(means[0].mean() / means[1].mean() - 1)
+    # One run each: the error between users is all that is known.
+    alone = over_values([0.5], [0.4], 0.01, 10**6)
+    assert tuple(alone.interval) == pytest.approx((0.1 - 0.0196, 0.1 + 0.0196), abs=1e-5)
+    assert "One seed alone" in alone.note
+    assert "not known" in over_values([0.5, 0.6], [0.4], np.nan, 10).note
 
 
 def test_runs_refuse_what_they_cannot_take() -> None:

@@ -15,31 +15,7 @@ except ImportError as error:
         "Hint: install it with a C++17 compiler at hand: pip install . (in the source folder)."
     ) from error
 
-from recometer._kernel._native import NanRule as NanRule
-from recometer._kernel._native import RowOrder as RowOrder
-from recometer._kernel._native import ScoreFlag as ScoreFlag
-from recometer._kernel._native import TieOrder as TieOrder
-
-best_first = _native.best_first
-count_codes = _native.count_codes
-count_rows = _native.count_rows
-find_rows = _native.find_rows
-group_rows = _native.group_rows
-hash_pieces = _native.hash_pieces
-hold_below = _native.hold_below
-hold_first = _native.hold_first
-instruction_sets = _native.instruction_sets
-number_rows = _native.number_rows
-number_strings = _native.number_strings
-place_rows = _native.place_rows
-rank_factors = _native.rank_factors
-rank_lists = _native.rank_lists
-rank_scores = _native.rank_scores
-score_items = _native.score_items
-sum_rows = _native.sum_rows
-top_factors = _native.top_factors
-top_scores = _native.top_scores
-trim_core = _native.trim_core
+from recometer._kernel._native import *  # noqa: F403
 
 
 def instruction_set() -> str:
@@ -50,7 +26,7 @@ def instruction_set() -> str:
     ValueError
         The processor does not have the one that is named.
     """
-    available = instruction_sets()
+    available = _native.instruction_sets()
     chosen = os.environ.get("RECOMETER_INSTRUCTION_SET", available[0])
     if chosen not in available:
         raise ValueError(

@@ -59,9 +59,8 @@ def rank_factors(
 ) -> int:
     """Add the counts of the items [first, last); `limit` changes nothing here."""
     scores = _all_scores(users, items, bias, rows)
-    for user in range(len(users)):
-        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
-        candidate = _candidates(scores.shape[1], gone, first, last)
+    candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, first, last)
+    for user, candidate in enumerate(candidates):
         if check:
             flags[user] |= _settle(scores[user], candidate, nan_rule)
         part = slice(judged_indptr[user], judged_indptr[user + 1])
@@ -88,11 +87,9 @@ def rank_scores(
 ) -> int:
     """Add the counts of all items, their scores given; -inf is no candidate."""
     scores = scores.copy() if columns is None else scores[:, columns]
-    for user in range(len(scores)):
-        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
-        candidate = _candidates(scores.shape[1], gone)
-        no_candidates[user] += (candidate & np.isneginf(scores[user])).sum()
-        candidate &= ~np.isneginf(scores[user])
+    candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
+    no_candidates += (candidates & np.isneginf(scores)).sum(1)
+    for user, candidate in enumerate(candidates & ~np.isneginf(scores)):
         flags[user] |= _settle(scores[user], candidate, nan_rule)
         part = slice(judged_indptr[user], judged_indptr[user + 1])
         _count(scores[user], candidate, judged, judged_scores, part, above, tied, before)
@@ -121,9 +118,8 @@ def top_factors(
 ) -> None:
     """Add the items [first, last) to the lists of the best."""
     scores = _all_scores(users, items, bias, rows)
-    for user in range(len(users)):
-        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
-        candidate = _candidates(scores.shape[1], gone, first, last)
+    candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, first, last)
+    for user, candidate in enumerate(candidates):
         if check:
             flags[user] |= _settle(scores[user], candidate, nan_rule)
         _keep_best(user, scores[user], candidate, order, keys, top_scores, top_items, n, left)
@@ -147,11 +143,9 @@ def top_scores(
 ) -> None:
     """Add all items to the lists of the best, their scores given; -inf is no candidate."""
     scores = scores.copy() if columns is None else scores[:, columns]
-    for user in range(len(scores)):
-        gone = excluded[excluded_indptr[user] : excluded_indptr[user + 1]]
-        candidate = _candidates(scores.shape[1], gone)
-        no_candidates[user] += (candidate & np.isneginf(scores[user])).sum()
-        candidate &= ~np.isneginf(scores[user])
+    candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
+    no_candidates += (candidates & np.isneginf(scores)).sum(1)
+    for user, candidate in enumerate(candidates & ~np.isneginf(scores)):
         flags[user] |= _settle(scores[user], candidate, nan_rule)
         _keep_best(user, scores[user], candidate, order, keys, top_scores, top_items, n, left)
 
@@ -243,11 +237,19 @@ def _all_scores(users: Array, items: Array, bias: Array | None, rows: Int64 | No
     return scores
 
 
-def _candidates(n_items: int, gone: Int32, first: int = 0, last: int | None = None) -> Bool:
-    candidate = np.zeros(n_items, bool)
-    candidate[first:last] = True
-    candidate[gone] = False
-    return candidate
+def _candidates(
+    n_users: int,
+    n_items: int,
+    excluded_indptr: Int64,
+    excluded: Int32,
+    first: int = 0,
+    last: int | None = None,
+) -> Bool:
+    candidates = np.zeros((n_users, n_items), bool)
+    candidates[:, first:last] = True
+    for user, candidate in enumerate(candidates):
+        candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
+    return candidates
 
 
 def _tie_break(items: npt.NDArray[np.integer], order: TieOrder, key: np.uint64) -> Array:

@@ -56,6 +56,7 @@ def counted(
 ) -> Finding:
     """Return a finding; where nothing was found it is a fact."""
     return Finding(
+        name="",
         what=what,
         level=level if count else "fact",
         count=count,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from recometer.arrays import Array, Bool
 from recometer.auditing._build import of_rows
 from recometer.auditing._sides import Sides, newest
-from recometer.auditing.result import Finding
+from recometer.auditing.result import Finding, Level
 
 
 def overlap(sides: Sides) -> Finding:
@@ -36,14 +35,10 @@ def overlap(sides: Sides) -> Finding:
 
 def older_than_own_training(sides: Sides) -> Finding:
     """Interactions of test that precede training ones of the same user."""
-    what = "interactions of test older than the user's newest in train"
-    if (why := _without_times(sides)) is not None:
-        return _unchecked(sides, what, why)
-    times, last, known = _last_of_own(sides)
-    return of_rows(
+    return _beside_own(
         sides,
-        known & (times < last),
-        what,
+        np.less,
+        "interactions of test older than the user's newest in train",
         "leakage",
         "The model knows what these users did later, and guesses the past from the future: the "
         "result is better than it will be in use.",
@@ -54,11 +49,9 @@ def older_than_own_training(sides: Sides) -> Finding:
 def older_than_training(sides: Sides) -> Finding:
     """Interactions of test that precede training ones of anyone."""
     what = "interactions of test older than anyone's newest in train"
-    if (why := _without_times(sides)) is not None:
-        return _unchecked(sides, what, why)
     train, test = sides.train, sides.test
-    assert train.times is not None
-    assert test.times is not None
+    if train.times is None or test.times is None:
+        return _unchecked(sides, what)
     newer = int(np.count_nonzero(train.times > test.times.min()))
     return of_rows(
         sides,
@@ -75,39 +68,38 @@ def older_than_training(sides: Sides) -> Finding:
 
 def same_time(sides: Sides) -> Finding:
     """Interactions of test at the time of the user's newest in train."""
-    what = "interactions of test at the time of the user's newest in train"
-    if (why := _without_times(sides)) is not None:
-        return _unchecked(sides, what, why)
-    times, last, known = _last_of_own(sides)
-    return of_rows(
+    return _beside_own(
         sides,
-        known & (times == last),
-        what,
+        np.equal,
+        "interactions of test at the time of the user's newest in train",
         "fact",
         "Time does not say which came first: a rule decided which of them are tested.",
         "Time alone says what came first.",
     )
 
 
-def _last_of_own(sides: Sides) -> tuple[Array, Array, Bool]:
-    """Return for each row of test its time, the user's newest in train, and whether it is there."""
-    assert sides.test.times is not None
+def _beside_own(
+    sides: Sides, compare: np.ufunc, what: str, level: Level, found: str, clear: str
+) -> Finding:
+    """Return what a comparison of each row's time with its user's newest in train finds."""
+    if sides.train.times is None or sides.test.times is None:
+        return _unchecked(sides, what)
     last, known = newest(sides.train)
     trained = (sides.users >= 0) & known[sides.users]
-    return sides.test.times, last[sides.users][sides.user], trained[sides.user]
+    chosen = trained[sides.user] & compare(sides.test.times, last[sides.users][sides.user])
+    return of_rows(sides, chosen, what, level, found, clear)
 
 
-def _without_times(sides: Sides) -> str | None:
-    """Say which sides have no times; None: both have."""
+def _unchecked(sides: Sides, what: str) -> Finding:
+    """Say which sides have no times."""
     given = (("train", sides.train), ("test", sides.test))
     missing = [name for name, data in given if data.times is None]
-    if not missing:
-        return None
-    return f"{' and '.join(missing)} {'have' if len(missing) > 1 else 'has'} no times"
-
-
-def _unchecked(sides: Sides, what: str, why: str) -> Finding:
-    total = len(sides.test)
+    have = "have" if len(missing) > 1 else "has"
     return Finding(
-        what=what, level="fact", count=None, total=total, sentence=f"Not checked: {why}."
+        name="",
+        what=what,
+        level="fact",
+        count=None,
+        total=len(sides.test),
+        sentence=f"Not checked: {' and '.join(missing)} {have} no times.",
     )

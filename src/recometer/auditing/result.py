@@ -44,7 +44,7 @@ class Finding:
         Further numbers by name.
     """
 
-    name: str = ""
+    name: str
     what: str
     level: Level
     count: int | None

@@ -1,4 +1,4 @@
-"""The groups of users that --by names."""
+"""Tables of users that options name: their groups, or their clusters."""
 
 from __future__ import annotations
 
@@ -22,23 +22,35 @@ def groups_of(text: str | None, results: Mapping[str, Evaluation]) -> str | pl.D
     """Return what `Evaluation.by` takes: a name of its own, or a frame of users and groups."""
     if text is None or text in PROFILE:
         return text
-    column, path = split_name(text, "--by")
+    return of_users(text, "--by", next(iter(results.values())))
+
+
+def of_users(text: str, option: str, result: Evaluation) -> pl.DataFrame:
+    """Return the users and one other column of ``[COLUMN=]FILE``, users as a result has them.
+
+    Raises
+    ------
+    ColumnError
+        There is no such column, or more than one could be meant.
+    """
+    column, path = split_name(text, option)
     file = Path(path)
     names = column_names(file)
     users = common_names("user", names)
     if len(users) != 1:
         raise ColumnError(
-            f"--by {path}: {'several columns' if users else 'no column'} could hold the users. "
+            f"{option} {path}: {'several columns' if users else 'no column'} could hold the users. "
             f"Hint: call one user_id. Columns: {', '.join(names)}."
         )
     others = [name for name in names if name != users[0]]
     if column and column not in names:
-        raise ColumnError(f"--by: {path} has no column {column!r}. {did_you_mean(column, names)}")
+        raise ColumnError(
+            f"{option}: {path} has no column {column!r}. {did_you_mean(column, names)}"
+        )
     if not column and len(others) != 1:
         raise ColumnError(
-            f"--by {path}: which column holds the groups? Hint: --by COLUMN={path}. Columns: "
+            f"{option} {path}: which column is meant? Hint: {option} COLUMN={path}. Columns: "
             f"{', '.join(names)}."
         )
     frame = read_columns(file, [users[0], column or others[0]])
-    known = next(iter(results.values())).user_ids
-    return frame.with_columns(like(frame[users[0]], known))
+    return frame.with_columns(like(frame[users[0]], result.user_ids))

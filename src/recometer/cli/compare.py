@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 import typer
 
 from recometer.cli import _options as options
+from recometer.cli._by import of_users
 from recometer.cli._exit import ExitCode, usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import named_results, paths_of
@@ -22,11 +23,9 @@ from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
 from recometer.errors import did_you_mean
 from recometer.rendering import Shown, Table, output
+from recometer.results.evaluation import load
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
-
-if TYPE_CHECKING:
-    import polars
 
 gate_option = functools.partial(typer.Option, rich_help_panel="Gates")  # a panel of the help
 
@@ -129,12 +128,12 @@ Margin = Annotated[
 Cluster = Annotated[
     str | None,
     options.rule_option(
-        metavar="FILE[,COLUMN]",
-        help="A table with the users and the cluster of each (sessions of one person, ...): users "
-        "of a cluster are not independent of each other.",
+        metavar="[COLUMN=]FILE",
+        help="A column of a table with a row per user: users with the same entry (sessions of one "
+        "person, ...) are not independent of each other.",
         show_default="every user alone",
     ),
-    Reads(lambda text: [text, text.rpartition(",")[0]]),
+    Reads(options.files_of_model),
 ]
 Chance = Annotated[
     bool,
@@ -206,8 +205,10 @@ def compare(
     if junit is not None:
         check_replaced([junit], lambda path: path.suffix == ".xml", files)
     named = named_results(results, several=True)
+    models = {name: [load(path) for path in paths] for name, paths in named.items()}
+    first = next(iter(models.values()))[0]
     comparison = run_comparison(
-        {name: paths if len(paths) > 1 else paths[0] for name, paths in named.items()},
+        models,
         baseline=baseline,
         metrics=" ".join(metrics) if metrics else None,
         primary=" ".join(primary) if primary else None,
@@ -217,7 +218,7 @@ def compare(
         correction=correction,  # type: ignore[arg-type]
         margin=_margins(margin or []),
         allow=" ".join(allow or []),
-        cluster=None if cluster is None else _clusters(cluster),
+        cluster=None if cluster is None else of_users(cluster, "--cluster", first),
         chance=chance,
         seed=seed,
         threads=threads,
@@ -229,9 +230,7 @@ def compare(
         gates = [read_gate(text, comparison) for text in gate]
     report = comparison.gate(gates, gate_mode)  # type: ignore[arg-type]
     output(WithGates(comparison, report), form)
-    if junit is not None:
-        write_junit(report, junit)
-    _conclude(report)
+    _conclude(report, junit)
 
 
 def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
@@ -256,36 +255,10 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
     return found.get("", found or None)
 
 
-def _clusters(text: str) -> polars.DataFrame:
-    """Return the users and their clusters, from ``FILE`` or ``FILE,COLUMN``."""
-    import polars as pl
-
-    from recometer.data.columns import choose_columns
-    from recometer.data.files import column_names, in_memory, open_file
-
-    path, column = text, ""
-    if not Path(text).exists():
-        path, _, column = text.rpartition(",")
-        path, column = (path, column) if path else (text, "")
-    names = column_names(path)
-    user = choose_columns(names, {"user": None}, required=["user"])["user"]
-    others = [name for name in names if name != user]
-    if not column:
-        if len(others) != 1:
-            raise typer.BadParameter(
-                f"which column of {path} holds the clusters? Beside the users ({user!r}) there "
-                f"are: {', '.join(map(repr, others)) or 'none'}. Hint: --cluster {path},COLUMN.",
-                param_hint="--cluster",
-            )
-        (column,) = others
-    # As ids are: numbers or texts.
-    _, fetch = open_file(path, {"user": user, "item": column})
-    users, clusters = (in_memory(fetch(name)) for name in ("user", "item"))
-    return pl.DataFrame({str(user): users, column: clusters})
-
-
-def _conclude(report: GateReport) -> None:
-    """Say what did not pass on standard error, and exit accordingly."""
+def _conclude(report: GateReport, junit: Path | None) -> None:
+    """Write the gates to a file, if asked for; say what did not pass, and exit accordingly."""
+    if junit is not None:
+        write_junit(report, junit)
     for row in report.rows:
         if row.verdict != "passed":
             typer.echo(" ".join(row.sentences()), err=True)

@@ -22,6 +22,7 @@ from recometer.data import ids
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.results.evaluation import Evaluation
 from recometer.stats import Power
+from recometer.stats.comparing import differences_of
 
 if TYPE_CHECKING:
     import polars
@@ -79,7 +80,7 @@ class Compared:
         return tuple(self._standings(name))
 
     def _standings(self, metric: str) -> list[Standing]:
-        if metric in self.models[0].first.values:
+        if metric not in self.models[0].first.together:
             return standings_by(metric, self.models, self.users, self.options, self.correction)
         pairs = list(itertools.combinations(self.models, 2))
         rows = compare_whole([metric], pairs, self.users, self.confidence, self.options.seed)
@@ -207,13 +208,20 @@ class Compared:
         values = [self.users.values(one, name) for one in pair]
         level = 1 - self.confidence if alpha is None else alpha
         by_randomisation = self.options.test == "randomisation"
-        return stats.power(
-            values[0] - values[1],
+        seeds, clusters = max(one.n_seeds for one in pair) > 1, self.options.clusters
+        planned = stats.power(
+            differences_of(values[0], values[1], clusters),
             difference,
             wanted=wanted,
             alpha=level,
-            unit=None if by_randomisation and max(one.n_seeds for one in pair) == 1 else 0.0,
+            unit=None if by_randomisation and not seeds else 0.0,
         )
+        notes = [
+            planned.note,
+            "Numbers of users are numbers of clusters." if clusters is not None else "",
+            "The variance between seeds is left out: more users do not change it." if seeds else "",
+        ]
+        return dataclasses.replace(planned, note=" ".join(filter(None, notes)))
 
     def known(self, metric: str) -> str:
         """Return the name of a metric that was compared, which may be written otherwise."""

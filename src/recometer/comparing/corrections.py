@@ -48,7 +48,7 @@ def check_correction(
             f"correction='tukey' shuffles the models of each user and knows no variance between "
             f"seeds, but {seeds} has several. Hint: correction='holm'."
         )
-    whole = [name for name in primary if name in models[0].first.over_users]
+    whole = [name for name in primary if name in models[0].first.together]
     if whole:
         others = [name for name in primary if name not in whole]
         raise InputError(
@@ -131,8 +131,9 @@ def _by_tukey(
 
 
 def _smallest_difference(row: PairRow, alpha: float) -> float:
-    if not row.deviation > 0:
+    if not row.error > 0:
         return np.nan
+    n = row.test.n  # users or clusters
     return stats.smallest_difference(
-        row.deviation, row.n, wanted=POWER_WANTED, alpha=alpha, unit=row.unit
+        row.error * np.sqrt(n), n, wanted=POWER_WANTED, alpha=alpha, unit=row.unit
     )

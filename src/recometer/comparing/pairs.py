@@ -153,6 +153,7 @@ def _row(
         probability_interval=chances,
         deviation=float(known.std(ddof=1)) if len(known) > 1 else np.nan,
         unit=found.unit if test.test == "randomisation" else 0.0,
+        error=found.error,
         equivalence=None
         if margin is None
         else stats.equivalence(
@@ -210,9 +211,10 @@ def _notes(
 ) -> tuple[str, ...]:
     average = {rules_of(one.first.known_metric(metric), one.first.protocol).average for one in pair}
     notes = [interval.note, test.note, found.relative_interval.note]
-    if average != {"users"}:
+    unequal = average - {"users", "usual"}
+    if unequal:
         notes.append(
-            f"By the rule average={min(average - {'users'})!r} users weigh differently in the "
+            f"By the rule average={min(unequal)!r} users weigh differently in the "
             "mean; a comparison counts every user once."
         )
     if runs is not None:

@@ -53,6 +53,8 @@ class PairRow:
         Standard deviation of the users' differences.
     unit
         What the users' differences are multiples of, where the test is coarser for it; otherwise 0.
+    error
+        Standard error of the difference, over users, or over clusters of them.
     smallest_difference
         The true difference that this test set shows with a power of 80 %, at the level of one of
         as many comparisons.
@@ -89,6 +91,7 @@ class PairRow:
     probability_interval: Interval | None = None
     deviation: float = math.nan
     unit: float = 0.0
+    error: float = math.nan
     smallest_difference: float = math.nan
     equivalence: Equivalence | None = None
     runs: Runs | None = None

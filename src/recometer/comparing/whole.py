@@ -2,180 +2,165 @@
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
 
-from recometer.arrays import Int64
-from recometer.comparing.models import Model, Users
+from recometer import stats
+from recometer.comparing.models import Users
 from recometer.comparing.rows import PairRow
-from recometer.measuring.compute import compute_for_all
-from recometer.measuring.listed import ListedUsers
-from recometer.metrics import ListData
+from recometer.comparing.whole_values import Pair, WholeValues, resampled_values, saved_values
 from recometer.results.folds import FoldedEvaluation
-from recometer.results.means import resamples_of
-from recometer.stats import Interval, TestResult
-from recometer.stats.intervals import resampled
+from recometer.results.together import read_together
+from recometer.stats import Interval, Runs, TestResult
+from recometer.stats.runs import over_values
 
-SAVED = (
-    "The lists were not saved, so how the two values go together is not known: the interval is the "
-    "widest that their own intervals allow."
+BATCHES = (
+    "One value per batch of users: that of all of them does not follow from these, so that nothing "
+    "is tested. Hint: evaluate all users at once."
 )
-MANY = "One value per {}: how far it varies between users is not known, so that it is not tested."
+OTHER_FOLDS = "One value per fold, but the models have not as many folds: nothing is tested."
+FOLDS = (
+    "From the differences of {} folds, by Student's t. Models of folds are trained on data that "
+    "overlap; what all folds have in common no interval over them shows."
+)
+NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
 
 
 def compare_whole(
-    metrics: Sequence[str],
-    pairs: Sequence[tuple[Model, Model]],
-    users: Users,
-    confidence: float,
-    seed: int,
+    metrics: Sequence[str], pairs: Sequence[Pair], users: Users, confidence: float, seed: int
 ) -> list[PairRow]:
     """Compare pairs of models by metrics that have one value for all users.
 
-    Where both evaluations still have their lists, users are drawn with replacement, the same for
-    both models, and the differences of the resamples have the standard error that interval and
-    test rest on (`recometer.stats.intervals.resampled`). Of saved evaluations only the interval of
-    each value is known; the standard error of the difference is at most the sum of the two.
+    Where all evaluations still have their lists, users are drawn with replacement, the same for
+    both models and all of their seeds, and the differences of the resamples have the standard error
+    that interval and test rest on (`recometer.stats.intervals.resampled`). Of saved evaluations
+    only the interval of each value is known; the standard error of the difference is at most the
+    sum of the two. The variance between seeds is added to that between users
+    (`recometer.stats.runs.over_values`). Of folds only their differences are known.
     """
     found = []
-    for model, other in pairs:
-        if len(model.runs) + len(other.runs) > 2:
-            what = "batch of users" if model.batches else "seed"
-            found += [
-                _untested(name, model, other, MANY.format(what), confidence) for name in metrics
-            ]
-        elif any(isinstance(one.first, FoldedEvaluation) for one in (model, other)):
-            note = MANY.format("fold")
-            found += [_untested(name, model, other, note, confidence) for name in metrics]
-        elif model.first.list_data is not None and other.first.list_data is not None:
-            found += _resampled(metrics, model, other, users, confidence, seed)
+    for pair in pairs:
+        runs = [run for model in pair for run in model.runs]
+        if any(model.batches for model in pair):
+            found += [_untested(name, pair, BATCHES, confidence) for name in metrics]
+        elif any(isinstance(run, FoldedEvaluation) for run in runs):
+            found += [_of_folds(name, pair, confidence) for name in metrics]
         else:
-            found += [_of_saved(name, model, other, confidence) for name in metrics]
+            found += _by_values(metrics, pair, users, confidence, seed)
     return found
 
 
-def _untested(metric: str, model: Model, other: Model, note: str, confidence: float) -> PairRow:
-    values = [
-        float(np.mean([run.over_users[metric] for run in one.runs])) for one in (model, other)
-    ]
-    return _row(metric, model, other, values, 0, [np.nan, np.nan], "none", note, confidence)
-
-
-def _resampled(
-    metrics: Sequence[str],
-    model: Model,
-    other: Model,
-    users: Users,
-    confidence: float,
-    seed: int,
+def _by_values(
+    metrics: Sequence[str], pair: Pair, users: Users, confidence: float, seed: int
 ) -> list[PairRow]:
-    data, n = _common(model, other, users)
-    asked = [model.first.known_metric(name) for name in metrics]
-    rules = [model.first.protocol, other.first.protocol]
-
-    def values(weights: Int64 | None) -> list[dict[str, float]]:
-        return [
-            compute_for_all(ListedUsers(one), asked, protocol, weights)
-            for one, protocol in zip(data, rules, strict=True)
-        ]
-
-    def differences(weights: Int64) -> dict[str, float]:
-        one, two = values(weights)
-        found = {name: one[name] - two[name] for name in metrics}
-        ratios = {name: one[name] / two[name] - 1 if two[name] > 0 else np.nan for name in metrics}
-        return found | {f"{name}: ratio": ratio for name, ratio in ratios.items()}
-
-    own = values(None)
-    centre = {name: own[0][name] - own[1][name] for name in metrics}
-    centre |= {
-        f"{name}: ratio": own[0][name] / own[1][name] - 1 if own[1][name] > 0 else np.nan
-        for name in metrics
-    }
-    ends = resampled(differences, centre, n, confidence, seed, resamples_of(data[0]))
-    rows = []
-    for name in metrics:
-        halves = [
-            (ends[key][1] - ends[key][0]) / 2 if n > 1 else np.nan
-            for key in (name, f"{name}: ratio")
-        ]
-        pair = [own[0][name], own[1][name]]
-        note = "" if n > 1 else "Fewer than two users: there is nothing to resample."
-        rows.append(_row(name, model, other, pair, n, halves, "bootstrap", note, confidence))
-    return rows
-
-
-def _common(model: Model, other: Model, users: Users) -> tuple[list[ListData], int]:
-    """Return the lists of the users that both have, in one order."""
-    places = [users.places[one.name][0] for one in (model, other)]
-    own = [np.arange(users.n) if place is None else place for place in places]
-    both = np.intersect1d(own[0], own[1])
+    """Compare by what the values are computed from, where all runs still have it."""
+    runs = [run for model in pair for run in model.runs]
+    of_lists = [name for name in metrics if name in runs[0].over_users]
     found = []
-    for one, of_model in zip((model, other), own, strict=True):
-        assert one.first.list_data is not None
-        at = np.full(users.n, -1)
-        at[of_model] = np.arange(len(of_model))
-        found.append(one.first.list_data.users(at[both]))
-    return found, len(both)
+    for names in (of_lists, [name for name in metrics if name not in of_lists]):
+        if names and all(read_together(run, names[0]) is not None for run in runs):
+            values = resampled_values(names, pair, users, confidence, seed)
+        else:
+            values = {name: saved_values(name, pair, confidence) for name in names}
+        found += [_compared(name, pair, values[name], confidence) for name in names]
+    return found
 
 
-def _of_saved(metric: str, model: Model, other: Model, confidence: float) -> PairRow:
-    values, halves = [], []
-    for one in (model, other):
-        value, (low, high) = one.first.over_users[metric], one.first.interval(metric)
-        values.append(value)
-        # An end that is cut off at a bound of the metric is the nearer one.
-        halves.append(max(high - value, value - low))
-    half = sum(halves)
-    # (x / y - 1) is beyond b where x - (1 + b) y is beyond 0.
-    ratio = (halves[0] + halves[1] * values[0] / values[1]) / values[1] if values[1] > 0 else np.nan
-    n = min(model.first.n_users, other.first.n_users)
-    note = SAVED if math.isfinite(half) else "An evaluation has no interval of this metric."
-    widths = [half, ratio]
-    return _row(metric, model, other, values, n, widths, "bootstrap", note, confidence)
+def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:
+    means = [float(np.mean([run.together[metric] for run in one.runs])) for one in pair]
+    unknown = Interval.unknown(confidence, 0, note)
+    test = TestResult(np.nan, "bootstrap", "none", 0, 0, 0.0, note)
+    return _row(metric, pair, means, (unknown, unknown), test)
+
+
+def _of_folds(metric: str, pair: Pair, confidence: float) -> PairRow:
+    """Compare models fold by fold."""
+    folds = [run.folds for model in pair for run in model.runs if isinstance(run, FoldedEvaluation)]
+    alone = max(len(model.runs) for model in pair) == 1
+    if not alone or len(folds) < 2 or len(folds[0]) != len(folds[1]):
+        return _untested(metric, pair, OTHER_FOLDS, confidence)
+    first, second = (np.array([fold.together[metric] for fold in each]) for each in folds)
+    note = FOLDS.format(len(first))
+    found = stats.compare(first, second, test="t", interval="t", confidence=confidence)
+    test = dataclasses.replace(found.test, test="folds", note=note)
+    ends = dataclasses.replace(found.interval, note=note), found.relative_interval
+    return _row(metric, pair, (found.mean_first, found.mean_second), ends, test)
+
+
+def _compared(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
+    """Compare by the values and their errors between users."""
+    from scipy.special import ndtr, ndtri
+
+    if max(len(model.runs) for model in pair) > 1:
+        return _of_seeds(metric, pair, values, confidence)
+    means, n = (float(values.first[0]), float(values.second[0])), values.n
+    note = NO_WIDTH if values.error == 0 else values.note
+    half = float(ndtri((1 + confidence) / 2))
+    ends = []
+    for centre, error in zip(_differences(*means), (values.error, values.ratio_error), strict=True):
+        low, high = centre - half * error, centre + half * error
+        unknown = Interval.unknown(confidence, n, note)
+        known = np.isfinite([low, high]).all()
+        ends.append(Interval(low, high, "bootstrap", confidence, n, note) if known else unknown)
+    p, away = np.nan, means[0] - means[1]
+    if np.isfinite(values.error):
+        p = 2 * float(ndtr(-abs(away) / values.error)) if values.error > 0 else float(away == 0)
+    test = TestResult(p, "bootstrap", "normal" if np.isfinite(p) else "none", n, n, 0.0, note)
+    return _row(metric, pair, means, (ends[0], ends[1]), test)
+
+
+def _of_seeds(metric: str, pair: Pair, values: WholeValues, confidence: float) -> PairRow:
+    """Compare models of several seeds: users and seeds are both drawn."""
+    found, ratio = (
+        over_values(
+            values.first,
+            values.second,
+            error,
+            values.n,
+            interactions=values.interactions,
+            relative=relative,
+            confidence=confidence,
+        )
+        for error, relative in ((values.error, False), (values.ratio_error, True))
+    )
+    p, n = found.p_value, values.n
+    note = " ".join(dict.fromkeys(part for part in (values.note, found.note) if part))
+    method = "student" if np.isfinite(p) else "none"
+    test = TestResult(p, "random effects", method, n, n, 0.0, note)
+    means = float(values.first.mean()), float(values.second.mean())
+    return _row(metric, pair, means, (found.interval, ratio.interval), test, found)
+
+
+def _differences(first: float, second: float) -> tuple[float, float]:
+    """Return the difference and the relative one."""
+    return first - second, first / second - 1 if second > 0 else np.nan
 
 
 def _row(
     metric: str,
-    model: Model,
-    other: Model,
-    values: Sequence[float],
-    n: int,
-    halves: Sequence[float],
-    method: str,
-    note: str,
-    confidence: float,
+    pair: Pair,
+    means: Sequence[float],
+    intervals: tuple[Interval, Interval],
+    test: TestResult,
+    runs: Runs | None = None,
 ) -> PairRow:
-    from scipy.special import ndtr, ndtri
-
-    difference = values[0] - values[1]
-    relative = values[0] / values[1] - 1 if values[1] > 0 else np.nan
-
-    def interval(centre: float, half: float) -> Interval:
-        if not math.isfinite(half) or not math.isfinite(centre):
-            return Interval.unknown(confidence, n, note)
-        return Interval(centre - half, centre + half, method, confidence, n, note)
-
-    if halves[0] == 0:
-        note = "The values are the same whichever users are drawn: the interval has no width."
-    p = np.nan
-    if math.isfinite(halves[0]):
-        error = halves[0] / float(ndtri((1 + confidence) / 2))
-        p = 2 * float(ndtr(-abs(difference) / error)) if error > 0 else float(difference == 0)
-    known = math.isfinite(p)
+    model, other = pair
+    difference, relative = _differences(*means)
     return PairRow(
         metric=metric,
         model=model.name,
         other=other.name,
         higher_is_better=model.first.known_metric(metric).definition.higher_is_better,
-        n=n,
-        mean=values[0],
-        mean_other=values[1],
+        n=test.n,
+        mean=means[0],
+        mean_other=means[1],
         difference=difference,
-        interval=interval(difference, halves[0]),
+        interval=intervals[0],
         relative=relative,
-        relative_interval=interval(relative, halves[1]),
-        test=TestResult(p, "bootstrap", "normal" if known else "none", n, n, 0.0, note),
-        notes=(note,) if note else (),
+        relative_interval=intervals[1],
+        test=test,
+        runs=runs,
+        notes=(test.note,) if test.note else (),
     )

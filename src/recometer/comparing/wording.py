@@ -25,6 +25,7 @@ TESTS = {
     "wilcoxon": "Wilcoxon's signed-rank test",
     "sign": "the sign test",
     "random effects": "Student's t with the variance between users and between seeds",
+    "folds": "Student's paired t test of folds",
     "bootstrap": "users drawn with replacement",
 }
 CORRECTIONS = {
@@ -118,13 +119,14 @@ def on_power(rows: Sequence[PairRow]) -> list[str]:
         if not known:
             continue
         sizes = [row.smallest_difference for row in known]
-        users = sorted({row.n for row in known})
+        users = sorted({row.test.n for row in known})
         n = f"{users[0]:,}" if len(users) == 1 else f"{users[0]:,} to {users[-1]:,}"
+        what = "users" if all(row.test.n == row.n for row in known) else "clusters"
         size = f"{min(sizes):.4f}"
         if f"{max(sizes):.4f}" != size:
             size = f"{size} to {max(sizes):.4f} (by pair)"
         found.append(
-            f"Power: with {n} users a true difference of {size} in {metric} is found 4 times in 5."
+            f"Power: with {n} {what} a true difference of {size} in {metric} is found 4 times in 5."
         )
     return found
 

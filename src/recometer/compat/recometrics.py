@@ -47,11 +47,11 @@ __all__ = [
 CONVENTION = find("recometrics")
 assert CONVENTION is not None
 # Its columns, in their order, and the metric that each of them is. An area with a cut-off is that
-# of other users, not another column.
+# of other users, not another column, and neither is what stands for an argument.
 METRIC_OF = {
     entry.name.replace(CUTOFF, "K"): split(entry.metric)[0]
     for entry in CONVENTION.entries
-    if (CUTOFF in entry.name) == (CUTOFF in entry.metric)
+    if (CUTOFF in entry.name) == (CUTOFF in entry.metric) and "(" not in entry.name
 }
 AREAS = {label for label in METRIC_OF if not label.endswith("@K")}
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 import numbers
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recometer.arrays import Array, Bool, Float64, Int64
-from recometer.data import frames, ids
-from recometer.data.columns import KINDS, choose_columns, common_names
+from recometer.data import files, frames, ids
+from recometer.data.columns import KINDS, check_column, choose_columns, common_names
 from recometer.data.tensors import is_tensor, to_numpy
-from recometer.errors import ColumnError, InputError, InputTypeError, did_you_mean
+from recometer.errors import ColumnError, InputError, InputTypeError
+from recometer.ragged import users_of
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 Fetch = Callable[[str], Any]
 
-TEXT_FILES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 SEPARATOR = "|"  # between the categories of an item in one text
 
 
@@ -114,7 +114,7 @@ class Catalogue:
             self.n_items = _size(items)
             if self.n_items < 0:
                 order = self._take_ids(items)
-            table = _Table([], _no_column)
+            table = _Table([], dict[str, Any]().__getitem__)
         elif item is False:
             self.n_items = len(table.fetch(table.names[0])) if table.names else 0
         else:
@@ -203,7 +203,7 @@ class Catalogue:
         names: tuple[str, ...] = ()
         several = table.several(given)
         if several is not None:
-            names, columns = several, [_plain(table.fetch(name)) for name in several]
+            names, columns = several, [frames.plain(table.fetch(name)) for name in several]
             given = np.column_stack(
                 [_booleans(c, f"column {n!r}") for n, c in zip(names, columns, strict=True)]
             )
@@ -243,7 +243,7 @@ class Catalogue:
             sparse: Any = _sorted(self._aligned(_sorted(given), "features"))
             self.features = sparse.astype(np.float64)
             values = sparse.data[:, np.newaxis]
-            row = np.repeat(np.arange(self.n_items), np.diff(sparse.indptr))
+            row = users_of(sparse.indptr)
         else:
             dense = np.asarray(given)
             if dense.ndim != 2 or dense.dtype.kind not in "fiub":
@@ -265,7 +265,7 @@ class Catalogue:
             )
 
     def _take_propensity(self, given: Any) -> None:
-        values = _numbers(given, "propensities")
+        values = frames.all_numbers(given, "propensities")
         if values.ndim != 1:
             raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
         values = self._aligned(values, "propensities")
@@ -295,10 +295,9 @@ class _Table:
     def of(cls, data: Any) -> _Table | None:
         """Open a table; None: it is none."""
         if isinstance(data, str | os.PathLike):
-            from recometer.data import files
-
             table = files.read_columns(data)
-            return cls(table.columns, table.get_column, text=str(data).lower().endswith(TEXT_FILES))
+            text = str(data).lower().endswith(tuple(files.SEPARATORS))
+            return cls(table.columns, table.get_column, text=text)
         if isinstance(data, Mapping):
             columns = {str(name): column for name, column in data.items()}
             return cls(list(columns), columns.__getitem__)
@@ -311,8 +310,6 @@ class _Table:
 
     def ids(self, name: str) -> Any:
         """Return a column of ids."""
-        from recometer.data import files
-
         return files.integers(self.fetch(name)) if self.text else self.fetch(name)
 
     def numbers(self, name: str, what: str) -> Float64:
@@ -323,21 +320,18 @@ class _Table:
 
             parsed = column.cast(pl.Float64, strict=False)
             column = parsed if parsed.null_count() == column.null_count() else column
-        return _numbers(column, f"{what} (column {name!r})")
+        return frames.all_numbers(column, f"{what} (column {name!r})")
 
-    def several(self, given: object) -> tuple[str, ...] | None:
+    def several(self, given: Any) -> tuple[str, ...] | None:
         """Return the columns that a list names; None: it names none."""
-        if not isinstance(given, list | tuple) or not given or not self.names:
-            return None
-        if not all(isinstance(name, str) for name in given):
+        several = isinstance(given, list | tuple) and given and self.names
+        if not several or not all(isinstance(name, str) for name in given):
             return None
         wrong = [name for name in given if name not in self.names]
         if len(wrong) == len(given):
             return None  # labels, one per item
-        if wrong:
-            raise ColumnError(
-                f"There is no column {wrong[0]!r}. {did_you_mean(wrong[0], self.names)}"
-            )
+        for name in wrong:
+            check_column("", name, self.names)
         return tuple(given)
 
     def column(self, given: object, option: str) -> Any:
@@ -345,10 +339,7 @@ class _Table:
         if given is False:
             return None
         if isinstance(given, str):
-            if given not in self.names:
-                raise ColumnError(
-                    f"There is no column {given!r}. {did_you_mean(given, self.names)}"
-                )
+            check_column(option, given, self.names)
             return self.fetch(given)
         if given is not None:
             return given
@@ -360,10 +351,6 @@ class _Table:
                 f"{option}= with the name of one, or {option}=False."
             )
         return self.fetch(near[0]) if near else None
-
-
-def _no_column(name: str) -> NoReturn:
-    raise ColumnError(f"There is no column {name!r}: the items were given without columns.")
 
 
 def _size(items: object) -> int:
@@ -378,18 +365,6 @@ def _size(items: object) -> int:
             "ids as a list, an array or a column, or a rm.Catalogue."
         )
     return -1
-
-
-def _plain(column: Any) -> Array:
-    to_array = getattr(column, "to_numpy", None)
-    array: Array = np.asarray(column if to_array is None else to_array())
-    return array
-
-
-def _numbers(column: Any, what: str) -> Float64:
-    array = _plain(column)
-    found = frames.numbers(array, what)
-    return np.ones(array.shape) if found is None else found
 
 
 def _objects(column: Any) -> Array:
@@ -426,7 +401,7 @@ def _from_labels(rows: Array) -> tuple[scipy.sparse.csr_array, tuple[str, ...]]:
 
 
 def _labels(row: Any, number: int) -> Iterable[str]:
-    if row is None or (isinstance(row, float) and row != row):
+    if row is None or _is_nan(row):
         return []
     if isinstance(row, str):
         return [part.strip() for part in row.split(SEPARATOR) if part.strip()]
@@ -447,7 +422,7 @@ def _rows_of_lists(column: Any, name: str) -> Array:
     rows = _objects(column)
     present = [at for at, row in enumerate(rows) if row is not None and not _is_nan(row)]
     if present and isinstance(rows[present[0]], numbers.Number | str):
-        return _numbers(column, f"features (column {name!r})")[:, np.newaxis]
+        return frames.all_numbers(column, f"features (column {name!r})")[:, np.newaxis]
     lengths = [len(rows[at]) for at in present]
     if not lengths or min(lengths) < 1 or min(lengths) < max(lengths):
         found_lengths = "no list" if not lengths else f"lists of {min(lengths)} to {max(lengths)}"

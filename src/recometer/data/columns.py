@@ -165,9 +165,7 @@ def find_columns(
         An option that is not a name.
     """
     found = choose_columns(names, {"user": user, "item": item, "value": value, "time": time})
-    assert found["user"] is not None
-    assert found["item"] is not None
-    return Columns(found["user"], found["item"], found["value"], found["time"])
+    return Columns(**found)  # type: ignore[arg-type]  # there are users and items
 
 
 def choose_columns(
@@ -196,12 +194,7 @@ def choose_columns(
     for option, name in found.items():
         if name is None or (name is False and option not in required):
             continue
-        if not isinstance(name, str):
-            raise InputTypeError(
-                f"{option}= must be the name of a column, found {type(name).__name__}."
-            )
-        if name not in names:
-            raise ColumnError(f"There is no column {name!r}. {did_you_mean(name, names)}")
+        check_column(option, name, names)
     for option, name in found.items():
         if name is None:
             free = [candidate for candidate in names if candidate not in found.values()]
@@ -215,6 +208,16 @@ def choose_columns(
             uses = [f"{option}=" for option, other in found.items() if other == name]
             raise ColumnError(f"The column {name!r} is named by {' and '.join(uses)} at once.")
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
+
+
+def check_column(option: str, name: object, names: Collection[str]) -> None:
+    """Raise if an option that must name a column names none."""
+    if not isinstance(name, str):
+        raise InputTypeError(
+            f"{option}= must be the name of a column, found {type(name).__name__}."
+        )
+    if name not in names:
+        raise ColumnError(f"There is no column {name!r}. {did_you_mean(name, names)}")
 
 
 def common_names(option: str, names: Iterable[str], *, otherwise: bool = True) -> list[str]:
@@ -275,12 +278,8 @@ def _last_words(name: str) -> set[str]:
 def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
     """Warn that all rows count alike if a column of numbers or truth values is not read.
 
-    Parameters
-    ----------
-    names
-        The columns of numbers and of True and False that are not read.
-    whose
-        The argument that the table is, where no columns can be named beside it.
+    `names` are such columns; `whose` is the argument that the table is, where no columns can be
+    named beside it.
     """
     others = could_hold_values(names)
     if others:

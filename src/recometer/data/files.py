@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recometer.data.columns import Columns, choose_columns
-from recometer.data.frames import warn_of_values
+from recometer.data.frames import first_line, numeric_names, warn_of_values
 from recometer.data.text import check_parsed, times_of_text
 from recometer.errors import ColumnError, FileError
 
@@ -95,9 +95,7 @@ def read_file(
 
     wanted = {"user": user, "item": item, "value": value, "time": time}
     found, fetch = open_file(path, wanted)
-    assert found["user"] is not None
-    assert found["item"] is not None
-    columns = Columns(found["user"], found["item"], found["value"], found["time"])
+    columns = Columns(**found)  # type: ignore[arg-type]  # there are users and items
     if whose is not None and value is None:
         warn_of_values(columns, lambda: numeric_columns(path, booleans=True), whose)
     fetched = (fetch(option) for option, name in found.items() if name)
@@ -142,12 +140,7 @@ def open_file(
 ) -> tuple[dict[str, str | None], Callable[[str], pl.Series | FileColumn]]:
     """Find columns in a file, to be read one by one.
 
-    Parameters
-    ----------
-    path
-        As in `read_file`.
-    wanted
-        As in `recometer.data.columns.choose_columns`.
+    `path` is as in `read_file`, `wanted` as in `recometer.data.columns.choose_columns`.
 
     Returns
     -------
@@ -182,27 +175,18 @@ def open_file(
 def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> list[str]:
     """Return the names of the columns that hold numbers; of text, the first rows tell.
 
-    Parameters
-    ----------
-    path
-    booleans
-        Whether those of True and False are among them.
+    Those of True and False are among them with `booleans`.
 
     Raises
     ------
     FileError
         As `column_names` does.
     """
-    import polars as pl
-
     path = pathlib.Path(path)
-    schema = _scan(path).collect_schema()
+    table = _scan(path)
     if _extension(path) not in SEPARATORS:
-        return [
-            name
-            for name, dtype in schema.items()
-            if dtype.is_numeric() or (booleans and dtype == pl.Boolean)
-        ]
+        return numeric_names(table, booleans)
+    schema = table.collect_schema()
     rows = [record for _, record in itertools.islice(_records(path), 1, 1 + PROBE)]
     found = []
     for name, column in zip(schema, itertools.zip_longest(*rows, fillvalue=""), strict=False):
@@ -344,7 +328,7 @@ def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
 
 
 def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    reason = first_line(error)
     if not path.is_file():
         return FileError(
             f"The files of {path} cannot be read as one table: {reason}. Hint: all must have the "

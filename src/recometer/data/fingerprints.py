@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,9 +13,7 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.arrays import Array, UInt8, UInt64
-from recometer.tasks import Ticker, run_tasks
-
-Bytes = UInt8
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 PIECE = 2**20  # bytes per hash: part of the definition
 AT_ONCE = 2**22  # bytes hashed or copied at once: how late (0.5 ms) a cancellation may be noticed
@@ -35,9 +33,7 @@ class Piecewise(Protocol):
 
 
 def fingerprint(
-    array: npt.ArrayLike | Piecewise,
-    cancelled: threading.Event | None = None,
-    threads: int = 1,
+    array: npt.ArrayLike | Piecewise, cancelled: threading.Event | None = None, threads: int = 1
 ) -> str:
     """Return a hash of an array: of its kind, its shape and its values in C order.
 
@@ -68,7 +64,7 @@ def fingerprint(
     str
         64 hexadecimal digits.
     """
-    if not isinstance(array, Piecewise):
+    if not isinstance(array, np.ndarray | Piecewise):
         array = np.asarray(array)
     is_text = array.dtype.kind in TEXT_KINDS
     kind = "objects" if is_text else array.dtype.newbyteorder("<").str
@@ -86,7 +82,8 @@ def fingerprint(
 class Fingerprinting:
     """Takes fingerprints on a thread of its own, while other work goes on.
 
-    A context manager; the thread ends with the block, whatever happens in it.
+    A context manager; the thread ends with the block, whatever happens in it. Where there is
+    little to hash, that is done at once, without a thread.
 
     Parameters
     ----------
@@ -102,29 +99,28 @@ class Fingerprinting:
         self._threads = threads
         self._cancelled = threading.Event()
         self._ended = threading.Event()
-        self._result: dict[str, dict[str, str]] = {}
-        self._error: BaseException | None = None
+        self._result: dict[str, dict[str, str]] | BaseException = {}
         self._thread = threading.Thread(target=self._run, name="recometer-fingerprints")
 
     def __enter__(self) -> Fingerprinting:
-        self._thread.start()
+        arrays = [array for group in self._inputs.values() for array in group.values()]
+        if sum(map(_size, arrays)) <= BRIEF:
+            self._run()
+        else:
+            self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._cancelled.set()
-        self._thread.join()
+        if self._thread.ident is not None:  # it was started
+            self._thread.join()
 
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the groups of the inputs."""
         while not self._ended.wait(0.1):  # short waits, so that Ctrl-C is noticed anywhere
             pass
-        if self._error is not None:
-            raise self._error
+        if isinstance(self._result, BaseException):
+            raise self._result
         return self._result
 
     def _run(self) -> None:
@@ -138,12 +134,19 @@ class Fingerprinting:
                 for group, arrays in self._inputs.items()
             }
         except BaseException as error:
-            self._error = error
+            self._result = error
         finally:
             self._ended.set()
 
 
-def _hashes(data: Bytes, cancelled: threading.Event, threads: int) -> UInt64:
+def _size(array: object) -> float:
+    """Return how many values are to be hashed; of what is no array, more than a few."""
+    if array is None:
+        return 0
+    return array.size if isinstance(array, np.ndarray) else math.inf
+
+
+def _hashes(data: UInt8, cancelled: threading.Event, threads: int) -> UInt64:
     """Return the hash of each piece of some bytes."""
     hashes = np.zeros(-(-len(data) // PIECE), np.uint64)
 
@@ -161,7 +164,7 @@ def _hashes(data: Bytes, cancelled: threading.Event, threads: int) -> UInt64:
     return hashes
 
 
-def _whole_pieces(stream: Iterable[Bytes]) -> Iterator[Bytes]:
+def _whole_pieces(stream: Iterable[UInt8]) -> Iterator[UInt8]:
     """Cut a stream elsewhere: all but the last part are as long as some pieces."""
     rest = np.zeros(0, np.uint8)
     for part in stream:
@@ -175,7 +178,7 @@ def _whole_pieces(stream: Iterable[Bytes]) -> Iterator[Bytes]:
         yield rest
 
 
-def _bytes(array: npt.NDArray[np.generic]) -> Iterator[Bytes]:
+def _bytes(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:
     """Return the bytes of the values in C order, little-endian."""
     little = array.dtype.newbyteorder("<")
     if array.flags.c_contiguous and array.dtype == little:
@@ -194,7 +197,7 @@ def _bytes(array: npt.NDArray[np.generic]) -> Iterator[Bytes]:
             yield np.asarray(copy).view(np.uint8)
 
 
-def _texts(array: npt.NDArray[np.generic]) -> Iterator[Bytes]:
+def _texts(array: npt.NDArray[np.generic]) -> Iterator[UInt8]:
     flat = array.reshape(-1)
     for begin in range(0, len(flat), OBJECTS_AT_ONCE):
         text = repr(flat[begin : begin + OBJECTS_AT_ONCE].tolist())

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Float64, Int64
-from recometer.data.columns import (
-    Columns,
-    common_names,
-    find_columns,
-    warn_of_score,
-    warn_of_unread,
-)
+from recometer.data import columns as naming
+from recometer.data.columns import Columns, find_columns
 from recometer.data.ids import many_strings, missing
+from recometer.data.tensors import is_a
 from recometer.data.text import times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
 
@@ -46,8 +41,7 @@ class Table(NamedTuple):
 
 def is_column(data: object) -> bool:
     """Tell whether an object is one column: a series, or an array of one dimension."""
-    arrow = sys.modules.get("pyarrow")
-    if arrow is not None and isinstance(data, arrow.Array | arrow.ChunkedArray):
+    if is_a(data, "pyarrow", "Array", "ChunkedArray"):
         return True
     # DuckDB would execute a relation to tell its shape.
     shape = None if _is_relation(data) else getattr(data, "shape", None)
@@ -56,11 +50,8 @@ def is_column(data: object) -> bool:
 
 def is_frame(data: object) -> bool:
     """Tell whether `read_frame` understands an object."""
-    if is_column(data):
-        return False
-    polars = sys.modules.get("polars")
-    return (
-        (polars is not None and isinstance(data, polars.LazyFrame))
+    return not is_column(data) and (
+        is_a(data, "polars", "LazyFrame")
         or hasattr(data, "__arrow_c_stream__")
         or (hasattr(data, "columns") and hasattr(data, "__getitem__"))
         or _is_arrow_table(data)
@@ -113,7 +104,7 @@ def read_frame(
     ratings = moments = None
     if columns.value is not None:
         what = f"values (column {columns.value!r})"
-        ratings = numbers(_plain(series[columns.value]), what, NO_VALUES)
+        ratings = numbers(plain(series[columns.value]), what, NO_VALUES)
     if columns.time is not None:
         moments = times(series[columns.time], f"times (column {columns.time!r})")
     return Table(columns, series[columns.user], series[columns.item], ratings, moments, lengths)
@@ -121,10 +112,9 @@ def read_frame(
 
 def holds_lists(column: Any) -> bool:
     """Tell whether the entries of a column are lists, as the first of them says."""
-    polars = sys.modules.get("polars")
     # Of a column in a file, too.
-    if polars is not None and isinstance(column.dtype, polars.DataType):
-        return column.dtype in (polars.List, polars.Array)
+    if is_a(column.dtype, "polars", "DataType"):
+        return is_a(column.dtype, "polars", "List", "Array")
     if column.dtype != object:
         return False
     first = next((entry for entry in column if entry is not None), None)
@@ -158,6 +148,36 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
     return entries, np.fromiter(map(len, rows), np.int64, len(rows))
 
 
+def flat_dict(
+    data: Mapping[Any, Any], refused: tuple[type, ...], of: str, expected: str
+) -> tuple[list[Any], list[Any], Int64, list[Any] | None]:
+    """Return what ``{user: [items]}`` or ``{user: {item: number}}`` holds.
+
+    These are the users, all items, how many of them each user has, and the numbers, if any.
+    `refused` are types that are no row of a user although they have a length; `of` and `expected`
+    are what a row is, and which are understood, for messages.
+
+    Raises
+    ------
+    InputTypeError
+        A row of another type, or rows of both types.
+    """
+    users, rows = list(data), list(data.values())
+    mappings = [isinstance(row, Mapping) for row in rows]
+    for user, row, mapping in zip(users, rows, mappings, strict=True):
+        if isinstance(row, refused) or not isinstance(row, Sized) or mapping != mappings[0]:
+            raise InputTypeError(
+                f"The {of} of user {user!r} {'is' if of == 'list' else 'are'} of type "
+                f"{type(row).__name__}. Hint: expected {expected} for every user. A dict of "
+                "columns becomes a data frame with polars.DataFrame(...)."
+            )
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    values = None
+    if any(mappings):
+        values = list(itertools.chain.from_iterable(row.values() for row in rows))
+    return users, list(itertools.chain.from_iterable(rows)), lengths, values
+
+
 def _flatten(series: dict[str, Any], columns: Columns) -> Int64:
     """Replace lists by their entries, one after the other; return how many each row has."""
     series[columns.item], lengths = flat(series[columns.item], f"items (column {columns.item!r})")
@@ -166,7 +186,7 @@ def _flatten(series: dict[str, Any], columns: Columns) -> Int64:
             continue
         if holds_lists(series[name]):
             series[name], others = flat(series[name], f"entries of column {name!r}")
-            if not isinstance(series[name], np.ndarray) and isinstance(series[name], list):
+            if isinstance(series[name], list):
                 series[name] = np.array(series[name])
             if not np.array_equal(lengths, others):
                 row = int(np.flatnonzero(lengths != others)[0])
@@ -186,9 +206,9 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: st
     `numeric` returns the names of the columns that hold numbers, or True and False.
     """
     if columns.value is None:
-        warn_of_unread([name for name in numeric() if name not in columns], whose)
-    elif not common_names("value", [columns.value], otherwise=False):
-        warn_of_score(columns.value, whose)
+        naming.warn_of_unread([name for name in numeric() if name not in columns], whose)
+    elif not naming.common_names("value", [columns.value], otherwise=False):
+        naming.warn_of_score(columns.value, whose)
 
 
 def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
@@ -216,6 +236,13 @@ def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") ->
     return array.astype(np.float64)
 
 
+def all_numbers(column: Any, what: str) -> Float64:
+    """Return a column of numbers as float64; as `numbers` does, but 1 where all are True."""
+    array = plain(column)
+    found = numbers(array, what)
+    return np.ones(array.shape) if found is None else found
+
+
 def times(column: Any, what: str) -> Array:
     """Return times as int64 or float64: numbers as they are, dates in microseconds since 1970.
 
@@ -238,7 +265,7 @@ def times(column: Any, what: str) -> Array:
             column = pl.Series(column.tolist() if column.dtype == object else column)
         except (TypeError, pl.exceptions.PolarsError) as error:
             raise InputTypeError(
-                f"The {what} are of several types: {_first_line(error)}. Hint: convert them to "
+                f"The {what} are of several types: {first_line(error)}. Hint: convert them to "
                 "numbers or to dates."
             ) from None
     if column.dtype.is_float():
@@ -268,10 +295,10 @@ def times(column: Any, what: str) -> Array:
 
 def twice_readable(data: Any) -> Any:
     """Return a data frame as it is; a stream of Arrow, which ends, as a Polars frame."""
-    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
-    kinds = [*([pandas.DataFrame] if pandas else []), *([polars.LazyFrame] if polars else [])]
-    stays = isinstance(data, tuple(kinds)) or _is_arrow_table(data) or _is_relation(data)
-    return data if stays or not hasattr(data, "__arrow_c_stream__") else _from_stream(data)
+    if is_a(data, "pandas", "DataFrame") or is_a(data, "polars", "LazyFrame"):
+        return data
+    stays = _is_arrow_table(data) or _is_relation(data) or not hasattr(data, "__arrow_c_stream__")
+    return data if stays else _from_stream(data)
 
 
 def only_column(data: Any, what: str) -> Any:
@@ -292,13 +319,11 @@ def only_column(data: Any, what: str) -> Any:
 
 
 def _is_arrow_table(data: object) -> bool:
-    arrow = sys.modules.get("pyarrow")
-    return arrow is not None and isinstance(data, arrow.Table | arrow.RecordBatch)
+    return is_a(data, "pyarrow", "Table", "RecordBatch")
 
 
 def _is_relation(data: object) -> bool:
-    duckdb = sys.modules.get("duckdb")
-    return duckdb is not None and isinstance(data, duckdb.DuckDBPyRelation)
+    return is_a(data, "duckdb", "DuckDBPyRelation")
 
 
 def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
@@ -311,8 +336,7 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     InputTypeError
         An Arrow stream that is no table.
     """
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(data, pandas.DataFrame):
+    if is_a(data, "pandas", "DataFrame"):
         names = [str(name) for name in data.columns]
         return names, lambda wanted: [
             _from_pandas(data.iloc[:, names.index(name)]) for name in wanted
@@ -321,11 +345,12 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
         return data.schema.names, lambda wanted: _from_arrow(data, wanted)
     if _is_relation(data):
         return data.columns, lambda wanted: _from_relation(data, wanted)
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(data, polars.LazyFrame):
+    if is_a(data, "polars", "LazyFrame"):
+        import polars as pl
+
         try:
             names = data.collect_schema().names()
-        except (polars.exceptions.PolarsError, OSError) as error:
+        except (pl.exceptions.PolarsError, OSError) as error:
             raise _not_executed("lazy frame", error) from error
         return names, lambda wanted: _from_lazy(data, wanted)
     if hasattr(data, "__arrow_c_stream__"):
@@ -338,23 +363,19 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
 def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
     """Return the names of the columns that hold numbers, as far as their types say so.
 
-    Parameters
-    ----------
-    data
-        A data frame that can be read twice, see `twice_readable`.
-    booleans
-        Whether those of True and False are among them.
+    The frame can be read twice, see `twice_readable`. Columns of True and False are among them
+    with `booleans`.
     """
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(data, pandas.DataFrame):
+    if is_a(data, "pandas", "DataFrame"):
+        import pandas.api.types as known
+
         # Objects have no type but that of the first of them.
         types = data.iloc[:PROBE].infer_objects().dtypes
-        known = pandas.api.types
-        is_number = [
-            known.is_any_real_numeric_dtype(one) or (booleans and known.is_bool_dtype(one))
-            for one in types
+        return [
+            str(name)
+            for name, dtype in zip(data.columns, types, strict=True)
+            if known.is_any_real_numeric_dtype(dtype) or (booleans and known.is_bool_dtype(dtype))
         ]
-        return [str(name) for name, found in zip(data.columns, is_number, strict=True) if found]
     if _is_arrow_table(data):
         from pyarrow import types as arrow
 
@@ -365,16 +386,19 @@ def numeric_columns(data: Any, *, booleans: bool = False) -> list[str]:
         types = zip(data.columns, data.types, strict=True)
         wanted = (*DUCKDB_NUMBERS, "boolean") if booleans else DUCKDB_NUMBERS
         return [name for name, dtype in types if dtype.id in wanted]
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(data, polars.DataFrame | polars.LazyFrame):
-        schema = data.collect_schema()
-        return [
-            name
-            for name, dtype in schema.items()
-            if dtype.is_numeric() or (booleans and dtype == polars.Boolean)
-        ]
+    if is_a(data, "polars", "DataFrame", "LazyFrame"):
+        return numeric_names(data, booleans)
     kinds = "iufb" if booleans else "iuf"
     return [str(name) for name in data.columns if np.asarray(data[name]).dtype.kind in kinds]
+
+
+def numeric_names(frame: pl.DataFrame | pl.LazyFrame, booleans: bool) -> list[str]:
+    """Return the names of the columns of a frame of Polars that hold numbers."""
+    return [
+        name
+        for name, dtype in frame.collect_schema().items()
+        if dtype.is_numeric() or (booleans and str(dtype) == "Boolean")
+    ]
 
 
 def _from_stream(data: Any) -> pl.DataFrame:
@@ -387,7 +411,7 @@ def _from_stream(data: Any) -> pl.DataFrame:
     except pl.exceptions.PolarsError as error:
         raise InputTypeError(
             f"The Arrow stream of {type(data).__name__} cannot be read as a data frame: "
-            f"{_first_line(error)}. Hint: it must be one of rows with named columns."
+            f"{first_line(error)}. Hint: it must be one of rows with named columns."
         ) from error
 
 
@@ -417,12 +441,13 @@ def _not_executed(what: str, error: Exception) -> ColumnError | FileError | Inpu
     missing = type(error).__name__ == "ColumnNotFoundError"
     kind = ColumnError if missing else FileError if isinstance(error, OSError) else InputError
     return kind(
-        f"The {what} cannot be executed: {_first_line(error)}. Hint: it fails in the same way "
+        f"The {what} cannot be executed: {first_line(error)}. Hint: it fails in the same way "
         f"without recometer, by {'.collect()' if what == 'lazy frame' else '.fetchall()'}."
     )
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the first line of an error's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
@@ -454,8 +479,6 @@ def _from_arrow(table: Any, wanted: list[str]) -> list[Any]:
     ]
 
 
-def _plain(column: Any) -> Array:
+def plain(column: Any) -> Array:
     """Return a column as a NumPy array; nulls become NaN or None."""
-    polars = sys.modules.get("polars")
-    is_series = polars is not None and isinstance(column, polars.Series)
-    return column.to_numpy() if is_series else np.asarray(column)
+    return column.to_numpy() if is_a(column, "polars", "Series") else np.asarray(column)

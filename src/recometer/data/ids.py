@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import hashlib
 import itertools
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeGuard
 
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.arrays import Array, Int64, UInt32, UInt64
+from recometer.data.tensors import is_a
 from recometer.errors import InputError, InputTypeError
 from recometer.tasks import a_part_each, each_block, on_all_threads
 
@@ -267,8 +267,7 @@ def missing(what: str, row: int, hint: str = "drop rows without one") -> NoRetur
 
 
 def _is_polars_series(values: object) -> TypeGuard[pl.Series]:
-    polars = sys.modules.get("polars")
-    return polars is not None and isinstance(values, polars.Series)
+    return is_a(values, "polars", "Series")
 
 
 def _kind_of(cls: type) -> str:

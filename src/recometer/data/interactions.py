@@ -48,6 +48,9 @@ class Interactions:
         The same for items.
     duplicates : int
         Rows of the data that repeated a pair of user and item, and were settled.
+    copies : int64 [n] or None
+        How many rows of the data each interaction was made of; None: one each. Read by the rule
+        `repeated_test`.
     repeated : tuple
         The first few of these pairs, (user, item): ids, or positions where there are none.
     columns : Columns or None
@@ -70,13 +73,19 @@ class Interactions:
     duplicates: int = 0
     repeated: tuple[tuple[Any, Any], ...] = ()
     columns: Columns | None = None
+    copies: Int64 | None = None
 
     def __post_init__(self) -> None:
         _check_item_count(self.n_items)
         _check_array("indptr", self.indptr, ("int64",))
         _check_array("items", self.items, ("int32",))
         for name in ("indptr", "items", "values", "times"):
-            self._set_plain(name)
+            array = getattr(self, name)
+            # The kernel takes contiguous arrays of the machine's byte order.
+            fits = array is None or (array.flags.c_contiguous and array.dtype.isnative)
+            if not fits:
+                plain = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+                object.__setattr__(self, name, plain)
         indptr, items = self.indptr, self.items
         if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(items):
             raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
@@ -88,6 +97,8 @@ class Interactions:
             raise InputError("The items of a user must ascend, without duplicates.")
         if self.values is not None:
             _check_array("values", self.values, ("float64",), len(items))
+        if self.copies is not None:
+            _check_array("copies", self.copies, ("int64",), len(items))
         if self.times is not None:
             _check_array("times", self.times, ("int64", "float64"), len(items))
             if self.times.dtype.kind == "f" and np.isnan(self.times).any():
@@ -108,15 +119,6 @@ class Interactions:
                 f"The value of {pair} is NaN. Hint: drop missing values, or give 0 to an item "
                 "that was judged and is not relevant."
             )
-
-    def _set_plain(self, name: str) -> None:
-        """Make an array contiguous and of the machine's byte order, as the kernel takes it."""
-        array = getattr(self, name)
-        if isinstance(array, np.ndarray) and not (
-            array.flags.c_contiguous and array.dtype.isnative
-        ):
-            plain = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-            object.__setattr__(self, name, plain)
 
     @classmethod
     def of(
@@ -222,10 +224,8 @@ class Interactions:
         """Return a SciPy sparse array [n_users, n_items] of the values, which shares nothing."""
         import scipy.sparse
 
-        values = np.ones(len(self)) if self.values is None else self.values
-        matrix = scipy.sparse.csr_array(
-            (values, self.items, self.indptr), shape=(self.n_users, self.n_items), copy=True
-        )
+        shape = (self.n_users, self.n_items)
+        matrix = scipy.sparse.csr_array((gains(self), self.items, self.indptr), shape, copy=True)
         matrix.has_canonical_format = True
         return matrix
 
@@ -284,11 +284,16 @@ class Interactions:
 
         Other fields may change with them.
         """
-        for name in ("items", "values", "times"):
+        for name in ("items", "values", "times", "copies"):
             array = getattr(self, name)
             if name not in changes and array is not None:
                 changes[name] = array[rows]
         return dataclasses.replace(self, indptr=indptr, **changes)
+
+
+def gains(data: Interactions) -> Float64:
+    """Return the values, all 1 where there are none: float64 [n]."""
+    return np.ones(len(data)) if data.values is None else data.values
 
 
 def together(first: Interactions, second: Interactions) -> Interactions:
@@ -296,26 +301,10 @@ def together(first: Interactions, second: Interactions) -> Interactions:
 
     Users and items are those of both by id, or the same positions.
     """
-    sides = (first, second)
-    users, user_ids, n_users = _common("user", [(side.user_ids, side.n_users) for side in sides])
-    items, item_ids, n_items = _common("item", [(side.item_ids, side.n_items) for side in sides])
-    times = [side.times for side in sides if side.times is not None]
-    return _build(
-        Rows(
-            np.concatenate(
-                [
-                    codes[ragged.users_of(side.indptr)]
-                    for codes, side in zip(users, sides, strict=True)
-                ]
-            ),
-            np.concatenate([codes[side.items] for codes, side in zip(items, sides, strict=True)]),
-            n_users,
-            n_items,
-            times=np.concatenate(times) if len(times) == len(sides) else None,
-            user_ids=user_ids,
-            item_ids=item_ids,
-        )
-    )
+    rows = _all_rows(first, second)
+    if first.times is not None and second.times is not None:
+        rows.times = np.concatenate([first.times, second.times])
+    return _build(rows)
 
 
 def in_either(first: Interactions, second: Interactions) -> Interactions:
@@ -335,16 +324,21 @@ def in_either(first: Interactions, second: Interactions) -> Interactions:
                 f"Of test and candidates, one has {name} ids, and the other has none. Hint: name "
                 f"the {name}s alike in both."
             )
-    sides = (first, second)
+    rows = _all_rows(first, second)
+    assert rows.users is not None
+    key = np.unique(rows.users * rows.n_items + rows.items)
+    rows.users, rows.items = np.divmod(key, max(rows.n_items, 1))
+    return _build(rows)
+
+
+def _all_rows(*sides: Interactions) -> Rows:
+    """Return the rows of both sides, one after the other, by common users and items."""
     users, user_ids, n_users = _common("user", [(side.user_ids, side.n_users) for side in sides])
     items, item_ids, n_items = _common("item", [(side.item_ids, side.n_items) for side in sides])
-    keys = [
-        user[ragged.users_of(side.indptr)] * n_items + item[side.items]
-        for user, item, side in zip(users, items, sides, strict=True)
-    ]
-    key = np.unique(np.concatenate(keys))
-    who, what = np.divmod(key, max(n_items, 1))
-    return _build(Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids))
+    numbered = list(zip(users, items, sides, strict=True))
+    who = np.concatenate([codes[ragged.users_of(side.indptr)] for codes, _, side in numbered])
+    what = np.concatenate([codes[side.items] for _, codes, side in numbered])
+    return Rows(who, what, n_users, n_items, user_ids=user_ids, item_ids=item_ids)
 
 
 def _common(
@@ -370,7 +364,7 @@ def _read(data: object, options: Options) -> Interactions:
 def _build(rows: Rows) -> Interactions:
     _check_item_count(rows.n_items)
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
-    duplicates = 0
+    duplicates, copies = 0, None
     repeated: tuple[tuple[Any, Any], ...] = ()
     if indptr is None:
         assert rows.users is not None
@@ -385,17 +379,12 @@ def _build(rows: Rows) -> Interactions:
             starts = np.flatnonzero(first)
             if len(starts) < len(users):
                 twice = starts[np.diff(starts, append=len(users)) > 1][:MAX_REPEATED]
-                repeated = tuple(
-                    zip(
-                        _named(users[twice], rows.user_ids),
-                        _named(items[twice], rows.item_ids),
-                        strict=True,
-                    )
-                )
-                pair = _pair(
-                    int(users[twice[0]]), int(items[twice[0]]), rows.user_ids, rows.item_ids
-                )
+                who, what = users[twice], items[twice]
+                named = _named(who, rows.user_ids), _named(what, rows.item_ids)
+                repeated = tuple(zip(*named, strict=True))
+                pair = _pair(int(who[0]), int(what[0]), rows.user_ids, rows.item_ids)
                 duplicates = len(users) - len(starts)
+                copies = np.diff(starts, append=len(users))
                 warn(
                     f"{duplicates:,} of {len(users):,} interactions repeat a pair "
                     f"of user and item (the first: {pair}); "
@@ -408,7 +397,7 @@ def _build(rows: Rows) -> Interactions:
                         values = np.add.reduceat(values, starts)
                 times = None if times is None else np.maximum.reduceat(times, starts)
                 users, items = users[starts], items[starts]
-        indptr = _pointers(users, rows.n_users)
+        indptr = ragged.indptr_of(np.bincount(users, minlength=rows.n_users))
     return Interactions(
         indptr=indptr,
         items=items.astype(np.int32, copy=False),
@@ -420,6 +409,7 @@ def _build(rows: Rows) -> Interactions:
         duplicates=duplicates,
         repeated=repeated,
         columns=rows.columns,
+        copies=copies,
     )
 
 
@@ -432,13 +422,6 @@ def _order(users: Int64, items: Array, n_users: int, n_items: int) -> npt.NDArra
     if n_users * n_items < 2**63:
         return np.argsort(users * np.int64(n_items) + items, kind="stable")
     return np.lexsort((items, users))
-
-
-def _pointers(users: Int64, n_users: int) -> Int64:
-    """Return the CSR index pointers of users in ascending order."""
-    indptr = np.zeros(n_users + 1, dtype=np.int64)
-    np.cumsum(np.bincount(users, minlength=n_users), out=indptr[1:])
-    return indptr
 
 
 def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: Any) -> Interactions:
@@ -471,8 +454,7 @@ def _of(column: str | None) -> str:
 
 def _named(positions: npt.NDArray[np.integer], ids: Array | None) -> list[Any]:
     """Return ids, or positions where there are none."""
-    named: list[Any] = (positions if ids is None else ids[positions]).tolist()
-    return named
+    return list((positions if ids is None else ids[positions]).tolist())
 
 
 def _pair(user: int, item: int, user_ids: Array | None, item_ids: Array | None) -> str:

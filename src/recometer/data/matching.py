@@ -35,30 +35,19 @@ BY_POSITION = {
 
 @dataclasses.dataclass(frozen=True)
 class SourceIndex:
-    """Which users and items a source has.
+    """Which users and items a source has."""
 
-    Attributes
-    ----------
-    what
-        The source's name for messages: ``"Factors"``.
-    n_users
-        None: the same ranking for every user, whoever it is.
-    n_items
-    user_ids, item_ids
-        As `ids.as_ids` returns them, in any order; None: positions.
-    """
-
-    what: str
-    n_users: int | None
+    what: str  # the source's name for messages: "Factors"
+    n_users: int | None  # None: the same ranking for every user, whoever it is
     n_items: int
-    user_ids: Array | None
+    user_ids: Array | None  # as `ids.as_ids` returns them, in any order; None: positions
     item_ids: Array | None
 
     @classmethod
     def of(
         cls, what: str, n_users: int | None, n_items: int, user_ids: object, item_ids: object
     ) -> SourceIndex:
-        """Check ids and make the index; see the attributes."""
+        """Check ids and make the index; see its fields."""
         return cls(
             what,
             n_users,
@@ -90,11 +79,7 @@ def _checked_ids(what: str, name: str, n: int, given: object) -> Array | None:
 
 
 def check_items(
-    index: SourceIndex,
-    sorted_ids: Array | None,
-    test: Interactions,
-    items: Int32,
-    unknown: Bool,
+    index: SourceIndex, sorted_ids: Array | None, test: Interactions, items: Int32, unknown: Bool
 ) -> None:
     """Refuse a test without an item that the source knows."""
     if len(items) and unknown.all() and test.item_ids is not None and sorted_ids is not None:
@@ -114,10 +99,9 @@ def both_have_ids(
     ----------
     name
         What is matched: ``"user"`` or ``"item"``.
-    one, other
-        What the sides are called in messages: ``"Factors"``, ``"test"``.
-    one_ids, other_ids
-        None: positions.
+    one, one_ids, other, other_ids
+        What the sides are called in messages, ``"Factors"`` and ``"test"``, and their ids, None
+        for positions.
 
     Raises
     ------
@@ -150,9 +134,11 @@ def match_users(index: SourceIndex, test: Interactions) -> Int64 | None:
         what = f"user ids of {index.what}"
         return ids.match(test.user_ids, index.user_ids, "user ids of test", what)
     if index.n_users != test.n_users:
+        swapped = (index.n_items, index.n_users) == (test.n_users, test.n_items)
+        asks = "Is it transposed (rows are users, columns items)? " if swapped else ""
         raise InputError(
             f"{index.what} has {index.n_users:,} users, but test has {test.n_users:,}. "
-            f"{_transposed(index, test)}Hint: without ids row u of both is the same user; "
+            f"{asks}Hint: without ids row u of both is the same user; "
             "give both sides user ids to evaluate some of the users."
         )
     return None
@@ -171,11 +157,6 @@ def places_of_users(data: Interactions, test: Interactions, what: str) -> Int64:
 
 def _same(one: Array, other: Array) -> bool:
     return one.dtype == other.dtype and np.array_equal(one, other)
-
-
-def _transposed(index: SourceIndex, data: Interactions) -> str:
-    swapped = (index.n_items, index.n_users) == (data.n_users, data.n_items)
-    return "Is it transposed (rows are users, columns items)? " if swapped else ""
 
 
 def sorted_items(index: SourceIndex) -> tuple[Int64 | None, Array | None]:
@@ -212,21 +193,12 @@ def match_items(
 
 
 def rows_of(
-    index: SourceIndex,
-    sorted_ids: Array | None,
-    test: Interactions,
-    data: Interactions,
-    what: str,
+    index: SourceIndex, sorted_ids: Array | None, test: Interactions, data: Interactions, what: str
 ) -> tuple[Int64, Int32, Int64 | None]:
     """Return the rows that `data` has of each user of test, and where its items lie.
 
-    Returns
-    -------
-    indptr : int64 [n_users + 1]
-    items : int32
-        As `data` numbers them.
-    positions : int64 [data.n_items] or None
-        Their item positions, -1 for what the source does not know; None: the same.
+    These are their indptr; their items, as `data` numbers them; and the item position of each item
+    of `data` (int64 [data.n_items]), -1 for what the source does not know. None: the same.
     """
     positions = match_items(index, sorted_ids, data, what)
     users = users_in(data, test, what)
@@ -268,18 +240,9 @@ def items_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
 def twins(
     test: Interactions, train: Interactions, users: Int64 | None, items: Int64 | None
 ) -> Int64:
-    """Return the row of train with the user and the item of each row of test.
+    """Return the row of train with the user and the item of each row of test, -1 for none.
 
-    Parameters
-    ----------
-    test, train
-    users, items
-        As `users_in` and `items_in` return them.
-
-    Returns
-    -------
-    int64 [len(test)]
-        -1 where there is none.
+    `users` and `items` are what `users_in` and `items_in` return.
     """
     of_train = test.items if items is None else items[test.items]
     return find_rows(test.indptr, of_train, train.indptr, train.items, users)
@@ -292,22 +255,16 @@ def find_rows(
     other_items: Int32,
     users: Int64 | None = None,
 ) -> Int64:
-    """Find the rows of a table in another one: those of the same user and item.
+    """Return the row of another table with the user and item of each row, -1 where there is none.
 
     Parameters
     ----------
-    indptr : int64 [n_users + 1]
-    items : int32 or int64 [n_rows]
-        -1 for an item that the other table does not have.
+    indptr, items
+        A table; items are -1 where the other table does not have them.
     other_indptr, other_items
         The other table; items ascend within a user.
     users : int64 [n_users] or None
         Who each user is in the other table, -1 for nobody; None: the same.
-
-    Returns
-    -------
-    int64 [n_rows]
-        The row of the other table, -1 where there is none.
     """
     found = np.empty(len(items), np.int64)
     _kernel.find_rows(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import itertools
 import os
 import sys
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +15,11 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
 from recometer.data.columns import Columns, refuse_columns
 from recometer.data.files import read_file
-from recometer.data.frames import is_column, is_frame, numbers, read_frame, times
+from recometer.data.frames import flat_dict, is_column, is_frame, numbers, read_frame, times
 from recometer.data.ids import as_ids, encode, show
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import FileError, InputError, InputTypeError, warn
+from recometer.ragged import users_of
 
 LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than a matrix
 
@@ -50,6 +50,10 @@ class Options(NamedTuple):
         for name in names:
             if getattr(self, name) is not None and (name != "item_offset" or self.item_offset):
                 raise InputError(f"{name}= does not apply to {what}. Hint: leave it out.")
+
+    def columns(self) -> dict[str, Any]:
+        """Return what says which columns are read."""
+        return {name: getattr(self, name) for name in ("user", "item", "value", "time", "whose")}
 
     def size(self) -> tuple[int, int] | None:
         """Return (n_users, n_items) where users and items are positions."""
@@ -87,24 +91,21 @@ class Rows:
         """Return the rows one by one, each with its user."""
         if self.indptr is None:
             return self
-        users = np.repeat(np.arange(self.n_users), np.diff(self.indptr))
-        return dataclasses.replace(self, users=users, indptr=None)
+        return dataclasses.replace(self, users=users_of(self.indptr), indptr=None)
 
     def with_ids(self, user_ids: object, item_ids: object) -> Rows:
         """Give ids to positions."""
         rows = self
-        if user_ids is not None:
-            codes, distinct = _sorted_ids(user_ids, self.n_users, "user")
-            if not _is_sorted(codes):
+        sides = (("user", user_ids, self.n_users), ("item", item_ids, self.n_items))
+        for what, given, n in sides:
+            if given is None:
+                continue
+            codes, distinct = _sorted_ids(given, n, what)
+            changes = {f"{what}_ids": distinct}
+            if not (codes[1:] > codes[:-1]).all():
                 rows = rows.unsorted()
-                assert rows.users is not None
-                rows = dataclasses.replace(rows, users=codes[rows.users])
-            rows = dataclasses.replace(rows, user_ids=distinct)
-        if item_ids is not None:
-            codes, distinct = _sorted_ids(item_ids, self.n_items, "item")
-            if not _is_sorted(codes):
-                rows = dataclasses.replace(rows.unsorted(), items=codes[rows.items])
-            rows = dataclasses.replace(rows, item_ids=distinct)
+                changes[f"{what}s"] = codes[getattr(rows, f"{what}s")]
+            rows = dataclasses.replace(rows, **changes)  # type: ignore[arg-type]
         return rows
 
 
@@ -128,14 +129,7 @@ def _read(data: Any, options: Options) -> Rows:
             options.refuse("qrels", "user", "item", "value", "time")
             rows = _from_frame(trec.read_qrels(data), options)
             return dataclasses.replace(rows, columns=None)
-        columns, frame = read_file(
-            data,
-            user=options.user,
-            item=options.item,
-            value=options.value,
-            time=options.time,
-            whose=options.whose,
-        )
+        columns, frame = read_file(data, **options.columns())
         options = options._replace(
             user=columns.user,
             item=columns.item,
@@ -167,14 +161,7 @@ def _read(data: Any, options: Options) -> Rows:
 
 
 def _from_frame(data: Any, options: Options) -> Rows:
-    table = read_frame(
-        data,
-        user=options.user,
-        item=options.item,
-        value=options.value,
-        time=options.time,
-        whose=options.whose,
-    )
+    table = read_frame(data, **options.columns())
     user_what = f"user ids (column {table.names.user!r})"
     item_what = f"item ids (column {table.names.item!r})"
     size, user_ids, item_ids = options.size(), None, None
@@ -201,21 +188,9 @@ def _from_frame(data: Any, options: Options) -> Rows:
 def _from_dict(data: Mapping[Any, Any], options: Options) -> Rows:
     refuse_columns(data)
     options.refuse("a dict of users", "user", "item", "value", "time")
-    keys, rows = list(data), list(data.values())
-    mappings = [isinstance(row, Mapping) for row in rows]
-    for key, row, mapping in zip(keys, rows, mappings, strict=True):
-        if isinstance(row, str | bytes) or not isinstance(row, Sized) or mapping != mappings[0]:
-            raise InputTypeError(
-                f"The items of user {key!r} are of type {type(row).__name__}. Hint: expected a "
-                "dict {item: value} for every user, or a list, set or array of items for every "
-                "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
-            )
-    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
-    flat = list(itertools.chain.from_iterable(rows))
-    values = None
-    if any(mappings):
-        entries = itertools.chain.from_iterable(row.values() for row in rows)
-        values = numbers(list(entries), "values")
+    expected = "a dict {item: value} for every user, or a list, set or array of items"
+    keys, flat, lengths, entries = flat_dict(data, (str, bytes), "items", expected)
+    values = None if entries is None else numbers(entries, "values")
     size = options.size()
     if size is None:
         codes, user_ids = encode(keys, "user ids")
@@ -346,7 +321,3 @@ def _sorted_ids(ids: object, n: int, what: str) -> tuple[Int64, Array]:
         twice = show(distinct, int(np.argmax(np.bincount(codes) > 1)))
         raise InputError(f"The {what}_ids must be distinct, but {twice} is there twice.")
     return codes, distinct
-
-
-def _is_sorted(codes: Int64) -> bool:
-    return bool((codes[1:] > codes[:-1]).all())

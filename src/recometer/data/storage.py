@@ -47,14 +47,8 @@ def check_replaced(
 ) -> None:
     """Raise if writing would replace an input, or a file that recometer did not write.
 
-    Parameters
-    ----------
-    paths
-        What will be written.
-    is_ours
-        Tells of a path that exists whether recometer wrote it.
-    inputs
-        Files that are read; those that do not exist are passed over.
+    `is_ours` tells of one of the `paths` that exists whether recometer wrote it; `inputs` are
+    files that are read, and those that do not exist are passed over.
 
     Raises
     ------
@@ -205,12 +199,9 @@ def _path(path: str | os.PathLike[str]) -> Path:
 
 
 def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:
-    """Return the name of the ids' type, and the column ``user`` that holds them.
+    """Return the name of the ids' type, and the column ``user`` that holds them, if they can be.
 
-    Raises
-    ------
-    InputTypeError
-        Ids of a type that cannot be stored.
+    Ids of a type that cannot be stored raise InputTypeError.
     """
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Tensors of torch, recognised without importing it."""
+"""Data of other libraries, recognised without importing these; and tensors of torch."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from recometer.errors import InputTypeError
 CPU = "cpu"
 
 
+def is_a(value: object, library: str, *classes: str) -> bool:
+    """Tell whether a value is of a class of a library, which need not be installed."""
+    module = sys.modules.get(library)
+    return module is not None and isinstance(value, tuple(getattr(module, c) for c in classes))
+
+
 def is_tensor(value: object) -> bool:
     """Tell whether this is a tensor of torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+    return is_a(value, "torch", "Tensor")
 
 
 def elsewhere(value: object) -> bool:

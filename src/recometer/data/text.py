@@ -16,16 +16,8 @@ DAY_OR_MONTH = r"^\s*(\d{1,2})[/.-](\d{1,2})[/.-]\d"
 def times_of_text(text: pl.Series, where: str = "") -> pl.Series:
     """Return the numbers, or dates and times in ISO 8601, that every entry is written as.
 
-    Parameters
-    ----------
-    text : pl.Series of pl.String
-    where
-        What stands before an error: ``"ratings.csv: "``.
-
-    Returns
-    -------
-    pl.Series
-        Int64, Float64, or Datetime in microseconds.
+    They come as Int64, Float64, or Datetime in microseconds; `where` stands before an error:
+    ``"ratings.csv: "``.
 
     Raises
     ------

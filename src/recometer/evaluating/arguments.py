@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.metrics.conventions import conventions, find
@@ -133,21 +132,14 @@ def with_order(source: Source, protocol: Protocol) -> Protocol:
 
     A convention takes items of a source without an order as if they came by their ids.
     """
-    if protocol.ties != "input" or source.has_input_order:
+    if protocol.ties not in ("input", "as_ranked") or source.has_input_order:
         return protocol
     if protocol.version:
         return protocol.replace(ties="item")
     raise InputError(
-        f"ties='input' keeps the order in which items were given, but {type(source).__name__} "
-        "has none. Hint: ties='item' orders equal scores by item id."
+        f"ties={protocol.ties!r} keeps the order in which items were given, but "
+        f"{type(source).__name__} has none. Hint: ties='item' orders equal scores by item id."
     )
-
-
-def catalogue_of(catalogue: Any) -> Catalogue | None:
-    """Return what is known of the items, however it was given."""
-    if catalogue is None or isinstance(catalogue, Catalogue):
-        return catalogue
-    return Catalogue(catalogue)
 
 
 def baseline_of(baseline: object) -> Source | Evaluation | None:

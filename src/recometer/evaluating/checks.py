@@ -38,7 +38,8 @@ def check_users(flags: UInt32, n_relevant: Int64, source: Source, test: Interact
     n_judged, n_unusable = np.count_nonzero(judged), np.count_nonzero(unusable & judged)
     hint = (
         "Hint: look for NaN and infinity in the source, and for factors whose products are too "
-        "large for their dtype; nan_scores='last' ranks NaN last."
+        "large for their dtype; nan_scores='last' ranks NaN last, and "
+        "infinite_scores='ranked' infinity like other numbers."
     )
     if n_judged and n_unusable == n_judged:
         raise InputError(

@@ -29,6 +29,7 @@ LISTS = {
     "score_above": OF_RANKINGS,
     "duplicates": "metrics of lists read each item once",
     "short_lists": "metrics of lists read what is listed",
+    "repeated_test": "metrics of lists read whether an item is in test",
 }
 
 # By what metrics read, the rules that change none of their values, reasons and means, and why; of
@@ -45,6 +46,7 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
         "percent": OF_ALL_USERS,
         "duplicates": "rows that repeat a pair stay",
         "short_lists": TRUE_RATINGS,
+        "repeated_test": "rows that repeat a pair stay",
     },
     "lists": {**LISTS, "percent": OF_ALL_USERS},
     "all users": {
@@ -72,10 +74,13 @@ def warn_without_effect(
     convention = find(protocol.name)
     usual = type(protocol)() if convention is None else convention.protocol
     given = [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]
-    kinds = dict.fromkeys(map(_kind, metrics))
+    definitions = [metric.definition for metric in metrics]
+    kinds = dict.fromkeys("all users" if one.over_users else one.record for one in definitions)
     for rule in given:
         said, why = [_why(source, kind, rule, protocol) for kind in kinds], ""
-        if rule == "gamma" and protocol.correction != "cv":
+        if protocol.defects and convention is not None and rule in convention.defect_rules:
+            why = f"{convention.library} does not obey it (defects=True)"
+        elif rule == "gamma" and protocol.correction != "cv":
             why = "it belongs to correction='cv'"
         elif rule == "seen" and not trained:
             why = "there is no train"
@@ -93,11 +98,9 @@ def warn_without_effect(
 
 def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None:
     """Return why a rule changes nothing of metrics; None: it changes something."""
+    if rule == "average" and protocol.average == "users" and kind in ("ranks", "lists"):
+        return "every user counts the same already"
     if kind == "all users" and rule == "users":
         return OF_MEANS if protocol.users in USERS_OF_MEANS else None
     of_source = source.unread_rules(listed=kind in ("lists", "all users"))
     return of_source.get(rule) or UNREAD[kind].get(rule)
-
-
-def _kind(metric: Metric) -> str:
-    return "all users" if metric.definition.over_users else metric.definition.record

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from recometer.errors import InputError, InputTypeError
 from recometer.results.evaluation import Evaluation
-from recometer.results.folds import pool
 
 if TYPE_CHECKING:
     from recometer.split.result import Folds, Split
@@ -42,6 +41,8 @@ def evaluate_made(
     if hasattr(made, "interactions"):
         plain = made.interactions()
         return evaluate(source, plain.test, **{**options, "train": plain.train})
+    from recometer.results.folds import pool  # most evaluations have no folds
+
     # Each fold is made when its turn comes.
     if callable(source):
         return pool([evaluate_made(evaluate, source(one), one, options) for one in made])

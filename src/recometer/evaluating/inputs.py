@@ -14,7 +14,6 @@ from recometer.draws import seed_of
 from recometer.errors import InputError
 from recometer.evaluating.arguments import (
     baseline_of,
-    catalogue_of,
     check_source,
     protocol_of,
     test_of,
@@ -164,7 +163,8 @@ def read_inputs(
     requested = parse_under(metrics, stated)
     warn_without_effect(source, requested, stated, trained=train is not None)
     settled = with_order(source, stated)
-    known_items, other = catalogue_of(catalogue), baseline_of(baseline)
+    known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
+    other = baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)
     brings_truth = test is None
     truth = test_of(source, test)
@@ -172,7 +172,7 @@ def read_inputs(
     chosen = read_candidates(candidates, truth)
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, _is_uniform(chosen))
-    given_test, truth = truth, _with_listed_users(source, truth, requested, settled)
+    given_test, truth = truth, _as_counted(source, truth, requested, settled)
     requested = with_largest_gain(requested, _largest_gain(truth))
     check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
     return Inputs(
@@ -202,15 +202,21 @@ def read_inputs(
     )
 
 
-def _with_listed_users(
+def _as_counted(
     source: Source, test: Interactions, metrics: Sequence[Metric], protocol: Protocol
 ) -> Interactions:
-    """Check that test is not empty, and add the users with a list where these count, too."""
+    """Check that test is not empty, and add the users with a list where these count, too.
+
+    Where each row counts that repeats a pair, its value is the mean of theirs, and not the sum.
+    """
     if test.n_users == 0 or len(test) == 0:
         raise InputError(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+    each = any(rules_of(one, protocol).repeated_test != "once" for one in metrics)
+    if each and test.values is not None and test.copies is not None:
+        test = dataclasses.replace(test, values=test.values / test.copies)
     listed = source.listed_users()
     if listed is None or all(rules_of(one, protocol).users != "listed" for one in metrics):
         return test

@@ -29,8 +29,8 @@ from recometer.measuring.listed import Judged, ListedUsers
 from recometer.measuring.measured import Measured
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.rated import RatedUsers
-from recometer.measuring.settling import leave_out
-from recometer.measuring.side_data import list_data, needed_by, ranks_with
+from recometer.measuring.settling import leave_out, with_repeated_rows
+from recometer.measuring.side_data import list_data, needed_by, ranks_with, with_copies
 from recometer.metrics import ListData, Metric
 from recometer.metrics.conventions import asked_of_source
 from recometer.metrics.registry import rules_of
@@ -91,6 +91,16 @@ def find_records(given: Inputs) -> Records:
         ranks = ranks_with(
             ranks, needed_by(of_ranks), test=test, train=given.train, catalogue=given.catalogue
         )
+        if ranks.filled is None and not rules.version and rules.short_lists == "previous_user":
+            raise InputError(
+                "short_lists='previous_user' is about lists that are shorter than k, and the "
+                f"source ({source.describe()}) is no list. Hint: leave it out."
+            )
+        if any(rules_of(metric, rules).repeated_test != "once" for metric in of_ranks):
+            ranks = with_copies(ranks, test, given.train)
+            users = users._replace(
+                n_relevant=with_repeated_rows(ranks, rules.repeated_test).n_relevant
+            )
     return Records(ranks, ratings, lists, baseline, judged, users, counts, request)
 
 

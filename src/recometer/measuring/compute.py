@@ -14,8 +14,9 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64, UInt8
 from recometer.errors import InternalError
-from recometer.measuring.measured import Measured
+from recometer.measuring.measured import Measured, Together
 from recometer.measuring.reasons import Reason, left_out, mark, replace_undefined
+from recometer.measuring.settling import reads_cutoff
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.tasks import Ticker, run_tasks
@@ -94,7 +95,7 @@ def compute(
 
 
 def compute_for_all(
-    measured: Measured,
+    measured: Together,
     metrics: Sequence[Metric],
     protocol: Protocol,
     weights: Int64 | None = None,
@@ -168,7 +169,7 @@ def _variants(metrics: Iterable[Metric], protocol: Protocol) -> list[_Variant]:
     found: dict[Hashable, _Variant] = {}
     for metric in metrics:
         rules = rules_of(metric, protocol)
-        alone = rules.ties == "item_desc_within" or rules.short_lists == "first_item"
+        alone = rules.ties == "item_desc_within" or reads_cutoff(rules)
         key: Hashable = metric if alone else (metric.variant, metric.rules)
         found.setdefault(key, _Variant([], rules)).metrics.append(metric)
     return list(found.values())

@@ -58,13 +58,18 @@ class ListedUsers(Measured):
         """Number of users."""
         return self.data.n_users
 
+    @property
+    def size(self) -> int:
+        """Number of places."""
+        return self.data.lists.items.size
+
     def blocks(self) -> Iterator[slice]:
         """Cut the users into blocks with a bounded number of places."""
         size = max(BLOCK_PLACES // max(self.data.lists.depth, 1), 1)
         for first in range(0, self.n_users, size):
             yield slice(first, min(first + size, self.n_users))
 
-    def users(self, block: slice) -> ListedUsers:
+    def users(self, block: slice | Int64) -> ListedUsers:
         """Return some users alone, without copying what is known of them."""
         judged = None if self._judged is None else self._judged.users(block)
         return ListedUsers(self.data.users(block), judged)

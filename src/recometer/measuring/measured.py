@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from recometer.arrays import Bool, Float64, Int64, UInt8
-from recometer.errors import InternalError
 from recometer.metrics.registry import Metric, Record
-from recometer.protocol import Protocol
+from recometer.protocol import Protocol as Rules
+
+
+class Together(Protocol):
+    """What metrics with one value for all users read."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+
+    @property
+    def size(self) -> int:
+        """How much one value takes to compute: places in lists, or rows."""
+
+    def users(self, chosen: Int64) -> Together:
+        """Return some users alone."""
+
+    def for_all(self, metrics: Sequence[Metric], rules: Rules, weights: Int64 | None) -> Float64:
+        """Return the one value of all users, at several cut-offs: float64 [n_metrics].
+
+        `weights` say how often each user counts.
+        """
 
 
 class Measured(abc.ABC):
@@ -36,24 +56,17 @@ class Measured(abc.ABC):
         """Return some users alone, without copying what is known of them."""
 
     @abc.abstractmethod
-    def reasons(self, metric: Metric, rules: Protocol) -> UInt8:
+    def reasons(self, metric: Metric, rules: Rules) -> UInt8:
         """Return the first `Reason` of each user, 0 without one; it must not be changed."""
 
     @abc.abstractmethod
-    def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
+    def compute(self, metrics: Sequence[Metric], rules: Rules) -> Float64:
         """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
 
     @abc.abstractmethod
-    def outside(self, metric: Metric, rules: Protocol) -> Bool | None:
+    def outside(self, metric: Metric, rules: Rules) -> Bool | None:
         """Tell who does not count in a mean, see `reasons.outside`."""
 
-    def bounded(self, rules: Protocol) -> bool:
+    def bounded(self, rules: Rules) -> bool:
         """Tell whether values lie within the metric's bounds, but for rounding."""
         return True
-
-    def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return the one value of all users, at several cut-offs: float64 [n_metrics].
-
-        `weights` say how often each user counts.
-        """
-        raise InternalError(f"The metric {str(metrics[0])!r} has no value for all users.")

@@ -13,6 +13,7 @@ from recometer.measuring import corrections, settling
 from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured
 from recometer.measuring.reasons import Reason, mark, raised
+from recometer.measuring.settling import Settling
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
@@ -72,7 +73,8 @@ class RankedUsers(Measured):
         """Tell whether values lie within the metric's bounds, but for rounding."""
         # Items that count more than once may lead beyond a bound.
         once = rules.duplicates not in ("counted", "joined") and rules.short_lists == "misses"
-        return once and rules.ties != "shared" and rules.correction == "none"
+        once = once and rules.repeated_test in ("once", "counted")
+        return once and rules.ties not in ("shared", "as_ranked") and rules.correction == "none"
 
     def compute(self, metrics: Sequence[Metric], rules: Protocol) -> Float64:
         """Return values of the same metric at several cut-offs: float64 [n_users, n_metrics]."""
@@ -99,7 +101,7 @@ class RankedUsers(Measured):
         """Return the ranks that a metric reads, under its rules."""
         how = _settling(metric, rules)
         if how not in self._settled:
-            self._settled[how] = settling.settle(self.ranks, *how)
+            self._settled[how] = settling.settle(self.ranks, how)
         return self._settled[how]
 
     def _ruled(self, metric: Metric, rules: Protocol) -> _Rules:
@@ -114,10 +116,10 @@ class RankedUsers(Measured):
         return np.array_equal(self.ranks.gain, self.ranks.relevant)
 
 
-def _settling(metric: Metric, rules: Protocol) -> tuple[float | None, str, int | None]:
+def _settling(metric: Metric, rules: Protocol) -> Settling:
     """Return what `settling.settle` takes."""
-    padded_to = metric.cutoff if rules.short_lists == "first_item" else None
-    return rules.score_above, rules.duplicates, padded_to
+    own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
+    return Settling(*own, metric.cutoff if settling.reads_cutoff(rules) else None)
 
 
 class _Rules:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from recometer.measuring import reasons as why
 from recometer.measuring.measured import Measured
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason, mark, raised
-from recometer.metrics.rated import Predictions, over_rows
+from recometer.metrics.predictions import Predictions
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
 from recometer.ranks import Ratings, UserFlag
@@ -25,6 +25,8 @@ WITHOUT = {
     "recommended": Reason.NOTHING_RECOMMENDED,
     "variance": Reason.NO_VARIANCE,
     "pairs": Reason.NO_PAIRS,
+    "kinds": Reason.ONE_KIND,
+    "probabilities": Reason.NOT_PROBABILITY,
 }
 
 
@@ -92,19 +94,55 @@ class RatedUsers(Measured):
         cutoffs = [WHOLE if metric.cutoff is None else metric.cutoff for metric in metrics]
         return first.compute(predictions, np.array(cutoffs, np.int64))
 
-    def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
-        """Return a metric over the rows of all users; those whose numbers are not finite have none.
-
-        It has no cut-offs, and rows have no weights.
-        """
-        finite = self._rows_by(rules).finite
-        return np.array([over_rows(metric.name, finite) for metric in metrics])
+    def together(self, reasons: Mapping[str, UInt8]) -> RatedTogether:
+        """Return the rows of all users as one, with who has no value by which metric."""
+        return RatedTogether(self._rows_by(Protocol()).finite, reasons)
 
     def _rows_by(self, rules: Protocol) -> _Rows:
         nan_first = rules.nan_scores == "first"
         if nan_first not in self._rows:
             self._rows[nan_first] = _Rows(Predictions.of(self.ratings, nan_first=nan_first))
         return self._rows[nan_first]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RatedTogether:
+    """The rows of all users, for metrics that have a value over them.
+
+    Attributes
+    ----------
+    predictions
+        With the rows of the users whose numbers are all finite.
+    reasons : mapping of str to uint8 [n_users]
+        As `recometer.measuring.compute.compute` returns them: whose rows count.
+    """
+
+    predictions: Predictions
+    reasons: Mapping[str, UInt8]
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.predictions.n_users
+
+    @property
+    def size(self) -> int:
+        """How much one value takes to compute."""
+        return len(self.predictions.user)
+
+    def users(self, chosen: Int64) -> RatedTogether:
+        """Return some users alone."""
+        reasons = {name: codes[chosen] for name, codes in self.reasons.items()}
+        return RatedTogether(self.predictions.taken(chosen), reasons)
+
+    def for_all(self, metrics: Sequence[Metric], rules: Protocol, weights: Int64 | None) -> Float64:
+        """Return the value over the rows of all users; `weights`: how often each user counts."""
+        found = np.empty(len(metrics))
+        for column, metric in enumerate(metrics):
+            counted = np.isin(self.reasons[str(metric)], why.OF_ONE_USER).astype(np.float64)
+            weight = counted if weights is None else counted * weights
+            found[column] = metric.compute_over_rows(self.predictions, weight)
+        return found
 
 
 class _Rows:

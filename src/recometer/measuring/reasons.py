@@ -46,6 +46,7 @@ class Reason(enum.IntEnum):
     NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
     NO_VARIANCE = 22, "all true ratings are the same"
     NO_PAIRS = 23, "no two true ratings differ"
+    NOT_PROBABILITY = 24, "a prediction is no probability: it is below 0 or above 1"
     # Of lists.
     NO_LIST = 30, "the user's list is empty"
     ONE_ITEM = 31, "fewer than two listed items"
@@ -57,6 +58,10 @@ class Reason(enum.IntEnum):
     NO_RELEVANT_CATEGORY = 37, "no relevant item of the user has a category"
     NO_FEATURES = 38, "a listed item has no features"
     NO_HIT = 39, "no listed item is relevant"
+
+
+# What holds of a user alone: over the rows of all users, those of the user count.
+OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_KIND)
 
 
 def mark(result: UInt8, where: Bool, reason: Reason) -> None:

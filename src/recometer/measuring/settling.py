@@ -6,10 +6,12 @@ Each rule turns `Ranks` into `Ranks`, so that no metric knows of it.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from recometer import ragged
+from recometer.arrays import Int64
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
@@ -47,14 +49,24 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
     )
 
 
-def settle(
-    ranks: Ranks, score_above: float | None, duplicates: str, padded_to: int | None
-) -> Ranks:
-    """Apply the rules that may differ from metric to metric.
+class Settling(NamedTuple):
+    """The rules that may differ from metric to metric."""
 
-    Where fewer items can be ranked, the first item of the catalogue fills the places up to
-    `padded_to`; None: nothing does.
-    """
+    score_above: float | None
+    duplicates: str
+    repeated_test: str
+    short_lists: str
+    cutoff: int | None
+
+
+def reads_cutoff(rules: Protocol) -> bool:
+    """Tell whether what is ranked depends on the cut-off."""
+    return rules.short_lists != "misses" or rules.repeated_test == "multiplied"
+
+
+def settle(ranks: Ranks, how: Settling) -> Ranks:
+    """Apply the rules that may differ from metric to metric."""
+    score_above, duplicates, repeated_test, short_lists, cutoff = how
     if score_above is not None:
         if ranks.score is None:
             raise InputError(
@@ -68,7 +80,67 @@ def settle(
     if duplicates == "joined" and ranks.repeated is not None:
         again = np.diff(ragged.offsets(ranks.repeated & ranks.relevant, ranks.indptr))
         ranks = dataclasses.replace(ranks, n_relevant=ranks.n_relevant + again, repeated=None)
-    return ranks if padded_to is None else _padded(ranks, padded_to)
+    ranks = with_repeated_rows(ranks, repeated_test, cutoff)
+    if short_lists == "misses" or cutoff is None:
+        return ranks
+    return (_padded if short_lists == "first_item" else _filled)(ranks, cutoff)
+
+
+def with_repeated_rows(ranks: Ranks, rule: str, cutoff: int | None = None) -> Ranks:
+    """Give the rows of test that repeat a pair rows of their own: found together, or not at all.
+
+    The rule ``"multiplied"`` depends on what is found within a cut-off; None: anywhere.
+    """
+    if rule == "multiplied":
+        return _multiplied(ranks, cutoff)
+    if rule == "once" or ranks.copies is None:
+        return ranks
+    copies = ranks.copies
+    if rule == "counted" and ranks.repeated is not None:
+        copies = np.where(ranks.repeated, 1, copies)
+    return _with_copies(ranks, copies, together=rule == "joined")
+
+
+def _multiplied(ranks: Ranks, cutoff: int | None) -> Ranks:
+    """Join the rows of test with those of lists, and these with both once more."""
+    n_rows = len(ranks.above)
+    copies = np.ones(n_rows, np.int64) if ranks.copies is None else ranks.copies
+    repeated = np.zeros(n_rows, bool) if ranks.repeated is None else ranks.repeated
+    # The rows of a pair have one number; the unknown items of a user are all different ones.
+    item = np.where(ranks.item < 0, -1 - np.arange(n_rows), ranks.item)
+    order = np.lexsort((item, ranks.user))
+    new = (np.diff(item[order], prepend=0) != 0) | (np.diff(ranks.user[order], prepend=-1) != 0)
+    pair = np.empty(n_rows, np.int64)
+    pair[order] = np.cumsum(new) - 1
+    entries = np.bincount(pair, ranks.above >= 0).astype(np.int64)
+    found = (ranks.above >= 0) & (cutoff is None or ranks.above < cutoff)
+    pair_is_found = np.bincount(pair, found) > 0
+    times = np.where(found, copies**2 * entries[pair], copies)
+    beyond = ~found & (repeated | pair_is_found[pair])
+    times[beyond] = 1
+    ranks = dataclasses.replace(ranks, repeated=beyond)
+    return _with_copies(ranks, times, together=True)
+
+
+def _with_copies(ranks: Ranks, copies: Int64, *, together: bool) -> Ranks:
+    """Repeat rows so often, `together` at their places or not found; count what is relevant."""
+    again = np.repeat(np.arange(len(copies)), copies - 1)
+    row = np.concatenate([np.arange(len(copies)), again])
+    above, tied, before = ranks.above[row], ranks.tied[row], ranks.before[row]
+    if not together:
+        is_copy = np.arange(len(row)) >= len(copies)
+        above[is_copy], tied[is_copy], before[is_copy] = -1, 0, 0
+    order = np.lexsort((before, above, above < 0, ranks.user[row]))
+    found = dataclasses.replace(
+        ranks.rows(row[order]),
+        above=above[order],
+        tied=tied[order],
+        before=before[order],
+        copies=None,
+    )
+    counted = found.relevant if found.repeated is None else found.relevant & ~found.repeated
+    n_relevant = np.bincount(found.user[counted], minlength=ranks.n_users)
+    return dataclasses.replace(found, n_relevant=n_relevant)
 
 
 def _padded(ranks: Ranks, places: int) -> Ranks:
@@ -104,3 +176,29 @@ def _padded(ranks: Ranks, places: int) -> Ranks:
         repeated=copy[order],
         depth=np.maximum(ranks.depth, places),
     )
+
+
+def _filled(ranks: Ranks, places: int) -> Ranks:
+    """Let what is relevant for the user before fill the places after the end of a list."""
+    if ranks.filled is None:
+        return ranks
+    count = np.where(ranks.filled, np.maximum(places - ranks.depth, 0), 0)
+    user = np.concatenate([ranks.user, np.repeat(np.arange(ranks.n_users), count)])
+    number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    above = np.concatenate([ranks.above, np.repeat(ranks.depth, count) + number])
+    order = np.lexsort((above, above < 0, user))
+    n_own, n_all = len(ranks.above), len(user)
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(ranks):
+        column = getattr(ranks, field.name)
+        if isinstance(column, np.ndarray) and field.metadata == ragged.PER_ROW:
+            more = np.ones(n_all - n_own, column.dtype)
+            fields[field.name] = np.concatenate([column, more])[order]
+    repeated = np.zeros(n_own, bool) if ranks.repeated is None else ranks.repeated
+    fields["above"] = above[order]
+    fields["tied"] = np.concatenate([ranks.tied, np.zeros(n_all - n_own, np.int64)])[order]
+    fields["before"] = np.concatenate([ranks.before, np.zeros(n_all - n_own, np.int64)])[order]
+    fields["repeated"] = np.concatenate([repeated, np.ones(n_all - n_own, bool)])[order]
+    fields["indptr"] = ragged.indptr_of(np.bincount(user, minlength=ranks.n_users))
+    depth = np.where(ranks.filled, np.maximum(ranks.depth, places), ranks.depth)
+    return dataclasses.replace(ranks, **fields, depth=depth)

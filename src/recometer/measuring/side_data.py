@@ -140,6 +140,21 @@ def ranks_with(
     return dataclasses.replace(found, item=ranks.item)
 
 
+def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:
+    """Add how many rows of test each judged item's pair was made of."""
+    if test.copies is None:
+        return ranks
+    items = _Items(ranks.item_ids, _n_positions(ranks))
+    judged = _judged_items(ranks, items, test, train)
+    positions = items.of(test, "test")
+    pairs = ragged.pairs(ragged.users_of(test.indptr), positions, items.n_items)
+    order = np.argsort(pairs)
+    wanted = ragged.pairs(ranks.user, judged, items.n_items)
+    at = np.minimum(np.searchsorted(pairs[order], wanted), len(pairs) - 1)
+    same = (pairs[order][at] == wanted) & (judged >= 0)
+    return dataclasses.replace(ranks, copies=np.where(same, test.copies[order][at], 1))
+
+
 def _judged_items(
     ranks: Ranks, items: _Items, test: Interactions, train: Interactions | None
 ) -> Int64:

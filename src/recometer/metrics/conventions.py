@@ -116,6 +116,8 @@ class Convention:
     float32
         Whether the library computes in single precision, so that its numbers agree with ours
         to six digits only.
+    defect_rules
+        What its defects make of rules, whatever it is asked for.
     """
 
     name: str
@@ -125,6 +127,7 @@ class Convention:
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()
     float32: bool = False
+    defect_rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -167,6 +170,8 @@ class Convention:
             for rule, value in metric.rules
             if not protocol.differs(rule, self.protocol)
         )
+        if protocol.defects:
+            rules = tuple((dict(rules) | dict(self.defect_rules)).items())
         return metric if rules == metric.rules else dataclasses.replace(metric, rules=rules)
 
     def differences(self, metric: Metric) -> list[str]:
@@ -285,6 +290,10 @@ class Convention:
         lines += ["", "Metrics, and what they are here:"]
         for entry in self.entries:
             lines += self._describe_entry(entry)
+        if self.defect_rules:
+            faulty = self.protocol.replace(**self.defect_rules)
+            said = map(faulty.sentence, self.defect_rules)
+            lines += ["", f"With defects=True, whatever is asked for: {' '.join(said)}"]
         return "\n".join([*lines, *(f"\nNote: {note}" for note in self.notes)])
 
     def _describe_entry(self, entry: Entry) -> Iterator[str]:
@@ -349,7 +358,7 @@ def describe(protocol: Protocol) -> str:
 def asked_of_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
     """Return the protocol with what some metric's rules need of a source, if they agree on it."""
     changed: dict[str, Any] = {}
-    for rule in ("score_above", "duplicates"):
+    for rule in ("score_above", "duplicates", "short_lists"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
         wanted -= {getattr(Protocol(), rule)}
         if rule == "duplicates":  # where some count, a source gives all
@@ -393,6 +402,7 @@ def _read(name: str, part: dict[str, Any], common: Mapping[str, Any]) -> Convent
         entries,
         tuple(part.get("notes", ())),
         part.get("float32", False),
+        part.get("defect_rules", {}),
     )
 
 
@@ -400,8 +410,9 @@ def _entry(name: str, value: str | dict[str, Any], defect: dict[str, Any], read:
     given = {"metric": value} if isinstance(value, str) else dict(value)
     faulty = {"metric": defect} if isinstance(defect, str) else dict(defect)
     metric, says = given.pop("metric"), given.pop("says", "")
+    said = " ".join(filter(None, [says, faulty.pop("says", "")]))
     wrong = faulty.pop("metric", metric if faulty else "")
-    return Entry(name, metric, given, says or faulty.pop("says", ""), wrong, faulty, read)
+    return Entry(name, metric, given, said, wrong, faulty, read)
 
 
 def _normal(name: str, cutoff: str | None = None) -> str:

@@ -18,6 +18,8 @@ from recometer.ties import WHOLE, Property
 # function(groups, cutoffs, **parameters); the first argument depends on the record that is
 # read: see `metric`.
 Function = Callable[..., Float64]
+# function(predictions, weights, **parameters), see `metric.over_rows`.
+OverRows = Callable[..., float]
 Pooled = Literal["cutoff", "relevant", "possible", "candidates"]
 Record = Literal["ranks", "ratings", "lists"]
 SideData = Literal["train", "test", "baseline", "categories", "features", "propensity", "catalogue"]
@@ -44,7 +46,9 @@ Without = Literal[
     "relevant", "hits", "pairs", "seen", "history", "baseline", "categories", "history_categories",
     "relevant_categories", "features",
 ]  # fmt: skip
-Needs = Literal["rows", "relevant", "recommended", "variance", "pairs"]
+Needs = Literal[
+    "rows", "relevant", "recommended", "variance", "pairs", "kinds", "probabilities"
+]  # fmt: skip
 AnyFunction = TypeVar("AnyFunction", bound=Function)
 
 
@@ -109,10 +113,13 @@ class metric:
         (`recometer.metrics.ListData`).
     needs
         What a metric of ratings is undefined without: ``"rows"``, ``"relevant"`` or
-        ``"recommended"`` ones, a ``"variance"`` of the true ratings, or ``"pairs"`` of rows
-        that differ in them.
+        ``"recommended"`` ones, a ``"variance"`` of the true ratings, ``"pairs"`` of rows
+        that differ in them, rows of both ``"kinds"`` (relevant and not), or predictions that are
+        ``"probabilities"``.
     over_rows
-        Whether there is a value over the rows of all users, too.
+        The value over the rows of all users, which is the metric's usual mean: a function of the
+        predictions, of how often each user counts (float64 [n_users]) and of the parameters.
+        None: the mean is one over users.
     may_be_nan
         Whether the formula itself may have no value: the function returns NaN there.
     pooled
@@ -152,7 +159,7 @@ class metric:
     needs_whole_ranking: bool = False
     record: Record = "ranks"
     needs: Needs = "rows"
-    over_rows: bool = False
+    over_rows: OverRows | None = None
     may_be_nan: bool = False
     pooled: Pooled | None = None
     side: tuple[SideData, ...] = ()
@@ -393,6 +400,12 @@ class Metric:
     def compute(self, record: Any, cutoffs: Int64) -> Float64:
         """Compute it at some cut-offs, instead of its own: float64 [n_users, n_cutoffs]."""
         return METRICS[self.name].function(record, cutoffs, **dict(self.parameters))
+
+    def compute_over_rows(self, record: Any, weights: Float64) -> float:
+        """Compute its value over the rows of all users; NaN where it is undefined."""
+        function = METRICS[self.name].over_rows
+        assert function is not None
+        return function(record, weights, **dict(self.parameters))
 
     def compute_over_users(self, record: Any, cutoffs: Int64, weights: Int64 | None) -> Float64:
         """Compute what has one value for all users: float64 [n_cutoffs]."""

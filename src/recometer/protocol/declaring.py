@@ -44,6 +44,8 @@ class Rule:
 
     Attributes
     ----------
+    default
+        The value that it has where nothing is said.
     says
         A sentence for each value that it takes; in that of a `Number`, ``{}`` stands for it.
         Empty: it takes any value, and nothing is said of it.
@@ -55,6 +57,7 @@ class Rule:
         For the docstring: what the sentences do not say.
     """
 
+    default: Any
     says: Mapping[Any, str]
     step: Step | None
     no_step: str
@@ -63,6 +66,8 @@ class Rule:
     def __post_init__(self) -> None:
         if (self.step is None) != bool(self.no_step):
             raise TypeError("A rule states its step of explain, or else why it has none: no_step.")
+        if self.says:
+            self._entry(self.default)  # raises LookupError
 
     @functools.cached_property
     def choices(self) -> tuple[Any, ...]:
@@ -92,7 +97,7 @@ class Rule:
 
     def check(self, name: str, value: object) -> None:
         """Refuse a value that the rule does not take."""
-        if not self.says:
+        if not self.says or value is self.default:
             return
         try:
             self._entry(value)
@@ -141,7 +146,7 @@ def rule(
     about: str = "",
 ) -> Value:
     """Declare a rule, see `Rule`, as a field of a class that `ruled` decorates."""
-    declared = Rule(says or {}, step, no_step, about)
+    declared = Rule(default, says or {}, step, no_step, about)
     return dataclasses.field(default=default, metadata={"rule": declared})
 
 

@@ -12,7 +12,7 @@ from recometer.protocol.declaring import Number, Rule, rule, ruled
 
 TieRule = Literal[
     "expected", "optimistic", "pessimistic", "random", "item", "item_desc", "item_desc_within",
-    "input", "shared",
+    "input", "shared", "as_ranked",
 ]  # fmt: skip
 AnyProtocol = TypeVar("AnyProtocol", bound="Protocol")
 
@@ -54,12 +54,14 @@ class Protocol:
             "item_desc_within": "Equal scores: the lower ids are in the first k places, and there "
             "the higher id comes first.",
             "input": "Equal scores: in the order given.",
+            "as_ranked": "Equal ranks: all at that rank; equal scores: in the order given.",
             "shared": "Equal scores: all at one place, the middle of theirs rounded down.",
         },
         step="ties",
         about="Order of items with exactly the same score. The mean over all orders is exact "
         "(McSherry & Najork 2008); a random order depends on the seed and the user's id; "
-        "'input' is for lists; with 'shared' more than k items may be in the first k places.",
+        "'input' and 'as_ranked' are for lists; with this one and with 'shared', more than k items "
+        "may be in the first k places.",
     )
     relevant_from: float | None = rule(
         None,
@@ -92,7 +94,17 @@ class Protocol:
             "last": "A score of NaN ranks last.",
         },
         step="ranking",
-        about="Infinite scores are undefined always.",
+    )
+    infinite_scores: Literal["undefined", "ranked"] = rule(
+        "undefined",
+        {
+            "undefined": "An infinite score: the user is undefined.",
+            "ranked": "An infinite score ranks like any number, above or below all others.",
+        },
+        step="ranking",
+        about="In Scores, -inf means that the item is no candidate. Factors give infinite scores "
+        "where products are too large, which are undefined always, and so are infinite predictions "
+        "in errors of ratings.",
     )
     users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"] = (
         rule(
@@ -213,10 +225,12 @@ class Protocol:
         },
         step="population",
     )
-    average: Literal["users", "relevant", "pooled", "parts"] = rule(
-        "users",
+    average: Literal["usual", "users", "relevant", "pooled", "parts"] = rule(
+        "usual",
         {
-            "users": "Every user counts the same in the mean.",
+            "usual": "Every user counts the same in the mean; errors of predicted ratings are "
+            "those over the rows of all users.",
+            "users": "Every user counts the same in the mean, of errors of predicted ratings, too.",
             "relevant": "Users count by their number of relevant items in the mean.",
             "pooled": "The mean is the sum of all numerators divided by that of all denominators.",
             "parts": "The mean of F is that of the mean precision and the mean recall.",
@@ -269,12 +283,30 @@ class Protocol:
         },
         step="ranking",
     )
-    short_lists: Literal["misses", "first_item"] = rule(
+    repeated_test: Literal["once", "counted", "joined", "multiplied"] = rule(
+        "once",
+        {
+            "once": "Rows of test that repeat a user and an item: one relevant item.",
+            "counted": "Rows of test that repeat a user and an item: as many relevant items, of "
+            "which one can be found.",
+            "joined": "Rows of test that repeat a user and an item: as many relevant items, all of "
+            "them at its place.",
+            "multiplied": "Rows of test that repeat a user and an item, m of them: as many "
+            "relevant items; each time that it is in the first k places, m times m times the "
+            "number of its places in the list.",
+        },
+        step="ranking",
+        about="But for 'once', where the values of such rows are added up, each row has their "
+        "mean as its value.",
+    )
+    short_lists: Literal["misses", "first_item", "previous_user"] = rule(
         "misses",
         {
             "misses": "Fewer items than k: the missing places are misses.",
             "first_item": "Fewer items than k: the catalogue's first item fills the missing "
             "places.",
+            "previous_user": "Fewer items than k: the last item of all fills the missing places, "
+            "and is relevant if it is for the user before.",
         },
         step="ranking",
     )

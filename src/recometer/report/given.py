@@ -83,7 +83,7 @@ class Given:
 
     def is_whole(self, metric: str) -> bool:
         """Tell whether a metric has one value for all users."""
-        return metric in self.first.over_users
+        return metric in self.first.together
 
     def model(self, name: str) -> Model:
         """Return a model by its name."""

@@ -111,7 +111,7 @@ def standings_of(given: Given, metric: str, ranked: bool, columns: Sequence[Floa
         found = _means(given, metric, columns)
     else:
         found = [
-            _with_interval(given, metric, _unranked(model.name, model.first.over_users[metric]))
+            _with_interval(given, metric, _unranked(model.name, model.first.together[metric]))
             for model in given.models
         ]
     found.sort(key=lambda one: (np.isnan(one.mean), -one.mean if higher else one.mean))

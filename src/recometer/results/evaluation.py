@@ -14,26 +14,26 @@ import numpy.typing as npt
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
 from recometer.data import ids
-from recometer.errors import InputError, InternalError, UnknownNameError
-from recometer.measuring.compute import compute_for_all
-from recometer.measuring.listed import ListedUsers
-from recometer.measuring.reasons import Reason
+from recometer.errors import InputError, UnknownNameError
+from recometer.measuring.rated import RatedTogether
+from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics import ListData
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.results import saved, summary
-from recometer.results.groups import Segments, read_groups, segments_of
-from recometer.results.groups import quantiles as quantiles_of
-from recometer.results.means import Averaging, Weights, intervals_over_users
+from recometer.results.means import Averaging, Weights
 from recometer.results.naming import name_of, names_of
 from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
+from recometer.results.together import intervals_together, of_some_users, values_together
 from recometer.stats import Interval
 
 if TYPE_CHECKING:
     import polars
+
+    from recometer.results.groups import Segments
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -77,8 +77,9 @@ class Evaluation(Reported, rendering.Printed):
         Of source, test, train and candidates: a description, the SHA-256 of their arrays, and
         perhaps a warning.
     over_rows
-        Metrics of ratings over the rows of all users together: what most tables call the
-        RMSE is ``result.over_rows["rmse"]``. (For fcp: over the pairs of all users.)
+        Metrics of ratings over the rows of all users together (of fcp, over the pairs of each
+        user's rows), which is what tables call the RMSE: their `mean`, unless the rule
+        ``average`` or weights say otherwise. ``mean(weights="users")`` is that of the users.
     negative_gains : bool
         Whether a value of test is below 0; without any, so is no interval of ndcg. True where it
         is not known, in files of older versions.
@@ -128,6 +129,8 @@ class Evaluation(Reported, rendering.Printed):
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
     # What the intervals of `over_users` are computed from; None: they are known already.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
+    # Likewise of `over_rows`.
+    rated: RatedTogether | None = dataclasses.field(default=None, repr=False)
     inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     _intervals: dict[str, Interval] = dataclasses.field(
         default_factory=dict, init=False, repr=False
@@ -191,16 +194,19 @@ class Evaluation(Reported, rendering.Printed):
     def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined.
 
+        Errors of predicted ratings, such as rmse, are over the rows of all users, as every table
+        has them; ``weights="users"`` gives their mean over users.
+
         `summary` has the number of these users beside it, and the mean's interval.
 
         Parameters
         ----------
         weights
-            None: as the rule `average` says, by default every user the same. ``"relevant"``: by the
-            user's number of relevant items (for roc_auc this is known as GAUC). ``"pooled"``: the
-            sum of the users' numerators divided by that of their denominators, for metrics that are
-            ratios, such as precision, recall and ap. Or an array of numbers [n_users], at
-            least 0.
+            None: as the rule `average` says. ``"users"``: every user the same. ``"relevant"``: by
+            the user's number of relevant items (for roc_auc this is known as GAUC). ``"pooled"``:
+            the sum of the users' numerators divided by that of their denominators, for metrics that
+            are ratios, such as precision, recall and ap; of predicted ratings, over all rows. Or an
+            array of numbers [n_users], at least 0.
 
         Returns
         -------
@@ -213,12 +219,19 @@ class Evaluation(Reported, rendering.Printed):
         InputError
             Other weights, or a pooled mean of a metric that has none.
         """
+        together = values_together(self, weights)
         return {
-            name: self._averaging.mean(name, weights)
-            if name in self.values
-            else self.over_users[name]
+            name: together[name] if name in together else self._averaging.mean(name, weights)
             for name in self._with_mean(weights)
         }
+
+    @property
+    def together(self) -> dict[str, float]:
+        """The means that are one value for all users: of coverage, say, or the errors of ratings.
+
+        `over_users`, and those of `over_rows` that are means by the rule ``average``.
+        """
+        return values_together(self, None)
 
     @overload
     def interval(self, metric: Metric, weights: Weights = None) -> Interval: ...
@@ -264,14 +277,19 @@ class Evaluation(Reported, rendering.Printed):
         weights
             As in `mean`.
         """
-        means = self.mean(weights)
+        means, together = self.mean(weights), values_together(self, weights)
         rows = []
         for name, found in zip(means, self._all_intervals(means, weights), strict=True):
+            why = self.skipped(name)
             no_value = self.reasons[name] != 0
-            if name in self.values:
+            if name not in together:
                 no_value = np.isnan(self._averaging.entering(name))
+            elif name in self.values:  # over all rows, those of a user without a value count
+                no_value = ~np.isin(self.reasons[name], OF_ONE_USER)
+                for reason in OF_ONE_USER:
+                    why.pop(reason.sentence, None)
             skipped = int(np.count_nonzero(no_value))
-            users = self.n_users - skipped, skipped, self.skipped(name)
+            users = self.n_users - skipped, skipped, why
             chance = self._averaging.mean_of(name, self.chance.get(name))
             mean, low, high = means[name], found.low, found.high
             row = SummaryRow(name, mean, low, high, *users, found.method, found.note, chance)
@@ -332,11 +350,13 @@ class Evaluation(Reported, rendering.Printed):
         95% interval: Gaffke's (rr); Clopper and Pearson's (rr)
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
+        from recometer.results import groups as dividing  # few results are divided
+
         if isinstance(groups, str) and groups in PROFILE:
             values = self.activity if groups == "activity" else self.popularity
-            codes, names = quantiles_of(groups, values, quantiles)
+            codes, names = dividing.quantiles(groups, values, quantiles)
         else:
-            codes, names = read_groups(groups, self.user_ids, self.n_users, column, user)
+            codes, names = dividing.read_groups(groups, self.user_ids, self.n_users, column, user)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
             named = weights is None or isinstance(weights, str)
@@ -345,7 +365,7 @@ class Evaluation(Reported, rendering.Printed):
 
         kept = weights is not None or self.list_data is not None
         not_kept = () if kept else tuple(self.over_users)
-        return segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
+        return dividing.segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of some users alone.
@@ -365,17 +385,9 @@ class Evaluation(Reported, rendering.Printed):
         }
         if self.lists is not None:
             changes["lists"] = self.lists.users(chosen)
-        if self.list_data is not None:
-            changes["list_data"] = data = self.list_data.users(chosen)
-            listed = ListedUsers(data)
-            changes["over_users"] = compute_for_all(listed, self._over_users(), self.protocol)
-        elif self.over_users:
-            # Nothing is left to compute them from.
-            gone = self.over_users.keys()
-            changes["over_users"] = {}
-            changes["metrics"] = tuple(m for m in self.metrics if str(m) not in gone)
-            for name in gone:
-                del changes["reasons"][name]
+        changes |= of_some_users(self, chosen)
+        left = map(str, changes.get("metrics", self.metrics))
+        changes["reasons"] = {name: changes["reasons"][name] for name in left}
         for name in (*PER_USER, *PROFILE, "user_ids"):
             array = getattr(self, name)
             changes[name] = None if array is None else array[chosen]
@@ -406,7 +418,10 @@ class Evaluation(Reported, rendering.Printed):
         InputTypeError
             User ids of a type that cannot be stored.
         """
-        saved.write(vars(self), path, self._all_intervals(self.over_users))
+        together = self.together
+        saved.write(
+            vars(self), path, dict(zip(together, self._all_intervals(together), strict=True))
+        )
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
@@ -417,9 +432,6 @@ class Evaluation(Reported, rendering.Printed):
     def _with_mean(self, weights: Weights) -> list[str]:
         """Return the metrics that have a mean, in the order asked for."""
         return [name for name in map(str, self.metrics) if weights is None or name in self.values]
-
-    def _over_users(self) -> list[Metric]:
-        return [metric for metric in self.metrics if str(metric) in self.over_users]
 
     @functools.cached_property
     def _averaging(self) -> Averaging:
@@ -439,23 +451,25 @@ class Evaluation(Reported, rendering.Printed):
         return self._averaging.bounds(self._known(metric))
 
     def _all_intervals(self, names: Iterable[str], weights: Weights = None) -> list[Interval]:
-        if weights is not None:
-            return self._averaging.intervals(list(names), weights)
-        missing = [name for name in names if name not in self._intervals]
-        per_user = [name for name in missing if name in self.values]
-        found = self._averaging.intervals(per_user, None)
-        self._intervals.update(zip(per_user, found, strict=True))
-        if len(per_user) < len(missing):
-            if self.list_data is None:
-                raise InternalError("Nothing is left to resample: intervals are saved with values.")
-            over = self._over_users(), self.over_users
-            found_over = intervals_over_users(self.list_data, *over, self.protocol, self.seed)
-            self._intervals.update(found_over)
-        return [self._intervals[name] for name in names]
+        together = values_together(self, weights)
+        known = dict(self._intervals) if weights is None else {}
+        missing = [name for name in names if name not in known]
+        per_user = [name for name in missing if name not in together]
+        found = self._averaging.intervals(per_user, weights)
+        known |= dict(zip(per_user, found, strict=True))
+        known |= intervals_together(
+            self, {name: together[name] for name in missing if name in together}
+        )
+        if weights is None:
+            self._intervals.update(known)
+        return [known[name] for name in names]
 
     def table(self) -> rendering.Table:
         """Return what ``print`` shows, for other ways to show it."""
-        notes = summary.notes(self.inputs, self.over_rows, self.counts, self.protocol)
+        notes = summary.notes(self.inputs, self.counts, self.protocol)
+        over_rows = [name for name in self.together if name in self.over_rows]
+        if over_rows:
+            notes = [*summary.of_rows(over_rows, self.mean("users")), *notes]
         return summary.table(self.summary(), self.protocol, notes)
 
     def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:

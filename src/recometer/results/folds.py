@@ -90,18 +90,21 @@ def pool(folds: Sequence[Evaluation]) -> FoldedEvaluation:
             name: float(np.mean([fold.over_users[name] for fold in folds]))
             for name in first.over_users
         },
+        "over_rows": {
+            name: float(np.mean([fold.over_rows[name] for fold in folds]))
+            for name in first.over_rows
+        },
         "negative_gains": any(fold.negative_gains for fold in folds),
         "binary_gains": all(fold.binary_gains for fold in folds),
         # What only a single fold has.
-        "over_rows": {},
-        **dict.fromkeys(("activity", "popularity", "lists", "list_data", "inputs_kept")),
+        **dict.fromkeys(("activity", "popularity", "lists", "list_data", "rated", "inputs_kept")),
         "folds": tuple(folds),
     }
     pooled = FoldedEvaluation(**given)
     # Folds are not independent: what is one value for all users of a fold has no interval.
     note = "One value per fold, and folds are not independent: it has no interval."
     unknown = Interval.unknown(first.protocol.confidence, pooled.n_users, note)
-    pooled._intervals.update(dict.fromkeys(first.over_users, unknown))
+    pooled._intervals.update(dict.fromkeys(first.together, unknown))
     return pooled
 
 

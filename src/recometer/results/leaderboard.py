@@ -241,7 +241,7 @@ class Leaderboard(Printed):
     def _interval_notes(self) -> list[str]:
         result = self._first
         confidence = result.protocol.confidence
-        whole = [name for name in self._metrics if name in result.over_users]
+        whole = [name for name in self._metrics if name in result.together]
         of = f", or one value for all users ({', '.join(whole)})" if whole else ""
         means = f"Mean over the users counted{of}, ± to the further end of its {confidence:.0%} "
         rows = [row for of_model in self.rows.values() for row in of_model.values()]

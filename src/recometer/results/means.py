@@ -14,16 +14,15 @@ from recometer.arrays import Float64, Int64, UInt8
 from recometer.data.frames import numbers
 from recometer.errors import InputError
 from recometer.measuring.compute import compute_for_all
-from recometer.measuring.listed import ListedUsers
+from recometer.measuring.measured import Together
 from recometer.measuring.reasons import Reason, entering
-from recometer.metrics import ListData
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.results.pooling import denominators, mean_of_parts
 from recometer.stats import Interval, intervals
 from recometer.stats.grouping import LARGEST
 
-Weights = Literal["relevant", "pooled"] | npt.ArrayLike | None
+Weights = Literal["users", "relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
 
 # Of the users, for metrics with one value for all: fewer where many places are listed.
@@ -68,7 +67,10 @@ class Averaging:
     def intervals(self, names: Sequence[str], weights: Weights) -> list[Interval]:
         """Return the interval of each mean, within the metric's bounds; NaN: it is not known."""
         columns = [self.entering(name) for name in names]
-        weighted = weights is not None or {self._rules(n).average for n in names} - {"users"}
+        weighted = weights is not None or {self._rules(n).average for n in names} - {
+            "users",
+            "usual",
+        }
         weight = [self._weights(name, weights) for name in names] if weighted else None
         found = self._resampled(columns, weight)
         if not found:
@@ -121,6 +123,8 @@ class Averaging:
         n_users, by_rule = len(self.n_relevant), weights is None
         weights = self._rules(name).average if weights is None else weights
         if isinstance(weights, str):
+            if weights == "users":
+                return np.ones(n_users)
             if weights == "relevant":
                 return self.n_relevant.astype(np.float64)
             if weights == "pooled":
@@ -128,8 +132,8 @@ class Averaging:
             if by_rule:  # the rule's other values weigh every user the same
                 return np.ones(n_users)
             raise InputError(
-                f"weights={weights!r} does not exist. Hint: 'relevant', 'pooled', None, or a "
-                "number for each user."
+                f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', "
+                "None, or a number for each user."
             )
         given = numbers(weights, "weights")
         if given is None or given.shape != (n_users,) or not (given >= 0).all():
@@ -141,7 +145,7 @@ class Averaging:
 
 
 def intervals_over_users(
-    data: ListData,
+    data: Together,
     metrics: Sequence[Metric],
     values: Mapping[str, float],
     protocol: Protocol,
@@ -149,7 +153,7 @@ def intervals_over_users(
 ) -> dict[str, Interval]:
     """Return the intervals of metrics with one value for all users, from resampled users."""
     ends = intervals.resampled(
-        lambda weights: compute_for_all(ListedUsers(data), metrics, protocol, weights),
+        lambda weights: compute_for_all(data, metrics, protocol, weights),
         values,
         data.n_users,
         protocol.confidence,
@@ -169,9 +173,9 @@ def intervals_over_users(
     return found
 
 
-def resamples_of(data: ListData) -> int:
+def resamples_of(data: Together) -> int:
     """Return how often users are resampled."""
-    return int(np.clip(PLACES_RESAMPLED // max(1, data.lists.items.size), *RESAMPLES))
+    return int(np.clip(PLACES_RESAMPLED // max(1, data.size), *RESAMPLES))
 
 
 def _weighted(values: Float64, weight: Float64) -> float:

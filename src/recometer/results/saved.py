@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from recometer.data import storage
 from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
@@ -26,9 +25,11 @@ _reason_column = "{}: reason".format
 
 
 def write(
-    fields: Mapping[str, Any], path: str | os.PathLike[str], over_users: Sequence[Interval]
+    fields: Mapping[str, Any], path: str | os.PathLike[str], together: Mapping[str, Interval]
 ) -> None:
     """Write the fields of an evaluation, and the intervals of metrics of all users together."""
+    from recometer.data import storage  # few results are written or read
+
     columns = {name: fields[name] for name in PER_USER}
     columns |= {name: fields[name] for name in PROFILE if fields[name] is not None}
     columns |= fields["values"]
@@ -37,9 +38,10 @@ def write(
     header = {"kind": KIND, **{name: fields[name] for name in HEADER}}
     header["protocol"] = fields["protocol"].to_dict()
     header["over_users"] = {
-        name: [value, *interval]
-        for (name, value), interval in zip(fields["over_users"].items(), over_users, strict=True)
+        name: [value, *together[name]] for name, value in fields["over_users"].items()
     }
+    of_rows = [name for name in fields["over_rows"] if name in together]
+    header["over_rows_ends"] = {name: [*together[name]] for name in of_rows}
     header["metrics"] = [dataclasses.astuple(metric) for metric in fields["metrics"]]
     storage.write_table(path, columns, fields["user_ids"], header)
 
@@ -49,6 +51,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
 
     FileError: the file does not exist, is something else, or was written by a newer recometer.
     """
+    from recometer.data import storage
+
     columns, user_ids, header = storage.read_table(path)
     if header["kind"] != KIND:
         raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
@@ -71,8 +75,10 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
         "over_users": {name: value for name, (value, _, _) in over_users.items()},
     }
     confidence, n = fields["protocol"].confidence, len(fields["n_relevant"])
+    ends = {name: (low, high) for name, (_, low, high) in over_users.items()}
+    ends |= header.get("over_rows_ends", {})
     unknown = Interval.unknown(confidence, n, "No interval was saved.")
     return fields, {
         name: Interval(low, high, "bootstrap", confidence, n) if low <= high else unknown
-        for name, (_, low, high) in over_users.items()
+        for name, (low, high) in ends.items()
     }

@@ -175,18 +175,20 @@ def to_dict(result: Evaluation, per_user: bool = False) -> dict[str, Any]:
     return content
 
 
+def of_rows(names: Sequence[str], means: Mapping[str, float]) -> list[str]:
+    """Say which means are over rows, and what the means over users are."""
+    values = " ".join(f"{name} {means[name]:.4f}" for name in names)
+    return [f"over the rows of all users: {', '.join(names)} (mean over users: {values})"]
+
+
 def notes(
     inputs: Mapping[str, Mapping[str, Any]],
-    over_rows: Mapping[str, float],
     counts: Mapping[str, int],
     protocol: Protocol,
 ) -> list[str]:
     """Return what a result was computed from, what was settled, and by which rules."""
     found = [f"{name}: {described['description']}" for name, described in inputs.items()]
     found += [described["reading"] for described in inputs.values() if "reading" in described]
-    if over_rows:
-        values = " ".join(f"{name} {value:.4f}" for name, value in over_rows.items())
-        found.append(f"over the rows of all users: {values}")
     found += [
         f"Warning: {described['warning']}"
         for described in inputs.values()

@@ -9,21 +9,9 @@ import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Array, Bool, Float64, Int32, Int64
-from recometer.data import ids
-from recometer.data.interactions import Interactions
-from recometer.data.matching import (
-    SourceIndex,
-    both_have_ids,
-    check_items,
-    find_rows,
-    items_in,
-    known_rows,
-    match_items,
-    match_users,
-    relevant_rows,
-    rows_of,
-    sorted_items,
-)
+from recometer.data import ids, matching
+from recometer.data.interactions import Interactions, gains
+from recometer.data.matching import SourceIndex
 from recometer.errors import InputError, warn
 from recometer.ranks import UserFlag
 from recometer.sources import _align_narrow
@@ -35,12 +23,7 @@ from recometer.sources.candidates import Items, SampledCandidates
 def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
     """Match the users and items of test and train with those of a source.
 
-    Parameters
-    ----------
-    index
-    request
-    catalogue : bool [n_items] or None
-        The items from which candidates may be drawn; None: all.
+    Candidates may be drawn from the items of `catalogue` (bool [n_items]; None: from all).
 
     Raises
     ------
@@ -50,24 +33,27 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         Ids of different types.
     """
     test = request.test
-    rows = match_users(index, test)
+    rows = matching.match_users(index, test)
     if rows is None:
         rows = np.arange(test.n_users)
-    item_rows, sorted_ids = sorted_items(index)
-    positions = match_items(index, sorted_ids, test, "test")
+    item_rows, sorted_ids = matching.sorted_items(index)
+    positions = matching.match_items(index, sorted_ids, test, "test")
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
-    judged = _Judged.of(test, relevant_rows(test, request.protocol.relevant_from))
+    relevant = matching.relevant_rows(test, request.protocol.relevant_from)
+    judged = _Judged(test.indptr, test.items, gains(test), relevant)
     excluded_indptr = np.zeros(test.n_users + 1, np.int64)
     excluded = np.zeros(0, np.int32)
     counts: dict[str, int] = {}
     if request.train is not None:
-        train_indptr, trained, known = rows_of(index, sorted_ids, test, request.train, "train")
+        train_indptr, trained, known = matching.rows_of(
+            index, sorted_ids, test, request.train, "train"
+        )
         flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
         if request.protocol.seen != "kept":
             kept = judged.without(train_indptr, trained, request.train, test)
             counts["train_test_overlap"] = len(judged.items) - len(kept.items)
             judged = kept
-            excluded_indptr, excluded = known_rows(train_indptr, trained, known)
+            excluded_indptr, excluded = matching.known_rows(train_indptr, trained, known)
             if len(trained) and not len(excluded):
                 _warn_of_unknown_train(index)
     places = judged.items if positions is None else positions[judged.items].astype(np.int32)
@@ -75,7 +61,7 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
         unknown = places < 0
         counts["items_unknown"] = len(np.unique(judged.items[unknown]))
         counts["relevant_unranked"] = int(np.count_nonzero(unknown & judged.relevant))
-        check_items(index, sorted_ids, test, judged.items, unknown)
+        matching.check_items(index, sorted_ids, test, judged.items, unknown)
     counts["users_unknown"] = int(np.count_nonzero(rows < 0))
     ranked, ranked_indptr, ranked_items = None, judged.indptr, places
     if counts["users_unknown"] or counts.get("items_unknown"):
@@ -109,18 +95,13 @@ class _Judged(NamedTuple):
     gain: Float64
     relevant: Bool
 
-    @classmethod
-    def of(cls, test: Interactions, relevant: Bool) -> _Judged:
-        gain = np.ones(len(test)) if test.values is None else test.values
-        return cls(test.indptr, test.items, gain, relevant)
-
     def without(
         self, indptr: Int64, trained: Int32, train: Interactions, test: Interactions
     ) -> _Judged:
         """Leave out what is in train, too, of which these are the rows of the users of test."""
-        items = items_in(train, test, "train")
+        items = matching.items_in(train, test, "train")
         of_train = self.items if items is None else items[self.items]
-        found = find_rows(self.indptr, of_train, indptr, trained)
+        found = matching.find_rows(self.indptr, of_train, indptr, trained)
         keep = found < 0
         if keep.all():
             return self
@@ -158,16 +139,14 @@ def _choose(
         kept[positions_of(index, sorted_ids, wanted, counts)] = True
     if request.exclude is not None:
         kept[positions_of(index, sorted_ids, request.exclude, counts)] = False
-    if counts:
-        aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
+    aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
     aligned = _align_narrow.leave_out(aligned, kept)
     if isinstance(wanted, Interactions):
-        indptr, items, positions = rows_of(index, sorted_ids, test, wanted, "candidates")
+        indptr, items, positions = matching.rows_of(index, sorted_ids, test, wanted, "candidates")
         if positions is not None and (positions < 0).any():
-            counts["candidates_unknown"] = int(np.count_nonzero(positions < 0))
-        indptr, items = known_rows(indptr, items, positions)
-        if counts:
+            counts = {"candidates_unknown": int(np.count_nonzero(positions < 0))}
             aligned = dataclasses.replace(aligned, counts=aligned.counts | counts)
+        indptr, items = matching.known_rows(indptr, items, positions)
         return _align_narrow.restrict(aligned, indptr, items)
     if isinstance(wanted, SampledCandidates):
         keys = ids.user_keys(test.user_ids, test.n_users)
@@ -175,7 +154,7 @@ def _choose(
         if wanted.by == "popularity":
             if train is None:
                 raise InputError(f"{wanted} needs train=, whose interactions it counts.")
-            positions = match_items(index, sorted_ids, train, "train")
+            positions = matching.match_items(index, sorted_ids, train, "train")
             bought = train.items.astype(np.int64) if positions is None else positions[train.items]
             popularity = np.bincount(bought[bought >= 0], minlength=index.n_items)
         return _align_narrow.draw(
@@ -191,7 +170,7 @@ def positions_of(
     what = f"items of {items.what}"
     if sorted_ids is None:
         if items.ids.dtype.kind not in "iu":
-            both_have_ids("item", f"the list {items.what}=", items.ids, index.what, None)
+            matching.both_have_ids("item", f"the list {items.what}=", items.ids, index.what, None)
         wrong = (items.ids < 0) | (items.ids >= index.n_items)
         if wrong.any():
             raise InputError(

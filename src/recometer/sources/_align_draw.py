@@ -38,19 +38,14 @@ def draw_items(
 
     Parameters
     ----------
-    n, seed
-    user_keys : uint64 [n_users]
-        What stands for each user.
+    n, seed, user_keys
+        How many, and what stands for the draw and for each user in it.
     forbidden : int64 [n_forbidden]
-        What a user must not get, as ascending `pairs`.
+        What a user must not get, as ascending `pairs` among the `n_items` of the catalogue.
     pool : int32 [n_pool]
         The items, ascending.
     weights : int64 [n_pool] or None
         All above 0; None: all the same.
-    n_items
-        Of the whole catalogue.
-    threads, progress
-        As in `Request`.
 
     Returns
     -------

@@ -23,13 +23,9 @@ from recometer.sources.candidates import SampledCandidates
 
 
 def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
-    """Take items out of the catalogue for everybody.
+    """Take items out of the catalogue for everybody, unless `kept` (bool [n_items]).
 
-    Parameters
-    ----------
-    aligned
-        Without a table of candidates.
-    kept : bool [n_items]
+    There is no table of candidates yet.
 
     Raises
     ------
@@ -60,12 +56,7 @@ def leave_out(aligned: Aligned, kept: Bool) -> Aligned:
 def restrict(aligned: Aligned, indptr: Int64, items: Int32) -> Aligned:
     """Give every user a set of candidates, less what is excluded.
 
-    Parameters
-    ----------
-    aligned
-    indptr : int64 [n_users + 1]
-    items : int32 [n_listed]
-        Positions in the order of the (sorted) item ids, ascending within a user.
+    `items` are positions in the order of the (sorted) item ids, ascending within a user.
 
     Raises
     ------
@@ -91,16 +82,8 @@ def draw(
 ) -> Aligned:
     """Give every user its items of test and some others, drawn at random.
 
-    Parameters
-    ----------
-    aligned
-    sample
-    user_keys : uint64 [n_users]
-        What stands for each user in the draw.
-    popularity : int64 [n_items] or None
-        Interactions of each position in train, where items are drawn by them.
-    threads, progress
-        As in `Request`.
+    `user_keys` stand for the users in the draw; `popularity` (int64 [n_items]) counts the
+    interactions of each position in train, where items are drawn by them.
 
     Raises
     ------
@@ -151,13 +134,8 @@ def draw(
 def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
     """Give what is no candidate of its user the score -inf: not a candidate.
 
-    Parameters
-    ----------
-    aligned
-    users : int64 [n_batch]
-        Users of test.
-    scores : float array or tensor [n_batch, n_columns]
-        A column per item row of the source.
+    `scores`, an array or a tensor, have a row for each of some users of test, and a column per
+    item row of the source.
     """
     if aligned.candidate_indptr is None or aligned.candidates is None:
         return scores

@@ -17,64 +17,38 @@ from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt32
 
 @dataclasses.dataclass(frozen=True)
 class Aligned:
-    """Test and train as the source sees them.
+    """Test and train as the source sees them."""
 
-    Attributes
-    ----------
-    rows : int64 [n_users]
-        The source's row of each user of test, -1 where it has none.
-    item_rows : int64 [n_items] or None
-        The source's row of each item position; None: they are the same.
-    judged_indptr : int64 [n_users + 1]
-    judged : int32 [n_judged]
-        Item positions, ascending within a user, -1 where the source has no such item or it is
-        no candidate. Items of train are gone.
-    ranked : int64 [n_ranked] or None
-        Which of the judged rows can be ranked (known user, known item); None: all.
-    ranked_indptr, ranked_items
-        Those rows as a table of their own.
-    gain : float64 [n_judged]
-    relevant : bool [n_judged]
-    excluded_indptr : int64 [n_users + 1]
-    excluded : int32 [n_excluded]
-    item : int32 [n_judged]
-        What `judged` was before candidates were chosen: positions in the whole catalogue.
-    numbers : int32 [n_positions] or None
-        The item position of each position of the whole catalogue, which `n_items`, `item_rows`,
-        `judged` and all else here count by, -1 where it is no candidate of anybody; None: all
-        are candidates.
-    candidate_indptr, candidates : int64 [n_users + 1], int32 [n_listed], or None
-        The candidates of each user, ascending, without items of train; None: all items.
-    pool : int64 [n_users] or None
-        Where users have candidates of their own: the items of the catalogue that are neither
-        in train nor in test.
-    item_ids : [n_positions] or None
-        Sorted ids of the positions of the whole catalogue; None: positions.
-    n_offered : int or None
-        How many items are in a set of candidates that was given; None: no sets were given.
-    """
-
-    rows: Int64
+    rows: Int64  # the source's row of each user of test, -1 where it has none
     n_items: int
-    item_rows: Int64 | None
+    item_rows: Int64 | None  # the source's row of each item position; None: they are the same
     judged_indptr: Int64
+    # Item positions, ascending within a user, -1 where the source has no such item or it is no
+    # candidate. Items of train are gone.
     judged: Int32
+    # Which of the judged rows can be ranked (known user, known item), None: all; and those rows
+    # as a table of their own.
     ranked: Int64 | None
     ranked_indptr: Int64
     ranked_items: Int32
-    gain: Float64
+    gain: Float64  # of each judged row
     relevant: Bool
     excluded_indptr: Int64
     excluded: Int32
     flags: UInt32
     counts: dict[str, int]
-    item: Int32
+    item: Int32  # `judged` before candidates were chosen: positions in the whole catalogue
+    # The item position of each position of the whole catalogue, which `n_items`, `item_rows`,
+    # `judged` and all else here count by, -1 where it is no candidate of anybody; None: all are.
     numbers: Int32 | None = None
+    # The candidates of each user, ascending, without items of train; None: all items.
     candidate_indptr: Int64 | None = None
     candidates: Int32 | None = None
+    # Where users have candidates of their own: the items of the catalogue that are neither in
+    # train nor in test of each user.
     pool: Int64 | None = None
-    item_ids: Array | None = None
-    n_offered: int | None = None
+    item_ids: Array | None = None  # of the whole catalogue, sorted; None: positions
+    n_offered: int | None = None  # items in a set of candidates that was given; None: no sets were
 
     @property
     def n_users(self) -> int:
@@ -90,20 +64,11 @@ class Aligned:
         return self.n_items - np.diff(self.excluded_indptr) - listed
 
     def locate(self, users: Int64, items: npt.NDArray[np.integer]) -> Int64:
-        """Find candidates among items of the whole catalogue.
+        """Find candidates of users of test among items of the whole catalogue.
 
-        Parameters
-        ----------
-        users : int64 [n]
-            Users of test.
-        items : [n]
-            Positions in the order of the (sorted) item ids, -1 for none.
-
-        Returns
-        -------
-        int64 [n]
-            The item position, in the numbering of `judged`, -1 for what is no candidate of
-            its user. Items of the user's train count as if they were candidates.
+        `items` are positions in the order of the (sorted) item ids, -1 for none. Returns the
+        positions in the numbering of `judged`, -1 for what is no candidate of its user; items of
+        the user's train count as if they were candidates.
         """
         found = items.astype(np.int64)
         if self.numbers is not None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer.arrays import Array, Int64
+from recometer.arrays import Array, Bool, Int64
+from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align_result import Aligned
-from recometer.tasks import Ticker, run_tasks
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 USERS_PER_TASK = 2**13  # that are sorted at a time
 
@@ -24,8 +25,36 @@ def best_first(indptr: Int64, above: Int64, before: Int64 | None, threads: int) 
         ticker.advance()
         _kernel.best_first(indptr[first : first + USERS_PER_TASK + 1], above, before, order)
 
-    run_tasks(task, range(0, n_users, USERS_PER_TASK), threads=threads, progress=False)
+    run_tasks(
+        task,
+        range(0, n_users, USERS_PER_TASK),
+        threads=threads,
+        progress=False,
+        brief=n_users + len(above) <= BRIEF,
+    )
     return order
+
+
+def spread(
+    counted: Int64 | Bool, n: int, above: Int64, tied: Int64, before: Int64
+) -> tuple[Int64, Int64, Int64]:
+    """Return above, tied and before of n judged rows, of which these were counted.
+
+    The others lie nowhere.
+    """
+    columns = np.full(n, -1, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for column, found in zip(columns, (above, tied, before), strict=True):
+        column[counted] = found
+    return columns
+
+
+def check_own_scores(lost: int, positions: Array) -> None:
+    """Raise if the kernel names a judged item (0 or more) that did not meet its own score."""
+    if lost >= 0:
+        raise InternalError(
+            f"The item at position {positions[lost]} did not find its own score among the "
+            "candidates. Please report this, with the processor's name."
+        )
 
 
 def assemble(
@@ -63,7 +92,7 @@ def assemble(
         flags=flags,
         counts=aligned.counts,
         pool=aligned.pool,
-        n_rankable=None if limit is None else _n_rankable(aligned),
+        n_rankable=None if limit is None else n_rankable(aligned, aligned.judged >= 0),
         item_ids=aligned.item_ids,
     )
 
@@ -73,6 +102,6 @@ def _in_order(column: Array, order: Int64) -> Array:
     return column if (column == column[:1]).all() else column[order]
 
 
-def _n_rankable(aligned: Aligned) -> Int64:
-    """Return the relevant items of each user that are candidates."""
-    return np.diff(ragged.offsets(aligned.relevant & (aligned.judged >= 0), aligned.judged_indptr))
+def n_rankable(aligned: Aligned, candidates: Bool) -> Int64:
+    """Return how many relevant items of each user are among the candidates."""
+    return np.diff(ragged.offsets(aligned.relevant & candidates, aligned.judged_indptr))

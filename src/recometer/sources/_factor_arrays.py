@@ -8,35 +8,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array
+from recometer.arrays import Array, Int64, UInt32
 from recometer.data.tensors import dtype_name, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, warn
+from recometer.ranks import UserFlag
 from recometer.sources import _torch
 
 
 @dataclasses.dataclass(frozen=True)
 class FactorArrays:
-    """The factors and biases of a model, all in one dtype.
+    """The factors and biases of a model, all in one dtype: float32 or float64."""
 
-    Attributes
-    ----------
-    users : float32 or float64 [n_users, n_factors]
-        An array, or a tensor on a device; no rows where the ranking is the same for everybody.
-    items : [n_items, n_factors]
-        Likewise.
-    user_bias, item_bias : [n_users] and [n_items], or None
-    n_users : int or None
-        None: the ranking is the same for everybody.
-    converted : str
-        What was converted, for the description.
-    """
-
+    # [n_users, n_factors], an array or a tensor on a device; no rows where the ranking is the same
+    # for everybody.
     users: Any
-    items: Any
+    items: Any  # [n_items, n_factors], likewise
     user_bias: Array | None
     item_bias: Array | None
-    n_users: int | None
-    converted: str = ""
+    n_users: int | None  # None: the ranking is the same for everybody
+    converted: str = ""  # what was converted, for the description
 
     @classmethod
     def of(cls, users: Any, items: Any, user_bias: Any, item_bias: Any) -> FactorArrays:
@@ -66,6 +56,16 @@ class FactorArrays:
         dtype = np.dtype(np.float32 if bias.dtype == np.float32 else np.float64)
         bias = np.ascontiguousarray(bias, dtype=dtype)
         return cls(np.zeros((0, 0), dtype), np.zeros((len(bias), 0), dtype), None, bias, None)
+
+    def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
+        """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
+        if self.user_bias is None:
+            return
+        bias = self.user_bias[rows]
+        known = (flags & np.uint32(UserFlag.KNOWN)) != 0
+        # All scores of such a user are NaN: no rule can rank them.
+        flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
+        flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
 
     def finite_for_sure(self) -> bool:
         """Return whether no score can be NaN or infinite, judged by the largest numbers."""

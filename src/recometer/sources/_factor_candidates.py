@@ -12,9 +12,9 @@ from recometer import _kernel, ragged
 from recometer._kernel import NanRule
 from recometer.arrays import Array, Int32, Int64, UInt32
 from recometer.data.matching import find_rows
-from recometer.errors import InternalError
 from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
+from recometer.sources._assemble import check_own_scores
 from recometer.sources._factor_work import FactorsWork
 from recometer.tasks import Ticker
 
@@ -53,7 +53,7 @@ def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
     )
     flags = aligned.flags[users]
     if work.check:
-        work.flag_user_bias(aligned.rows[users], flags)
+        work.factors.flag_user_bias(aligned.rows[users], flags)
         infinite = np.isinf(scores)
         flags[ragged.users_of(indptr)[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
         # In the table -inf is no candidate; these users' counts are not read any more.
@@ -79,15 +79,8 @@ def _count(
 ) -> list[Int64]:
     """Return above, tied and before of judged items among the candidates of their users.
 
-    Parameters
-    ----------
-    work
-    indptr, items, scores
-        The candidates of each user and their scores.
-    judged_indptr, entry
-        Which of the candidates are judged.
-    flags : uint32 [n_users]
-        Of the users; changed in place.
+    `indptr`, `items` and `scores` are the candidates, `judged_indptr` and `entry` which of them
+    are judged; `flags` are changed in place.
     """
     n_users = len(indptr) - 1
     who = ragged.users_of(indptr)
@@ -117,10 +110,6 @@ def _count(
         flags=flags,
         no_candidates=np.zeros(n_users, np.int64),
     )
-    if lost >= 0:
-        raise InternalError(
-            f"The item at position {items[entry[lost]]} did not find its own score among the "
-            "candidates. Please report this, with the processor's name."
-        )
+    check_own_scores(lost, items[entry])
     above[unranked] = -1
     return [above, tied, before]

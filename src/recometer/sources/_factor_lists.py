@@ -28,7 +28,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         rows = np.maximum(aligned.rows[users], 0)
         flags = aligned.flags[users]
         if work.check:
-            work.flag_user_bias(rows, flags)
+            work.factors.flag_user_bias(rows, flags)
         mine = shelf.users(users)
         factors = work.native(rows)
         step = work._items_per_call(len(rows), 0)
@@ -54,14 +54,8 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
         for block in work.blocks(request.threads)
         for start in range(block.start, block.stop, most)
     ]
-    run_tasks(
-        run,
-        tasks,
-        weights=[float(task.stop - task.start) * aligned.n_items for task in tasks],
-        threads=request.threads,
-        progress=request.progress,
-        label="Listing",
-    )
+    weights = [float(task.stop - task.start) * aligned.n_items for task in tasks]
+    run_tasks(run, tasks, weights=weights, label="Listing", brief=work.brief, **request.pace)
     n_candidates = aligned.n_items - np.diff(aligned.excluded_indptr)
     aligned.flags[shelf.constant(n_candidates)] |= np.uint32(UserFlag.CONSTANT_SCORES)
     return Best(shelf.items, shelf.left)
@@ -86,7 +80,7 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
         _kernel.score_items(**work.native(rows), indptr=offsets, listed=listed, scores=scores)
         if work.check:
             before, empty = flags.copy(), np.diff(offsets) == 0
-            work.flag_user_bias(rows, flags)
+            work.factors.flag_user_bias(rows, flags)
             flags[empty] = before[empty]
             flags[ragged.users_of(offsets)[np.isinf(scores)]] |= np.uint32(UserFlag.INFINITE_SCORE)
         several = np.flatnonzero(np.diff(offsets) > 1)
@@ -95,13 +89,8 @@ def best_of_listed(work: FactorsWork, request: Request, k: int, rule: Rule) -> B
             work, rule.users(users), offsets, listed, scores, flags, items[users], left[users]
         )
 
-    run_tasks(
-        run,
-        ragged.blocks(indptr, LISTED_PER_BLOCK, USERS_PER_BLOCK),
-        threads=request.threads,
-        progress=request.progress,
-        label="Listing",
-    )
+    blocks = ragged.blocks(indptr, LISTED_PER_BLOCK, USERS_PER_BLOCK)
+    run_tasks(run, blocks, label="Listing", brief=work.brief, **request.pace)
     return Best(items, left)
 
 

@@ -2,72 +2,51 @@
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
-from recometer.arrays import Array, Int64, UInt32
+from recometer.arrays import Array, Int64
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align_result import Aligned
-from recometer.sources._assemble import assemble, best_first
+from recometer.sources._assemble import assemble, best_first, check_own_scores, spread
 from recometer.sources._factor_arrays import FactorArrays
 from recometer.sources.base import Request
 from recometer.tasks import Ticker
 
 # A task: enough users that packing the items costs little, and bounded memory.
 USERS_PER_TASK = 2048
-
-
 JUDGED_PER_TASK = 100_000
-
-
 FACTOR_BYTES_PER_TASK = 4 * 2**20
-
-
 # A call of the kernel: short, so that Ctrl-C and the progress bar live.
 SECONDS_PER_CALL = 0.03
+# Work of so many seconds at most is done before another thread could help.
+BRIEF_SECONDS = 0.001
 
 
-@dataclasses.dataclass
 class FactorsWork:
     """What the tasks of one call share; each writes the part of its users."""
 
-    factors: FactorArrays
-    aligned: Aligned
-    limit: int | None
-    check: bool
-    nan_rule: NanRule
-    scores: Array
-    above: Int64
-    tied: Int64
-    before: Int64
-    instruction_set: str
-
-    @classmethod
-    def of(cls, factors: FactorArrays, aligned: Aligned, request: Request) -> FactorsWork:
-        """Prepare what all tasks of a ranking read."""
-        check = not factors.finite_for_sure()
+    def __init__(self, factors: FactorArrays, aligned: Aligned, request: Request) -> None:
+        self.factors, self.aligned = factors, aligned
+        self.check = not factors.finite_for_sure()
+        # To know that all scores are finite, all must be looked at.
+        whole = self.check or aligned.candidates is not None
+        self.limit = None if whole else request.depth
+        self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
         n = len(aligned.ranked_items)
-        return cls(
-            factors,
-            aligned,
-            # To know that all scores are finite, all must be looked at.
-            None if check or aligned.candidates is not None else request.depth,
-            check,
-            NanRule[request.protocol.nan_scores.upper()],
-            np.empty(n, factors.items.dtype),
-            np.zeros(n, np.int64),
-            np.zeros(n, np.int64),
-            np.zeros(n, np.int64),
-            _kernel.instruction_set(),
-        )
+        self.scores: Array = np.empty(n, factors.items.dtype)
+        self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
+        self.instruction_set = _kernel.instruction_set()
 
     def blocks(self, threads: int) -> list[slice]:
         """Cut the users into tasks, alike for the threads and bounded in memory."""
+        if self.brief:
+            threads = 1
         n_users, indptr = self.aligned.n_users, self.aligned.ranked_indptr
         row_bytes = max(1, self.factors.items.shape[1]) * self.factors.items.itemsize
         size = max(1, min(USERS_PER_TASK, FACTOR_BYTES_PER_TASK // row_bytes))
@@ -85,7 +64,7 @@ class FactorsWork:
         factors = self.native(rows)
         flags = aligned.flags[block]
         if self.check:
-            self.flag_user_bias(rows, flags)
+            self.factors.flag_user_bias(rows, flags)
 
         mine = slice(int(indptr[0]), int(indptr[-1]))
         _kernel.score_items(
@@ -117,18 +96,13 @@ class FactorsWork:
                 nan_rule=self.nan_rule,
                 flags=flags,
             )
-            if lost >= 0:
-                raise InternalError(
-                    f"The item at position {aligned.ranked_items[lost]} did not find its own "
-                    "score among the candidates. Please report this, with the processor's name."
-                )
+            check_own_scores(lost, aligned.ranked_items)
             ticker.advance(float((last - first) * len(rows)))
         if self.check:
             # Users without factors were given those of row 0.
             flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
         if self.check and self.nan_rule == NanRule.UNDEFINED:
-            unranked = np.isnan(self.scores[mine])
-            self.above[mine][unranked] = -1
+            self.above[mine][np.isnan(self.scores[mine])] = -1
         if self.limit is not None:
             beyond = self.above[mine] >= self.limit
             for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
@@ -139,11 +113,7 @@ class FactorsWork:
         aligned = self.aligned
         above, tied, before = self.above, self.tied, self.before
         if aligned.ranked is not None:
-            above = np.full(len(aligned.judged), -1, np.int64)
-            tied, before = np.zeros_like(above), np.zeros_like(above)
-            above[aligned.ranked] = self.above
-            tied[aligned.ranked] = self.tied
-            before[aligned.ranked] = self.before
+            above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
         order = best_first(aligned.judged_indptr, above, before, threads)
         return assemble(aligned, above, tied, before, order, aligned.outside, self.limit)
 
@@ -166,25 +136,23 @@ class FactorsWork:
             return np.ascontiguousarray(factors.users[rows[0] : rows[-1] + 1])
         return np.ascontiguousarray(factors.users[rows])
 
-    def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
-        """Flag users whose bias is not finite."""
-        flag_user_bias(self.factors.user_bias, rows, flags)
+    @functools.cached_property
+    def brief(self) -> bool:
+        """Whether all scores are made, and counted or listed, in BRIEF_SECONDS, roughly."""
+        aligned, n_users = self.aligned, max(1, self.aligned.n_users)
+        one = self._seconds_per_score(n_users, len(aligned.ranked_items))
+        n_scores = aligned.n_items * n_users
+        if aligned.candidates is not None:
+            n_scores = len(aligned.candidates)
+        return n_scores * one <= BRIEF_SECONDS
 
     def _items_per_call(self, n_users: int, n_judged: int) -> int:
         """How many items the kernel may do in SECONDS_PER_CALL, roughly."""
-        groups = 1 + n_judged / (31 * n_users)
-        nanoseconds = (self.factors.items.shape[1] + 25 * groups) / 40
-        if self.instruction_set == "plain":
-            nanoseconds *= 10
-        return max(2048, int(SECONDS_PER_CALL * 1e9 / (nanoseconds * n_users)))
+        seconds = self._seconds_per_score(n_users, n_judged)
+        return max(2048, int(SECONDS_PER_CALL / (seconds * n_users)))
 
-
-def flag_user_bias(user_bias: Array | None, rows: Int64, flags: UInt32) -> None:
-    """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
-    if user_bias is None:
-        return
-    bias = user_bias[rows]
-    known = (flags & np.uint32(UserFlag.KNOWN)) != 0
-    # All scores of such a user are NaN: no rule can rank them.
-    flags[known & np.isnan(bias)] |= np.uint32(UserFlag.NAN_SCORE)
-    flags[known & np.isinf(bias)] |= np.uint32(UserFlag.INFINITE_SCORE)
+    def _seconds_per_score(self, n_users: int, n_judged: int) -> float:
+        """Return how long the kernel works on one item for one user, roughly."""
+        n_factors: int = self.factors.items.shape[1]
+        seconds = (n_factors + 25 * (1 + n_judged / (31 * n_users))) / 40e9
+        return 10 * seconds if self.instruction_set == "plain" else seconds

@@ -17,12 +17,8 @@ from recometer.sources.candidates import Items
 def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]:
     """Drop the entries that are no candidates; what follows moves up.
 
-    Returns
-    -------
-    ListTable
-        Its items are numbered as `aligned.judged` is.
-    int
-        How many entries of users of test were dropped.
+    Returns the table, whose items are numbered as `aligned.judged` is, and how many entries of
+    users of test were dropped.
     """
     who = _users_of_entries(table, aligned)
     items = aligned.locate(np.maximum(who, 0), table.items)

@@ -68,7 +68,7 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         widened = table.with_items({w: more for w, more in given.items() if more is not None})
         _warn_of_strangers(table, test, [other for other in others if other is not None])
         return widened, request
-    n_known = max(
+    n_items = max(
         test.n_items,
         0 if train is None else train.n_items,
         0 if sets is None else sets.n_items,
@@ -79,13 +79,12 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         ),
     )
     if isinstance(catalogue, int):
-        n_known = max(n_known, catalogue)
-    if catalogue is not None and not isinstance(catalogue, int):
+        n_items = max(n_items, catalogue)
+    elif catalogue is not None:
         if catalogue.dtype != np.int64 or catalogue.min(initial=0) < 0:
             both_have_ids("item", "the catalogue", catalogue, "Lists", None)
-        n_known = max(n_known, int(catalogue.max(initial=-1)) + 1)
-    _check_positions(table, n_known)
-    n_items = n_known
+        n_items = max(n_items, int(catalogue.max(initial=-1)) + 1)
+    _check_positions(table, n_items)
     return (
         dataclasses.replace(table, n_items=n_items),
         dataclasses.replace(
@@ -114,12 +113,8 @@ def _check_positions(table: ListTable, n_items: int) -> None:
 def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Array]) -> None:
     """Warn where no item of test is listed, and nothing shows that ids are written alike.
 
-    Parameters
-    ----------
-    table, test
-        Before they are given the same items.
-    others
-        Ids of items that train and the catalogue name.
+    The table is that before it was given the items of test; `others` are the ids of items that
+    train and the catalogue name.
     """
     if table.item_ids is None or test.item_ids is None or not len(test.item_ids):
         return

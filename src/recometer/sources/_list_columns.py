@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Int32, Int64
 from recometer.data.files import FileColumn
+from recometer.data.tensors import is_a
 from recometer.errors import InternalError
 from recometer.tasks import ROWS_PER_TASK, a_part_each, each_block, on_all_threads
 
@@ -22,8 +22,7 @@ def chunks_of(column: Any) -> Iterable[Array]:
     """
     if isinstance(column, np.ndarray):
         return [column] if column.dtype.kind in "iuf" else []
-    polars = sys.modules.get("polars")
-    is_series = polars is not None and isinstance(column, polars.Series)
+    is_series = is_a(column, "polars", "Series")
     if not (is_series or isinstance(column, FileColumn)):
         return []
     if not (column.dtype.is_integer() or column.dtype.is_float()):
@@ -36,12 +35,7 @@ def narrow(column: Any) -> tuple[Int32, int, int] | None:
     """Return integers as int32, with the lowest and the highest of them (0 and -1 of none).
 
     Where these do not fit into int32, the integers returned mean nothing. An array that is
-    int32 already is not copied.
-
-    Returns
-    -------
-    int32 [n], int, int
-        Or None: the column holds no integers, or entries are missing.
+    int32 already is not copied. None: the column holds no integers, or entries are missing.
     """
     if isinstance(column, np.ndarray) and column.dtype == np.int32 and column.flags.c_contiguous:
         out, kept = column, True
@@ -68,12 +62,7 @@ def narrow(column: Any) -> tuple[Int32, int, int] | None:
 
 
 def runs(array: Any) -> Int64:
-    """Return where each run of equal values begins.
-
-    Parameters
-    ----------
-    array : array or Polars series [n]
-    """
+    """Return where each run of equal values of an array or a Polars series begins."""
 
     def one(block: slice) -> Int64:
         begin = max(block.start, 1)
@@ -107,19 +96,8 @@ def ordered(column: Array, indptr: Int64, falling: bool) -> bool:
 def group(lists: Int32, n_lists: int, pieces: Iterable[Array], dtype: type) -> tuple[Int64, Array]:
     """Bring the rows of each list together, in the order given.
 
-    Parameters
-    ----------
-    lists : int32 [n]
-        The list of each row.
-    pieces
-        A column, n rows together.
-    dtype
-        What becomes of it: int32 or float64.
-
-    Returns
-    -------
-    indptr : int64 [n_lists + 1]
-    grouped : `dtype` [n]
+    `lists` says to which list each row belongs, `pieces` are a column, cut into some parts, and
+    `dtype` (int32 or float64) is what becomes of it. Returns indptr and the grouped column.
     """
     indptr = ragged.indptr_of(_count(lists, n_lists)[1].sum(0))
     grouped: Array = np.empty(len(lists), dtype)
@@ -162,11 +140,7 @@ def place(
 ) -> tuple[Int64, Int32] | None:
     """Bring the rows of each list together, ordered by rank; cheaper than to group and sort.
 
-    Returns
-    -------
-    indptr : int64 [n_lists + 1]
-    items : int32 [n]
-        Or None: the ranks of some list are not `first`, first + 1, and so on.
+    Returns indptr and items; None: the ranks of some list are not `first`, first + 1, and so on.
     """
     parts, counts = _count(lists, n_lists)
     indptr = ragged.indptr_of(counts.sum(0))

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,15 +13,7 @@ from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import files, frames, ids, trec
 from recometer.data.columns import choose_columns, common_names, could_be_places, refuse_columns
 from recometer.data.files import FileColumn, in_memory, open_file
-from recometer.data.frames import (
-    flat,
-    holds_lists,
-    is_column,
-    is_frame,
-    numbers,
-    open_frame,
-    twice_readable,
-)
+from recometer.data.tensors import is_a, is_tensor
 from recometer.errors import FileError, InputError, InputTypeError, warn
 from recometer.sources import _list_columns, _list_runs
 from recometer.sources._list_table import ListTable
@@ -64,8 +53,7 @@ def read_lists(
         refuse_columns(data)
         _refuse({**columns, **given_ids}, "a dict, which has ids")
         return _from_dict(data)
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(data, torch.Tensor):
+    if is_tensor(data):
         data = data.detach().cpu().numpy()
     if isinstance(data, np.ndarray):
         _refuse(columns, "an array")
@@ -73,10 +61,10 @@ def read_lists(
             signed: Any = data.astype(np.int64) if data.dtype.kind == "u" else data
             data = signed.filled(-1)
         return _from_array(np.asarray(data), user_ids, item_ids, item_offset)
-    if is_frame(data):
+    if frames.is_frame(data):
         _refuse(given_ids, "a data frame, which has ids")
         return _from_frame(data, columns)
-    if is_column(data):
+    if frames.is_column(data):
         raise InputTypeError(
             f"Lists cannot be read from one column ({type(data).__name__}). Hint: a pandas Series "
             "of lists whose index holds the users becomes a dict: pass series.to_dict(). Otherwise "
@@ -94,8 +82,8 @@ def read_lists(
 
 
 def _from_frame(data: Any, columns: Mapping[str, object]) -> ListTable:
-    data = twice_readable(data)
-    names, fetch = open_frame(data)
+    data = frames.twice_readable(data)
+    names, fetch = frames.open_frame(data)
     found = choose_columns(names, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, frames.numeric_columns(data))
@@ -103,7 +91,7 @@ def _from_frame(data: Any, columns: Mapping[str, object]) -> ListTable:
     wanted = [option for option, name in found.items() if name is not None]
     series = dict(zip(wanted, fetch([str(found[option]) for option in wanted]), strict=True))
     table = _from_columns(found, series.pop)
-    _list_runs.check(_runs_of(table), found, names, fetch)
+    _list_runs.check(table, found, names, fetch)
     return table
 
 
@@ -123,22 +111,19 @@ def _from_path(path: str | os.PathLike[str], columns: Mapping[str, object]) -> L
     if kind == "run":
         _refuse(columns, "a TREC run")
         frame = trec.read_run(path)
-        found: dict[str, str | None] = {"user": "user", "item": "item", "rank": None}
-        return _from_columns({**found, "score": "score"}, frame.get_column)
+        named = {"user": "user", "item": "item", "rank": None, "score": "score"}
+        return _from_columns(named, frame.get_column)
     found, fetch = open_file(path, columns)
     if _is_by_rows(found) and columns["score"] is None:
         _warn_of_others(found, files.numeric_columns(path))
     table = _from_columns(found, fetch)
-    _list_runs.check(_runs_of(table), found, files.column_names(path), partial(_from_file, path))
+    _list_runs.check(
+        table,
+        found,
+        files.column_names(path),
+        lambda names: files.read_columns(path, names).get_columns(),
+    )
     return table
-
-
-def _runs_of(table: ListTable) -> _list_runs.Lists:
-    return _list_runs.Lists(table.indptr, table.scores, table.user_ids)
-
-
-def _from_file(path: str | os.PathLike[str], names: list[str]) -> list[Any]:
-    return files.read_columns(path, names).get_columns()
 
 
 def _is_by_rows(found: Mapping[str, str | None]) -> bool:
@@ -168,7 +153,7 @@ def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> 
 def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> ListTable:
     """Read the columns one after the other, so that few are in memory at a time."""
     column = fetch("item")
-    if holds_lists(column):
+    if frames.holds_lists(column):
         return _from_list_column(found, column, fetch)
     what = {option: f"{option}s (column {name!r})" for option, name in found.items()}
     lists, indptr, user_ids = _lists_of(fetch("user"), f"user ids (column {found['user']!r})")
@@ -189,7 +174,10 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
     elif found["score"] is not None:
         column = fetch("score")
         by_pieces = isinstance(column, FileColumn) and column.dtype.is_float()
-        pieces = _list_columns.chunks_of(column) if by_pieces else [_scores(column, what["score"])]
+        if by_pieces:
+            pieces = _list_columns.chunks_of(column)
+        else:
+            pieces = [frames.all_numbers(in_memory(column), what["score"])]
     if lists is not None:
         indptr, items = _list_columns.group(lists, len(user_ids), [items], np.int32)
     if pieces is not None and lists is not None:
@@ -199,14 +187,7 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
     needed = _unless_ordered(scores, indptr)
     real = scores if found["rank"] is None else None
     return ListTable(
-        indptr,
-        items,
-        n_items,
-        needed,
-        user_ids,
-        item_ids,
-        given=real,
-        by_rows=_is_by_rows(found),
+        indptr, items, n_items, needed, user_ids, item_ids, given=real, by_rows=_is_by_rows(found)
     )
 
 
@@ -221,46 +202,33 @@ def _from_list_column(
             "user, or an item per row."
         )
     what = f"item ids (column {found['item']!r})"
-    entries, lengths = flat(in_memory(lists), what)
-    indptr = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=indptr[1:])
+    entries, lengths = frames.flat(in_memory(lists), what)
+    indptr = ragged.indptr_of(lengths)
     items, item_ids = _encode(entries, what)
     scores = None
     by = "rank" if found["rank"] is not None else "score"
     if found[by] is not None:
-        column, others = flat(in_memory(fetch(by)), f"{by}s (column {found[by]!r})")
+        column, others = frames.flat(in_memory(fetch(by)), f"{by}s (column {found[by]!r})")
         if not np.array_equal(lengths, others):
             row = int(np.flatnonzero(lengths != others)[0])
             raise InputError(
                 f"Row {row} (counted from 0) has {lengths[row]} items, but {others[row]} {by}s "
                 f"(column {found[by]!r}). Hint: one for each item."
             )
-        scores = (_ranks if by == "rank" else _scores)(column, f"{by}s (column {found[by]!r})")
+        scores = (_ranks if by == "rank" else frames.all_numbers)(
+            column, f"{by}s (column {found[by]!r})"
+        )
     needed = _unless_ordered(scores, indptr)
     given = scores if by == "score" else None
     return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=given)
 
 
 def _from_dict(data: Mapping[Any, Any]) -> ListTable:
-    keys, rows = list(data), list(data.values())
-    mappings = [isinstance(row, Mapping) for row in rows]
-    for key, row, mapping in zip(keys, rows, mappings, strict=True):
-        if (
-            isinstance(row, str | bytes | set | frozenset)
-            or not isinstance(row, Sized)
-            or (mapping != mappings[0])
-        ):
-            raise InputTypeError(
-                f"The list of user {key!r} is of type {type(row).__name__}. Hint: expected a list "
-                "or array of items, best first, for every user, or a dict {item: score} for every "
-                "user. A dict of columns becomes a data frame with polars.DataFrame(...)."
-            )
-    indptr = ragged.indptr_of(np.fromiter(map(len, rows), np.int64, len(rows)))
-    scores = None
-    if any(mappings):
-        entries = itertools.chain.from_iterable(row.values() for row in rows)
-        scores = _scores(list(entries), "scores")
-    flat = list(itertools.chain.from_iterable(rows))
+    expected = "a list or array of items, best first, for every user, or a dict {item: score}"
+    unordered = (str, bytes, set, frozenset)
+    keys, flat, lengths, entries = frames.flat_dict(data, unordered, "list", expected)
+    indptr = ragged.indptr_of(lengths)
+    scores = None if entries is None else frames.all_numbers(entries, "scores")
     first = flat[0] if flat and scores is None else None
     if isinstance(first, tuple) and len(first) == 2 and isinstance(first[1], float | np.floating):
         raise InputTypeError(
@@ -334,15 +302,10 @@ def _without_offset(array: Array, offset: int) -> Array:
 
 
 def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
-    """Find the list that each row belongs to.
+    """Return the list that each row belongs to, indptr, and the ids of the users.
 
-    Returns
-    -------
-    lists : int32 [n] or None
-        None: the rows of every user lie together already, as `indptr` says.
-    indptr : int64 [n_lists + 1]
-        Means nothing where `lists` is not None.
-    user_ids : [n_lists]
+    None instead of the first: the rows of every user lie together already, as indptr says, which
+    otherwise means nothing.
     """
     positions = _positions(column)
     rows = column = ids.many_strings(in_memory(column)) if positions is None else positions[0]
@@ -352,7 +315,7 @@ def _lists_of(column: Any, what: str) -> tuple[Int32 | None, Int64, Array]:
         grouped = _grouped(rows, what)
         if grouped is not None:
             return None, *grouped
-    codes, names = _look_up(column, what) if positions is None else positions
+    codes, names = ids.encode(column, what, np.int32) if positions is None else positions
     return codes, np.zeros(len(names) + 1, np.int64), names
 
 
@@ -369,9 +332,8 @@ def _grouped(column: Any, what: str) -> tuple[Int64, Array] | None:
 
 def _runs(column: Any) -> tuple[Int64 | None, Any]:
     """Return where each run of equal ids begins, and its id; None where one is missing."""
-    polars = sys.modules.get("polars")
-    if polars is not None and isinstance(column, polars.Series):
-        if column.null_count() or column.dtype.is_float() or column.dtype == polars.Object:
+    if is_a(column, "polars", "Series"):
+        if column.null_count() or column.dtype.is_float() or str(column.dtype) == "Object":
             return None, None
         if not column.dtype.is_integer():
             starts = _list_columns.runs(column)
@@ -395,11 +357,7 @@ def _encode(column: Any, what: str) -> tuple[Int32, Array]:
     column = ids.many_strings(column)
     if not hasattr(column, "dtype"):
         column = ids.as_ids(column, what)
-    return _positions(column) or _look_up(in_memory(column), what)
-
-
-def _look_up(column: Any, what: str) -> tuple[Int32, Array]:
-    return ids.encode(column, what, np.int32)
+    return _positions(column) or ids.encode(in_memory(column), what, np.int32)
 
 
 def _positions(column: Any) -> tuple[Int32, Array] | None:
@@ -416,28 +374,16 @@ def _positions(column: Any) -> tuple[Int32, Array] | None:
 def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
     """Return integers as int32, with the lowest of them; None: some do not fit, or are others."""
     whole = _list_columns.narrow(column)
-    if whole is None:
+    if whole is None or whole[1] < -MAX_POSITION or whole[2] > MAX_POSITION:
         return None
-    numbers, low, high = whole
-    return (numbers, low) if low >= -MAX_POSITION and high <= MAX_POSITION else None
-
-
-def _scores(column: Any, what: str) -> Float64:
-    found = numbers(_plain(in_memory(column)), what)
-    return np.ones(len(column)) if found is None else found
+    return whole[:2]
 
 
 def _ranks(column: Any, what: str) -> Float64:
-    ranks = _scores(column, what)
+    ranks = frames.all_numbers(column, what)
     if np.isnan(ranks).any():
         ids.missing(what, int(np.isnan(ranks).argmax()), "every row needs a rank")
     return -ranks
-
-
-def _plain(column: Any) -> Array:
-    polars = sys.modules.get("polars")
-    is_series = polars is not None and isinstance(column, polars.Series)
-    return column.to_numpy() if is_series else np.asarray(column)
 
 
 def _unless_ordered(scores: Float64 | None, indptr: Int64) -> Float64 | None:

@@ -22,25 +22,13 @@ from recometer.sources.base import Request
 
 @dataclasses.dataclass(frozen=True)
 class Repeats:
-    """The repetitions in some lists.
+    """The repetitions in some lists."""
 
-    Attributes
-    ----------
-    table
-        The lists, in which the n-th repetition of an item is another item.
-    user : int64 [n_repeats]
-        The list of each.
-    item, own : int64 [n_repeats]
-        What it repeats, and the item that it becomes.
-    first_own
-        The first of the items that there are for repetitions only.
-    """
-
-    table: ListTable
-    user: Int64
-    item: Int64
-    own: Int64
-    first_own: int
+    table: ListTable  # the lists, in which the n-th repetition of an item is another item
+    user: Int64  # the list of each repetition
+    item: Int64  # what it repeats
+    own: Int64  # the item that it becomes
+    first_own: int  # the first of the items that there are for repetitions only
 
     @classmethod
     def of(cls, table: ListTable) -> Repeats | None:
@@ -102,6 +90,7 @@ class Repeats:
             n_items=table.n_items,
             values=values,
             times=None,
+            copies=None,
             item_ids=table.item_ids,
         )
 
@@ -109,15 +98,7 @@ class Repeats:
         """Give the rows of repetitions their items, and count relevant items once.
 
         Of the rows of an item, all repeat the one that comes first in the ranking; where the rule
-        for ties knows no order, in the list.
-
-        Parameters
-        ----------
-        ranks
-        lists : int64 [n_users]
-            The list of each user, -1 for one without.
-        ties
-            The rule.
+        for ties knows no order, in the list. `lists` is that of each user, -1 for one without.
         """
         user, item = ranks.user, ranks.item.copy()
         own = np.flatnonzero(item >= self.first_own)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
-from recometer.data.columns import choose_columns, common_names
+from recometer.data.columns import check_column, choose_columns, common_names
 from recometer.data.files import in_memory, open_file
 from recometer.data.frames import is_frame, open_frame
-from recometer.errors import ColumnError, InputTypeError, did_you_mean, warn
+from recometer.errors import InputTypeError, warn
+from recometer.sources._list_table import ListTable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,29 +23,12 @@ if TYPE_CHECKING:
 Fetch = Callable[[list[str]], list[Any]]
 
 
-class Lists(NamedTuple):
-    """The lists of a table, as `ListTable` has them."""
-
-    indptr: Int64
-    scores: Float64 | None
-    user_ids: Array | None
-
-
 def check(
-    lists: Lists, found: Mapping[str, str | None], names: Sequence[str], fetch: Fetch
+    lists: ListTable, found: Mapping[str, str | None], names: Sequence[str], fetch: Fetch
 ) -> None:
     """Warn of a table whose lists are mixed of several runs, as far as that shows.
 
-    Parameters
-    ----------
-    lists
-        The table's lists.
-    found
-        The columns that were read.
-    names
-        All columns of the table.
-    fetch
-        Returns columns by their names.
+    `found` are the columns that were read, `names` all that there are; `fetch` returns columns.
     """
     runs = common_names("run", [name for name in names if name not in found.values()])
     by, values = _run_column(runs, str(found["user"]), fetch)
@@ -70,32 +54,22 @@ def check(
 def take_apart(data: Any, by: str, columns: Mapping[str, object]) -> dict[Any, pl.DataFrame]:
     """Return the rows of each value of a column, in the order of the first row of each.
 
-    Parameters
-    ----------
-    data
-        A data frame, or the path of a file.
-    by
-        The column that says whose a row is.
-    columns
-        What `recometer.data.columns.choose_columns` takes.
-
-    Returns
-    -------
-    dict
-        Frames with the columns ``"user"``, ``"item"``, and ``"rank"`` or ``"score"``.
+    `data` is a data frame or the path of a file, `by` the column that says whose a row is, and
+    `columns` what `choose_columns` takes. The frames returned have the columns ``"user"``,
+    ``"item"``, and ``"rank"`` or ``"score"``.
     """
     import polars as pl
 
     if isinstance(data, str | os.PathLike):
         from recometer.data.files import column_names, read_columns
 
-        _check_column(by, column_names(data))
+        check_column("by", by, column_names(data))
         found, one = open_file(data, columns)
         read = {option: in_memory(one(option)) for option, name in found.items() if name}
         run = read_columns(data, [by]).to_series()
     elif is_frame(data):
         names, fetch = open_frame(data)
-        _check_column(by, names)
+        check_column("by", by, names)
         found = choose_columns([name for name in names if name != by], columns)
         options = [option for option, name in found.items() if name]
         *series, run = fetch([*(str(found[option]) for option in options), by])
@@ -113,13 +87,6 @@ def take_apart(data: Any, by: str, columns: Mapping[str, object]) -> dict[Any, p
         "run", as_dict=True, include_key=False, maintain_order=True
     )
     return {key[0]: part for key, part in parts.items()}
-
-
-def _check_column(by: object, names: Sequence[str]) -> None:
-    if not isinstance(by, str):
-        raise InputTypeError(f"by= must be the name of a column, found {type(by).__name__}.")
-    if by not in names:
-        raise ColumnError(f"There is no column {by!r}. {did_you_mean(by, names)}")
 
 
 def _series(column: Any) -> pl.Series:
@@ -150,20 +117,10 @@ def _several(values: Sequence[Any]) -> str:
 
 
 def _repeated_ranks(indptr: Int64, scores: Float64) -> tuple[int, int, float] | None:
-    """Find ranks that a list has more than once.
+    """Return how many rows repeat a rank of their list, the first such list, and the rank.
 
-    Where every rank says how many rows come before (1, 2, 2, 4), ties are meant.
-
-    Parameters
-    ----------
-    indptr : int64 [n_lists + 1]
-    scores : float64 [n_entries]
-        The ranks below 0.
-
-    Returns
-    -------
-    tuple or None
-        How many rows repeat a rank, the first list with such a row, and its rank.
+    The scores are the ranks below 0. Where every rank says how many rows come before
+    (1, 2, 2, 4), ties are meant.
     """
     lists = ragged.users_of(indptr)
     order = np.lexsort((-scores, lists))

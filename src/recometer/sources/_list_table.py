@@ -15,39 +15,19 @@ from recometer.ranks import Ranks
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ListTable:
-    """All lists, one after the other.
+    """All lists, one after the other."""
 
-    Attributes
-    ----------
-    indptr : int64 [n_lists + 1]
-        The entries ``indptr[l]:indptr[l + 1]`` are list l; some may be empty.
-    items : int32 [n_entries]
-        Positions among `item_ids`; -1 is padding.
-    n_items : int
-        More than any item.
-    scores : float64 [n_entries] or None
-        None: each list is given best first.
-    user_ids : [n_lists] or None
-        Distinct, in any order; None: list l is that of user l.
-    item_ids : [n_items] or None
-        Sorted and distinct, perhaps with items that are in no list; None: positions.
-    padded : bool
-        Whether -1 may stand among `items`.
-    given : float64 [n_entries] or None
-        The scores, also where the order says all; None: there are none, or only ranks.
-    by_rows : bool
-        Whether the lists stood in the rows of a table without ranks and scores.
-    """
-
-    indptr: Int64
-    items: Int32
-    n_items: int
-    scores: Float64 | None
-    user_ids: Array | None
+    indptr: Int64  # the entries indptr[l]:indptr[l + 1] are list l; some may be empty
+    items: Int32  # positions among `item_ids`; -1 is padding
+    n_items: int  # more than any item
+    scores: Float64 | None  # of each entry; None: each list is given best first
+    user_ids: Array | None  # distinct, in any order; None: list l is that of user l
+    # Sorted and distinct, perhaps with items that are in no list; None: positions.
     item_ids: Array | None
-    padded: bool = False
+    padded: bool = False  # whether -1 may stand among `items`
+    # The scores, also where the order says all; None: there are none, or only ranks.
     given: Float64 | None = None
-    by_rows: bool = False
+    by_rows: bool = False  # whether the lists stood in rows of a table without ranks and scores
 
     @property
     def n_lists(self) -> int:
@@ -74,20 +54,14 @@ class ListTable:
         if not self.padded:
             return int(np.count_nonzero(self.indptr[lists + 1] > self.indptr[lists]))
         indptr, entries = ragged.take(self.indptr, lists)
-        who = np.repeat(np.arange(len(lists)), np.diff(indptr))
-        return len(np.unique(who[self.items[entries] >= 0]))
+        return len(np.unique(ragged.users_of(indptr)[self.items[entries] >= 0]))
 
 
 def judged_scores(table: ListTable, lists: Int64, ranks: Ranks) -> Float64:
     """Return the score of each judged item in its list, NaN where it is in none.
 
-    Parameters
-    ----------
-    table
-        With scores; of an item that is repeated, the highest counts.
-    lists : int64 [n_users]
-        The list of each user of `ranks`, -1 where there is none.
-    ranks
+    The table has scores, of an item that is repeated the highest counts; `lists` is the list of
+    each user of `ranks`, -1 where there is none.
     """
     assert table.given is not None
     key = ragged.numbered(table.indptr, table.items, table.n_items)

@@ -8,69 +8,54 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule, TieOrder
-from recometer.arrays import Array, Bool, Int64, UInt32
+from recometer.arrays import Array, Bool, Int64
 from recometer.data import ids
 from recometer.errors import InputError, warn
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources import _top
 from recometer.sources._align_result import Aligned
-from recometer.sources._assemble import assemble, best_first
+from recometer.sources._assemble import assemble, best_first, spread
 from recometer.sources._list_candidates import has_list, only_candidates
 from recometer.sources._list_catalogue import ListCatalogue
 from recometer.sources._list_table import ListTable
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources.base import Request
-from recometer.tasks import Ticker, run_tasks
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 USERS_PER_TASK = 4096
 
 
-@dataclasses.dataclass
 class ListWork:
     """What the tasks of one call share; each writes the part of its users."""
 
-    table: ListTable
-    aligned: Aligned
-    begin: Int64
-    end: Int64
-    input_order: bool
-    nan_rule: NanRule
-    judged: dict[str, Int64]
-    flags: UInt32
-    users: dict[str, Int64]
-    user_ids: Array | None
-    whole: ListTable  # before candidates were chosen
-    shelf: Shelf
-    order: TieOrder = TieOrder.ITEM
-    dropped: int = 0  # entries that are no candidates
-
-    @classmethod
-    def of(cls, table: ListTable, aligned: Aligned, request: Request) -> ListWork:
-        rows = np.where(aligned.rows < 0, 0, aligned.rows)
-        begin, end = table.indptr[rows], table.indptr[rows + 1]
-        n = len(aligned.ranked_items)
-        judged = {"above": np.empty(n, np.int64)}
+    def __init__(self, table: ListTable, aligned: Aligned, request: Request) -> None:
+        self.whole = table  # before candidates are chosen
+        self.aligned = aligned
+        self._read(table)
+        self.dropped = 0  # entries that are no candidates
+        ties = request.protocol.ties
+        given = table.given is not None
+        self.input_order = ties == "input" or (ties == "as_ranked" and given)
+        self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
+        self.user_ids = request.test.user_ids
+        n_users, n = aligned.n_users, len(aligned.ranked_items)
+        self.judged = {"above": np.empty(n, np.int64)}
         for name in ("tied", "before"):
             # Without scores nothing is tied, and to say so takes no memory.
             none = np.broadcast_to(np.int64(0), n)
-            judged[name] = none if table.scores is None else np.empty(n, np.int64)
-        return cls(
-            table,
-            aligned,
-            begin,
-            np.where(aligned.rows < 0, begin, end),
-            request.protocol.ties == "input",
-            NanRule[request.protocol.nan_scores.upper()],
-            judged,
-            np.zeros(aligned.n_users, np.uint32),
-            {
-                name: np.empty(aligned.n_users, np.int64)
-                for name in ("given", "listed", "removed", "repeated")
-            },
-            request.test.user_ids,
-            table,
-            Shelf.of(np.zeros(aligned.n_users, np.uint64), 0, np.float64),
-        )
+            self.judged[name] = none if table.scores is None else np.empty(n, np.int64)
+        self.flags = np.zeros(n_users, np.uint32)
+        names = ("given", "listed", "removed", "repeated")
+        self.users = {name: np.empty(n_users, np.int64) for name in names}
+        self.shelf = Shelf.of(np.zeros(n_users, np.uint64), 0, np.float64)
+        self.order = TieOrder.ITEM
+
+    def _read(self, table: ListTable) -> None:
+        """Take the lists of a table, and find where that of each user begins and ends."""
+        self.table = table
+        rows = np.maximum(self.aligned.rows, 0)
+        self.begin = table.indptr[rows]
+        self.end = np.where(self.aligned.rows < 0, self.begin, table.indptr[rows + 1])
 
     def places(self, k: int, rule: Rule) -> None:
         """Have the first places of the lists written down, too."""
@@ -82,21 +67,14 @@ class ListWork:
         """Read the lists of all users, on several threads."""
         n_users = self.aligned.n_users
         starts = range(0, n_users, USERS_PER_TASK)
-        run_tasks(
-            self.run,
-            [slice(start, min(start + USERS_PER_TASK, n_users)) for start in starts],
-            threads=request.threads,
-            progress=request.progress,
-            label="Ranking",
-        )
+        blocks = [slice(start, min(start + USERS_PER_TASK, n_users)) for start in starts]
+        brief = n_users + int((self.end - self.begin).sum()) <= BRIEF
+        run_tasks(self.run, blocks, label="Ranking", brief=brief, **request.pace)
 
-    def among_candidates(self) -> ListWork:
+    def leave_candidates(self) -> None:
         """Leave only candidates in the lists."""
-        table, dropped = only_candidates(self.table, self.aligned)
-        rows = np.maximum(self.aligned.rows, 0)
-        begin = table.indptr[rows]
-        end = np.where(self.aligned.rows < 0, begin, table.indptr[rows + 1])
-        return dataclasses.replace(self, table=table, begin=begin, end=end, dropped=dropped)
+        table, self.dropped = only_candidates(self.table, self.aligned)
+        self._read(table)
 
     def run(self, users: slice, ticker: Ticker) -> None:
         """Find the judged items of some users in their lists."""
@@ -121,10 +99,7 @@ class ListWork:
             tied=tied if scored else None,
             before=before if scored else None,
             flags=self.flags[users],
-            given=self.users["given"][users],
-            listed=self.users["listed"][users],
-            removed=self.users["removed"][users],
-            repeated=self.users["repeated"][users],
+            **{name: column[users] for name, column in self.users.items()},
             order=self.order,
             keys=self.shelf.keys[users],
             top=self.shelf.items[users],
@@ -159,9 +134,10 @@ class ListWork:
         known = self.known()
         best = Best(self.shelf.items, self.shelf.left)
         counts = self._counts(known, catalogue)
-        return _top.finished(
+        lists = _top.finished(
             self.aligned, best, k, known=known, counts=counts, n_catalogue=catalogue.n_items
         )
+        return dataclasses.replace(lists, n_uncatalogued=catalogue.n_added)
 
     def ranks(self, catalogue: ListCatalogue, threads: int) -> Ranks:
         """Put the users together."""
@@ -180,10 +156,7 @@ class ListWork:
             self._check(n_candidates)
         above, tied, before = self.judged.values()
         if aligned.ranked is not None:
-            above, tied, before = (np.zeros(len(aligned.judged), np.int64) for _ in range(3))
-            above[:] = -1
-            for column, found in zip((above, tied, before), self.judged.values(), strict=True):
-                column[aligned.ranked] = found
+            above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
         ties = None if self.table.scores is None else before
         order = best_first(aligned.judged_indptr, above, ties, threads)
         no_candidates = aligned.n_items - np.diff(aligned.excluded_indptr) - n_candidates

@@ -10,11 +10,10 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer.arrays import Bool, Float64, Int64, UInt32
+from recometer.protocol import Protocol
 from recometer.ranks import UserFlag
 from recometer.sources._align_result import Aligned
-from recometer.sources._pair_rows import (
-    PairRows,
-)
+from recometer.sources._pair_rows import PairRows
 from recometer.sources._pair_thresholds import RELEVANT_FROM
 
 
@@ -30,25 +29,13 @@ class Judged(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Entries:
-    """The rows of the users of test, in the order of users and items.
+    """The rows of the users of test, in the order of users and items."""
 
-    Attributes
-    ----------
-    user, item : int64 [n_rows]
-        Users of test, and positions in the order of the (sorted) item ids.
-    n_items : int
-    judged : bool [n_rows]
-        Whether test has the pair, and train has not.
-    excluded : bool [n_rows]
-        Whether it is in train.
-    candidate : bool [n_rows]
-    """
-
-    user: Int64
-    item: Int64
+    user: Int64  # of test
+    item: Int64  # positions in the order of the (sorted) item ids
     n_items: int
-    judged: Bool
-    excluded: Bool
+    judged: Bool  # whether test has the pair, and train has not
+    excluded: Bool  # whether it is in train
     candidate: Bool
 
     @classmethod
@@ -104,15 +91,7 @@ class Entries:
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Where each row lands among those of its user, in the order of the rows.
-
-    Attributes
-    ----------
-    above, tied, before : int64 [n_rows]
-    n_candidates : int64 [n_users]
-        As in `Ranks`.
-    flags : uint32 [n_users]
-    """
+    """Where each row lands among those of its user, in the order of the rows; see `Ranks`."""
 
     above: Int64
     tied: Int64
@@ -121,12 +100,12 @@ class Places:
     flags: UInt32
 
     @classmethod
-    def of(cls, user: Int64, score: Float64, n_users: int, nan_scores: str) -> Places:
+    def of(cls, user: Int64, score: Float64, n_users: int, protocol: Protocol) -> Places:
         n_candidates = np.bincount(user, minlength=n_users)
         nan = np.isnan(score)
         distinct, code = np.unique(score, return_inverse=True)
         fall = len(distinct) - code  # the highest score first; NaN is the highest of all here
-        if nan_scores != "first":
+        if protocol.nan_scores != "first":
             fall[nan] = len(distinct) + 1
         key = user * (len(distinct) + 2) + fall
         order = np.argsort(key, kind="stable")  # tied rows stay in the order of the items
@@ -138,9 +117,10 @@ class Places:
         tied[order] = np.diff(first, append=len(user))[group] - 1
         before[order] = np.arange(len(user)) - first[group]
         flags = np.zeros(len(n_candidates), np.uint32)
-        if nan_scores == "undefined":
+        if protocol.nan_scores == "undefined":
             flags[user[nan]] |= np.uint32(UserFlag.NAN_SCORE)
-        flags[user[np.isposinf(score)]] |= np.uint32(UserFlag.INFINITE_SCORE)
+        if protocol.infinite_scores == "undefined":
+            flags[user[np.isposinf(score)]] |= np.uint32(UserFlag.INFINITE_SCORE)
         constant = (tied > 0) & (tied == n_candidates[user] - 1)
         flags[user[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
         return cls(above, tied, before, n_candidates, flags)

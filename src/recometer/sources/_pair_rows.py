@@ -11,48 +11,31 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
 from recometer.data.columns import choose_columns
-from recometer.data.frames import is_frame, numbers, open_frame
+from recometer.data.frames import all_numbers, is_frame, open_frame
 from recometer.errors import InputError, InputTypeError
 
 Ids = Array
 Truth = Literal["relevance", "rating"]
 
 REQUIRED = ("user", "score")
-TRUTHS = ("relevance", "rating")
+TRUTHS: tuple[Truth, ...] = ("relevance", "rating")
 FIELDS = ("uid", "iid", "r_ui", "est")  # of Surprise's Prediction
 
 
 @dataclasses.dataclass(frozen=True)
 class PairRows:
-    """Scored pairs, by user, then item, then truth, then score.
+    """Scored pairs, by user, then item, then truth, then score."""
 
-    Attributes
-    ----------
-    user, item : int64 [n_rows]
-        Positions among the ids, or among all.
-    score : float64 [n_rows]
-        NaN where it is missing.
-    truth : float64 [n_rows] or None
-        Relevance, or true rating.
-    kind
-        What `truth` is; None: there is none.
-    user_ids, item_ids
-        Sorted and distinct; None: positions.
-    n_users, n_items : int
-    n_without_truth : int
-        Rows that were left out.
-    """
-
-    user: Int64
+    user: Int64  # positions among the ids, or among all
     item: Int64
-    score: Float64
-    truth: Float64 | None
-    kind: Truth | None
-    user_ids: Ids | None
+    score: Float64  # NaN where it is missing
+    truth: Float64 | None  # relevance, or true rating
+    kind: Truth | None  # which of these it is; None: there is none
+    user_ids: Ids | None  # sorted and distinct; None: positions
     item_ids: Ids | None
     n_users: int
     n_items: int
-    n_without_truth: int
+    n_without_truth: int  # rows that were left out
 
 
 def are_predictions(data: object) -> bool:
@@ -96,12 +79,10 @@ def from_frame(data: Any, **given: object) -> PairRows:
     chosen = _choose(names, given)
     wanted = list(chosen.values())
     columns = dict(zip(wanted, fetch(wanted), strict=True))
-    kind: Truth | None = None
+    kind = next((option for option in TRUTHS if option in chosen), None)
     truth = None
-    for option in ("relevance", "rating"):
-        if option in chosen:
-            kind = "relevance" if option == "relevance" else "rating"
-            truth = _numbers(columns[chosen[option]], f"{option}s (column {chosen[option]!r})")
+    if kind is not None:
+        truth = _numbers(columns[chosen[kind]], f"{kind}s (column {chosen[kind]!r})")
     items = None
     if "item" in chosen:
         items = ids.encode(columns[chosen["item"]], f"item ids (column {chosen['item']!r})")
@@ -191,8 +172,7 @@ def _numbers(column: Any, what: str) -> Float64:
     array = np.asarray(column)
     if array.ndim != 1:
         raise InputError(f"The {what} must have one dimension, found shape {array.shape}.")
-    found = numbers(array, what)
-    return np.ones(len(array)) if found is None else found
+    return all_numbers(array, what)
 
 
 def _objects(values: Sequence[Any]) -> Ids:

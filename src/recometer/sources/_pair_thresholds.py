@@ -12,16 +12,11 @@ import numpy as np
 from recometer.arrays import Float64
 from recometer.data import ids
 from recometer.errors import InputError, InputTypeError
-from recometer.sources._pair_rows import (
-    PairRows,
-)
+from recometer.sources._pair_rows import PairRows
 
 Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
 
-
 RELEVANT_FROM = 1.0  # where nothing else is said
-
-
 PREDICTIONS_FROM = 3.5  # the same for Surprise's predictions
 
 

@@ -11,45 +11,31 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule, TieOrder
-from recometer.arrays import Array, Float64, Int32, Int64
+from recometer.arrays import Array, Int32, Int64
 from recometer.data.tensors import dtype_name, is_tensor, to_numpy
-from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
-from recometer.sources import _align_narrow, _torch
+from recometer.sources import _align_narrow, _assemble, _torch
 from recometer.sources._align_result import Aligned
-from recometer.sources._assemble import assemble, best_first
+from recometer.sources._infinite import ranked_infinities
 from recometer.sources._score_prefetch import Prefetch
 from recometer.sources._top import Best, Rule, Shelf
 from recometer.sources._torch import Counts
 from recometer.sources.base import Request
-from recometer.tasks import Ticker, run_tasks
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 USERS_PER_BATCH = 1024
 
 
 class Batches(NamedTuple):
-    """How users' scores of all items are asked for, some users at a time.
+    """How users' scores of all items are asked for, some users at a time."""
 
-    Attributes
-    ----------
-    ask
-        Takes users of test (int64), of whom all are known, and returns their scores as
-        float32 or float64 [len(users), n_columns]: a contiguous array, or a tensor on a
-        device.
-    request
-    n_columns
-        The items of the source.
-    bytes_per_batch
-        What the scores of a batch may take.
-    ahead
-        Ask on a thread of its own, one batch ahead.
-    """
-
+    # Takes users of test, of whom all are known, and returns their scores as float32 or float64
+    # [len(users), n_columns]: a contiguous array, or a tensor on a device.
     ask: Callable[[Int64], Any]
     request: Request
-    n_columns: int
-    bytes_per_batch: int
-    ahead: bool
+    n_columns: int  # the items of the source
+    bytes_per_batch: int  # what the scores of a batch may take
+    ahead: bool  # ask on a thread of its own, one batch ahead
 
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
@@ -67,15 +53,16 @@ class Batches(NamedTuple):
                 run,
                 batches,
                 weights=[float(len(batch)) for batch in batches],
-                threads=self.request.threads,
-                progress=self.request.progress,
                 label=label,
+                # What a function does, and for how long, is not known.
+                brief=not self.ahead and len(known) * self.n_columns <= BRIEF,
+                **self.request.pace,
             )
 
 
 def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
     """Rank users from their scores of all items, some users at a time."""
-    work = _Work.of(aligned, batches.request)
+    work = _Work(aligned, batches.request)
     batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Ranking")
     return work.ranks(batches.request.threads)
 
@@ -87,6 +74,7 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
     best = Best(np.full((aligned.n_users, k), -1, np.int32), np.zeros(aligned.n_users, np.int64))
 
     def use(users: Int64, scores: Any) -> None:
+        scores = ranked_infinities(scores, batches.request.protocol)
         scores = _align_narrow.mask_scores(aligned, users, scores)
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
@@ -128,42 +116,30 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
     return best
 
 
-@dataclasses.dataclass
 class _Work:
     """What the tasks of one call share; each writes the part of its users."""
 
-    aligned: Aligned
-    limit: int | None
-    nan_rule: NanRule
-    above: Int64
-    tied: Int64
-    before: Int64
-    no_candidates: Int64
-    score: Float64 | None  # of the judged items, where it is read
-
-    @classmethod
-    def of(cls, aligned: Aligned, request: Request) -> _Work:
+    def __init__(self, aligned: Aligned, request: Request) -> None:
         n = len(aligned.judged)
-        return cls(
-            aligned,
-            None if aligned.candidates is not None else request.depth,
-            NanRule[request.protocol.nan_scores.upper()],
-            np.full(n, -1, np.int64),
-            np.zeros(n, np.int64),
-            np.zeros(n, np.int64),
-            np.zeros(aligned.n_users, np.int64),
-            None if request.protocol.score_above is None else np.full(n, np.nan),
-        )
+        self.aligned = aligned
+        self.limit = None if aligned.candidates is not None else request.depth
+        self.protocol = request.protocol
+        self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
+        self.above = np.full(n, -1, np.int64)
+        self.tied, self.before = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self.no_candidates = np.zeros(aligned.n_users, np.int64)
+        # Of the judged items, where it is read.
+        self.score = None if request.protocol.score_above is None else np.full(n, np.nan)
 
     def count(self, users: Int64, scores: Any) -> None:
         """Rank all items for some users of test, whose scores these are."""
         aligned = self.aligned
+        scores = ranked_infinities(scores, self.protocol)
         scores = _align_narrow.mask_scores(aligned, users, scores)
         # The judged items of these users that the source has, as a table of their own.
         judged_indptr, at = ragged.take(aligned.judged_indptr, users)
-        who = np.repeat(np.arange(len(users)), np.diff(judged_indptr))
         has = aligned.judged[at] >= 0
-        who, at = who[has], at[has]
+        who, at = ragged.users_of(judged_indptr)[has], at[has]
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
         table = (
@@ -195,15 +171,16 @@ class _Work:
         if self.limit is not None:
             beyond = above >= self.limit
             above[beyond], tied[beyond], before[beyond] = -1, 0, 0
-        order = best_first(aligned.judged_indptr, above, before, threads)
-        ranks = assemble(aligned, above, tied, before, order, self.no_candidates, self.limit)
+        order = _assemble.best_first(aligned.judged_indptr, above, before, threads)
+        ranks = _assemble.assemble(
+            aligned, above, tied, before, order, self.no_candidates, self.limit
+        )
         if self.score is not None:
             ranks = dataclasses.replace(ranks, score=self.score[order])
         if self.limit is None:
             return ranks
         # A score of -inf is no candidate: `assemble` cannot tell.
-        rankable = ragged.offsets(aligned.relevant & candidates, aligned.judged_indptr)
-        return dataclasses.replace(ranks, n_rankable=np.diff(rankable))
+        return dataclasses.replace(ranks, n_rankable=_assemble.n_rankable(aligned, candidates))
 
 
 def _rank_scores(
@@ -243,13 +220,6 @@ def _rank_scores(
         flags=flags,
         no_candidates=no_candidates,
     )
-    if lost >= 0:
-        raise InternalError(
-            f"The item at position {judged[candidate][lost]} did not find its own score among the "
-            "candidates. Please report this, with the processor's name."
-        )
-    # Those that are no candidates lie nowhere.
-    places = [np.full(len(judged), nowhere, np.int64) for nowhere in (-1, 0, 0)]
-    for place, counts in zip(places, (above, tied, before), strict=True):
-        place[candidate] = counts
-    return Counts(places[0], places[1], places[2], flags, no_candidates)
+    _assemble.check_own_scores(lost, judged[candidate])
+    places = _assemble.spread(candidate, len(judged), above, tied, before)
+    return Counts(*places, flags, no_candidates)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from types import TracebackType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from recometer.tasks import POLL, Ticker
@@ -43,25 +42,14 @@ class Prefetch(Generic[A, R]):
         self._next = self._ask()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._thread.shutdown(wait=True, cancel_futures=True)
 
     def take(self, ticker: Ticker) -> tuple[A, R]:
         """Return the next argument and its result; the one after it is asked for at once.
 
-        Raises
-        ------
-        IndexError
-            There are no more.
-        Cancelled
-            The work was interrupted, or another task failed, while the function was busy.
-        BaseException
-            What the function raised.
+        Raises IndexError where there are no more, what the function raised, and Cancelled where
+        the work was interrupted, or another task failed, while the function was busy.
         """
         from concurrent.futures import wait
 

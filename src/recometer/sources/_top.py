@@ -23,20 +23,12 @@ UNDEFINED = UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """In which order equal scores stand.
-
-    Attributes
-    ----------
-    order : TieOrder
-    keys : uint64 [n_users]
-        What the random order is drawn from.
-    unjudged_only : bool
-        Leave out what test judges: the other items, in their random order, go between those,
-        whose places are drawn already.
-    """
+    """In which order equal scores stand."""
 
     order: TieOrder
-    keys: UInt64
+    keys: UInt64  # of each user: what the random order is drawn from
+    # Leave out what test judges: the other items, in their random order, go between those, whose
+    # places are drawn already.
     unjudged_only: bool = False
 
     def users(self, block: slice) -> Rule:
@@ -45,72 +37,36 @@ class Rule:
 
 
 class Best(NamedTuple):
-    """The best candidates of each user.
+    """The best candidates of each user."""
 
-    Attributes
-    ----------
-    items : int32 or int64 [n_users, k]
-        Item positions in the numbering of `Aligned`, best first, then -1.
-    left : int64 [n_users]
-        Candidates that are not among them though they score like the last of them.
-    """
-
+    # [n_users, k]: positions in the numbering of `Aligned`, best first, then -1.
     items: npt.NDArray[np.integer]
-    left: Int64
+    left: Int64  # candidates that are not among them though they score like the last of them
 
 
 class Shelf(NamedTuple):
-    """The best candidates of some users so far, as the kernel fills them in.
+    """The best candidates of some users so far, as the kernel fills them in."""
 
-    Attributes
-    ----------
-    keys : uint64 [n_users]
-        See `Rule`.
-    scores : float32 or float64 [n_users, k]
-    items : int32 [n_users, k]
-    n : int64 [n_users]
-        How many there are.
-    left : int64 [n_users]
-        See `Best`.
-    """
-
-    keys: UInt64
-    scores: Array
-    items: Int32
-    n: Int64
-    left: Int64
+    keys: UInt64  # see `Rule`
+    scores: Array  # float32 or float64 [n_users, k]
+    items: Int32  # [n_users, k]
+    n: Int64  # how many there are
+    left: Int64  # see `Best`
 
     @classmethod
     def of(cls, keys: UInt64, k: int, dtype: npt.DTypeLike) -> Shelf:
         """Make empty shelves for the users of `keys`."""
         n = len(keys)
-        return cls(
-            keys,
-            np.empty((n, k), dtype),
-            np.full((n, k), -1, np.int32),
-            np.zeros(n, np.int64),
-            np.zeros(n, np.int64),
-        )
+        n_found, left = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        return cls(keys, np.empty((n, k), dtype), np.full((n, k), -1, np.int32), n_found, left)
 
     def users(self, block: slice) -> Shelf:
         """Return those of some users, which share the memory."""
-        return Shelf(
-            self.keys[block],
-            self.scores[block],
-            self.items[block],
-            self.n[block],
-            self.left[block],
-        )
+        return Shelf._make(column[block] for column in self)
 
     def native(self) -> dict[str, Any]:
         """Return them as the kernel's functions take them."""
-        return {
-            "keys": self.keys,
-            "top_scores": self.scores,
-            "top_items": self.items,
-            "n": self.n,
-            "left": self.left,
-        }
+        return dict(zip(("keys", "top_scores", "top_items", "n", "left"), self, strict=True))
 
     def constant(self, n_candidates: Int64) -> Bool:
         """Return for whom all of so many candidates have the same score."""
@@ -123,14 +79,9 @@ class Shelf(NamedTuple):
 def lists(
     source: Source, request: Request, k: int, best: Callable[[Request, int, Rule], TopLists]
 ) -> TopLists:
-    """Return the first places under any rule for ties.
+    """Return the first places under any rule for ties, as `Source.top` does.
 
-    Parameters
-    ----------
-    source, request, k
-        As in `Source.top`.
-    best
-        Finds them in a given order of equal scores.
+    `best` finds them in a given order of equal scores.
     """
     test = request.test
     keys = np.zeros(test.n_users, np.uint64)
@@ -171,16 +122,8 @@ def cut_at_random(
 def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int64:
     """Put judged items at the places drawn for them, and the others between them.
 
-    Parameters
-    ----------
-    others : int64 [n_users, k]
-        Items that test does not judge, best first, then -1.
-    ranks, seed, user_keys
-        As `draws.drawn_places` takes them.
-
-    Returns
-    -------
-    int64 [n_users, k]
+    `others` are items that test does not judge, int64 [n_users, k], best first, then -1; the rest
+    is what `draws.drawn_places` takes.
     """
     user, k = ragged.users_of(ranks.indptr), others.shape[1]
     place = drawn_places(ranks, user, seed, user_keys)
@@ -236,19 +179,9 @@ def finished(
 ) -> TopLists:
     """Make the TopLists of the best candidates, all rules for scores being settled.
 
-    Parameters
-    ----------
-    aligned
-        Its flags are those of the users.
-    best
-        Perhaps with fewer than `k` columns.
-    k
-    known : bool [n_users]
-        By default the users that the source knows.
-    counts
-        By default those of `aligned`.
-    n_catalogue
-        As in `TopLists`, unless users have sets of candidates: then it is all of those.
+    `best` may have fewer than `k` columns. `known` are by default the users that the source
+    knows, and `counts` those of `aligned`; `n_catalogue` is that of `TopLists`, unless users have
+    sets of candidates: then it is all of those.
     """
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))

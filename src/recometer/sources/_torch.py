@@ -17,6 +17,7 @@ from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Int32, Int64, UInt32
 from recometer.data.tensors import elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError
+from recometer.ragged import users_of
 from recometer.ranks import UserFlag
 from recometer.sources._top import Shelf
 from recometer.sources.base import Request
@@ -121,14 +122,11 @@ def rank_scores(
         -inf is no candidate. Changed.
     columns : int64 [n_items] or None
         The column of each item position; None: they are the same.
-    excluded_indptr : int64 [n_users + 1]
-    excluded : int32 [n_excluded]
+    excluded_indptr, excluded
         Positions of items that are no candidates.
-    who : int64 [n_judged]
-        The row of scores of each judged item.
-    judged : int32 [n_judged]
-        Positions of the items that are looked for.
-    nan_rule : NanRule
+    who, judged
+        The items that are looked for: rows of the scores, and positions.
+    nan_rule
 
     Returns
     -------
@@ -136,20 +134,15 @@ def rank_scores(
         `above` is -1 where the item is no candidate, or its score NaN.
     """
     torch = sys.modules["torch"]
-    device = scores.device
-
-    def there(array: Array) -> Tensor:
-        return torch.as_tensor(array.astype(np.int64, copy=False), device=device)
-
     scores, candidate, flags, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)
     n_items = scores.shape[1]
     # NaN compares as neither above nor tied.
     scores.masked_fill_(~candidate, torch.nan)
 
-    users, items = there(who), there(judged)
+    users, items = _beside(scores, who), _beside(scores, judged)
     own = scores[users, items]
     above, tied, before = (torch.zeros_like(items) for _ in range(3))
-    positions = torch.arange(n_items, device=device)
+    positions = torch.arange(n_items, device=scores.device)
     size = max(1, BLOCK_BYTES // (scores.element_size() * n_items))
     for start in range(0, len(items), size):
         part = slice(start, start + size)
@@ -218,6 +211,12 @@ def top_scores(
     shelf.n[:] = to_numpy(n)
 
 
+def _beside(scores: Tensor, array: Array) -> Tensor:
+    """Return positions as a tensor on the device of the scores."""
+    torch = sys.modules["torch"]
+    return torch.as_tensor(array.astype(np.int64, copy=False), device=scores.device)
+
+
 def _settle(
     scores: Tensor,
     columns: Int64 | None,
@@ -229,24 +228,17 @@ def _settle(
 
     Returns
     -------
-    scores : [n_users, n_items]
+    scores, candidate : [n_users, n_items]
         By item position.
-    candidate : bool [n_users, n_items]
     flags : int64 [n_users]
     absent : bool [n_users, n_items]
         What is not excluded, but scored -inf.
     """
     torch = sys.modules["torch"]
-    device = scores.device
-
-    def there(array: Array) -> Tensor:
-        return torch.as_tensor(array.astype(np.int64, copy=False), device=device)
-
     if columns is not None:
-        scores = scores[:, there(columns)]
+        scores = scores[:, _beside(scores, columns)]
     candidate = torch.ones_like(scores, dtype=torch.bool)
-    excluding = np.repeat(np.arange(len(scores)), np.diff(excluded_indptr))
-    candidate[there(excluding), there(excluded)] = False
+    candidate[_beside(scores, users_of(excluded_indptr)), _beside(scores, excluded)] = False
     absent = candidate & (scores == -torch.inf)
     candidate &= ~absent
     nan = candidate & scores.isnan()

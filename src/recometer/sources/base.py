@@ -25,8 +25,8 @@ class Request:
     test, train
         What should have been recommended, and what must not be recommended again.
     protocol
-        Sources read `relevant_from`, `nan_scores` and `ties`: for lists, and, where the data
-        have an order of their own, whether it is ``"input"``.
+        Sources read `relevant_from`, `nan_scores`, `infinite_scores` and `ties`: for lists, and,
+        where the data have an order of their own, whether it is ``"input"``.
     catalogue
         The number of items that could be recommended, or their ids as `ids.as_ids` returns
         them. Sources that score every item do not read it.
@@ -54,6 +54,11 @@ class Request:
     candidates: Candidates | None = None
     exclude: Items | None = None
     seed: int = 0
+
+    @property
+    def pace(self) -> dict[str, Any]:
+        """How `recometer.tasks.run_tasks` is to run, by its parameters."""
+        return {"threads": self.threads, "progress": self.progress}
 
 
 class Source(abc.ABC):

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from recometer import ragged
 from recometer.arrays import Array
 from recometer.data import ids
 from recometer.data.frames import is_column, is_frame, only_column, open_frame, twice_readable
@@ -249,8 +250,7 @@ def _from_positions(array: Any, test: Interactions) -> Interactions:
             f"{twice // test.n_items}. Hint: positions of a user are distinct; a matrix of counts "
             "is no array of positions: pass matrix != 0."
         )
-    indptr = np.zeros(test.n_users + 1, np.int64)
-    np.cumsum(np.bincount(distinct // test.n_items, minlength=test.n_users), out=indptr[1:])
+    indptr = ragged.indptr_of(np.bincount(distinct // test.n_items, minlength=test.n_users))
     items = (distinct % test.n_items).astype(np.int32)
     return Interactions(indptr=indptr, items=items, n_items=test.n_items)
 

@@ -99,7 +99,7 @@ def _cut(ranks: Ranks, depth: int, ties: str) -> Ranks:
     # The higher ids stay: those that came before and are gone no longer count.
     gone = ranks.tied - tied if ties == "item_desc" else 0
     counts = dict(ranks.counts)
-    if ties not in ("item", "item_desc", "input") and split.any():
+    if ties not in ("item", "item_desc", "input", "as_ranked") and split.any():
         counts["cut_in_ties"] = len(np.unique(user[split]))
     cut = dataclasses.replace(
         ranks,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -17,9 +18,9 @@ from recometer.sources import _factor_candidates, _factor_lists, _top, _torch
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._factor_arrays import FactorArrays, counted
-from recometer.sources._factor_work import FactorsWork, flag_user_bias
+from recometer.sources._factor_work import FactorsWork
 from recometer.sources._score_batches import Batches, rank_batches, top_batches
-from recometer.sources._top import Best, Rule
+from recometer.sources._top import Rule
 from recometer.sources._torch import Pieces
 from recometer.sources.base import Request, Source
 from recometer.tasks import run_tasks
@@ -112,23 +113,15 @@ class Factors(Source):
         """Find where each judged item of each user of test landed; see `Ranks`."""
         aligned = align(self._index, request)
         if is_tensor(self._factors.items):
-            return self._rank_on_device(aligned, request)
-        work = FactorsWork.of(self._factors, aligned, request)
-        settings: dict[str, Any] = {
-            "threads": request.threads,
-            "progress": request.progress,
-            "label": "Ranking",
-        }
+            return rank_batches(aligned, self._batches_on_device(aligned, request))
+        work = FactorsWork(self._factors, aligned, request)
+        run: Any = work.run
+        tasks: list[Any] = work.blocks(request.threads)
+        weights: Any = [float(block.stop - block.start) * aligned.n_items for block in tasks]
         if aligned.candidates is not None:
-            run_tasks(
-                functools.partial(_factor_candidates.rank_block, work),
-                _factor_candidates.blocks(aligned),
-                **settings,
-            )
-            return work.ranks(request.threads)
-        tasks = work.blocks(request.threads)
-        weights = [float(block.stop - block.start) * aligned.n_items for block in tasks]
-        run_tasks(work.run, tasks, weights=weights, **settings)
+            run, weights = functools.partial(_factor_candidates.rank_block, work), None
+            tasks = _factor_candidates.blocks(aligned)
+        run_tasks(run, tasks, weights=weights, label="Ranking", brief=work.brief, **request.pace)
         return work.ranks(request.threads)
 
     def top(self, request: Request, k: int) -> TopLists:
@@ -140,23 +133,24 @@ class Factors(Source):
         if rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
         if is_tensor(self._factors.items):
-            best = self._best_on_device(aligned, request, k, rule)
+            best = top_batches(aligned, self._batches_on_device(aligned, request), k, rule)
         else:
-            work = FactorsWork.of(self._factors, aligned, request)
+            work = FactorsWork(self._factors, aligned, request)
             listed = aligned.candidates is not None
             best_of = _factor_lists.best_of_listed if listed else _factor_lists.best_of_all
             best = best_of(work, request, k, rule)
         return _top.finished(aligned, best, k, n_catalogue=aligned.n_items)
 
-    def _rank_on_device(self, aligned: Aligned, request: Request) -> Ranks:
-        """Rank where the factors live: all items for some users at a time."""
-        return rank_batches(aligned, self._batches_on_device(aligned, request))
-
-    def _best_on_device(self, aligned: Aligned, request: Request, k: int, rule: Rule) -> Best:
-        return top_batches(aligned, self._batches_on_device(aligned, request), k, rule)
+    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
+        """Return the rules that change nothing of the rankings, or of the lists, and why."""
+        overflow = "where factors give infinite scores, their products are too large"
+        return {**super().unread_rules(listed=listed), "infinite_scores": overflow}
 
     def _batches_on_device(self, aligned: Aligned, request: Request) -> Batches:
-        flag_user_bias(self._factors.user_bias, np.maximum(aligned.rows, 0), aligned.flags)
+        """Score where the factors live: all items for some users at a time."""
+        protocol = request.protocol.replace(infinite_scores="undefined")
+        request = dataclasses.replace(request, protocol=protocol)
+        self._factors.flag_user_bias(np.maximum(aligned.rows, 0), aligned.flags)
         score = _torch.scorer(self._factors.users, self._factors.items, self._factors.item_bias)
         return Batches(
             lambda users: score(aligned.rows[users]),

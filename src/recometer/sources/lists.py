@@ -15,8 +15,10 @@ from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top
 from recometer.sources._align import align
+from recometer.sources._infinite import ranked_in_lists
 from recometer.sources._list_candidates import catalogue_size
 from recometer.sources._list_catalogue import ListCatalogue, catalogue_of, with_all_items
+from recometer.sources._list_filled import filled_by_previous
 from recometer.sources._list_reading import read_lists
 from recometer.sources._list_repeats import Repeats
 from recometer.sources._list_runs import take_apart
@@ -199,6 +201,8 @@ class Lists(Source):
     def rank(self, request: Request) -> Ranks:
         """Find where each judged item of each user of test landed; see `Ranks`."""
         table, request = with_all_items(self._table, _as_listed(request))
+        by_previous = request.protocol.short_lists == "previous_user"
+        filled = filled_by_previous(table, request) if by_previous else None
         repeats = None if request.protocol.duplicates == "removed" else Repeats.of(table)
         if repeats is not None:
             table, request = repeats.table, repeats.added_to(request)
@@ -207,6 +211,9 @@ class Lists(Source):
         if self._depth is not None:
             work.cut(self._depth, falling=request.protocol.ties == "item_desc")
         ranks = work.ranks(catalogue, request.threads)
+        ranks = dataclasses.replace(ranks, filled=filled)
+        if table.scores is not None and table.given is None:
+            ranks = dataclasses.replace(ranks, by_rank=True)
         if request.protocol.score_above is not None and table.given is not None:
             scores = judged_scores(table, work.aligned.rows, ranks)
             ranks = dataclasses.replace(ranks, score=scores)
@@ -238,11 +245,12 @@ class Lists(Source):
         catalogue = catalogue_of(table, request)
         index = SourceIndex("Lists", table.n_lists, table.n_items, table.user_ids, table.item_ids)
         aligned = align(index, request, catalogue.inside)
+        table = ranked_in_lists(table, request.protocol)
         if rule is not None and rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
-        work = ListWork.of(table, aligned, request)
+        work = ListWork(table, aligned, request)
         if request.candidates is not None or request.exclude is not None:
-            work = work.among_candidates()
+            work.leave_candidates()
             n_items = catalogue_size(catalogue.n_items, catalogue.inside, aligned, request)
             inside = catalogue.inside
             if inside is not None and aligned.numbers is not None:

@@ -127,14 +127,7 @@ def from_model(
     'Factors: 1 user x 2 items, 2 factors, float64'
     """
     options = Options(
-        n_users,
-        n_items,
-        user_ids,
-        item_ids,
-        user_features,
-        item_features,
-        edge_index,
-        edge_weight,
+        n_users, n_items, user_ids, item_ids, user_features, item_features, edge_index, edge_weight
     )
     for recognises, _, wrap in KINDS:
         if recognises(model):

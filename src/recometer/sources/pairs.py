@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -18,18 +19,12 @@ from recometer.draws import mix
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
-from recometer.sources import _top
+from recometer.sources import _pair_rows, _top
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
-from recometer.sources._assemble import best_first
+from recometer.sources._assemble import best_first, spread
 from recometer.sources._pair_places import Entries, Places
-from recometer.sources._pair_rows import (
-    PairRows,
-    are_predictions,
-    from_arrays,
-    from_frame,
-    from_predictions,
-)
+from recometer.sources._pair_rows import PairRows
 from recometer.sources._pair_thresholds import PREDICTIONS_FROM, RELEVANT_FROM, Threshold, per_user
 from recometer.sources._top import Best, Rule
 from recometer.sources.base import Request, Source
@@ -67,7 +62,7 @@ class Pairs(Source):
     Notes
     -----
     Rows without a truth (missing or NaN) are left out, and counted in the result. NaN scores
-    follow the rule ``nan_scores``.
+    follow the rule ``nan_scores``, infinite ones ``infinite_scores``.
 
     Raises
     ------
@@ -113,15 +108,15 @@ class Pairs(Source):
             "rating": rating,
         }
         default = RELEVANT_FROM
-        if are_predictions(frame):
+        if _pair_rows.are_predictions(frame):
             given = [name for name, option in options.items() if option is not None]
             if given:
                 raise InputError(
                     f"{given[0]}= does not apply to Surprise's predictions. Hint: leave it out."
                 )
-            rows, default = from_predictions(frame), PREDICTIONS_FROM
+            rows, default = _pair_rows.from_predictions(frame), PREDICTIONS_FROM
         else:
-            rows = from_frame(frame, **options)
+            rows = _pair_rows.from_frame(frame, **options)
         self._fill(rows, threshold, default)
 
     @classmethod
@@ -156,7 +151,7 @@ class Pairs(Source):
         array([0.66666667])
         """
         pairs = cls.__new__(cls)
-        pairs._fill(from_arrays(relevance, scores, groups), threshold, RELEVANT_FROM)
+        pairs._fill(_pair_rows.from_arrays(relevance, scores, groups), threshold, RELEVANT_FROM)
         return pairs
 
     def _fill(self, rows: PairRows, threshold: Threshold, default: float) -> None:
@@ -187,7 +182,10 @@ class Pairs(Source):
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that change nothing of the rankings, or of the lists, and why."""
         given = "cut-offs up to the number of a user's rows are always computed"
-        return {**super().unread_rules(listed=listed), "deep_cutoffs": given}
+        unread = {**super().unread_rules(listed=listed), "deep_cutoffs": given}
+        if self._rows.truth is not None:
+            unread["repeated_test"] = "rows that repeat a pair stay"
+        return unread
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""
@@ -224,7 +222,9 @@ class Pairs(Source):
         return Ratings(ranks, self._rows.score[rows], self._thresholds(request.protocol))
 
     def _thresholds(self, protocol: Protocol) -> Float64 | None:
-        if protocol.relevant_from is not None:
+        # A convention that takes every item of test for relevant does not mean ratings.
+        of_lists = protocol.relevant_from == -math.inf and protocol.version
+        if protocol.relevant_from is not None and not (of_lists and self._explicit):
             if self._explicit:
                 raise InputError(
                     f"Both threshold= of Pairs and relevant_from={protocol.relevant_from:g} say "
@@ -277,7 +277,7 @@ class Pairs(Source):
         entries = Entries.of(aligned, ragged.users_of(indptr), table.item[rows], table.n_items)
         user = entries.user[entries.candidate]
         score = table.score[rows[entries.candidate]]
-        places = Places.of(user, score, aligned.n_users, request.protocol.nan_scores)
+        places = Places.of(user, score, aligned.n_users, request.protocol)
         return aligned, rows, entries, places
 
     def _rank(self, request: Request) -> tuple[Ranks, Int64]:
@@ -296,10 +296,9 @@ class Pairs(Source):
             threshold = self._thresholds(request.protocol)
             judged, rows = entries.with_truth(rows, table, threshold, aligned.n_users)
         found = judged.at >= 0
-        above, tied, before = (np.zeros(len(found), np.int64) for _ in range(3))
-        above[:] = -1
-        for column, values in ((above, places.above), (tied, places.tied), (before, places.before)):
-            column[found] = values[judged.at[found]]
+        at = judged.at[found]
+        counted = places.above[at], places.tied[at], places.before[at]
+        above, tied, before = spread(found, len(found), *counted)
         order = best_first(judged.indptr, above, before, request.threads)
         whose = ragged.users_of(judged.indptr)
         missed = judged.relevant & ~found & (judged.item >= 0) & (aligned.rows[whose] >= 0)
@@ -328,7 +327,7 @@ class Pairs(Source):
         )
         if request.protocol.score_above is not None:
             scores = np.full(len(found), np.nan)
-            scores[found] = score[judged.at[found]]
+            scores[found] = score[at]
             ranks = dataclasses.replace(ranks, score=scores[order])
         return ranks, rows[order] if own is not None else order
 

@@ -126,15 +126,8 @@ class Scores(Source):
     def batch(self, rows: Int64) -> Any:
         """Return the scores of some user rows, checked, as they are counted.
 
-        Parameters
-        ----------
-        rows : int64 [n_rows]
-            Ascending where the source has no ids.
-
-        Returns
-        -------
-        float32 or float64 [n_rows, n_items]
-            A contiguous array, or a tensor if the scores live on a device.
+        They are float32 or float64 [n_rows, n_items]: a contiguous array, or a tensor if they live
+        on a device. The rows ascend where the source has no ids.
 
         Raises
         ------

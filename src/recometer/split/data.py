@@ -94,6 +94,7 @@ class _Interactions(Container):
     def take(self, parts: UInt8, number: int, values: Array | None) -> Interactions:
         kept = parts == number
         changes: dict[str, Any] = {"duplicates": 0, "repeated": (), "columns": None}
+        changes["copies"] = None
         if values is not None:
             changes["values"] = values[kept]
         return self.data.with_rows(ragged.offsets(kept, self.data.indptr), kept, **changes)

@@ -12,17 +12,12 @@ OF_PLACES = np.uint64(0x706C61636573)
 
 
 def of_users(keys: UInt64, seed: int) -> UInt64:
-    """Return what a user brings to the draw of a pair, ``mix(of_users ^ of_items)``.
+    """Return what a user brings to the draw of a pair, ``mix(of_users ^ mix(keys of items))``.
 
     Users and items are mixed once before their pair is: ids are often consecutive, and must not
     lead to related draws.
     """
     return mix(keys ^ mixed_seed(seed))
-
-
-def of_items(keys: UInt64) -> UInt64:
-    """Return what an item brings to the draw of a pair; different for different ids."""
-    return mix(keys)
 
 
 def draw_users(keys: UInt64, seed: int) -> UInt64:

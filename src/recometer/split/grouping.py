@@ -15,9 +15,10 @@ import numpy as np
 from recometer import _kernel
 from recometer._kernel import RowOrder
 from recometer.arrays import Bool, Int64, UInt32
+from recometer.draws import mix
 from recometer.split import draws
 from recometer.split.table import Table
-from recometer.tasks import Ticker, run_tasks
+from recometer.tasks import BRIEF, Ticker, run_tasks
 
 ROWS_AT_ONCE = 2**22  # rows grouped at once, 16 bytes each: near enough to the cache
 BLOCKS = 8  # per thread at most: each looks at all rows to find its own
@@ -52,7 +53,7 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
     """Choose each row with a probability, by the draw of its pair."""
     held = np.empty(table.n, dtype=bool)
     users = draws.of_users(table.users.keys, seed)
-    items = draws.of_items(table.items.keys)
+    items = mix(table.items.keys)
     limit = int(draws.limit(share))
 
     def hold(begin: int, ticker: Ticker) -> None:
@@ -66,7 +67,8 @@ def hold_share(table: Table, share: float, *, seed: int, threads: int) -> Bool:
             held=held[part].view(np.uint8),
         )
 
-    run_tasks(hold, range(0, table.n, ROWS_AT_ONCE), threads=threads)
+    starts = range(0, table.n, ROWS_AT_ONCE)
+    run_tasks(hold, starts, threads=threads, brief=table.n <= BRIEF)
     return held
 
 
@@ -79,7 +81,7 @@ def _by_blocks(
         "users": table.users.codes,
         "items": table.items.codes,
         "user_draws": draws.of_users(table.users.keys, seed),
-        "item_draws": draws.of_items(table.items.keys),
+        "item_draws": mix(table.items.keys),
         "times": table.times.view(np.int64) if table.has_times else None,
         "float_times": table.has_times and table.times.dtype.kind == "f",
     }
@@ -93,7 +95,8 @@ def _by_blocks(
             ticker.advance()
             call(users, {**rows, "values": table.values})
 
-    run_tasks(work, _blocks(counts, threads), threads=threads)
+    brief = table.n <= BRIEF
+    run_tasks(work, _blocks(counts, 1 if brief else threads), threads=threads, brief=brief)
 
 
 def _blocks(counts: Int64, threads: int) -> list[tuple[int, int]]:

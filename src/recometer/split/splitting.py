@@ -260,8 +260,8 @@ class _Work:
             parts[gone] = LEFT_OUT
             removed[repr(one)] = removed.get(repr(one), 0) + int(np.count_nonzero(gone))
         n_test = int(np.count_nonzero(parts == TEST))
-        named = named or who
-        self._check(n_test, tested, named, what, fold, removed)
+        named, where = named or who, "" if fold is None else f"Fold {fold}: "
+        self._check(n_test, tested, named, what, where, removed)
 
         def users() -> Array:
             present = tested
@@ -272,7 +272,7 @@ class _Work:
 
         counts = self._counts(parts)
         if not counts["train"] + counts["remainder"]:
-            self._warn_of_no_train(named, what, fold)
+            self._warn_of_no_train(named, what, where)
         taken = self._taken(parts)
         protocol = SplitProtocol(
             who=repr(named),
@@ -354,12 +354,11 @@ class _Work:
         tested: Bool | None,
         who: object,
         what: object,
-        fold: int | None,
+        where: str,
         removed: dict[str, int],
     ) -> None:
         if n_test if self.min_test else tested is None or tested.any():
             return
-        where = "" if fold is None else f"Fold {fold}: "
         if not self.table.n:
             gone = "".join(f", {name} left out {n:,}" for name, n in self.removed.items() if n)
             raise NoTestUsersError(
@@ -375,8 +374,7 @@ class _Work:
             "them."
         )
 
-    def _warn_of_no_train(self, who: object, what: object, fold: int | None) -> None:
-        where = "" if fold is None else f"Fold {fold}: "
+    def _warn_of_no_train(self, who: object, what: object, where: str) -> None:
         filters = f", filters=[{', '.join(self.filters)}]" if self.filters else ""
         warn(
             f"{where}train is empty: none of {self.container.table.n:,} interactions is left "

@@ -25,7 +25,15 @@ from recometer.stats.student import student
 from recometer.stats.test_result import TestResult
 from recometer.tasks import run_tasks
 
-__all__ = ["FEW_DIFFER", "Difference", "Test", "compare", "compare_all", "difference_interval"]
+__all__ = [
+    "FEW_DIFFER",
+    "Difference",
+    "Test",
+    "compare",
+    "compare_all",
+    "difference_interval",
+    "differences_of",
+]
 
 Test = Literal["randomisation", "t", "wilcoxon", "sign"]
 Float64 = npt.NDArray[np.float64]
@@ -56,8 +64,10 @@ class Difference:
     effects
         How users differ.
     unit
-        What the users' differences are multiples of (`unit_of`), where that makes the randomisation
-        test coarser; otherwise 0.
+        What the users' differences (or those of clusters) are multiples of (`unit_of`), where that
+        makes the randomisation test coarser; otherwise 0.
+    error
+        Standard error of the difference, over users or clusters.
     """
 
     n: int
@@ -72,6 +82,7 @@ class Difference:
     test: TestResult
     effects: Effects
     unit: float = 0.0
+    error: float = np.nan
 
 
 def compare(
@@ -134,7 +145,8 @@ def compare(
         *pairs.relative(confidence),
         result,
         effects(pairs.differences, confidence),
-        unit_of(pairs.differences) if test == "randomisation" else 0.0,
+        unit_of(units) if test == "randomisation" else 0.0,
+        units.standard_error,
     )
 
 
@@ -168,6 +180,14 @@ def compare_all(
     if threads == 1:
         return [one(task) for task in tasks]
     return run_tasks(lambda task, _: one(task), tasks, threads=threads, progress=False)
+
+
+def differences_of(
+    first: npt.ArrayLike, second: npt.ArrayLike, clusters: npt.ArrayLike | None = None
+) -> Grouped:
+    """Return the differences of users, or those of whole clusters; parameters as of `compare`."""
+    pairs = _Pairs.of(first, second, clusters)
+    return pairs.differences if clusters is None else pairs.differences_of_clusters
 
 
 def difference_interval(

@@ -87,7 +87,7 @@ def power(
     Parameters
     ----------
     differences : [n_users], or from `group`
-        NaN leaves a user out.
+        NaN leaves a user out. Of clusters of users, the numbers of users are those of clusters.
     difference
         The mean difference that is looked for; None: the one found. (What is found after the fact
         says nothing that its p-value does not.)
@@ -110,7 +110,7 @@ def power(
     if values.n < 2:
         note = "Fewer than two users have both values, so that their spread is not known."
         return Power(values.n, np.nan, looked_for, np.nan, None, np.nan, wanted, alpha, note)
-    deviation = math.sqrt(values.sum_of_squares / (values.n - 1))
+    deviation = values.standard_error * math.sqrt(values.n)
     if values.constant:
         note = f"All {values.n:,} users differ by {values.estimate:g}: their spread is not known."
         return Power(values.n, 0.0, looked_for, np.nan, None, np.nan, wanted, alpha, note)
@@ -136,9 +136,11 @@ def unit_of(differences: npt.ArrayLike | Grouped) -> float:
         Those of 0 and NaN do not count.
     """
     values = grouped(differences)
+    if not values.exact or not isinstance(values.sizes, float):
+        return 0.0
     found = np.abs(values.values)
     some = found > ROUNDING * found.max(initial=0.0)
-    if not values.exact or not isinstance(values.sizes, float) or not some.any():
+    if not some.any():
         return 0.0
     sizes, counts = of_each_size(found[some], values.counts[some])
     if counts.max() >= MOSTLY * counts.sum():

@@ -12,7 +12,7 @@ from recometer.errors import InputError
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column
 
-__all__ = ["Runs", "over_folds", "over_runs"]
+__all__ = ["Runs", "over_folds", "over_runs", "over_values"]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -103,8 +103,64 @@ def over_runs(
         deviations.append(np.sqrt(max(0.0, between - rest) / n) if r > 1 else np.nan)
         if between > rest:
             parts += [(between / size, r - 1), (-rest / size, (n - 1) * (r - 1))]
-    note = _note_on_runs(n_runs)
-    return _summed(of_users, parts, n_runs, tuple(deviations), confidence, note)
+    mean, spread = float(of_users.mean()), float(of_users.std(ddof=1))
+    return _summed((mean, spread, n), parts, n_runs, tuple(deviations), confidence)
+
+
+def over_values(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    error: float,
+    n: int,
+    *,
+    interactions: tuple[float, float] = (0.0, 0.0),
+    relative: bool = False,
+    confidence: float = 0.95,
+) -> Runs:
+    """Return the difference of two models whose runs have one value each, for all users.
+
+    The variance of the difference is that between users (`error` squared) and, of each model of R
+    runs, (s² - i) / R: s² the variance of the runs' values, i the part of it that comes from the
+    users; 0 where negative. Degrees of freedom as of `over_runs`. A ratio is linearised.
+
+    Parameters
+    ----------
+    first, second : [n_runs]
+        A value per run.
+    error
+        Standard error of the difference (or ratio) of the means over runs, between users.
+    n
+        Users that the values are of.
+    interactions
+        i of each model.
+    relative
+        Whether the ratio of the means less 1 is asked for, instead of their difference; NaN where
+        the second mean is not above 0.
+    confidence
+        Coverage, in (0, 1).
+    """
+    check_confidence(confidence)
+    tables = column(first, "first"), column(second, "second")
+    one, two = (float(table.mean()) for table in tables)
+    slopes, estimate = (1.0, -1.0), one - two
+    if relative:
+        slopes = (1 / two, -one / two**2) if two > 0 else (np.nan, np.nan)
+        estimate = one / two - 1 if two > 0 else np.nan
+    n_runs, deviations = tuple(map(len, tables)), []
+    parts = [(error**2, max(1, n - 1))]
+    for table, slope, interaction in zip(tables, slopes, interactions, strict=True):
+        r = len(table)
+        between = max(0.0, float(table.var(ddof=1)) - interaction) if r > 1 else np.nan
+        deviations.append(float(np.sqrt(between)))
+        if between > 0:
+            parts.append((slope**2 * between / r, r - 1))
+    if not np.isfinite([estimate, error]).all():
+        note = "How far the values vary between users is not known."
+        unknown = Interval.unknown(confidence, n, note)
+        return Runs(estimate, unknown, np.nan, n, n_runs, np.nan, tuple(deviations), np.nan, note)
+    return _summed(
+        (estimate, error * float(np.sqrt(n)), n), parts, n_runs, tuple(deviations), confidence
+    )
 
 
 def over_folds(folds: Sequence[npt.ArrayLike], *, confidence: float = 0.95) -> Runs:
@@ -186,20 +242,23 @@ def _mean_squares(table: Float64) -> tuple[float, float]:
 
 
 def _summed(
-    of_users: Float64,
+    of_users: tuple[float, float, int],
     parts: list[tuple[float, int]],
     n_runs: tuple[int, ...],
     deviations: tuple[float, ...],
     confidence: float,
-    note: str,
 ) -> Runs:
+    """Return mean and interval from parts of the variance, each with its degrees of freedom.
+
+    `of_users` are the mean, the standard deviation between users, and their number.
+    """
     from scipy.special import stdtr, stdtrit
 
-    n, mean = len(of_users), float(of_users.mean())
+    (mean, spread, n), note = of_users, _note_on_runs(n_runs)
     variance = sum(part for part, _ in parts)
     squares = sum(part**2 / freedom for part, freedom in parts)
     if variance <= 0 or squares <= 0:
-        width = f"All {n:,} users have the mean {mean:g}: the interval has no width."
+        width = f"No user and no run is away from {mean:g}: the interval has no width."
         interval = Interval(mean, mean, "random effects", confidence, n, width)
         p, share = float(mean == 0), 0.0
     else:
@@ -208,7 +267,6 @@ def _summed(
         interval = Interval(mean - half, mean + half, "random effects", confidence, n, note)
         p = 2 * float(stdtr(freedom, -abs(mean) / error))
         share = (variance - parts[0][0]) / variance
-    spread = float(of_users.std(ddof=1))
     return Runs(mean, interval, p, n, n_runs, spread, deviations, share, note)
 
 

@@ -14,7 +14,8 @@ __all__ = ["ConfidenceSequence"]
 Float64 = npt.NDArray[np.float64]
 
 LARGEST_BET = 0.75  # of what would lose everything
-STEPS = 30
+STEPS = 100
+PRECISION = 1e-9  # of the range
 ROUNDING = 1e-9
 
 
@@ -71,13 +72,15 @@ class ConfidenceSequence:
         self._x = np.empty(0)
         self._stakes = np.empty(0)
         self._sum, self._squares = 0.0, 0.0
-        self._ends = 0.0, 1.0
+        self._seen = np.empty(0)  # sum of the values before each
+        self._sides = _Side(0.0, 1.0), _Side(1.0, -1.0)
+        self._enough = float(np.log(2 / (1 - self.confidence)))
 
     @property
     def interval(self) -> Interval:
         """Return the interval after all users so far."""
         low, high = self.bounds
-        ends = [low + (high - low) * end for end in self._ends]
+        ends = [low + (high - low) * side.end for side in self._sides]
         n, note = len(self._x), ""
         if n == 0:
             note = "Nobody has been seen yet."
@@ -126,45 +129,84 @@ class ConfidenceSequence:
         level = 2 * np.log(2 / (1 - self.confidence))
         self._stakes = np.append(self._stakes, np.sqrt(level / (variances * t * np.log(t + 1))))
         self._x = np.append(self._x, x)
+        self._seen = np.append(self._seen, self._sum + np.cumsum(x) - x)
         self._sum += float(x.sum())
         self._squares = float(squares[-1]) if len(x) else self._squares
 
     def _narrow(self) -> None:
         """Move the ends inwards, to candidates that are not excluded yet."""
-        low, high = self._ends
-        mean = float(np.clip(self._sum / len(self._x), low, high))
-        below = self._end(low, mean, 1.0)
-        above = self._end(high, mean, -1.0)
-        self._ends = max(low, below), min(high, above)
+        mean = float(np.clip(self._sum / len(self._x), self._sides[0].end, self._sides[1].end))
+        for side in self._sides:
+            side.capital, most = self._bet(side.inside, side.sign, side.n, side.capital)
+            side.n = len(self._x)
+            if most >= self._enough:
+                self._move(side, mean)
 
-    def _end(self, excluded: float, allowed: float, sign: float) -> float:
-        if not self._is_excluded(excluded, sign):
-            return excluded
+    def _move(self, side: _Side, mean: float) -> None:
+        """Search for the last candidate of a side that is excluded by now.
+
+        By secants in a bracket, halved where they make no way (the Illinois method).
+        """
+        out, inside = side.inside, mean
+        (_, more), (side.capital, less) = (self._bet(m, side.sign) for m in (out, inside))
+        if less >= self._enough:  # the mean itself: users drawn without replacement, all but seen
+            side.end = side.inside = mean
+            return
+        more, less, last = more - self._enough, less - self._enough, 0
         for _ in range(STEPS):
-            middle = (excluded + allowed) / 2
-            if self._is_excluded(middle, sign):
-                excluded = middle
+            if abs(inside - out) <= PRECISION:
+                break
+            share = more / (more - less) if np.isfinite(more - less) else 0.5
+            margin = min(0.5, PRECISION / 2 / abs(inside - out))
+            m = out + (inside - out) * float(np.clip(share, margin, 1 - margin))
+            capital, most = self._bet(m, side.sign)
+            if most >= self._enough:
+                out, more = m, most - self._enough
+                less = less / 2 if last > 0 else less
+                last = 1
             else:
-                allowed = middle
-        return excluded
+                inside, less, side.capital = m, most - self._enough, capital
+                more = more / 2 if last < 0 else more
+                last = -1
+        side.end, side.inside = out, inside
 
-    def _is_excluded(self, m: float, sign: float) -> bool:
-        """Return whether he who bets on values above m (+1) or below (-1) was ever rich enough."""
-        x = self._x
+    def _bet(
+        self, m: float, sign: float, first: int = 0, capital: float = 0.0
+    ) -> tuple[float, float]:
+        """Return logarithms of capital: at the end, and the largest from a user on.
+
+        Of him who bets on values above m (sign 1) or below (-1), and has `capital` before the user
+        `first`.
+        """
+        x = self._x[first:]
         # The mean of the users who are still to come, if m is that of all.
         rest = np.full(len(x), m)
         if self.population is not None:
-            seen = np.append(0.0, np.cumsum(x)[:-1])
-            rest = (self.population * m - seen) / (self.population - np.arange(len(x)))
+            left = self.population - np.arange(first, first + len(x))
+            rest = (self.population * m - self._seen[first:]) / left
         rest = rest if sign > 0 else 1 - rest
         if (rest < -ROUNDING).any():
-            return True
-        if (rest > 1).any():
+            return np.inf, np.inf
+        ends = bool((rest > 1).any())
+        if ends:
             # Not possible either, which the other side finds; the bets end here.
             x = x[: int(np.argmax(rest > 1))]
         rest = np.maximum(rest[: len(x)], 0.0)
         values = x if sign > 0 else 1 - x
         with np.errstate(divide="ignore"):
-            stakes = np.minimum(self._stakes[: len(x)], LARGEST_BET / rest)
-        capital = np.cumsum(np.log1p(stakes * (values - rest)))
-        return bool(capital.max(initial=0.0) >= np.log(2 / (1 - self.confidence)))
+            stakes = np.minimum(self._stakes[first : first + len(x)], LARGEST_BET / rest)
+        found = capital + np.cumsum(np.log1p(stakes * (values - rest)))
+        most = float(found.max(initial=-np.inf))
+        return -np.inf if ends else float(found[-1]) if len(found) else capital, most
+
+
+class _Side:
+    """One end of the interval: what is excluded, and the candidate beside it that is not.
+
+    The capital at the latter grows with each user, so that the end is searched for anew only when
+    that is enough.
+    """
+
+    def __init__(self, end: float, sign: float) -> None:
+        self.end, self.inside, self.sign = end, end, sign
+        self.capital, self.n = 0.0, 0

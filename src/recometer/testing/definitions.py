@@ -140,16 +140,19 @@ def _precision(one: Order, k: int, denominator: str) -> float:
 def _recall(one: Order, k: int, denominator: str, weighted: bool) -> float:
     positive = sorted((gain for gain in one.relevant_gains if gain > 0), reverse=True)
     listed = [gain for gain, rel in zip(one.gains, one.rel, strict=True) if rel and gain > 0]
-    if (weighted or "gains" in denominator) and not positive:
+    if weighted and not positive:
+        return math.nan
+    if "gains" in denominator and not any(gain > 0 for gain in one.all_gains):
         return math.nan
     found = [gain for gain, rel in zip(one.gains[:k], one.rel, strict=False) if rel and gain > 0]
     if weighted:
         best = {"min": positive[:k], "list": listed}.get(denominator, positive)
         return _ratio(sum(found), sum(best))
-    if denominator == "gains":
-        return len(found) / sum(positive)
-    if denominator == "min_gains":
-        return len(found) / min(sum(positive), one.n if one.whole else k)
+    if "gains" in denominator:
+        total = sum(one.all_gains)
+        if denominator == "min_gains":
+            total = min(total, one.n if one.whole else k)
+        return sum(gain != 0 for gain in one.gains[:k]) / total if total else 0.0
     of = {
         "relevant": one.n_relevant,
         "min": min(k, one.n_relevant),
@@ -187,7 +190,8 @@ def _missing(one: Order, k: int) -> int:
     return 0 if one.whole else max(k - one.n, 0)
 
 
-def _ap(one: Order, k: int, denominator: str, repeat_last: bool) -> float:
+def _ap(one: Order, k: int, denominator: str, repeat_last: bool, by_place: bool) -> float:
+    # In one order, no two items share a place.
     of = {
         "relevant": one.n_relevant,
         "min": min(k, one.n_relevant),
@@ -288,10 +292,10 @@ def _bpref(one: Order, k: int) -> float:
     return value / one.n_relevant
 
 
-def _table(one: Order, k: int) -> tuple[int, int, int, int]:
+def _table(one: Order, k: int, unbounded: bool = False) -> tuple[int, int, int, int]:
     """Count true positives, false positives, false negatives, true negatives."""
     found = one.hits(k)
-    missed = sum(one.rel) - found
+    missed = (one.n_relevant if unbounded else sum(one.rel)) - found
     return found, k - found, missed, one.n - k - missed
 
 
@@ -300,14 +304,15 @@ def _fallout(one: Order, k: int) -> float:
     return wrong / (wrong + right)
 
 
-def _accuracy(one: Order, k: int) -> float:
-    hits, _, _, rejections = _table(one, k)
+def _accuracy(one: Order, k: int, unbounded: bool) -> float:
+    hits, _, _, rejections = _table(one, k, unbounded)
     return (hits + rejections) / one.n
 
 
-def _mcc(one: Order, k: int) -> float:
-    tp, fp, fn, tn = _table(one, k)
-    return _ratio(tp * tn - fp * fn, math.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+def _mcc(one: Order, k: int, unbounded: bool) -> float:
+    tp, fp, fn, tn = _table(one, k, unbounded)
+    square = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    return _ratio(tp * tn - fp * fn, math.sqrt(square)) if square >= 0 else math.nan
 
 
 def _gain(one: Order, kind: str, value: float, relevant: bool) -> float:
@@ -327,9 +332,15 @@ def _discounted(gains: Sequence[float], discount: str) -> float:
     divisor: dict[str, Callable[[int, float], float]] = {
         "standard": lambda j, gain: math.log2(j + 1),
         "original": lambda j, gain: math.log2(max(j, 2)),
-        "graded": lambda j, gain: math.log2(j * gain + 1 if gain > 0 else j + 1),
+        "graded": lambda j, gain: _log2(j * gain + 1 if gain else j + 1),
     }
     return sum(gain / divisor[discount](j, gain) for j, gain in enumerate(gains, 1))
+
+
+def _log2(value: float) -> float:
+    if value > 0:
+        return math.log2(value)
+    return -math.inf if value == 0 else math.nan
 
 
 def _gains(one: Order, kind: str) -> tuple[list[float], list[float]]:
@@ -351,7 +362,9 @@ def _dcg(one: Order, k: int, gain: str, discount: str) -> float:
     return _discounted(ranked[:k], discount)
 
 
-def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str) -> float:
+def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str, within: str) -> float:
+    if within == "possible":
+        k = min(k, one.n_relevant)
     ranked, judged = _gains(one, gain)
     best = sorted((value for value in judged if value > 0), reverse=True)
     if not best:
@@ -359,7 +372,8 @@ def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str) -> float:
     if ideal == "k":
         best = best[:1] * k
     elif ideal == "sum":
-        best = [1.0] * int(sum(best))
+        n = min(int(sum(judged)), one.n if one.whole else k)
+        best = [1.0] * max(k + 1 + n if n < 0 else n, 1)
     elif ideal == "signed":
         best = sorted(judged, reverse=True)
     elif ideal == "list":

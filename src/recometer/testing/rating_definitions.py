@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -98,6 +99,21 @@ def _fcp(rows: Sequence[Row], first: Sequence[Row]) -> float:
     return right / len(pairs) if pairs else math.nan
 
 
+def _log_loss(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    if not all(0 <= row.predicted <= 1 for row in rows):
+        return math.nan
+    chances = [row.predicted if row.relevant else 1 - row.predicted for row in rows]
+    return _mean([-math.log(max(chance, sys.float_info.epsilon)) for chance in chances])
+
+
+def _rated_roc_auc(rows: Sequence[Row], first: Sequence[Row]) -> float:
+    pairs = [
+        (one.predicted, two.predicted) for one in rows if one.relevant for two in rows
+        if not two.relevant
+    ]  # fmt: skip
+    return _mean([(one > two) + (one == two) / 2 for one, two in pairs]) if pairs else math.nan
+
+
 def _rated_precision(rows: Sequence[Row], first: Sequence[Row]) -> float:
     recommended = [row for row in first if row.recommended]
     return _mean([float(row.relevant) for row in recommended]) if recommended else math.nan
@@ -117,6 +133,8 @@ RATING_DEFINITIONS: dict[str, Callable[[Sequence[Row], Sequence[Row]], float]] =
     "r2": _r2,
     "explained_variance": _explained_variance,
     "fcp": _fcp,
+    "log_loss": _log_loss,
+    "rated_roc_auc": _rated_roc_auc,
     "rated_precision": _rated_precision,
     "rated_recall": _rated_recall,
 }

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.arrays import Array, Bool, Float64, Int64
@@ -19,11 +19,10 @@ from recometer.ragged import users_of
 from recometer.ranks import Ranks, TopLists, UserFlag
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import read_candidates, read_items
+from recometer.testing._checks import some_cases
 
 Make = Callable[[Float64, list[str], list[str]], Source]
 
-# Generated cases per source.
-EXAMPLES = 20
 DEPTHS = (1, 2, 5)
 ORDERED = ("item", "item_desc")  # the rules that give every item a place of its own
 
@@ -54,12 +53,29 @@ class SourceCase:
     user_ids: tuple[str, ...] = ()
     item_ids: tuple[str, ...] = ()
     by_scores: bool = False
+    _known: dict[object, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def request(self, *, ties: str = "item", **changes: Any) -> Request:
         """Return what `evaluate` would ask, with changes."""
         protocol = Protocol(ties=ties)  # type: ignore[arg-type]
         request = Request(self.test, self.train, protocol)
         return dataclasses.replace(request, **changes)
+
+    def ranks(self, *, ties: str = "item") -> Ranks:
+        """Return the ranks, which the source is asked for once."""
+        if ties not in self._known:
+            self._known[ties] = self.source.rank(self.request(ties=ties))
+        found: Ranks = self._known[ties]
+        return found
+
+    def top(self, k: int, *, ties: str = "item") -> TopLists | None:
+        """Return the lists, which the source is asked for once; None: it gives none."""
+        if type(self.source).top is Source.top:
+            return None
+        if (ties, k) not in self._known:
+            self._known[ties, k] = self.source.top(self.request(ties=ties), k)
+        found: TopLists = self._known[ties, k]
+        return found
 
 
 def check_source(
@@ -70,6 +86,9 @@ def check_source(
     by_scores: bool = True,
 ) -> None:
     """Check all laws for a source.
+
+    A function is called for a fifth of as many cases as the Hypothesis profile in force says
+    (`hypothesis.settings.load_profile`), 20 by default.
 
     Parameters
     ----------
@@ -114,7 +133,7 @@ def check_source(
         )
     make: Make = source
 
-    @settings(deadline=None, max_examples=EXAMPLES)
+    @some_cases()
     @given(source_cases(make, by_scores=by_scores))
     def check(case: SourceCase) -> None:
         _check(case)
@@ -167,7 +186,7 @@ def _interactions(
 
 def ranks_are_well_formed(case: SourceCase) -> None:
     """Check that rows are best first, and that counts and flags say what is there."""
-    ranks = case.source.rank(case.request())
+    ranks = case.ranks()
     user, ranked = users_of(ranks.indptr), ranks.above >= 0
     same = user[1:] == user[:-1]
     assert (ranked[:-1] >= ranked[1:])[same].all(), "what is not ranked comes last"
@@ -187,20 +206,20 @@ def ranks_are_well_formed(case: SourceCase) -> None:
 
 
 def threads_change_nothing(case: SourceCase) -> None:
-    """Check that several threads give the same bits."""
-    for threads in (2, 3):
-        _same(case.source.rank(case.request()), case.source.rank(case.request(threads=threads)))
+    """Check that several threads give the same bits, and so does another call."""
+    for threads in (1, 2, 3):
+        _same(case.ranks(), case.source.rank(case.request(threads=threads)))
 
 
 def rank_and_top_agree(case: SourceCase) -> None:
     """Check that a judged item stands in the list at the place that `rank` gives it."""
     for ties in ORDERED:
-        ranks = case.source.rank(case.request(ties=ties))
+        ranks = case.ranks(ties=ties)
         user = users_of(ranks.indptr)
         after = ranks.tied - ranks.before if ties == "item_desc" else ranks.before
         place = np.where(ranks.above >= 0, ranks.above + after, -1)
         for k in DEPTHS:
-            lists = _top(case, ties, k)
+            lists = case.top(k, ties=ties)
             if lists is None:
                 return
             rows = (place >= 0) & (place < k)
@@ -217,21 +236,20 @@ def rank_and_top_agree(case: SourceCase) -> None:
 def shorter_lists_are_beginnings_of_longer_ones(case: SourceCase) -> None:
     """Check that the first k places do not depend on k."""
     for ties in ORDERED:
-        longest = _top(case, ties, max(DEPTHS))
+        longest = case.top(max(DEPTHS), ties=ties)
         if longest is None:
             return
         for k in DEPTHS:
-            shorter = _top(case, ties, k)
+            shorter = case.top(k, ties=ties)
             assert shorter is not None
             np.testing.assert_array_equal(shorter.items, longest.items[:, :k])
 
 
 def depth_hides_only_what_lies_beyond(case: SourceCase) -> None:
     """Check that what is asked for to a depth is the same there, and nothing else beyond."""
-    whole = case.source.rank(case.request())
+    first = _by_pair(case.ranks())
     for depth in DEPTHS:
-        part = case.source.rank(case.request(depth=depth))
-        first, second = _by_pair(whole), _by_pair(part)
+        second = _by_pair(case.source.rank(case.request(depth=depth)))
         assert first.keys() == second.keys()
         for pair, found in second.items():
             hidden = found[0] == -1 and first[pair][0] >= depth
@@ -242,8 +260,8 @@ def a_user_does_not_depend_on_the_others(case: SourceCase) -> None:
     """Check that a user alone gets what it gets among others."""
     if case.source.test() is not None or case.test.user_ids is None:
         return
-    whole = case.source.rank(case.request())
-    lists = _top(case, "item", 3)
+    whole = case.ranks()
+    lists = case.top(3)
     for user in range(min(3, case.test.n_users)):
         alone = case.request(test=case.test.select_users([user]))
         if not len(alone.test):
@@ -268,7 +286,7 @@ def an_unknown_item_is_a_miss(case: SourceCase) -> None:
     stranger = "zzz"
     pairs = _pairs(test) | {(user, stranger): 1.0 for user in test.user_ids.tolist()}
     more = _of_pairs(pairs)
-    before = case.source.rank(case.request())
+    before = case.ranks()
     after = case.source.rank(case.request(test=more))
     assert (after.n_relevant == before.n_relevant + 1).all()
     ranked_before = {pair: row for pair, row in _by_pair(before).items() if row[0] >= 0}
@@ -282,10 +300,10 @@ def items_of_train_are_not_recommended(case: SourceCase) -> None:
     if case.train is None or not case.source.removes_train(Protocol()):
         return
     train = _pairs(case.train)
-    ranks = case.source.rank(case.request())
+    ranks = case.ranks()
     judged = _pairs_of(ranks, case.test)
     assert not judged & train.keys(), "what is in train is not judged"
-    lists = _top(case, "item", max(DEPTHS))
+    lists = case.top(max(DEPTHS))
     if lists is not None and lists.item_ids is not None and case.test.user_ids is not None:
         for user, names in zip(case.test.user_ids.tolist(), _named(lists), strict=True):
             assert not {(user, name) for name in names} & train.keys(), "train is not listed"
@@ -295,7 +313,7 @@ def excluded_items_are_left_out(case: SourceCase) -> None:
     """Check that an item that is excluded is neither listed nor above anything."""
     if case.scores is None or len(case.item_ids) < 3:
         return
-    ranks = case.source.rank(case.request())
+    ranks = case.ranks()
     gone = case.item_ids[-1]
     exclude = read_items([gone], "exclude")
     try:
@@ -349,9 +367,10 @@ def the_order_of_users_and_items_changes_nothing(case: SourceCase) -> None:
         [case.user_ids[row] for row in rows],
         [case.item_ids[column] for column in columns],
     )
+    other = dataclasses.replace(case, source=again)
     for ties in ORDERED:
-        _same(case.source.rank(case.request(ties=ties)), again.rank(case.request(ties=ties)))
-        first, second = _top(case, ties, 4), _top(dataclasses.replace(case, source=again), ties, 4)
+        _same(case.ranks(ties=ties), other.ranks(ties=ties))
+        first, second = (one.top(max(DEPTHS), ties=ties) for one in (case, other))
         if first is not None and second is not None:
             np.testing.assert_array_equal(first.items, second.items)
 
@@ -361,7 +380,7 @@ def places_are_counts_of_scores(case: SourceCase) -> None:
     if not case.by_scores or case.scores is None:
         return
     train = set() if case.train is None else _pairs(case.train).keys()
-    ranks = case.source.rank(case.request())
+    ranks = case.ranks()
     for (user, item), found in _by_pair(ranks, case.test).items():
         if user not in case.user_ids or item not in case.item_ids:
             assert found[0] == -1
@@ -396,20 +415,9 @@ SOURCE_LAWS: tuple[Law, ...] = (
 """Every law."""
 
 
-def _top(case: SourceCase, ties: str, k: int) -> TopLists | None:
-    """Return the lists; None: the source gives none."""
-    if type(case.source).top is Source.top:
-        return None
-    return case.source.top(case.request(ties=ties), k)
-
-
 def _named(lists: TopLists) -> list[list[Any]]:
     """Return the ids of listed items, or their positions."""
-    names = lists.item_ids
-    return [
-        [item if names is None else names.tolist()[item] for item in row if item >= 0]
-        for row in lists.items.tolist()
-    ]
+    return [_names(lists.item_ids, row[row >= 0]) for row in lists.items]
 
 
 def _pairs(data: Interactions) -> dict[tuple[Any, Any], float]:

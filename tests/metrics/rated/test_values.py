@@ -23,9 +23,10 @@ RATINGS = reading("ratings")
 EVERY = [
     metric
     for name, each in RATINGS.items()
+    if each.needs != "probabilities"
     for metric in parse(name if each.cutoff == "none" else f"{name}@1..4")
 ]
-ERRORS = [name for name, each in RATINGS.items() if each.reads == "gain"]
+ERRORS = [name for name, each in RATINGS.items() if each.reads == "gain" and name != "log_loss"]
 STARS = [1.0, 2.0, 3.0, 4.0, 5.0]
 
 
@@ -75,7 +76,7 @@ def test_errors_by_their_formulas(frame):
 def test_errors_over_the_rows_of_all_users(frame):
     found = evaluated(frame, ERRORS).over_rows
     true, predicted = frame["rating"].to_numpy(), frame["score"].to_numpy()
-    for name in ERRORS[:-1]:
+    for name in set(ERRORS) - {"fcp"}:
         expected = rating_by_definition(Metric(name), predicted, true, 3.5)
         assert found[name] == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True)
     pairs, right = 0, 0
@@ -177,6 +178,7 @@ def rows(*pairs):
 
 
 CONSTANT = {
+    "rated_roc_auc": Reason.ONE_KIND,
     "r2": Reason.NO_VARIANCE,
     "explained_variance": Reason.NO_VARIANCE,
     "fcp": Reason.NO_PAIRS,
@@ -249,7 +251,12 @@ def test_saved_and_shown(tmp_path):
     again = rm.load(tmp_path / "ratings.parquet")
     assert again.over_rows == result.over_rows
     assert set(result.over_rows) == {"rmse", "mae"}
-    assert f"over the rows of all users: rmse {result.over_rows['rmse']:.4f} mae" in str(result)
+    users = result.mean("users")
+    said = f"over the rows of all users: rmse, mae (mean over users: rmse {users['rmse']:.4f} mae"
+    assert said in str(result)
+    assert said in str(again)
+    assert again.mean() == result.mean()
+    assert again.interval("rmse") == result.interval("rmse")
 
 
 def test_blocks_do_not_change_a_bit(monkeypatch):
@@ -271,3 +278,90 @@ def test_blocks_do_not_change_a_bit(monkeypatch):
 def test_metrics_of_ratings_are_not_computed_without():
     with pytest.raises(rm.InternalError, match="'mae' was asked for without ratings"):
         compute(RankedUsers(rank([2, 1], [1, math.nan])), [Metric("mae")], Protocol())
+
+
+# The mean of errors is the one over rows.
+
+
+def test_the_mean_of_errors_is_that_over_rows():
+    """Two users: three rows with an error of 1, and one row with an error of 3."""
+    frame = pl.DataFrame(
+        {
+            "user": ["a", "a", "a", "b"],
+            "item": [1, 2, 3, 1],
+            "rating": [1.0, 2.0, 3.0, 1.0],
+            "score": [2.0, 3.0, 4.0, 4.0],
+        }
+    )
+    result = evaluated(frame, "rmse mae rated_recall@1")
+    assert result.mean()["mae"] == 1.5
+    assert result.mean()["rmse"] == pytest.approx(math.sqrt(3))
+    assert result.mean("users")["mae"] == 2.0
+    assert evaluated(frame, "mae", average="users").mean() == {"mae": 2.0}
+    assert [row.mean for row in result.summary()][:2] == list(result.mean().values())[:2]
+    low, high = result.interval("mae")
+    assert 0 <= low < 1.5 < high
+
+
+def test_a_user_without_a_value_of_its_own_counts_over_rows():
+    frame = rows((4, 4))
+    result = evaluated(frame, "r2")
+    (row,) = result.summary()
+    assert (row.counted, row.skipped, dict(row.reasons)) == (2, 0, {})
+    assert row.mean == pytest.approx(
+        rating_by_definition(Metric("r2"), frame["score"].to_list(), frame["rating"].to_list(), 3.5)
+    )
+    assert np.isnan(result["r2"][0])
+
+
+def test_errors_of_groups_are_those_of_their_rows():
+    frame = rows((5, 1), (4, 2))
+    result = evaluated(frame, "rmse fcp")
+    groups = result.by(["x", "y"])
+    for row in groups.rows:
+        alone = evaluated(frame.filter(user="a" if row.group == "x" else "b"), "rmse fcp")
+        assert row.mean == pytest.approx(alone.mean()[row.metric])
+
+
+def test_models_are_compared_by_the_rows(tmp_path):
+    frame = rows((5, 1), (4, 2))
+    better = frame.with_columns(score="rating")
+    models = {"one": evaluated(frame, "rmse"), "two": evaluated(better, "rmse")}
+    row = rm.compare(models).row("rmse", "one")
+    assert row.mean == models["one"].mean()["rmse"]
+    assert row.mean_other == 0
+    assert [standing.model for standing in rm.compare(models).standings] == ["two", "one"]
+    assert rm.compare(models).standings[1].mean == models["one"].mean()["rmse"]
+
+
+def test_a_saved_result_says_that_it_has_no_rows(tmp_path):
+    result = evaluated(rows((5, 1), (4, 2)), "rmse")
+    result.save(tmp_path / "ratings.parquet")
+    groups = rm.load(tmp_path / "ratings.parquet").by(["x", "y"])
+    assert all(math.isnan(row.mean) for row in groups.rows)
+    assert "weights='users' gives the mean over users" in str(groups).replace("\n  ", " ")
+
+
+PROBABILITIES = [0.0, 0.125, 0.5, 0.75, 1.0]
+
+
+@given(frames(ratings=[0.0, 1.0], predictions=PROBABILITIES))
+def test_classification_of_rows(frame):
+    """By scikit-learn's definitions: equal predictions are half in order, probabilities clipped."""
+    result = evaluated(frame, "log_loss rated_roc_auc", threshold=None)
+    definitions = {name: Metric(name) for name in ("log_loss", "rated_roc_auc")}
+    for name, metric in definitions.items():
+        expected = [
+            rating_by_definition(metric, predicted, true, 1.0)
+            for _, true, predicted in arrays(frame)
+        ]
+        np.testing.assert_allclose(result[name], expected, rtol=1e-12, atol=1e-15)
+        every = frame["score"].to_list(), frame["rating"].to_list()
+        pooled = rating_by_definition(metric, *every, 1.0)
+        assert result.mean()[name] == pytest.approx(pooled, rel=1e-12, abs=1e-15, nan_ok=True)
+
+
+def test_what_is_no_probability_has_no_loss():
+    result = evaluated(rows((1, 0.5), (0, 1.5)), "log_loss mae", threshold=None)
+    assert result.reasons["log_loss"].tolist() == [Reason.NOT_PROBABILITY] * 2
+    assert math.isnan(result.mean()["log_loss"])

@@ -116,6 +116,15 @@ class ListData(Record):
         """Number of positions of items."""
         return self.lists.n_items
 
+    @property
+    def n_padded(self) -> int:
+        """Number of items that could have been recommended, with one that stands for none.
+
+        What is listed and not in the catalogue is that one.
+        """
+        added = self.lists.n_uncatalogued
+        return needed(self.n_catalogue) - added + max(added, 1)
+
     def first(self, cutoff: int) -> Int64:
         """Return the first k items of each list: int64 [n_users, min(k, length)]."""
         return self.lists.items[:, :cutoff]

@@ -41,7 +41,7 @@ PATIENCE = Parameter(
             choices={
                 "catalogue": "the items that could have been recommended",
                 "train": "the items that train has",
-                "padded": "the catalogue and one more, which stands for no item",
+                "padded": "the catalogue and one more, which stands for no item and may be listed",
                 "one": "nothing: it is a count",
             },
         ),
@@ -94,7 +94,7 @@ def coverage(
     if denominator == "train":
         n_items = int(np.count_nonzero(needed(data.item_users)))
     else:
-        n_items = needed(data.n_catalogue) + (denominator == "padded")
+        n_items = data.n_padded if denominator == "padded" else needed(data.n_catalogue)
     return values / n_items if n_items else np.full(len(cutoffs), np.nan)
 
 
@@ -138,7 +138,7 @@ def user_coverage(
             "Which items are counted.",
             choices={
                 "catalogue": "all that could have been recommended",
-                "padded": "these and one more, which stands for no item",
+                "padded": "these and one more, which stands for no item and may be listed",
                 "listed": "only those that are in a list",
             },
         ),
@@ -183,7 +183,7 @@ def gini(
         listed = np.sort(_listed_exposures(data, cutoff, weights, patience))
         n = len(listed)
         if support != "listed":
-            n = max(needed(data.n_catalogue) + (support == "padded"), n)
+            n = max(data.n_padded if support == "padded" else needed(data.n_catalogue), n)
         # The items that nobody was shown come first, and add nothing.
         place = np.arange(n - len(listed) + 1, n + 1)
         below = n - (divisor == "others")

@@ -7,17 +7,25 @@ of relevant items. Tied items: every function returns the mean over their orders
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from recometer.arrays import Float64, Int64
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked import first_hit as _first_hit
-from recometer.metrics.ranked.facts import all_gains, ideal_members, listed_relevant
+from recometer.metrics.ranked.facts import (
+    all_gains,
+    ideal_members,
+    listed_relevant,
+    sum_of_gains,
+)
 from recometer.metrics.ranked.precisions import (
     last_places,
     last_precision,
     mean_precision_of_hits,
     precision_sum,
+    precision_sum_by_place,
     reciprocal_sum,
 )
 from recometer.metrics.registry import metric
@@ -98,6 +106,17 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
     return ratio(hits_within(groups, cutoffs), _possible(groups, cutoffs))
 
 
+# Where values of test are below 0, so may be what is divided by.
+OF_ALL_GAINS: dict[str, Any] = {
+    "reads": "gain",
+    "lower": -np.inf,
+    "lower_of_gains": 0.0,
+    "upper": np.inf,
+    "monotone": False,
+    "pooled": None,
+}
+
+
 @metric(
     title="Recall",
     formula="hits(k) / R",
@@ -112,8 +131,8 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
                 "relevant": "R",
                 "min": "min(k, R)",
                 "list": "the relevant items in the whole list",
-                "gains": "the sum of the relevant items' gains",
-                "min_gains": "min(k, the sum of the relevant items' gains)",
+                "gains": "the sum of all values in test, of which each but 0 is relevant",
+                "min_gains": "k or that sum, whichever is less",
             },
         ),
         "weighted": Parameter(
@@ -126,8 +145,8 @@ def tprecision(groups: Groups, cutoffs: Int64) -> Float64:
         "denominator": {
             "min": {"pooled": "possible"},
             "list": {"beyond_cutoff": True, "pooled": None},
-            "gains": {"reads": "relevant_gain", "upper": np.inf, "pooled": None},
-            "min_gains": {"reads": "relevant_gain", "upper": np.inf, "pooled": None},
+            "gains": OF_ALL_GAINS,
+            "min_gains": OF_ALL_GAINS,
         },
         "weighted": {True: {"reads": "relevant_gain", "pooled": None}},
     },
@@ -144,10 +163,13 @@ def recall(
     Cleverdon & Keen 1966, Factors Determining the Performance of Indexing Systems.
     """
     found = (gains_within if weighted else hits_within)(groups, cutoffs)
-    if denominator == "gains" or (weighted and denominator == "relevant"):
+    if weighted and denominator in ("relevant", "gains"):
         return ratio(found, all_gains(groups)[:, np.newaxis])
-    if denominator == "min_gains":
-        return ratio(found, np.minimum(all_gains(groups)[:, np.newaxis], _places(groups, cutoffs)))
+    if denominator in ("gains", "min_gains"):
+        total = (all_gains if weighted else sum_of_gains)(groups)[:, np.newaxis]
+        if denominator == "min_gains":
+            total = np.minimum(total, _places(groups, cutoffs))
+        return np.divide(found, total, out=np.zeros_like(found), where=total != 0)
     if denominator == "min":
         return ratio(
             found, columns(_best_gains, groups, cutoffs) if weighted else _possible(groups, cutoffs)
@@ -312,6 +334,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
         "repeat_last": Parameter(
             "The last place of a list that is shorter than k counts again for every missing one."
         ),
+        "by_place": Parameter("Hits that share a place count as one, with the precision of all."),
     },
     when={
         "denominator": {
@@ -330,6 +353,7 @@ def ap(
     *,
     denominator: str = "relevant",
     repeat_last: bool = False,
+    by_place: bool = False,
 ) -> Float64:
     """Mean over the R relevant items of the precision where each is found; in [0, 1].
 
@@ -343,9 +367,9 @@ def ap(
     Buckley & Voorhees 2000, Evaluating evaluation measure stability. McSherry & Najork
     2008.
     """
-    if denominator == "hits" and not repeat_last:
+    if denominator == "hits" and not (repeat_last or by_place):
         return mean_precision_of_hits(groups, cutoffs)
-    possible = groups.n_relevant[:, np.newaxis]
+    possible: Int64 | Float64 = groups.n_relevant[:, np.newaxis]
     if denominator == "min":
         possible = _possible(groups, cutoffs)
     elif denominator == "k":
@@ -354,7 +378,9 @@ def ap(
         possible = np.minimum(_possible(groups, cutoffs), groups.depth[:, np.newaxis])
     elif denominator == "listed":
         possible = listed_relevant(groups)[:, np.newaxis]
-    found = precision_sum(groups, cutoffs)
+    elif denominator == "hits":
+        possible = hits_within(groups, cutoffs)
+    found = (precision_sum_by_place if by_place else precision_sum)(groups, cutoffs)
     if repeat_last:
         found = found + last_places(groups, cutoffs) * last_precision(groups)[:, np.newaxis]
     return ratio(found, possible)

@@ -8,10 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from recometer.arrays import Float64, Int64
+from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.facts import relevant_candidates
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import hits_within, ratio
 from recometer.ties import Groups
+
+UNBOUNDED = Parameter(
+    "As many items as k are in the first places, and as many as are relevant could be there, even "
+    "where there are fewer candidates."
+)
 
 
 @metric(
@@ -46,13 +52,15 @@ def fallout(groups: Groups, cutoffs: Int64) -> Float64:
     order_free=True,
     beyond_cutoff=True,
     needs_candidates=True,
+    parameters={"unbounded": UNBOUNDED},
+    when={"unbounded": {True: {"lower": -np.inf, "upper": np.inf}}},
 )
-def accuracy(groups: Groups, cutoffs: Int64) -> Float64:
+def accuracy(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
     """Share of the candidates that are rightly in the first k places, or rightly beyond.
 
     In [0, 1]. Linear in hits, so tied items count with their mean.
     """
-    listed, relevant = _table(groups, cutoffs)
+    listed, relevant = _table(groups, cutoffs, unbounded)
     candidates = groups.n_candidates[:, np.newaxis]
     right = 2 * hits_within(groups, cutoffs) + (candidates - listed - relevant)
     return ratio(right, candidates)
@@ -66,8 +74,14 @@ def accuracy(groups: Groups, cutoffs: Int64) -> Float64:
     order_free=True,
     beyond_cutoff=True,
     needs_candidates=True,
+    parameters={"unbounded": UNBOUNDED},
+    when={
+        "unbounded": {
+            True: {"lower": -np.inf, "upper": np.inf, "monotone": False, "may_be_nan": True}
+        }
+    },
 )
-def mcc(groups: Groups, cutoffs: Int64) -> Float64:
+def mcc(groups: Groups, cutoffs: Int64, *, unbounded: bool = False) -> Float64:
     """Correlation of "in the first k places" and "relevant" over the candidates; in [-1, 1].
 
     0 where one of the two holds for all or for none. Linear in hits, so tied items count
@@ -78,15 +92,20 @@ def mcc(groups: Groups, cutoffs: Int64) -> Float64:
     Matthews 1975, Comparison of the predicted and observed secondary structure of T4 phage
     lysozyme.
     """
-    listed, relevant = _table(groups, cutoffs)
+    listed, relevant = _table(groups, cutoffs, unbounded)
     candidates = groups.n_candidates[:, np.newaxis]
     # As floats: the product of four numbers may be beyond int64.
-    size = np.sqrt(listed * relevant * ((candidates - listed) * 1.0) * (candidates - relevant))
+    square = listed * relevant * ((candidates - listed) * 1.0) * (candidates - relevant)
     above = candidates * hits_within(groups, cutoffs) - listed * relevant
-    return ratio(above, size)
+    values = ratio(above, np.sqrt(np.maximum(square, 0)))
+    values[square < 0] = np.nan
+    return values
 
 
-def _table(groups: Groups, cutoffs: Int64) -> tuple[Int64, Int64]:
+def _table(groups: Groups, cutoffs: Int64, unbounded: bool = False) -> tuple[Int64, Int64]:
     """Return the candidates in the first k places, and the relevant ones; 0 where unknown."""
+    if unbounded:
+        listed = np.repeat(cutoffs[np.newaxis], groups.n_users, axis=0)
+        return listed, groups.n_relevant[:, np.newaxis]
     listed = np.minimum(cutoffs[:, np.newaxis], np.maximum(groups.n_candidates, 0)).T
     return listed, np.maximum(relevant_candidates(groups), 0)[:, np.newaxis]

@@ -16,6 +16,13 @@ def all_gains(groups: Groups) -> Float64:
 
 
 @shared
+def sum_of_gains(groups: Groups) -> Float64:
+    """Add up all gains of a user's judged items, those below 0, too: float64 [n_users]."""
+    indptr, gain = groups.signed_ideal()
+    return sum_by_user(members(indptr)[0], gain, groups.n_users)
+
+
+@shared
 def ideal_members(groups: Groups) -> tuple[Int64, Int64]:
     """Return the user and the place, from 0 on, of each item of the best order."""
     return members(groups.ideal_indptr)

@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64
 from recometer.metrics.parameters import Parameter
-from recometer.metrics.ranked.facts import ideal_members, members
+from recometer.metrics.ranked.facts import ideal_members, members, sum_of_gains
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import columns, discounts, log1p_of, log2_of, ratio, shared, totals
 from recometer.ties import Groups, sum_by_user
@@ -31,7 +31,8 @@ DISCOUNT = Parameter(
     choices={
         "standard": "log2(j + 1)",
         "original": "log2(max(j, 2)), of Järvelin & Kekäläinen: the first two places count alike",
-        "graded": "log2(j * gain + 1), or log2(j + 1) where the gain is not positive",
+        "graded": "log2(j * gain + 1): of gains below 0, it is 0 or undefined where that has no "
+        "logarithm",
     },
 )
 MOST_PLACES = 2**16  # whose discounts are added up for a bound
@@ -41,7 +42,8 @@ WHEN: dict[str, Any] = {
         "binary": {"reads": "relevance"},
         "exponential": {"reads": "exponential"},
         "shifted": {"reads": "shifted"},
-    }
+    },
+    "discount": {"graded": {"upper": np.inf, "monotone": False, "may_be_nan": True}},
 }
 
 
@@ -109,8 +111,13 @@ def dcg(
                 "k": "k times the user's largest gain",
                 "list": "the largest gains of the items in the whole list",
                 "signed": "the largest gains of all judged items, those below 0, too",
-                "sum": "as many gains of 1 as the gains have in sum",
+                "sum": "as many gains of 1 as the gains have in sum, rounded down, but one of 1 "
+                "for a sum of 0; of k + 1 and a sum below 0, so many less",
             },
+        ),
+        "within": Parameter(
+            "How many places are read.",
+            choices={"k": "k", "possible": "min(k, R)"},
         ),
     },
     when={
@@ -130,6 +137,7 @@ def ndcg(
     gain: str = "linear",
     discount: str = "standard",
     ideal: str = "all",
+    within: str = "k",
 ) -> Float64:
     """Discounted gain, relative to that of the best possible order; at most 1.
 
@@ -143,9 +151,20 @@ def ndcg(
     Järvelin & Kekäläinen 2002, Cumulated gain-based evaluation of IR techniques. McSherry
     & Najork 2008.
     """
+    if within == "possible":
+        return _ndcg_within_possible(groups, cutoffs, gain, discount, ideal)
     with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
         best = _ideal_dcg(groups, cutoffs, discount, ideal)
         return ratio(_dcg(groups, cutoffs, discount), best)
+
+
+def _ndcg_within_possible(
+    groups: Groups, cutoffs: Int64, gain: str, discount: str, ideal: str
+) -> Float64:
+    places = np.minimum(cutoffs, groups.n_relevant[:, np.newaxis])
+    distinct, column = np.unique(np.maximum(places, 1), return_inverse=True)
+    values = ndcg(groups, distinct, gain=gain, discount=discount, ideal=ideal)
+    return np.take_along_axis(values, column.reshape(places.shape), axis=1)
 
 
 @shared
@@ -199,10 +218,10 @@ def _largest_gain_throughout(discount: str, groups: Groups, cutoff: int) -> Floa
 
 
 def _ones(discount: str, groups: Groups, cutoff: int) -> Float64:
-    user, _ = ideal_members(groups)
-    total = np.floor(sum_by_user(user, groups.ideal_gain, groups.n_users))
-    best = np.minimum(total, float(cutoff)).astype(np.int64)
-    return _sum_of_discounts(np.zeros(groups.n_users, np.int64), best, discount)
+    total = np.minimum(np.trunc(sum_of_gains(groups)), float(cutoff))
+    # A sum below 0 counts from the end of a table that begins with the entry of 0.
+    best = np.where(total < 0, np.maximum(cutoff + 1 + total, 0), total).astype(np.int64)
+    return _sum_of_discounts(np.zeros(groups.n_users, np.int64), np.maximum(best, 1), discount)
 
 
 def _best_gains(discount: str, ideal: str, groups: Groups, cutoff: int) -> Float64:
@@ -243,9 +262,13 @@ def _terms_of_members(groups: Groups, rows: Int64 | slice, places: Int64) -> Flo
 
 
 def _graded_terms(rank: Int64, gain: Float64) -> Float64:
-    """Return gain / log2(rank * gain + 1)."""
-    product = np.where(gain > 0, rank * gain, rank)
-    return gain * math.log(2) / log1p_of(product)
+    """Return gain / log2(rank * gain + 1); NaN where that has no logarithm, 0 where it is -inf."""
+    product = np.where(gain == 0, rank, rank * gain)
+    terms = np.full(len(gain), np.nan)
+    some = product > -1
+    terms[some] = gain[some] * math.log(2) / log1p_of(product[some])
+    terms[product == -1] = 0.0
+    return terms
 
 
 def _divisor(start: Int64, discount: str) -> Float64:

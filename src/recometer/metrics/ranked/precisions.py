@@ -40,6 +40,21 @@ def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
     return totals(value, groups, cutoffs)
 
 
+@shared
+def precision_sum_by_place(groups: Groups, cutoffs: Int64) -> Float64:
+    """Return the sums over the places j <= k with a hit of P(j); tied groups as in the other."""
+    user, start = groups.user, groups.start
+    last = np.ones(len(start), bool)
+    last[:-1] = (np.diff(user) != 0) | (np.diff(start) != 0)
+    missing = np.flatnonzero(~last)
+    terms = (groups.hits_before[missing] + 1) / (start[missing] + 1)
+    found = precision_sum(groups, cutoffs).copy()
+    for column, cutoff in enumerate(cutoffs.tolist()):
+        inside = start[missing] < cutoff
+        found[:, column] -= groups.total(missing[inside], terms[inside])
+    return found
+
+
 def precisions(start: Int64, places: Int64, before: Int64, size: Int64, relevant: Int64) -> Float64:
     """Return what the first places of tie groups of two or more add to the sum of P(j) rel(j)."""
     others = (relevant - 1) / (size - 1)  # relevant among the tied items before, per place

@@ -1,0 +1,72 @@
+"""Tables of what benchmarks/stats.py found of intervals, tests and power."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from _table import markdown
+
+Rows = Sequence[dict[str, Any]]
+
+
+def tables(found: dict[str, Rows]) -> str:
+    """Return the tables of coverage, of errors of the first kind and of power."""
+    return "\n\n".join(
+        [_of_coverage(found["coverage"]), _of_errors(found["errors"]), _of_power(found["power"])]
+    )
+
+
+def _sizes(rows: Rows) -> list[int]:
+    return sorted({row["n"] for row in rows})
+
+
+def _range(values: Sequence[float], digits: int = 3) -> str:
+    return f"{min(values):.{digits}f} to {max(values):.{digits}f}"
+
+
+def _of_coverage(rows: Rows) -> str:
+    """Return a table of the coverage by the number of users: the least and the mean."""
+    lines = []
+    for of, n in itertools.product(("mean", "difference"), _sizes(rows)):
+        own = [row for row in rows if (row["of"], row["n"]) == (of, n)]
+        cells = [of, f"{n:,}"]
+        for kind in ("covered", "without range", "student"):
+            values = [row[kind] for row in own]
+            cells.append(f"{min(values):.3f}, {np.mean(values):.3f}")
+        lines.append([*cells, _range([row["width"] for row in own], 2)])
+    headers = ["of", "users", "default", "range not known", "Student's t", "width, default / t"]
+    return markdown(headers, lines)
+
+
+def _of_errors(rows: Rows) -> str:
+    """Return a table of how often tests reject where models do not differ, by number of users."""
+    tests = ("randomisation", "t", "wilcoxon", "sign")
+    lines = []
+    for hits, n in itertools.product((False, True), _sizes(rows)):
+        own = [row for row in rows if row["n"] == n and ("hit" in row["population"]) == hits]
+        users = _range([row["differ"] for row in own], 0)
+        cells = [_range([row[test] for row in own]) for test in (*tests, "sign could")]
+        lines.append(["hit@10" if hits else "others", f"{n:,}", users, *cells])
+    return markdown(["metric", "users", "of whom differ", *tests, "sign could"], lines)
+
+
+def _of_power(rows: Rows) -> str:
+    """Return a table of how far power is from what was predicted, by number of users."""
+    lines = []
+    for how, hits, n in itertools.product(("swapped", "shifted"), (False, True), _sizes(rows)):
+        own = [
+            row
+            for row in rows
+            if (row["n"], row["how"], "hit" in row["population"]) == (n, how, hits)
+        ]
+        off = [
+            f"{max(abs(row['power'] - row[by]) for row in own):.3f}"
+            for by in ("predicted", "predicted by t")
+        ]
+        power = _range([row["power"] for row in own])
+        lines.append([f"models {how}", "hit@10" if hits else "others", f"{n:,}", power, *off])
+    headers = ["difference made by", "metric", "users", "power", "farthest off", "by t alone"]
+    return markdown(headers, lines)

@@ -1,0 +1,165 @@
+"""Values of metrics with one value for all users, and how far they vary between users."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.comparing.models import Model, Users
+from recometer.measuring.compute import compute_for_all
+from recometer.measuring.measured import Together
+from recometer.results.evaluation import Evaluation
+from recometer.results.means import resamples_of
+from recometer.results.together import read_together
+from recometer.stats.intervals import resampled
+
+Pair = tuple[Model, Model]
+
+SAVED = (
+    "The lists or rows were not saved, so how the two values go together is not known: the "
+    "interval is the widest that their own intervals allow."
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WholeValues:
+    """The values of two models by one metric.
+
+    Attributes
+    ----------
+    first, second : float64 [n_runs]
+        A value per run of each model.
+    n
+        Users that they are of.
+    error, ratio_error
+        Standard errors between users: of the difference of the mean values, and of their ratio.
+    interactions
+        Of each model, the variance between its runs that comes from the users: who is drawn changes
+        one run otherwise than another.
+    note
+        What a reader has to know.
+    """
+
+    first: Float64
+    second: Float64
+    n: int
+    error: float
+    ratio_error: float
+    interactions: tuple[float, float] = (0.0, 0.0)
+    note: str = ""
+
+
+def resampled_values(
+    metrics: Sequence[str], pair: Pair, users: Users, confidence: float, seed: int
+) -> dict[str, WholeValues]:
+    """Return the values of runs that still have their lists, over users drawn for all alike."""
+    runs = [run for model in pair for run in model.runs]
+    data, n = _common(metrics[0], pair, users)
+    asked, split = [runs[0].known_metric(name) for name in metrics], len(pair[0].runs)
+
+    def numbers(weights: Int64 | None) -> dict[str, float]:
+        each = [
+            compute_for_all(one, asked, run.protocol, weights)
+            for one, run in zip(data, runs, strict=True)
+        ]
+        found: dict[str, float] = {}
+        for name in metrics:
+            values = np.array([one[name] for one in each])
+            means = float(values[:split].mean()), float(values[split:].mean())
+            found |= {_key(name, run): one for run, one in enumerate(values.tolist())}
+            found[_key(name, "first")], found[_key(name, "second")] = means
+            found[_key(name, "difference")] = means[0] - means[1]
+            found[_key(name, "ratio")] = means[0] / means[1] if means[1] > 0 else np.nan
+        return found
+
+    centre = numbers(None)
+    ends = resampled(numbers, centre, n, confidence, seed, resamples_of(data[0]))
+    errors = {key: _error((high - low) / 2, confidence) for key, (low, high) in ends.items()}
+    note = "" if n > 1 else "Fewer than two users: there is nothing to resample."
+    found = {}
+    for name in metrics:
+        values = np.array([centre[_key(name, run)] for run in range(len(runs))])
+        own = [errors[_key(name, run)] for run in range(len(runs))]
+        found[name] = WholeValues(
+            values[:split],
+            values[split:],
+            n,
+            errors[_key(name, "difference")],
+            errors[_key(name, "ratio")],
+            (
+                _interaction(own[:split], errors[_key(name, "first")]),
+                _interaction(own[split:], errors[_key(name, "second")]),
+            ),
+            note,
+        )
+    return found
+
+
+def saved_values(metric: str, pair: Pair, confidence: float) -> WholeValues:
+    """Return the values of runs of which only their own intervals are known.
+
+    The standard error of a sum is at most the sum of the standard errors.
+    """
+    values, errors = [], []
+    for model in pair:
+        known = [_known(run, metric) for run in model.runs]
+        values.append(np.array([value for value, _ in known]))
+        errors.append(_error(float(np.mean([half for _, half in known])), confidence))
+    first, second = (float(one.mean()) for one in values)
+    error = sum(errors)
+    ratio = (errors[0] + errors[1] * first / second) / second if second > 0 else np.nan
+    note = SAVED if math.isfinite(error) else "An evaluation has no interval of this metric."
+    n = min(run.n_users for model in pair for run in model.runs)
+    return WholeValues(values[0], values[1], n, error, ratio, note=note)
+
+
+def _known(run: Evaluation, metric: str) -> tuple[float, float]:
+    """Return a value, and the distance to the end of its interval that is not cut off."""
+    value, (low, high) = run.together[metric], run.interval(metric)
+    return value, max(high - value, value - low)
+
+
+def _key(metric: str, what: object) -> str:
+    return f"{metric}: {what}"
+
+
+def _error(half: float, confidence: float) -> float:
+    """Return the standard error behind an interval value ± half."""
+    from scipy.special import ndtri
+
+    return half / float(ndtri((1 + confidence) / 2))
+
+
+def _interaction(errors: Sequence[float], of_mean: float) -> float:
+    """Return how far runs vary differently with the users who are drawn.
+
+    Of one run it is u + v, of the mean of R runs u + v / R; asked is v.
+    """
+    r = len(errors)
+    if r < 2:
+        return 0.0
+    return max(0.0, (float(np.mean(np.square(errors))) - of_mean**2) * r / (r - 1))
+
+
+def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], int]:
+    """Return what is read of the users that all runs have, in one order."""
+    own: list[tuple[Evaluation, Int64]] = []
+    for model in pair:
+        for run, place in zip(model.runs, users.places[model.name], strict=True):
+            own.append((run, np.arange(users.n) if place is None else place))
+    counts = np.zeros(users.n, np.int64)
+    for _, place in own:
+        counts[place] += 1
+    common = np.flatnonzero(counts == len(own))
+    found = []
+    for run, place in own:
+        read = read_together(run, metric)
+        assert read is not None
+        at = np.full(users.n, -1)
+        at[place] = np.arange(len(place))
+        found.append(read.users(at[common]))
+    return found, len(common)

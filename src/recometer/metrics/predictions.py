@@ -1,0 +1,247 @@
+"""Predicted beside true ratings, as metrics read them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Bool, Float64, Int64
+from recometer.errors import InternalError
+from recometer.metrics.sums import ratio
+from recometer.ranks import Ratings
+from recometer.ties import Groups, sum_by_user
+
+DEFAULT = 1.0  # a row is relevant from this true rating on, where nobody says
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Predictions:
+    """What metrics of ratings read.
+
+    Attributes
+    ----------
+    user : int64 [n_rows]
+        Ascending.
+    predicted, actual : float64 [n_rows]
+        Best predicted first within a user.
+    n_users : int
+    relevant : bool [n_rows] or None
+        By the threshold; from a true rating of 1 on where there is none, or one below all.
+    n_recommended, n_relevant : int64 [n_users] or None
+        Rows of each user; None: there is no threshold.
+    ranked
+        The tie groups of the relevant rows, under the rule for ties; None: not needed.
+    """
+
+    user: Int64
+    predicted: Float64
+    actual: Float64
+    n_users: int
+    relevant: Bool | None = None
+    n_recommended: Int64 | None = None
+    n_relevant: Int64 | None = None
+    ranked: Groups | None = None
+
+    @classmethod
+    def of(cls, ratings: Ratings, *, nan_first: bool) -> Predictions:
+        """Count what is relevant and recommended; NaN is recommended where it ranks first."""
+        ranks, predicted, threshold = ratings.ranks, ratings.predicted, ratings.threshold
+        user, actual = ranks.user, ranks.gain
+        ranked = ranks.above >= 0
+        if not ranked.all():  # the others are no candidates
+            user, predicted, actual = user[ranked], predicted[ranked], actual[ranked]
+        if threshold is None:
+            return cls(user, predicted, actual, ranks.n_users, actual >= DEFAULT)
+        # Where every row is relevant, whatever its rating, there are no kinds to tell apart.
+        least = np.where(np.isneginf(threshold), DEFAULT, threshold)
+        relevant = actual >= least[user]
+        recommended = predicted >= threshold[user]
+        if nan_first:
+            recommended |= np.isnan(predicted)
+        n_recommended = np.bincount(user[recommended], minlength=ranks.n_users)
+        return cls(
+            user, predicted, actual, ranks.n_users, relevant, n_recommended, ranks.n_relevant
+        )
+
+    def of_users(self, chosen: Bool) -> Predictions:
+        """Return the rows of some users, without a threshold; the others have none."""
+        if chosen.all() and self.n_relevant is None:
+            return self
+        rows = chosen[self.user]
+        return Predictions(self.user[rows], *self._columns(rows), self.n_users, self._kinds(rows))
+
+    def taken(self, users: Int64) -> Predictions:
+        """Return the rows of these users, who become the users 0, 1, ..., without a threshold."""
+        indptr, rows = ragged.take(ragged.indptr_of(self.n_rows), users)
+        user = ragged.users_of(indptr)
+        return Predictions(user, *self._columns(rows), len(users), self._kinds(rows))
+
+    def _columns(self, rows: Array) -> tuple[Float64, Float64]:
+        return self.predicted[rows], self.actual[rows]
+
+    def _kinds(self, rows: Array) -> Bool | None:
+        if self.relevant is None:
+            return None
+        found: Bool = self.relevant[rows]
+        return found
+
+    @functools.cached_property
+    def n_rows(self) -> Int64:
+        """Number of rows of each user."""
+        return np.bincount(self.user, minlength=self.n_users)
+
+    @functools.cached_property
+    def squared_error(self) -> Float64:
+        """Sum of ``(p - a)^2`` of each user."""
+        return self.total((self.predicted - self.actual) ** 2)
+
+    @functools.cached_property
+    def squared_deviation(self) -> Float64:
+        """Sum of ``(a - mean of a)^2`` of each user; exactly 0 where all are the same."""
+        return self.deviation(self.actual)
+
+    @functools.cached_property
+    def mean_actual(self) -> Float64:
+        """Mean of `a` of each user, exactly `a` where all are the same."""
+        return self.mean(self.actual)
+
+    @functools.cached_property
+    def unexplained(self) -> tuple[Float64, Float64]:
+        """Mean of ``a - p`` of each user, and the sum of the squared deviations from it."""
+        left = self.actual - self.predicted
+        return self.mean(left), self.deviation(left)
+
+    @functools.cached_property
+    def absolute_error(self) -> Float64:
+        """Sum of ``|p - a|`` of each user."""
+        return self.total(np.abs(self.predicted - self.actual))
+
+    @functools.cached_property
+    def surprisal(self) -> Float64:
+        """Sum of the negative logarithms of the probabilities of what is true, of each user."""
+        least = np.finfo(np.float64).eps
+        likely = np.clip(np.where(self.kinds, self.predicted, 1 - self.predicted), least, 1 - least)
+        return self.total(-np.log(likely))
+
+    @functools.cached_property
+    def n_relevant_rows(self) -> Int64:
+        """Number of relevant rows of each user, whether or not there is a threshold."""
+        return np.bincount(self.user[self.kinds], minlength=self.n_users)
+
+    @property
+    def kinds(self) -> Bool:
+        """Which rows are relevant."""
+        if self.relevant is None:
+            raise InternalError("Nothing says which of these predictions are relevant.")
+        return self.relevant
+
+    @functools.cached_property
+    def by_prediction(self) -> Int64:
+        """All rows, best predicted first."""
+        return np.argsort(-self.predicted, kind="stable")
+
+    @functools.cached_property
+    def pairs(self) -> tuple[Int64, Int64]:
+        """Number of pairs of rows that differ in `a`, and of those in the same order by `p`."""
+        return _ordered_pairs(self)
+
+    def total(self, values: Float64) -> Float64:
+        """Add values of the rows up, user by user: float64 [n_users]."""
+        return sum_by_user(self.user, values, self.n_users)
+
+    def deviation(self, values: Float64) -> Float64:
+        """Return the sum of squared deviations from the user's mean."""
+        first = self.first(values)
+        shifted = values - first[self.user]
+        mean = ratio(self.total(shifted), self.n_rows)
+        return self.total((shifted - mean[self.user]) ** 2)
+
+    def mean(self, values: Float64) -> Float64:
+        """Return the mean of each user, 0 without a row."""
+        first = self.first(values)
+        return first + ratio(self.total(values - first[self.user]), self.n_rows)
+
+    def first(self, values: Float64) -> Float64:
+        """Return the value of each user's first row: less it, equal ones leave no rounding."""
+        first = np.zeros(self.n_users)
+        at = np.searchsorted(self.user, np.arange(self.n_users))
+        some = self.n_rows > 0
+        first[some] = values[at[some]]
+        return first
+
+    def has(self, needed: str) -> Bool:
+        """Tell for every user whether there is what a metric needs (`MetricDefinition.needs`)."""
+        if needed == "relevant":
+            return self._counted(self.n_relevant) > 0
+        if needed == "recommended":
+            return self._counted(self.n_recommended) > 0
+        if needed == "variance":
+            return self.squared_deviation > 0
+        if needed == "pairs":
+            return self.pairs[0] > 0
+        if needed == "kinds":
+            both: Bool = (self.n_relevant_rows > 0) & (self.n_relevant_rows < self.n_rows)
+            return both
+        if needed == "probabilities":
+            outside = ~((self.predicted >= 0) & (self.predicted <= 1))
+            likely: Bool = (self.n_rows > 0) & (self.total(outside.astype(np.float64)) == 0)
+            return likely
+        return self.n_rows > 0
+
+    def hits(self, cutoffs: Int64) -> Float64:
+        """Count the relevant and recommended rows among the first: [n_users, n_cutoffs]."""
+        groups = self.ranked
+        if groups is None:
+            raise InternalError("These predictions have not been ranked.")
+        found = np.empty((self.n_users, len(cutoffs)))
+        for column, cutoff in enumerate(cutoffs.tolist()):
+            # The recommended rows are the first ones.
+            rows, places = groups.within(np.minimum(self._counted(self.n_recommended), cutoff))
+            share = places * groups.relevant[rows] / groups.size[rows]
+            found[:, column] = groups.total(rows, share)
+        return found
+
+    def _counted(self, count: Int64 | None) -> Int64:
+        if count is None:
+            raise InternalError("These predictions have no threshold.")
+        return count
+
+
+def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
+    """Count pairs of rows that differ in `actual`, and those that `predicted` orders alike.
+
+    The rows stand best predicted first, each with the number of its true rating among the
+    distinct ones: to be counted are the pairs in which a higher number comes first. They are
+    told apart by the highest bit in which their numbers differ, so for every bit, from the
+    highest on, rows that agree in the higher ones are brought together.
+    """
+    user, n_users = predictions.user, predictions.n_users
+    distinct, number = np.unique(predictions.actual, return_inverse=True)
+    key = user * len(distinct) + number
+    by_actual = np.argsort(key, kind="stable")
+    first = np.flatnonzero(np.diff(key[by_actual], prepend=-1))
+    same = np.diff(first, append=len(user))
+    n_rows = predictions.n_rows
+    equal = np.zeros(n_users, np.int64)
+    np.add.at(equal, user[by_actual[first]], same * (same - 1) // 2)
+    pairs = n_rows * (n_rows - 1) // 2 - equal
+
+    # Of rows predicted the same the worse one first: such a pair is not in order.
+    new = np.diff(user, prepend=-1) != 0
+    new[1:] |= predictions.predicted[1:] != predictions.predicted[:-1]
+    order = np.argsort(np.cumsum(new) * len(distinct) + number, kind="stable")
+    number, owner = number[order], user
+    group = owner
+    concordant = np.zeros(n_users, np.int64)
+    for bit in reversed(range(max(len(distinct) - 1, 0).bit_length())):
+        one = (number >> bit) & 1
+        ones = np.cumsum(one) - one
+        ones -= ones[np.searchsorted(group, group)]
+        np.add.at(concordant, owner, (1 - one) * ones)
+        group = 2 * group + one
+        order = np.argsort(group, kind="stable")
+        group, number, owner = group[order], number[order], owner[order]
+    return pairs, concordant

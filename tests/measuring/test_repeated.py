@@ -1,0 +1,103 @@
+"""The rule repeated_test: rows of test that repeat a pair of user and item."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+
+LIST = [4, 0, 2, 1]
+ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), min_size=1, max_size=12)
+
+
+def frame(rows: list[tuple[int, int]], **columns: Any) -> pl.DataFrame:
+    return pl.DataFrame(rows, ["user", "item"], orient="row").with_columns(**columns)
+
+
+def values(test: pl.DataFrame, metric: str, rule: str, **options: Any) -> list[float]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        source = options.pop("source", rm.Lists(dict.fromkeys(range(3), LIST)))
+        result = rm.evaluate(
+            source, test, metrics=metric, repeated_test=rule, no_relevant=0.0, **options
+        )
+        found: list[float] = result[metric].tolist()
+        return found
+
+
+@pytest.mark.parametrize(
+    ("rule", "precision", "recall", "ndcg"),
+    [
+        # Ranked 4, 0, 2, 1; test has 4, 4, 4 and 6: R is 2, 4 or 9 + 1.
+        ("once", 0.5, 1 / 2, 1 / (1 + 1 / np.log2(3))),
+        ("counted", 0.5, 1 / 4, 1 / (1 + 1 / np.log2(3))),
+        ("joined", 1.5, 3 / 4, 3 / (1 + 1 / np.log2(3))),
+        ("multiplied", 4.5, 9 / 10, 9 / (1 + 1 / np.log2(3))),
+    ],
+)
+def test_what_rows_count_as(rule: str, precision: float, recall: float, ndcg: float) -> None:
+    test = frame([(0, 4), (0, 4), (0, 4), (0, 6)])
+    for metric, expected in (("precision@2", precision), ("recall@2", recall), ("ndcg@2", ndcg)):
+        assert values(test, metric, rule) == pytest.approx([expected])
+
+
+@given(ROWS, st.sampled_from(["counted", "joined", "multiplied"]))
+def test_without_repeated_rows_every_rule_is_the_same(
+    rows: list[tuple[int, int]], rule: str
+) -> None:
+    test = frame(sorted(set(rows)))
+    for metric in ("ap@3", "ndcg@3", "recall@3"):
+        assert values(test, metric, rule) == values(test, metric, "once")
+
+
+@given(ROWS, st.sampled_from(["Lists", "Scores", "Factors"]))
+def test_recall_by_its_formula(rows: list[tuple[int, int]], kind: str) -> None:
+    """Also of items that the source does not know, and with items of train left out."""
+    rows = [*rows, (2, 4)]  # the sources know an item
+    test, train = frame(rows), {0: [0], 1: [5]}
+    matrix = np.tile([3.0, 1.0, 2.0, 0.0, 4.0], (3, 1))
+    source = {
+        "Lists": rm.Lists(dict.fromkeys(range(3), LIST)),
+        "Scores": rm.Scores(matrix, user_ids=range(3), item_ids=range(5)),
+        "Factors": rm.Factors(matrix, np.eye(5), user_ids=range(3), item_ids=range(5)),
+    }[kind]
+    found = {
+        rule: values(test, "recall@2", rule, source=source, train=train, all_relevant="computed",
+                     deep_cutoffs="computed")
+        for rule in ("counted", "joined")
+    }  # fmt: skip
+    for place, user in enumerate(sorted({user for user, _ in rows})):
+        items = [item for each, item in rows if each == user and item not in train.get(user, [])]
+        top = [item for item in LIST if item not in train.get(user, [])][:2]
+        hits = [item for item in items if item in top]
+        if items:
+            assert found["joined"][place] == pytest.approx(len(hits) / len(items))
+            assert found["counted"][place] == pytest.approx(len(set(hits)) / len(items))
+
+
+def test_the_number_of_relevant_items_is_that_of_the_rows() -> None:
+    test = frame([(0, 4), (0, 4), (0, 6), (1, 2)])
+    with pytest.warns(rm.DataWarning, match="repeat a pair"):
+        test_data = rm.Interactions.of(test)
+    lists = rm.Lists({0: LIST, 1: LIST})
+    assert test_data.copies is not None
+    once, counted = (
+        rm.evaluate(lists, test_data, metrics="recall@2", repeated_test=rule)
+        for rule in ("once", "counted")
+    )
+    assert once.n_relevant.tolist() == [2, 1]
+    assert counted.n_relevant.tolist() == [3, 1]
+    assert counted.mean("pooled")["recall@2"] == pytest.approx(1 / 4)
+
+
+def test_values_of_repeated_rows_are_means_unless_they_count_once() -> None:
+    test = frame([(0, 4), (0, 4), (0, 0)], rating=pl.Series([1.0, 3.0, 2.0]))
+    for rule, expected in (("once", 4.0), ("counted", 2.0), ("joined", 4.0)):
+        assert values(test, "dcg@1", rule) == [expected]

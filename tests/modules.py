@@ -1,0 +1,30 @@
+"""The modules of the package as they are written, each read and parsed once."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import pathlib
+
+import recometer
+
+PACKAGE = pathlib.Path(recometer.__file__).parent
+FILES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@functools.cache
+def text_of(path: pathlib.Path) -> str:
+    """Return what stands in a file."""
+    return path.read_text(encoding="utf-8")
+
+
+@functools.cache
+def tree_of(path: pathlib.Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(text_of(path))
+
+
+@functools.cache
+def nodes_of(path: pathlib.Path) -> tuple[ast.AST, ...]:
+    """Return all nodes of the tree."""
+    return tuple(ast.walk(tree_of(path)))
