@@ -16,7 +16,7 @@ from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import relevant_rows
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
-from recometer.evaluating.arguments import catalogue_of, test_of, with_order
+from recometer.evaluating.arguments import test_of, with_order
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.report.given import Given, as_mapping
@@ -174,7 +174,7 @@ def _known(
             "was loaded from a file, or is large. Hint: test=..., and train=... where there was "
             "one."
         )
-    train = kept.get("train")
+    train, catalogue = kept.get("train"), kept.get("catalogue")
     truth = (
         read_interactions(test, "test")
         if source is None
@@ -186,7 +186,7 @@ def _known(
         source,
         truth,
         None if train is None else read_interactions(train, "train", warns=False),
-        catalogue_of(kept.get("catalogue")),
+        catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue),
         kept.get("candidates"),
         kept.get("exclude"),
         result.protocol,
