@@ -71,8 +71,6 @@ def config(theme: Mapping[str, Any]) -> Spec:
     """Return how charts look: the config of Vega-Lite for a theme."""
     words = {"labelColor": theme["text"], "titleColor": theme["muted"]}
     return {
-        # The page describes charts as a whole, and has their numbers in tables.
-        "aria": False,
         "background": "transparent",
         "font": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
         "view": {"stroke": None},

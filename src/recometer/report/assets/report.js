@@ -62,6 +62,8 @@
       tooltip: { disableDefaultStyle: true },
     });
     figure.view = view;
+    // Charts are described as a whole, and have their numbers in tables.
+    figure.drawing.querySelector("svg").setAttribute("aria-hidden", "true");
     figure.element.dataset.state = "drawn";
   };
   const tabulate = (figure) => {
