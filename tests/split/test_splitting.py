@@ -1092,3 +1092,8 @@ def test_types_know_every_name_of_the_package() -> None:
         if isinstance(target, ast.Name)
     }
     assert found == {*rm.split.__all__, "all"}
+
+
+def test_a_notebook_shows_the_table():
+    made = split({"ann": ["a", "b", "c"], "bob": ["a", "b", "c"]}, Number(1))
+    assert made.to_html() in made._repr_html_()

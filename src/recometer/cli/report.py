@@ -19,6 +19,7 @@ from recometer.cli._job import named_by, reading
 from recometer.cli._models import Model
 from recometer.cli._results import named_results, paths_of
 from recometer.cli._stdin import StandardInput
+from recometer.comparing.alike import MAY_DIFFER
 from recometer.comparison import compare
 from recometer.data.files import column_names
 from recometer.data.storage import is_table
@@ -89,6 +90,14 @@ Against = Annotated[
     str | None,
     options.rule_option(
         "--baseline", metavar="NAME", help="The model that all others are compared with."
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    options.rule_option(
+        metavar="NAME",
+        help="What may differ between evaluations, as of recometer compare. May be repeated.",
+        autocompletion=options.one_of(lambda: list(MAY_DIFFER)),
     ),
 ]
 Scores = Annotated[
@@ -187,6 +196,7 @@ def report(
     metrics: Metrics = None,
     primary: Primary = None,
     baseline: Against = None,
+    allow: Allow = None,
     by: options.By = None,
     seed: options.Seed = 0,
     threads: options.Threads = None,
@@ -208,7 +218,7 @@ def report(
         primary = primary or ([first] if asked is None and len(found) > 1 else None)
     else:
         found, more = _of_results(results or [], data, models, asked, run)
-    made = _make(found, asked, primary, baseline, threads)
+    made = _make(found, asked, primary, baseline, allow or (), threads)
     title = page.title
     options_of = {"name": next(iter(found))} if len(found) == 1 else {}
     written: Report = make_report(
@@ -234,6 +244,7 @@ def _make(
     metrics: str | None,
     primary: Sequence[str] | None,
     baseline: str | None,
+    allow: Sequence[str],
     threads: int | None,
 ) -> Any:
     """Return the comparison of several models, or the evaluation of one."""
@@ -243,9 +254,11 @@ def _make(
             baseline=baseline,
             metrics=metrics,
             primary=" ".join(primary) if primary else None,
+            allow=" ".join(allow),
             threads=threads,
         )
-    for option, value in (("--baseline", baseline), ("--primary", primary)):
+    several = {"--baseline": baseline, "--primary": primary, "--allow": allow}
+    for option, value in several.items():
         if value:
             raise typer.BadParameter("goes with several models.", param_hint=option)
     (each,) = found.values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from typing import TYPE_CHECKING, Any
@@ -130,7 +131,7 @@ class Reported:
         make = importlib.import_module("recometer.report").report
         return make(self, path, **given, **more)
 
-    @property
+    @functools.cached_property
     def plot(self) -> Plots:
         """Charts for notebooks: ``result.plot.leaderboard()``, see `Plots`."""
         return Plots(self)

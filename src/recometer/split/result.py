@@ -14,7 +14,7 @@ from recometer.arrays import Array
 from recometer.data.columns import Columns
 from recometer.data.interactions import Interactions
 from recometer.errors import InputTypeError
-from recometer.rendering import Shown, Table
+from recometer.rendering import Shown, Table, to_notebook
 from recometer.split import saving, summary
 
 
@@ -106,6 +106,9 @@ class Split(Shown):
             if counts[name]
         ]
         return f"Split({', '.join(parts)}; {self.protocol})"
+
+    def _repr_html_(self) -> str:
+        return to_notebook(self)
 
     def table(self) -> Table:
         """Return how many users, items and interactions each part has, and what was left out."""
