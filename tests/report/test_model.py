@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from results import evaluation
+from shared import SHARED
 
 import recometer as rm
 from recometer.report.model import ReportModel
@@ -236,11 +237,32 @@ def test_one_model_alone(results: dict[str, rm.Evaluation]) -> None:
     assert made.inspector is not None
 
 
+def test_what_is_level_or_undefined_is_said_so() -> None:
+    same = {name: evaluation({"rr": [1.0, 0.5, 0.25]}) for name in ("one", "two")}
+    assert "one and two are level" in rm.compare(same).report().model.headline.verdict
+    nothing = evaluation({"rr": [math.nan]}).report(name="one").model
+    assert nothing.headline.verdict == "one: rr is undefined for all users."
+    single = evaluation({"rr": [1.0]}).report(name="one").model
+    assert single.headline.verdict.endswith("over 1 user.")
+
+
+def test_folds_of_one_model() -> None:
+    chosen = {user: [(user * step) % 17 for step in range(1, 9)] for user in range(1, 17)}
+    folds = rm.split.folds(chosen, rm.split.KFold(3))
+    result = rm.evaluate(lambda split: rm.baselines.most_popular(split.train), folds, metrics="rr")
+    chart = result.report().model.chart("repeats")
+    assert chart is not None
+    assert [row["run"] for row in chart.first] == ["fold 0", "fold 1", "fold 2"]
+
+
 def test_folds_and_seeds_are_dots(results: dict[str, rm.Evaluation]) -> None:
     seeds = {"two": [results["bpr"], results["random"]], "one": results[MODEL]}
     chart = rm.compare(seeds, metrics="hit@5").report().model.chart("repeats")
     assert chart is not None
     assert [row["run"] for row in chart.first] == ["seed 1", "seed 2"]
+    inspector = rm.compare(seeds, metrics="hit@5").report().model.inspector
+    assert inspector is not None
+    assert all(user.n_relevant > 0 for user in inspector.users if user.lists)
 
 
 def test_the_baseline_is_what_all_are_held_against(results: dict[str, rm.Evaluation]) -> None:
@@ -287,5 +309,27 @@ def test_what_cannot_be_reported_is_refused(comparison: rm.Comparison) -> None:
         comparison.report(n_users=0)
     with pytest.raises(rm.InputTypeError, match="audit= is of type str"):
         comparison.report(audit="yes")
+    with pytest.raises(rm.InputError, match="audit=True looks at train and test"):
+        evaluation({"rr": [1.0, 0.0]}).report(audit=True)
     with pytest.raises(rm.InputError, match="groups has 2 entries"):
         comparison.report(groups=["a", "b"])
+
+
+@pytest.mark.shared
+def test_knowledge_recall() -> None:
+    """The lists of one object, with the recall@3 that were measured for it."""
+    frame = pl.read_parquet(SHARED / "data" / "knowledge_recall" / "example.parquet")
+    columns = ["Random scores", "KNN scores"]
+    pairs = {name: rm.Pairs(frame, user="object", score=name) for name in columns}
+    results = {name: rm.evaluate(pairs[name], metrics="recall@3") for name in columns}
+    inspector = rm.compare(results).report().model.inspector
+    assert inspector is not None
+    (user,) = (user for user in inspector.users if user.id == "4")
+    found = [f"{user.values[name]['recall@3']:.2%}" for name in columns]
+    assert found == ["15.38%", "23.08%"]
+    for name in columns:
+        rows = frame.filter(object=4).sort(name, descending=True)
+        entries = user.lists[name].entries
+        assert [inspector.items[one.item][0] for one in entries] == [*map(str, rows["item"])]
+        assert [one.relevant for one in entries] == (rows["relevant"] == 1).to_list()
+        assert [one.score for one in entries] == rows[name].to_list()

@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer.auditing import Audit
 from recometer.auditing import audit as run_audit
-from recometer.errors import InputTypeError
+from recometer.errors import InputError, InputTypeError
 from recometer.report import sections
 from recometer.report.facts import audited, call_of, facts
 from recometer.report.given import Given, given_by
@@ -127,7 +127,14 @@ def _audit(wanted: Audit | bool | None, known: Mapping[str, Known]) -> Audited |
             "True and False."
         )
     one = next((one for one in known.values() if one.train is not None), None)
-    if wanted is False or one is None or one.train is None:
+    if wanted is False:
+        return None
+    if one is None or one.train is None:
+        if wanted:
+            raise InputError(
+                "audit=True looks at train and test, which are not known here. Hint: "
+                "audit=rm.audit(train, test)."
+            )
         return None
     if wanted is None and len(one.train) > MOST_AUDITED:
         return None

@@ -53,9 +53,11 @@ def headline(
     row = _row(given, metric, pair)
     told = not standings.place(other).best
     tied = [place.model for place in standings.places if place.best and place.model != winner]
-    size = f"{abs(row.difference):.4f} {metric} {_ends(row)} over {row.n:,} users"
+    size = f"{abs(row.difference):.4f} {metric} {_ends(row)} over {users_of(row.n)}"
     if math.isnan(row.difference):
         verdict = f"{winner} and {other} cannot be compared by {metric}."
+    elif row.difference == 0:
+        verdict = f"{winner} and {other} are level: {size}."
     elif told and _leaves_out_none(row):
         verdict = f"{winner} beats {other} by {size}."
     elif told:
@@ -84,8 +86,10 @@ def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
     (place,) = standings.places
     interval = "" if math.isnan(place.low) else f" [{place.low:.4f}, {place.high:.4f}]"
     verdict = (
-        f"{place.model}: {place.mean:.4f} {standings.metric}{interval} over {place.n:,} users."
+        f"{place.model}: {place.mean:.4f} {standings.metric}{interval} over {users_of(place.n)}."
     )
+    if math.isnan(place.mean):
+        verdict = f"{place.model}: {standings.metric} is undefined for all users."
     said = [*leaks, *_on_direction(standings)]
     if not math.isnan(standings.chance):
         said.append(f"A random order of the same candidates would have {standings.chance:.4f}.")
@@ -157,8 +161,13 @@ def _on_users(row: PairRow, pair: tuple[str, str]) -> list[str]:
     ]
 
 
+def users_of(n: int) -> str:
+    """Return ``"1 user"`` or ``"2,000 users"``."""
+    return f"{n:,} user" if n == 1 else f"{n:,} users"
+
+
 def _users(n: int, one: str, more: str) -> str:
-    return f"{n:,} user {one}" if n == 1 else f"{n:,} users {more}"
+    return f"{users_of(n)} {one if n == 1 else more}"
 
 
 def _most_harmed(given: Given, metric: str, pair: tuple[str, str]) -> UserChange | None:

@@ -153,11 +153,13 @@ def _positions(given: Given, chosen: Any) -> list[int]:
 
 
 def _n_relevant(given: Given, position: int) -> int:
-    for model in given.models:
-        (column,) = given.users.spread(model, [model.first.n_relevant], -1)[:1] or (None,)
-        if column is not None and column[position] >= 0:
-            return int(column[position])
-    return 0
+    """Return how many relevant items a user has, by any evaluation that has the user."""
+    each = [
+        column[position]
+        for model in given.models
+        for column in given.users.spread(model, [run.n_relevant for run in model.runs], -1)
+    ]
+    return max(int(max(each)), 0)
 
 
 def _lists(found: tuple[list[Place], list[Place]], items: _Items) -> UserLists:

@@ -98,8 +98,14 @@
       if (details.open) tabulate(figure);
     }));
   });
+  // What is not yet looked at is drawn when there is time, so that it can be printed.
+  const later = window.requestIdleCallback || ((then) => window.setTimeout(then, 200));
+  const drawNext = () => {
+    const next = figures.find((figure) => !figure.drawn);
+    if (next) draw(next).then(() => later(drawNext));
+  };
+  window.addEventListener("load", () => later(drawNext));
   window.addEventListener("beforeprint", () => {
-    figures.forEach((figure) => { if (!figure.drawn) draw(figure); });
     document.querySelectorAll("details.panel").forEach((one) => { one.open = true; });
   });
   byId("theme").addEventListener("click", () =>
