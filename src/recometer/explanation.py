@@ -12,7 +12,7 @@ import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
-from recometer.errors import DataWarning, InputError, UnknownNameError
+from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.evaluating.arguments import protocol_of
 from recometer.evaluation import evaluate
 from recometer.metrics.conventions import find, parse_under
@@ -246,6 +246,8 @@ def explain(
     ------
     InputError
         The result does not hold its inputs, and they were not given.
+    InputTypeError
+        Something that is no evaluation.
     UnknownNameError
         A metric that was not asked for, or a protocol that does not exist.
 
@@ -259,6 +261,11 @@ def explain(
     recometer: ndcg@3 = 0.4688 over 2 users
     ...
     """
+    if not isinstance(result, Evaluation):
+        raise InputTypeError(
+            f"What is explained must be an evaluation, found {type(result).__name__}. Hint: "
+            "rm.explain(rm.evaluate(...), metric, protocol=...)."
+        )
     mine = result.known_metric(metric)
     given = result.inputs_kept
     if source is not None:

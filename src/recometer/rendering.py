@@ -13,9 +13,9 @@ import math
 import os
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recometer.data.paths import as_path
 from recometer.errors import FileError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -437,9 +437,10 @@ def _written(text: str, path: str | os.PathLike[str] | None) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file."""
+    """Write a text file; what UTF-8 lacks (lone surrogates) is escaped."""
+    path = as_path(path, "a table")
     try:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError as error:
         raise FileError(
             f"{os.fspath(path)!r} cannot be written: {error.strerror}. Hint: the folder must exist "

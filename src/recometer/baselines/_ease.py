@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recometer.arrays import Float64, Int64
 from recometer.baselines._matrix import check_count, scores_of, user_item_matrix
-from recometer.errors import InputError
+from recometer.errors import InputError, brief
 from recometer.sources.scores import Scores
 
 if TYPE_CHECKING:
@@ -48,8 +49,9 @@ def ease(train: Any, *, regularisation: float = 250.0, max_items: int = EASE_MAX
         `regularisation` not above 0, or infinite training values.
     """
     max_items = check_count(max_items, "max_items")
-    if not (np.isfinite(regularisation) and regularisation > 0):
-        raise InputError(f"regularisation={regularisation!r} must be a number above 0.")
+    number = isinstance(regularisation, int | float) and not isinstance(regularisation, bool)
+    if not (number and 0 < regularisation <= sys.float_info.max):
+        raise InputError(f"regularisation={brief(regularisation)} must be a number above 0.")
     train, matrix = user_item_matrix(train)
     if train.n_items > max_items:
         raise InputError(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from recometer.data.columns import Columns, choose_columns
 from recometer.data.frames import first_line, numeric_names, warn_of_values
+from recometer.data.paths import as_path
 from recometer.data.text import check_parsed, times_of_text
 from recometer.errors import ColumnError, FileError
 
@@ -27,6 +28,7 @@ OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
 ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
 PROBE = 100  # rows
+WHAT = "data"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
 
@@ -39,7 +41,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     FileError
         A file that is not there, is empty or damaged, or has an extension that is not read.
     """
-    return _scan(pathlib.Path(path)).collect_schema().names()
+    return _scan(as_path(path, WHAT)).collect_schema().names()
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
@@ -50,7 +52,7 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = Non
     FileError
         As `column_names` does.
     """
-    path = pathlib.Path(path)
+    path = as_path(path, WHAT)
     return _collect(_scan(path), column_names(path) if names is None else names, path)
 
 
@@ -149,7 +151,7 @@ def open_file(
     fetch
         A function that returns the column of a key; that of a Parquet file is not read yet.
     """
-    path = pathlib.Path(path)
+    path = as_path(path, WHAT)
     table = _scan(path)
     names = table.collect_schema().names()
     try:
@@ -182,7 +184,7 @@ def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> 
     FileError
         As `column_names` does.
     """
-    path = pathlib.Path(path)
+    path = as_path(path, WHAT)
     table = _scan(path)
     if _extension(path) not in SEPARATORS:
         return numeric_names(table, booleans)
@@ -295,10 +297,13 @@ def _open(path: pathlib.Path) -> TextIO:
 
 def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
     """Return the records of a text file, the header first, each with the number of its line."""
-    with contextlib.suppress(csv.Error), _open(path) as file:
-        reader = csv.reader(file, delimiter=_separator(path))
-        for record in reader:
-            yield reader.line_num, record
+    try:
+        with contextlib.suppress(csv.Error), _open(path) as file:
+            reader = csv.reader(file, delimiter=_separator(path))
+            for record in reader:
+                yield reader.line_num, record
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(path, error) from error
 
 
 def _without_blank_lines(text: pl.DataFrame, path: pathlib.Path) -> pl.DataFrame:

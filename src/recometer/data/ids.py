@@ -14,7 +14,7 @@ import numpy.typing as npt
 from recometer import _kernel
 from recometer.arrays import Array, Int64, UInt32, UInt64
 from recometer.data.tensors import is_a
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import a_part_each, each_block, on_all_threads
 
 if TYPE_CHECKING:
@@ -130,7 +130,9 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
         try:
             return _encode_strings(pl.Series(values, dtype=pl.String), what, dtype)
         except UnicodeEncodeError as error:
-            raise InputError(f"The {what} hold {error.object!r}, which is not Unicode.") from None
+            raise InputError(
+                f"The {what} hold {brief(error.object)}, which is not Unicode."
+            ) from None
     try:
         ordered = sorted(set(values))
     except TypeError as error:
@@ -258,7 +260,7 @@ def kind(ids: Ids) -> str:
 
 def show(ids: Ids, position: int) -> str:
     """Return the id at a position as one would type it: ``'a'``, not ``np.str_('a')``."""
-    return repr(ids[position : position + 1].tolist()[0])
+    return brief(ids[position : position + 1].tolist()[0])
 
 
 def missing(what: str, row: int, hint: str = "drop rows without one") -> NoReturn:
@@ -300,7 +302,7 @@ def _from_objects(values: Sequence[Any], what: str) -> Ids:
     if len(kinds) > 1 and kinds != ["float", "int"]:
         examples = (next(v for v in values if _kind_of(type(v)) == name) for name in kinds)
         found = " and ".join(
-            f"{name} (for instance {example!r})"
+            f"{name} (for instance {brief(example)})"
             for name, example in zip(kinds, examples, strict=True)
         )
         raise InputTypeError(

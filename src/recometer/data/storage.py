@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -14,6 +15,7 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data import ids
+from recometer.data.paths import as_path
 from recometer.errors import FileError, InputTypeError
 
 if TYPE_CHECKING:
@@ -108,7 +110,7 @@ def write_table(
     """
     import polars as pl
 
-    path = _path(path)
+    path = as_path(path, "a saved evaluation")
     _check_extension(path)
     series = [pl.Series(name, values) for name, values in columns.items()]
     kind = None
@@ -116,7 +118,8 @@ def write_table(
         kind, encoded = encode_ids(user_ids)
         series.insert(0, encoded)
     text = json.dumps({"version": VERSION, "user": kind, **header})
-    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    # Its name is short: that of the file may be as long as names can be.
+    temporary = path.parent / f".{os.urandom(8).hex()}"
     try:
         pl.DataFrame(series).write_parquet(temporary, metadata={KEY: text})
         temporary.replace(path)
@@ -126,7 +129,8 @@ def write_table(
             "Hint: the folder must exist and be writable, and the path must not be a folder."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def read_table(
@@ -148,7 +152,7 @@ def read_table(
     """
     import polars as pl
 
-    path = _path(path)
+    path = as_path(path, "a saved evaluation")
     if not path.is_file():
         raise FileError(
             f"{str(path)!r} is a folder. Hint: name the file that result.save(path) wrote."
@@ -162,8 +166,12 @@ def read_table(
         raise FileError(f"{str(path)!r} is not a Parquet file: {error}. {hint}") from error
     if text is None:
         raise FileError(f"{str(path)!r} is a Parquet file, but no saved evaluation. {hint}")
-    header: dict[str, Any] = json.loads(text)
-    if header.pop("version") > VERSION:
+    try:
+        header: dict[str, Any] = json.loads(text)
+        version, kind = int(header.pop("version")), header.pop("user")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise FileError(f"{str(path)!r} is damaged: its header cannot be read. {hint}") from error
+    if version > VERSION:
         raise FileError(
             f"{str(path)!r} was written by a newer recometer, in a format that this one does "
             "not know. Hint: pip install --upgrade recometer."
@@ -171,8 +179,7 @@ def read_table(
     try:
         frame = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise FileError(f"{str(path)!r} is damaged: {error}.") from error
-    kind = header.pop("user")
+        raise FileError(f"{str(path)!r} is damaged: {error}. {hint}") from error
     user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
     return {column.name: column.to_numpy() for column in frame}, user_ids, header
 
@@ -187,15 +194,6 @@ def _check_extension(path: Path) -> None:
             f"{str(path)!r} has the name of another format, but what is saved is Parquet. Hint: "
             f"save({path.with_suffix('.parquet').name!r}).{more}"
         )
-
-
-def _path(path: str | os.PathLike[str]) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise InputTypeError(
-            f"The path of a saved evaluation is of type {type(path).__name__}. Hint: pass a string "
-            "or a pathlib.Path."
-        )
-    return Path(path)
 
 
 def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:

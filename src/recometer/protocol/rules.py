@@ -12,12 +12,15 @@ from recometer.protocol.declaring import Number, Rule, rule, ruled
 
 TieRule = Literal[
     "expected", "optimistic", "pessimistic", "random", "item", "item_desc", "item_desc_within",
-    "input", "shared", "as_ranked",
+    "input", "as_ranked", "shared",
 ]  # fmt: skip
 AnyProtocol = TypeVar("AnyProtocol", bound="Protocol")
 
 NUMBER = Number()
 COUNT = Number("a whole number, 0 or more", lambda number: isinstance(number, int) and number >= 0)
+DECIMALS = Number(
+    "a whole number from 0 to 15", lambda number: isinstance(number, int) and 0 <= number <= 15
+)
 SHARE = Number("a number between 0 and 1", lambda number: 0 < number < 1)
 WEIGHT = Number("a number above 0 and at most 1", lambda number: 0 < number <= 1)
 
@@ -239,7 +242,7 @@ class Protocol:
     )
     decimals: int | None = rule(
         None,
-        {None: "Values are not rounded.", COUNT: "A user's value is rounded to {} decimals."},
+        {None: "Values are not rounded.", DECIMALS: "A user's value is rounded to {} decimals."},
         step="rounding",
         about="A value for all users is rounded likewise.",
     )

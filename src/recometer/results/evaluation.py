@@ -14,6 +14,7 @@ import numpy.typing as npt
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
 from recometer.data import ids
+from recometer.data.rows import chosen_users
 from recometer.errors import InputError, UnknownNameError
 from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import OF_ONE_USER, Reason
@@ -359,9 +360,7 @@ class Evaluation(Reported, rendering.Printed):
             codes, names = dividing.read_groups(groups, self.user_ids, self.n_users, column, user)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
-            named = weights is None or isinstance(weights, str)
-            weight = weights if named else np.asarray(weights)[chosen]
-            return self.of_users(chosen).summary(weight)
+            return self.of_users(chosen).summary(self._averaging.weights_of(weights, chosen))
 
         kept = weights is not None or self.list_data is not None
         not_kept = () if kept else tuple(self.over_users)
@@ -372,12 +371,17 @@ class Evaluation(Reported, rendering.Printed):
 
         Parameters
         ----------
-        positions : array_like of int
-            Their places among all users. What was counted over all users stays as it is.
-            Metrics with one value for all users are computed anew; those of an evaluation that
-            was loaded from a file cannot be, and are left out.
+        positions : integers [m], or bool [n_users]
+            Their places among all users, or a mask of these. What was counted over all users
+            stays as it is. Metrics with one value for all users are computed anew; those of an
+            evaluation that was loaded from a file cannot be, and are left out.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            Positions that do not exist, a mask of another length; something else.
         """
-        chosen = np.asarray(positions, dtype=np.int64)
+        chosen = chosen_users(positions, self.n_users)
         changes: dict[str, Any] = {
             "values": {name: column[chosen] for name, column in self.values.items()},
             "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from recometer import stats
 from recometer.arrays import Float64, Int64, UInt8
-from recometer.data.frames import numbers
+from recometer.data.numbers import numbers
 from recometer.errors import InputError
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.measured import Together
@@ -135,6 +135,17 @@ class Averaging:
                 f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', "
                 "None, or a number for each user."
             )
+        return self._given(weights)
+
+    def weights_of(self, weights: Weights, users: Int64) -> Weights:
+        """Return the weights of some users."""
+        if weights is None or isinstance(weights, str):
+            return weights
+        of_users: Float64 = self._given(weights)[users]
+        return of_users
+
+    def _given(self, weights: npt.ArrayLike) -> Float64:
+        n_users = len(self.n_relevant)
         given = numbers(weights, "weights")
         if given is None or given.shape != (n_users,) or not (given >= 0).all():
             raise InputError(

@@ -260,7 +260,7 @@ class Pairs(Source):
             - ragged.indptr_of(np.bincount(user, minlength=aligned.n_users))[user]
         )
         listed, last = place < k, place == k - 1
-        items = np.full((aligned.n_users, k), -1)
+        items = np.full((aligned.n_users, min(k, int(place.max(initial=0)) + 1)), -1)
         items[user[listed], place[listed]] = item[listed]
         lowest = np.full(aligned.n_users, -1)
         lowest[user[last]] = above[last]

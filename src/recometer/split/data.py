@@ -15,8 +15,10 @@ from recometer import ragged
 from recometer.arrays import Array, UInt8
 from recometer.data.columns import Columns, find_columns
 from recometer.data.files import check_file, in_memory, open_file, read_columns
-from recometer.data.frames import is_frame, numbers, open_frame, times
+from recometer.data.frames import collected, is_frame, open_frame, times
 from recometer.data.interactions import Interactions
+from recometer.data.numbers import numbers
+from recometer.data.paths import as_path
 from recometer.split.table import Coded, Table
 
 if TYPE_CHECKING:
@@ -56,7 +58,7 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
     if isinstance(data, Container):
         return data
     if isinstance(data, str | os.PathLike):
-        path = pathlib.Path(data)
+        path = as_path(data, "data")
         if path.name.lower().endswith(".parquet"):
             return _Parquet(path, options)
         if path.name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
@@ -66,7 +68,7 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
         return _Interactions(Interactions.of(data, **options))
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.LazyFrame):
-        data = data.collect()  # its rows might come in another order the next time
+        data = collected(data)  # its rows might come in another order the next time
     return _Frame(data, options)
 
 

@@ -7,12 +7,12 @@ import numbers
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from recometer.arrays import Array
 from recometer.data.columns import Columns
 from recometer.data.interactions import Interactions
+from recometer.data.paths import as_path
 from recometer.errors import InputTypeError
 from recometer.rendering import Shown, Table, to_notebook
 from recometer.split import saving, summary
@@ -153,7 +153,7 @@ class Split(Shown):
             "protocol": dataclasses.asdict(self.protocol),
             "columns": None if self.columns is None else self.columns._asdict(),
         }
-        saving.write(Path(folder), self._parts(), self.users, header)
+        saving.write(as_path(folder, "a split"), self._parts(), self.users, header)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Split:
@@ -167,7 +167,7 @@ class Split(Shown):
         FileError
             There is no split in the folder, or one of a newer recometer.
         """
-        parts, users, header = saving.read(Path(folder))
+        parts, users, header = saving.read(as_path(folder, "a split"))
         protocol = header["protocol"]
         protocol["filters"] = tuple(protocol["filters"])
         return cls(
