@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 PICTURE = Path(__file__).with_name("report.png")
-WIDTH, HEIGHT = 1200, 860
+WIDTH, HEIGHT = 1200, 990
 
 
 def main() -> None:
