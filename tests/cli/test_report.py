@@ -90,6 +90,17 @@ def test_lists_come_from_models_of_the_same_names() -> None:
     assert "there is no result of 'x', but of good, random" in one_line(other.stderr)
 
 
+def test_test_and_train_without_models_are_audited() -> None:
+    data = ("--test", "test.parquet", "--train", "train.parquet")
+    found = run("report", "results", *data, "-o", "page.md")
+    assert found.exit_code == 0, found.stderr
+    assert "## Audit of the split" in pathlib.Path("page.md").read_text(encoding="utf-8")
+    for unused in (("--catalogue", "items.csv"), ("--test", "test.parquet"), ("--user", "user_id")):
+        refused = run("report", "results", *unused)
+        assert refused.exit_code == 2, unused
+        assert "without models it says nothing" in one_line(refused.stderr)
+
+
 def test_models_are_evaluated_where_there_are_no_results() -> None:
     found = run(
         *("report", "--run", "good.parquet", "--baselines", "popular", "--quiet"),

@@ -10,9 +10,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from recometer.auditing import audit
 from recometer.cli import _options as options
 from recometer.cli._by import groups_of
 from recometer.cli._exit import usage_of
+from recometer.cli._folder import load_split
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, catalogue_columns
 from recometer.cli._job import named_by, reading
@@ -35,6 +37,7 @@ from recometer.sources.base import Source
 
 SCORED = "ndcg@{k} recall@1..{k} precision@{k} ap"  # metrics of scored pairs
 K = 10  # in these, or the most rows of a user
+DATA = ("test", "train", "split", "user", "item", "value", "catalogue")
 FORMATS = {"html": ".html", "markdown": ".md"}
 
 Given = Annotated[
@@ -285,7 +288,7 @@ def _of_results(
                 "there is nothing to report. Hint: name saved evaluations, or models by --run.",
                 param_hint="RESULT",
             )
-        return found, {}
+        return found, _audited(data, run)
     known, inputs = _read_models(data, models, run)
     for name, source in known.items():
         if name not in found:
@@ -300,6 +303,27 @@ def _of_results(
                 )
             ]
     return found, {"lists": known, **inputs}
+
+
+def _audited(data: Data, run: options.RunOptions) -> dict[str, Any]:
+    """Audit test and train where they are named without models, and nothing else is."""
+    given = {name for name in DATA if getattr(data, name) is not None}
+    if given == {"split"} and data.split is not None:
+        return {"audit": audit(load_split(data.split))}
+    if not given:
+        return {}
+    if not {"test", "train"} <= given or given & {"split", "catalogue"}:
+        raise typer.BadParameter(
+            "without models it says nothing. Hint: --run NAME=FILE with the names of the results; "
+            "or --split, or --test and --train alone, which are audited.",
+            param_hint=", ".join(f"--{name}" for name in DATA if name in given),
+        )
+    columns = {name: getattr(data, name) for name in ("user", "item", "value")}
+    with StandardInput(None) as stdin:
+        inputs = Inputs(stdin, {**columns, "time": None}, run.note)
+        test = inputs.interactions("test", str(data.test), value=True, time=True)
+        train = inputs.interactions("train", str(data.train), value=False, time=True, test=test)
+    return {"audit": audit(train, test)}
 
 
 def _check_saved(results: Sequence[str]) -> None:
