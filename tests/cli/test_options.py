@@ -78,7 +78,7 @@ def test_why_has_every_option_of_evaluate() -> None:
 
 
 def test_compare_takes_what_python_does() -> None:
-    taken = inspect.signature(rm.compare).parameters.keys() - {"models"}
+    taken = inspect.signature(rm.compare).parameters.keys() - {"models", "progress"}
     assert taken - COMMANDS["compare"].keys() == set()
 
 
