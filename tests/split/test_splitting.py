@@ -1095,6 +1095,11 @@ def test_types_know_every_name_of_the_package() -> None:
     assert found == {*rm.split.__all__, "all"}
 
 
+def test_a_notebook_shows_the_table():
+    made = split({"ann": ["a", "b", "c"], "bob": ["a", "b", "c"]}, Number(1))
+    assert made.to_html() in made._repr_html_()
+
+
 @pytest.mark.parametrize("data", ["ratings", "ratings/part-*.parquet", "ratings.parquet"])
 def test_several_parquet_files_are_one_table(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -70,6 +70,23 @@ class Compared:
     @functools.cached_property
     def standings(self) -> tuple[Standing, ...]:
         """The leaderboard: per metric every model, best first, with the ranks that it can have."""
+<<<<<<< HEAD
+        return tuple(one for metric in self.metrics for one in self._standings(metric))
+
+    def standings_of(self, metric: str) -> tuple[Standing, ...]:
+        """Return the leaderboard of one metric, best first; see `standings`."""
+        name = self.known(metric)
+        if "standings" in vars(self):
+            return tuple(one for one in self.standings if one.metric == name)
+        return tuple(self._standings(name))
+
+    def _standings(self, metric: str) -> list[Standing]:
+        if metric not in self.models[0].first.together:
+            return standings_by(metric, self.models, self.users, self.options, self.correction)
+        pairs = list(itertools.combinations(self.models, 2))
+        rows = compare_whole([metric], pairs, self.users, self.confidence, self.options.seed)
+        return standings_of_whole(metric, self.models, rows, self.options)
+=======
         found: list[Standing] = []
         for metric in self.metrics:
             if metric not in self.models[0].first.together:
@@ -81,6 +98,7 @@ class Compared:
                 rows = compare_whole([metric], pairs, self.users, self.options)
                 found += standings_of_whole(metric, self.models, rows, self.options)
         return tuple(found)
+>>>>>>> main
 
     def row(self, metric: str, model: str, other: str | None = None) -> PairRow:
         """Return the comparison of a pair by a metric.

@@ -25,6 +25,7 @@ from recometer.ranks import TopLists
 from recometer.results import saved, summary
 from recometer.results.means import Averaging, Weights
 from recometer.results.naming import name_of, names_of
+from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 from recometer.results.together import intervals_together, of_some_users, values_together
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation(rendering.Printed):
+class Evaluation(Reported, rendering.Printed):
     """How good recommendations were: every metric for every user.
 
     ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a

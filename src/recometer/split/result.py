@@ -14,7 +14,7 @@ from recometer.data.columns import Columns
 from recometer.data.interactions import Interactions
 from recometer.data.paths import as_path
 from recometer.errors import InputTypeError
-from recometer.rendering import Shown, Table
+from recometer.rendering import Shown, Table, to_notebook
 from recometer.split import saving, summary
 
 if TYPE_CHECKING:
@@ -117,6 +117,9 @@ class Split(Shown, Generic[Part]):
             if counts[name]
         ]
         return f"Split({', '.join(parts)}; {self.protocol})"
+
+    def _repr_html_(self) -> str:
+        return to_notebook(self)
 
     def table(self) -> Table:
         """Return how many users, items and interactions each part has, and what was left out."""
