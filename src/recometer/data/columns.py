@@ -206,7 +206,9 @@ def choose_columns(
             raise ColumnError(f"There are {names.count(name)} columns {name!r}. Hint: rename one.")
         if chosen.count(name) > 1:
             uses = [f"{option}=" for option, other in found.items() if other == name]
-            raise ColumnError(f"The column {name!r} is named by {' and '.join(uses)} at once.")
+            raise ColumnError(
+                f"The column {name!r} is named by {' and '.join(uses)} at once. Hint: name another."
+            )
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
 
 
