@@ -196,7 +196,7 @@ def calc_reco_metrics(
     n_items = test.shape[1]
     k = whole("k", k, least=1)
     if k > n_items:
-        raise InputError(f"k={k} is above the number of items, {n_items}.")
+        raise InputError(f"k={k} is above the number of items, {n_items}. Hint: pass k={n_items}.")
     protocol = Protocol(
         name="recometrics",
         ties="random" if break_ties_with_noise else "item",

@@ -254,7 +254,7 @@ def choose_columns(
         if chosen.count(name) > 1:
             uses = [f"{option}=" for option, one in found.items() if name in single_names([one])]
             by = f"{' and '.join(uses)} at once" if len(uses) > 1 else f"{uses[0]} twice"
-            raise ColumnError(f"The column {name!r} is named by {by}.")
+            raise ColumnError(f"The column {name!r} is named by {by}. Hint: name another.")
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
 
 

@@ -138,7 +138,8 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
             return _encode_strings(pl.Series(values, dtype=pl.String), what, dtype)
         except UnicodeEncodeError as error:
             raise InputError(
-                f"The {what} hold {brief(error.object)}, which is not Unicode."
+                f"The {what} hold {brief(error.object)}, which is not Unicode. Hint: what is no "
+                "text is decoded as such, or given as bytes or integers."
             ) from None
     try:
         ordered = sorted(set(values))

@@ -90,7 +90,8 @@ def _check_array(name: str, array: Array, n: int | None = None) -> None:
 def _check_ids(name: str, ids: Array) -> None:
     """Raise unless ids are sorted and distinct, none of them missing."""
     try:
-        fit = bool((ids[1:] > ids[:-1]).all())
+        with np.errstate(invalid="ignore"):  # NaN, of which `as_ids` says where
+            fit = bool((ids[1:] > ids[:-1]).all())
         hash(ids[0] if len(ids) and ids.dtype == object else None)
     except (TypeError, ValueError):
         fit = False

@@ -35,10 +35,11 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
         raise FileError(f"The path of {what} is empty. Hint: name a file or a folder.")
     try:
         os.lstat(text)
-    except ValueError as error:  # a NUL, or what has no UTF-8
+    except ValueError as error:
+        why = "a lone surrogate" if isinstance(error, UnicodeError) else "a NUL"
         raise FileError(
-            f"The path of {what} is {brief(text)}, which no file can have ({error}). Hint: use "
-            "letters, digits and punctuation."
+            f"The path of {what} holds {why}, as no path can: {brief(text)}. Hint: use letters, "
+            "digits and punctuation."
         ) from None
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass  # whoever reads or writes says so

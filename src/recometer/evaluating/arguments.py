@@ -48,7 +48,7 @@ def check_source(source: object, test: object) -> Source:
         return source
     if isinstance(test, Source):
         raise InputTypeError(
-            "The second argument is a source, the first is not: rm.evaluate(source, test)."
+            "The second argument is a source, the first is not. Hint: rm.evaluate(source, test)."
         )
     if isinstance(source, type) and issubclass(source, Source):
         hint = f"call it with your model's output: rm.{source.__name__}(...)."

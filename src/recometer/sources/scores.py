@@ -152,7 +152,8 @@ class Scores(Source):
         except Exception as error:
             raise ModelError(
                 f"The function of Scores raised {type(error).__name__} for {self._whom(rows)}: "
-                f"{error}"
+                f"{error}. Hint: calling it with the rows numpy.arange({rows[0]}, {rows[-1] + 1}) "
+                "shows where."
             ) from error
         scores = _dense(returned, f"What the function of Scores returned for {self._whom(rows)}")
         if not _are_numbers(scores):
