@@ -289,6 +289,7 @@ def test_the_protocol_is_whole(model: ReportModel) -> None:
     assert {"Formulas", "Rules", "All means", "Data", "Versions"} <= parts.keys()
     assert {row[0] for row in parts["Formulas"].rows} >= {"ndcg", "recall", "novelty"}
     assert "primary='ndcg@5'" in model.call
+    assert "'ndcg@5 recall@1..5 hit@5 roc_auc coverage@5 novelty@5'" in model.call
     compile(model.call, "call", "exec")
 
 

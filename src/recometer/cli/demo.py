@@ -18,24 +18,17 @@ from recometer.cli._baselines import BASELINES, NEIGHBOURS, REGULARISATION, n_fa
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
 from recometer.cli._text import count, say
-<<<<<<< HEAD
-from recometer.comparison import compare
-=======
 from recometer.cli._words import output
->>>>>>> main
+from recometer.comparison import compare
 from recometer.data import shown
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.evaluation import evaluate
 from recometer.metrics.names import parse
-<<<<<<< HEAD
-from recometer.rendering import output, wrapped
+from recometer.rendering import wrapped
 from recometer.report import report as make_report
 from recometer.report.result import check_report, format_of
-=======
-from recometer.rendering import wrapped
->>>>>>> main
 from recometer.results.evaluation import Evaluation
 from recometer.results.leaderboard import Leaderboard
 from recometer.sources.base import Source

@@ -70,7 +70,6 @@ class Compared:
     @functools.cached_property
     def standings(self) -> tuple[Standing, ...]:
         """The leaderboard: per metric every model, best first, with the ranks that it can have."""
-<<<<<<< HEAD
         return tuple(one for metric in self.metrics for one in self._standings(metric))
 
     def standings_of(self, metric: str) -> tuple[Standing, ...]:
@@ -84,21 +83,8 @@ class Compared:
         if metric not in self.models[0].first.together:
             return standings_by(metric, self.models, self.users, self.options, self.correction)
         pairs = list(itertools.combinations(self.models, 2))
-        rows = compare_whole([metric], pairs, self.users, self.confidence, self.options.seed)
+        rows = compare_whole([metric], pairs, self.users, self.options)
         return standings_of_whole(metric, self.models, rows, self.options)
-=======
-        found: list[Standing] = []
-        for metric in self.metrics:
-            if metric not in self.models[0].first.together:
-                found += standings_by(
-                    metric, self.models, self.users, self.options, self.correction
-                )
-            else:
-                pairs = list(itertools.combinations(self.models, 2))
-                rows = compare_whole([metric], pairs, self.users, self.options)
-                found += standings_of_whole(metric, self.models, rows, self.options)
-        return tuple(found)
->>>>>>> main
 
     def row(self, metric: str, model: str, other: str | None = None) -> PairRow:
         """Return the comparison of a pair by a metric.

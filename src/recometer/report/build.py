@@ -10,6 +10,7 @@ import numpy as np
 
 from recometer.auditing import Audit
 from recometer.auditing import audit as run_audit
+from recometer.comparing.wording import on_power
 from recometer.errors import InputError, InputTypeError
 from recometer.report import sections
 from recometer.report.facts import audited, call_of, facts
@@ -161,10 +162,12 @@ def _subtitle(given: Given) -> str:
 
 
 def _notes(given: Given) -> list[str]:
-    if given.comparison is None:
+    """Return what is said of the comparison, of power only for the metrics that decide."""
+    comparison = given.comparison
+    if comparison is None:
         return list(given.first.table().notes)
-    tables = given.comparison.table()
-    return list(tables.notes)
+    seldom = set(on_power([row for row in comparison.rows if not row.primary]))
+    return [note for note in comparison.table().notes if note not in seldom]
 
 
 def _missing(

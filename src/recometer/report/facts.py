@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from recometer.auditing import Audit
+from recometer.errors import RecometerError
+from recometer.metrics.names import parse
 from recometer.report.given import Given
+from recometer.report.headline import compact
 from recometer.report.model import Audited, Facts, Finding, Standings
 from recometer.results.evaluation import Evaluation
 from recometer.results.summary import COUNTS
@@ -150,7 +154,7 @@ def call_of(given: Given) -> str:
         if name in result.inputs
     ]
     arguments = ["source", "test", *(f"{name}={name}" for name in names)]
-    arguments.append(f"metrics={' '.join(map(str, result.metrics))!r}")
+    arguments.append(f"metrics={_written(map(str, result.metrics))!r}")
     rules = result.protocol
     if rules.name and rules.name != "recometer":
         arguments.append(f"protocol={rules.name!r}")
@@ -162,7 +166,7 @@ def call_of(given: Given) -> str:
     comparison = given.comparison
     if comparison is None:
         return f"result = rm.evaluate(\n        {called},\n)\nresult.report('report.html')"
-    options = [f"metrics={' '.join(comparison.metrics)!r}"]
+    options = [f"metrics={_written(comparison.metrics)!r}"]
     options += [f"baseline={comparison.baseline!r}"] * (comparison.baseline is not None)
     options += [f"primary={' '.join(comparison.primary)!r}"] * comparison.chosen
     for name, default in (("test", "randomisation"), ("interval", "auto"), ("seed", 0)):
@@ -176,6 +180,16 @@ def call_of(given: Given) -> str:
         "    for name, source in sources.items()\n}\n"
         f"rm.compare(results, {', '.join(options)}).report('report.html')"
     )
+
+
+def _written(metrics: Iterable[str]) -> str:
+    """Return names of metrics as one text, shortened if that means the same."""
+    names = list(metrics)
+    shortened = " ".join(compact(names))
+    with contextlib.suppress(RecometerError):
+        if {str(one) for one in parse(shortened)} == set(names):
+            return shortened
+    return " ".join(names)
 
 
 def audited(audit: Audit | None) -> Audited | None:

@@ -105,8 +105,7 @@ def _row(given: Given, metric: str, pair: tuple[str, str]) -> PairRow:
     if not given.is_whole(metric):
         (row,) = compare_by(metric, [models], given.users, given.options)
         return row
-    options = given.options
-    (row,) = compare_whole([metric], [models], given.users, options.confidence, options.seed)
+    (row,) = compare_whole([metric], [models], given.users, given.options)
     return row
 
 
