@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recometer.data.columns import Columns, choose_columns
+from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values
 from recometer.data.paths import as_path
 from recometer.data.text import check_parsed, times_of_text
@@ -253,6 +254,7 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
 def _scan(path: pathlib.Path) -> pl.LazyFrame:
     import polars as pl
 
+    check_threads()
     parts = parts_of(path)
     if parts is None:
         check_file(path)

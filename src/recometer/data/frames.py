@@ -11,6 +11,7 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import columns as naming
 from recometer.data.columns import Columns, find_columns
+from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing
 from recometer.data.numbers import numbers, plain
 from recometer.data.tensors import is_a
@@ -306,6 +307,7 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     InputTypeError
         An Arrow stream that is no table.
     """
+    check_threads()
     if is_a(data, "pandas", "DataFrame"):
         names = [str(name) for name in data.columns]
         return names, lambda wanted: [
