@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array
+<<<<<<< HEAD
 from recometer.data import ids, sessions
+=======
+from recometer.data import ids
+from recometer.data.forks import check_threads
+>>>>>>> trust
 from recometer.data.paths import as_path
 from recometer.errors import FileError, InputTypeError
 
@@ -110,6 +115,7 @@ def write_table(
     """
     import polars as pl
 
+    check_threads()
     path = as_path(path, "a saved evaluation")
     _check_extension(path)
     series = [pl.Series(name, values) for name, values in columns.items()]
@@ -152,6 +158,7 @@ def read_table(
     """
     import polars as pl
 
+    check_threads()
     path = as_path(path, "a saved evaluation")
     if not path.is_file():
         raise FileError(
