@@ -14,12 +14,8 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-<<<<<<< HEAD
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
-=======
-from recometer.data.columns import Columns, choose_columns
 from recometer.data.forks import check_threads
->>>>>>> trust
 from recometer.data.frames import first_line, numeric_names, warn_of_values
 from recometer.data.paths import as_path
 from recometer.data.sessions import paired, selected

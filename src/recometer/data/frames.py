@@ -10,12 +10,8 @@ import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import columns as naming
-<<<<<<< HEAD
 from recometer.data.columns import ColumnPair, Columns, find_columns, single_names
-=======
-from recometer.data.columns import Columns, find_columns
 from recometer.data.forks import check_threads
->>>>>>> trust
 from recometer.data.ids import many_strings, missing
 from recometer.data.numbers import numbers, plain
 from recometer.data.sessions import paired
@@ -315,7 +311,6 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     InputTypeError
         An Arrow stream that is no table.
     """
-<<<<<<< HEAD
     names, fetch = _open_frame(data)
 
     def fetch_pairs(wanted: list[str]) -> list[Any]:
@@ -339,9 +334,7 @@ def _parts(name: str, pairs: list[ColumnPair]) -> Iterable[str]:
 
 
 def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
-=======
     check_threads()
->>>>>>> trust
     if is_a(data, "pandas", "DataFrame"):
         names = [str(name) for name in data.columns]
         return names, lambda wanted: [

@@ -14,12 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array
-<<<<<<< HEAD
 from recometer.data import ids, sessions
-=======
-from recometer.data import ids
 from recometer.data.forks import check_threads
->>>>>>> trust
 from recometer.data.paths import as_path
 from recometer.errors import FileError, InputTypeError
 
