@@ -28,7 +28,7 @@ def printing(options: argparse.Namespace) -> tuple[dict[str, Any], list[Measure]
         factors = [generator.normal(size=(n, 64)).astype(np.float32) for n in (n_users, n_items)]
         source = rm.Factors(*factors)
 
-        def evaluate(source: Any = source, test: Any = test, train: Any = train) -> rm.Evaluation:
+        def evaluate(source: Any = source, test: Any = test, train: Any = train) -> Any:
             return rm.evaluate(source, test, train=train, threads=options.threads)
 
         result = evaluate()

@@ -66,8 +66,8 @@ def populations(shared: Path) -> list[Population]:
         for metric in METRICS:
             columns = first[metric], second[metric]
             known = ~(np.isnan(columns[0]) | np.isnan(columns[1]))
-            values = [column[known] for column in columns]
-            found.append(Population(f"{name} {metric}", *values, first.bounds(metric)))
+            one, other = (column[known] for column in columns)
+            found.append(Population(f"{name} {metric}", one, other, first.bounds(metric)))
     return found
 
 
@@ -154,7 +154,7 @@ def errors(population: Population, n: int, repeats: int) -> dict[str, Any]:
     Also how often it could: p of tests that count users (sign; randomisation of hits) jumps from
     one value to the next, and the largest up to 0.05 is smaller than that.
     """
-    tests = {
+    tests: dict[str, Callable[[Any], stats.TestResult]] = {
         "randomisation": stats.randomisation,
         "t": stats.paired_t,
         "wilcoxon": stats.wilcoxon,
@@ -194,7 +194,8 @@ def powers(population: Population, n: int, repeats: int) -> list[dict[str, Any]]
     difference is 2 standard errors), or the differences of all users are shifted by that.
     """
     differences = population.first - population.second
-    unit, found = stats.unit_of(differences), []
+    unit = stats.unit_of(differences)
+    found: list[dict[str, Any]] = []
     for how in ("swapped", "shifted"):
         generator = _generator(population, n, len(found))
         if how == "shifted":
@@ -303,7 +304,7 @@ def _of_intervals(covered: list[dict[str, Any]], repeats: int) -> list[Measure]:
 
 def _of_power(found: list[dict[str, Any]], repeats: int) -> list[Measure]:
     def off(by: str) -> float:
-        return max(abs(one["power"] - one[by]) for one in found)
+        return max(abs(float(one["power"]) - float(one[by])) for one in found)
 
     return [
         Measure(

@@ -27,6 +27,7 @@ from recometer.comparing.pairs import IntervalKind, Options, compare_by
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole import compare_whole
+from recometer.data.sessions import clusters_of
 from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
 from recometer.metrics.conventions import parse_under
 from recometer.results.evaluation import Evaluation
@@ -55,6 +56,7 @@ def compare(
     chance: bool = False,
     seed: int = 0,
     threads: int | None = None,
+    progress: bool | None = None,
 ) -> Comparison:
     """Say whether models differ, and by how much, from the values of every user.
 
@@ -97,6 +99,8 @@ def compare(
     cluster
         The cluster of each user, as groups in `Evaluation.by`, where users are not independent of
         each other (sessions of one person): whole clusters are what tests and intervals rest on.
+        None: the users, where test has sessions of users (``user=["user", "session"]``); False:
+        even then every session is taken as independent.
     chance
         Add a random order of the same candidates as the model ``"chance"``, from the first model's
         ``rm.evaluate(..., chance=True)``; by metrics of rankings only.
@@ -105,6 +109,9 @@ def compare(
     threads
         At most so many; None: as many as this process has processors. The result does not depend
         on it.
+    progress
+        Whether to show a progress bar on standard error; None: only on a terminal, and when a
+        metric takes a while.
 
     Returns
     -------
@@ -155,6 +162,7 @@ def compare(
         clusters=_clusters(cluster, users),
         seed=seed,
         threads=resolve_threads(threads),
+        progress=progress,
     )
     rows = _compare_all(found, baseline, compared, users, options)
     _check_users(rows)
@@ -169,7 +177,7 @@ def compare(
         correction=correction,
         options=options,
         users=users,
-        notes=(*notes, *on_tukey(tests, options)),
+        notes=(*notes, *_on_users(users, options), *on_tukey(tests, options)),
         chosen=primary is not None,
     )
     undefined = wording.on_undefined(result.rows)
@@ -307,8 +315,14 @@ def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evalu
     return [known_metric(name, metrics, result) for name in names]
 
 
+def _on_users(users: Users, options: Options) -> list[str]:
+    return wording.on_sessions(users.ids, options.clusters)
+
+
 def _clusters(cluster: object, users: Users) -> Array | None:
     if cluster is None:
+        return clusters_of(users.ids)
+    if cluster is False:
         return None
     codes, _ = read_groups(cluster, users.ids, users.n, None, None)
     if (codes == LEFT_OUT).any():
@@ -335,7 +349,7 @@ def _compare_all(
     whole = [name for name in metrics if name in models[0].first.together]
     found = {name: compare_by(name, pairs, users, options) for name in metrics if name not in whole}
     if whole:
-        rows = compare_whole(whole, pairs, users, options.confidence, options.seed)
+        rows = compare_whole(whole, pairs, users, options)
         for name in whole:
             found[name] = [row for row in rows if row.metric == name]
     return [row for name in metrics for row in found[name]]

@@ -24,6 +24,9 @@ from recometer.tasks import resolve_threads
 
 if TYPE_CHECKING:
     import polars
+    from typing_extensions import Unpack
+
+    from recometer.protocol import Rules
 
 DISCOUNTS = ("log", "geometric", "none")
 
@@ -39,7 +42,7 @@ def exposure(
     patience: float = 0.85,
     protocol: str | Protocol = "recometer",
     threads: int | None = None,
-    **rules: Any,
+    **rules: Unpack[Rules],
 ) -> polars.DataFrame:
     """Compare the exposure of groups of items with their share of all and of relevant items.
 

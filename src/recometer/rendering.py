@@ -38,6 +38,15 @@ LATEX = {
 }
 
 
+# Lines take the colour of the text, which is light where the notebook is dark.
+NOTEBOOK = (
+    ".recometer table{border-collapse:collapse;font-size:.9em;font-variant-numeric:tabular-nums}"
+    ".recometer th,.recometer td{padding:.15em .7em;border:0;background:none;"
+    "border-bottom:1px solid color-mix(in srgb,currentColor 20%,transparent)}"
+    ".recometer p{font-size:.85em;margin:.2em 0;opacity:.8;max-width:60em}"
+)
+
+
 @dataclasses.dataclass(frozen=True)
 class Column:
     """A column of a table: its title, and what of a row it shows.
@@ -120,7 +129,7 @@ class Printed(Shown):
         return to_text(self, WIDTH)
 
     def _repr_html_(self) -> str:
-        return to_html(self)
+        return to_notebook(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -301,6 +310,11 @@ def to_html(shown: Shown) -> str:
         parts += ["<tbody>", *(cells("td", row) for row in rows), "</tbody>", "</table>"]
         parts += paragraphs(table.notes)
     return "\n".join(parts)
+
+
+def to_notebook(shown: Shown) -> str:
+    """Return tables in HTML as a notebook shows them: compact, in the colours of its theme."""
+    return f'<div class="recometer"><style>{NOTEBOOK}</style>\n{to_html(shown)}\n</div>'
 
 
 def to_json(shown: Shown) -> str:

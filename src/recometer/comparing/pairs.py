@@ -33,6 +33,7 @@ class Options:
     clusters: Array | None
     seed: int
     threads: int
+    progress: bool | None = False
 
     @property
     def alpha(self) -> float:
@@ -73,6 +74,7 @@ def compare_columns(
             interval=options.interval,
             confidence=options.confidence,
             threads=options.threads,
+            progress=options.progress,
         )
     return [
         stats.compare(

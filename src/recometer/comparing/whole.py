@@ -9,6 +9,7 @@ import numpy as np
 
 from recometer import stats
 from recometer.comparing.models import Users
+from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole_values import Pair, WholeValues, resampled_values, saved_values
 from recometer.results.folds import FoldedEvaluation
@@ -29,7 +30,7 @@ NO_WIDTH = "The values are the same whichever users are drawn: the interval has 
 
 
 def compare_whole(
-    metrics: Sequence[str], pairs: Sequence[Pair], users: Users, confidence: float, seed: int
+    metrics: Sequence[str], pairs: Sequence[Pair], users: Users, options: Options
 ) -> list[PairRow]:
     """Compare pairs of models by metrics that have one value for all users.
 
@@ -40,7 +41,7 @@ def compare_whole(
     sum of the two. The variance between seeds is added to that between users
     (`recometer.stats.runs.over_values`). Of folds only their differences are known.
     """
-    found = []
+    found, confidence = [], options.confidence
     for pair in pairs:
         runs = [run for model in pair for run in model.runs]
         if any(model.batches for model in pair):
@@ -48,20 +49,19 @@ def compare_whole(
         elif any(isinstance(run, FoldedEvaluation) for run in runs):
             found += [_of_folds(name, pair, confidence) for name in metrics]
         else:
-            found += _by_values(metrics, pair, users, confidence, seed)
+            found += _by_values(metrics, pair, users, options)
     return found
 
 
-def _by_values(
-    metrics: Sequence[str], pair: Pair, users: Users, confidence: float, seed: int
-) -> list[PairRow]:
+def _by_values(metrics: Sequence[str], pair: Pair, users: Users, options: Options) -> list[PairRow]:
     """Compare by what the values are computed from, where all runs still have it."""
+    confidence = options.confidence
     runs = [run for model in pair for run in model.runs]
     of_lists = [name for name in metrics if name in runs[0].over_users]
     found = []
     for names in (of_lists, [name for name in metrics if name not in of_lists]):
         if names and all(read_together(run, names[0]) is not None for run in runs):
-            values = resampled_values(names, pair, users, confidence, seed)
+            values = resampled_values(names, pair, users, options)
         else:
             values = {name: saved_values(name, pair, confidence) for name in names}
         found += [_compared(name, pair, values[name], confidence) for name in names]

@@ -10,6 +10,7 @@ import numpy as np
 
 from recometer.arrays import Float64, Int64
 from recometer.comparing.models import Model, Users
+from recometer.comparing.pairs import Options
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.measured import Together
 from recometer.results.evaluation import Evaluation
@@ -54,11 +55,14 @@ class WholeValues:
 
 
 def resampled_values(
-    metrics: Sequence[str], pair: Pair, users: Users, confidence: float, seed: int
+    metrics: Sequence[str], pair: Pair, users: Users, options: Options
 ) -> dict[str, WholeValues]:
     """Return the values of runs that still have their lists, over users drawn for all alike."""
     runs = [run for model in pair for run in model.runs]
-    data, n = _common(metrics[0], pair, users)
+    data, both = _common(metrics[0], pair, users)
+    n, confidence, clusters = len(both), options.confidence, None
+    if options.clusters is not None:
+        clusters = np.unique(options.clusters[both], return_inverse=True)[1]
     asked, split = [runs[0].known_metric(name) for name in metrics], len(pair[0].runs)
 
     def numbers(weights: Int64 | None) -> dict[str, float]:
@@ -77,7 +81,7 @@ def resampled_values(
         return found
 
     centre = numbers(None)
-    ends = resampled(numbers, centre, n, confidence, seed, resamples_of(data[0]))
+    ends = resampled(numbers, centre, n, confidence, options.seed, resamples_of(data[0]), clusters)
     errors = {key: _error((high - low) / 2, confidence) for key, (low, high) in ends.items()}
     note = "" if n > 1 else "Fewer than two users: there is nothing to resample."
     found = {}
@@ -145,8 +149,8 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
     return max(0.0, (float(np.mean(np.square(errors))) - of_mean**2) * r / (r - 1))
 
 
-def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], int]:
-    """Return what is read of the users that all runs have, in one order."""
+def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
+    """Return what is read of the users that all runs have, in one order, and who these are."""
     own: list[tuple[Evaluation, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):
@@ -162,4 +166,4 @@ def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], int]
         at = np.full(users.n, -1)
         at[place] = np.arange(len(place))
         found.append(read.users(at[common]))
-    return found, len(common)
+    return found, common

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import columns as naming
-from recometer.data.columns import Columns, find_columns
+from recometer.data.columns import ColumnPair, Columns, find_columns, single_names
 from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing
 from recometer.data.numbers import numbers, plain
+from recometer.data.sessions import paired
 from recometer.data.tensors import is_a
 from recometer.data.text import times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
@@ -209,7 +210,8 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: st
     `numeric` returns the names of the columns that hold numbers, or True and False.
     """
     if columns.value is None:
-        naming.warn_of_unread([name for name in numeric() if name not in columns], whose)
+        read = single_names(columns)
+        naming.warn_of_unread([name for name in numeric() if name not in read], whose)
     elif not naming.common_names("value", [columns.value], otherwise=False):
         naming.warn_of_score(columns.value, whose)
 
@@ -300,6 +302,8 @@ def _is_relation(data: object) -> bool:
 def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     """Return the names of the columns, and a function that reads the wanted ones.
 
+    The function reads a pair of columns as one of both, see `paired`.
+
     Raises
     ------
     ColumnError, InputError, FileError
@@ -307,6 +311,29 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     InputTypeError
         An Arrow stream that is no table.
     """
+    names, fetch = _open_frame(data)
+
+    def fetch_pairs(wanted: list[str]) -> list[Any]:
+        pairs = [one for one in wanted if isinstance(one, ColumnPair) and one not in names]
+        if not pairs:
+            return fetch(wanted)
+        single = list(dict.fromkeys(part for one in wanted for part in _parts(one, pairs)))
+        found = dict(zip(single, fetch(single), strict=True))
+        return [
+            paired(one, {part: found[part] for part in one.parts})
+            if isinstance(one, ColumnPair) and one in pairs
+            else found[one]
+            for one in wanted
+        ]
+
+    return names, fetch_pairs
+
+
+def _parts(name: str, pairs: list[ColumnPair]) -> Iterable[str]:
+    return single_names([name]) if name in pairs else [name]
+
+
+def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     check_threads()
     if is_a(data, "pandas", "DataFrame"):
         names = [str(name) for name in data.columns]

@@ -45,7 +45,8 @@ def as_ids(ids: object, what: str) -> Ids:
     Parameters
     ----------
     ids : sequence, array or series [n]
-        Integers, strings, UUIDs, dates, or any other values that are hashable and ordered.
+        Integers, strings, UUIDs, dates, or any other values that are hashable and ordered; pairs
+        of these (a user and a session of this user), as tuples or as a Polars struct.
     what
         What they are, for messages: ``"user ids of test"``.
 
@@ -63,6 +64,9 @@ def as_ids(ids: object, what: str) -> Ids:
         Ids of several kinds.
     """
     if _is_polars_series(ids):
+        if _is_pair(ids):
+            codes, distinct = _encode_pairs(ids, what)
+            return distinct[codes]
         if ids.dtype.is_decimal() and getattr(ids.dtype, "scale", None) == 0:
             import polars as pl
 
@@ -116,6 +120,9 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
         Ids of several kinds, or of a kind that cannot be sorted.
     """
     ids = many_strings(ids)
+    if _is_polars_series(ids) and _is_pair(ids):
+        codes, distinct = _encode_pairs(ids, what)
+        return codes.astype(dtype, copy=False), distinct
     if _is_polars_series(ids) and str(ids.dtype).startswith(("String", "Categorical", "Enum")):
         return _encode_strings(ids, what, dtype)
     array = as_ids(ids, what)
@@ -293,8 +300,31 @@ def _from_floats(array: Array, what: str) -> Ids:
     return array.astype(object)
 
 
+def _is_pair(series: pl.Series) -> bool:
+    return series.dtype.is_nested() and len(getattr(series.dtype, "fields", ())) == 2
+
+
+def _encode_pairs(series: pl.Series, what: str) -> tuple[Int64, Ids]:
+    """Encode a struct of two fields: the distinct pairs are tuples, sorted as such."""
+    (users, first), (sessions, second) = (
+        encode(series.struct.field(name), f"entries of {name!r} in the {what}")
+        for name in series.struct.fields
+    )
+    codes, distinct = _encode_integers(users * max(len(second), 1) + sessions)
+    one, other = np.divmod(distinct, max(len(second), 1))
+    pairs = zip(first[one].tolist(), second[other].tolist(), strict=True)
+    return codes, np.fromiter(pairs, object, len(distinct))
+
+
+def _from_pairs(values: Sequence[Any], what: str) -> Ids:
+    sides = [as_ids(list(side), what).tolist() for side in zip(*values, strict=True)]
+    return np.fromiter(zip(*sides, strict=True), object, len(values))
+
+
 def _from_objects(values: Sequence[Any], what: str) -> Ids:
     types = set(map(type, values))
+    if types == {tuple} and set(map(len, values)) == {2}:
+        return _from_pairs(values, what)
     if any(cls.__name__ in MISSING_TYPES for cls in types):
         missing(what, next(r for r, v in enumerate(values) if type(v).__name__ in MISSING_TYPES))
     kinds = sorted({_kind_of(cls) for cls in types})

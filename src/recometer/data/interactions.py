@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,21 +13,11 @@ from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import shown
 from recometer.data.columns import Columns
-from recometer.data.ids import as_ids, encode, kind, match, show
+from recometer.data.ids import as_ids, encode, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_rows
-from recometer.data.rows import (
-    OPTIONS,
-    Options,
-    Rows,
-    chosen_users,
-    read_rows,
-)
-from recometer.errors import (
-    ColumnError,
-    InputError,
-    RecometerError,
-    warn,
-)
+from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, read_rows
+from recometer.data.sessions import are_pairs, kinds
+from recometer.errors import ColumnError, InputError, RecometerError, warn
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -110,7 +101,7 @@ class Interactions:
         cls,
         data: object,
         *,
-        user: str | None = None,
+        user: str | Sequence[str] | None = None,
         item: str | None = None,
         value: npt.ArrayLike | None = None,
         time: npt.ArrayLike | None = None,
@@ -133,14 +124,17 @@ class Interactions:
         ----------
         data
             * an Interactions, returned as it is;
-            * a SciPy sparse matrix or array of any format. Stored zeros are kept: judged, and
-              not relevant (except in the formats bsr and dia, where they are padding);
+            * a SciPy sparse matrix or array of any format, or a sparse tensor of torch. Stored 0s
+              are kept: judged, and not relevant (except in bsr and dia, where they are padding);
             * a NumPy array or torch tensor of shape [n_users, n_items]: its entries that are
               not 0;
             * an integer array or tensor of shape [2, n_edges] together with `n_users` and
               `n_items`: an edge_index, users in the first row and items in the second
               (without them it is a matrix of two users, with a warning where it does not
               look like one);
+            * an edge store of PyTorch Geometric, ``data["user", "rates", "movie"]``, or a graph
+              with one kind of edges. ``edge_label_index`` is read where there is one, with
+              ``edge_label`` (as train, in `evaluate`: ``edge_index``);
             * a dict ``{user: {item: value}}`` or ``{user: [items]}``; users without items
               are kept. A dict of columns is refused;
             * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``),
@@ -155,8 +149,11 @@ class Interactions:
             Columns of a frame or file; by default those with common names (see
             `find_columns`): `columns` says which. With no column of values a `DataWarning` names
             one of numbers, or of True and False, that could be meant; one of scores is taken
-            with a `DataWarning`, too. ``value=False``, ``time=False``: none. For an edge_index,
-            `value` and `time` are arrays [n_edges].
+            with a `DataWarning`, too. ``value=False``, ``time=False``: none.
+            ``user=["user", "session"]``: sessions (or events, days, ...) are evaluated apart, each
+            in the place of a user, and ids are tuples (user, session). Train, factors and lists of
+            users alone hold for all of a user's sessions, and intervals are over users.
+            For an edge_index, `value` and `time` are arrays [n_edges].
         n_users, n_items
             The numbers of users and items, where these are positions.
         item_offset
@@ -191,10 +188,11 @@ class Interactions:
 
     def __repr__(self) -> str:
         of = Columns("", "", None, None) if self.columns is None else self.columns
+        users = "sessions" if are_pairs(self.user_ids) else "users"
         parts = [
-            f"{n:,} {name} ({'positions' if ids is None else kind(ids) + ' ids'}{_of(column)})"
+            f"{n:,} {name} ({'positions' if ids is None else kinds(ids) + ' ids'}{_of(column)})"
             for n, name, ids, column in (
-                (self.n_users, "users", self.user_ids, of.user),
+                (self.n_users, users, self.user_ids, of.user),
                 (self.n_items, "items", self.item_ids, of.item),
             )
         ]
@@ -422,7 +420,7 @@ def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: An
     """
     try:
         whose = (what if not columns else "") if warns else None
-        return _read(data, Options(**columns, whose=whose))
+        return _read(data, Options(**columns, whose=whose, labelled=what != "train"))
     except RecometerError as error:
         message = f"{what}: {error}"
         if isinstance(error, ColumnError) and not columns:

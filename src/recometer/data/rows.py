@@ -17,9 +17,10 @@ from recometer.data import trec
 from recometer.data.columns import Columns, refuse_columns
 from recometer.data.files import read_file
 from recometer.data.frames import flat_dict, is_column, is_frame, read_frame, times
+from recometer.data.graphs import edges_of, is_graph
 from recometer.data.ids import as_ids, encode, show
 from recometer.data.numbers import as_array, numbers
-from recometer.data.tensors import is_tensor, to_numpy
+from recometer.data.tensors import is_sparse, is_tensor, to_numpy, to_scipy
 from recometer.errors import FileError, InputError, InputTypeError, brief, warn
 from recometer.ragged import users_of
 
@@ -30,8 +31,8 @@ MAX_NUMBER = 2**31 - 1  # of users, and of items
 UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
     "pandas, Arrow, DuckDB), a dict {user: {item: value}} or {user: [items]}, an edge_index of "
-    "shape [2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV, TSV or TREC "
-    "qrels file"
+    "shape [2, n_edges] with n_users= and n_items=, a graph of PyTorch Geometric, or the path of a "
+    "Parquet, CSV, TSV or TREC qrels file"
 )
 
 
@@ -48,6 +49,7 @@ class Options(NamedTuple):
     user_ids: object = None
     item_ids: object = None
     whose: str | None = ""  # for warnings of columns that are not read; None: none
+    labelled: bool = True  # whether edges that are labelled, as for test, are read
 
     def refuse(self, what: str, *names: str) -> None:
         """Raise if one of these options, which do not apply to the data, was given."""
@@ -76,7 +78,7 @@ class Options(NamedTuple):
         return int(self.n_users), int(self.n_items)
 
 
-OPTIONS = tuple(name for name in Options._fields if name != "whose")
+OPTIONS = tuple(name for name in Options._fields if name not in ("whose", "labelled"))
 
 
 @dataclasses.dataclass
@@ -145,8 +147,12 @@ def _read(data: Any, options: Options) -> Rows:
         )
         return _from_frame(frame, options)
     sparse = sys.modules.get("scipy.sparse")
+    if is_tensor(data) and is_sparse(data):
+        return _from_sparse(to_scipy(data), options)
     if sparse is not None and sparse.issparse(data):
         return _from_sparse(data, options)
+    if is_graph(data):
+        return _from_graph(data, options)
     if isinstance(data, Mapping):
         return _from_dict(data, options)
     if is_tensor(data):
@@ -288,6 +294,23 @@ def _from_array(array: Array, options: Options) -> Rows:
     users, items = np.nonzero(array)
     values = numbers(array[users, items], "values of the matrix")
     return Rows(users, items, n_users, n_items, values)
+
+
+def _from_graph(data: Any, options: Options) -> Rows:
+    options.refuse("a graph", "user", "item")
+    names = {name: getattr(options, name) for name in ("value", "time")}
+    for name, given in names.items():
+        if given is not None and given is not False and not isinstance(given, str):
+            raise InputTypeError(f"{name}= of a graph must be the name of an attribute.")
+    edges = edges_of(data, labelled=options.labelled, **names)
+    if options.n_users is None and options.n_items is None:
+        if edges.size is None:
+            raise InputError(
+                "The graph does not say how many users and items there are. Hint: pass n_users= "
+                "and n_items= (and item_offset=n_users if items follow users)."
+            )
+        options = options._replace(n_users=edges.size[0], n_items=edges.size[1])
+    return _from_edges(edges.edge_index, options._replace(value=edges.value, time=edges.time))
 
 
 def _from_edges(index: Array, options: Options) -> Rows:

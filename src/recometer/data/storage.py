@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.data import ids
+from recometer.data import ids, sessions
 from recometer.data.forks import check_threads
 from recometer.data.paths import as_path
 from recometer.errors import FileError, InputTypeError
@@ -115,7 +115,7 @@ def write_table(
     path = as_path(path, "a saved evaluation")
     _check_extension(path)
     series = [pl.Series(name, values) for name, values in columns.items()]
-    kind = None
+    kind: str | list[str] | None = None
     if user_ids is not None:
         kind, encoded = encode_ids(user_ids)
         series.insert(0, encoded)
@@ -199,13 +199,17 @@ def _check_extension(path: Path) -> None:
         )
 
 
-def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:
-    """Return the name of the ids' type, and the column ``user`` that holds them, if they can be.
+def encode_ids(user_ids: Array) -> tuple[str | list[str], polars.Series]:
+    """Return the name of the ids' type (of pairs: two), and the column ``user``, if they can be.
 
     Ids of a type that cannot be stored raise InputTypeError.
     """
     import polars as pl
 
+    if sessions.are_pairs(user_ids):
+        kinds, columns = zip(*map(encode_ids, sessions.split_pairs(user_ids)), strict=True)
+        struct = pl.DataFrame([columns[0], columns[1].alias("session")]).to_struct("user")
+        return list(kinds), struct
     if user_ids.dtype != object:
         return str(user_ids.dtype), pl.Series("user", user_ids)
     kind = ids.kind(user_ids)
@@ -218,8 +222,14 @@ def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:
     return f"object {kind}", pl.Series("user", texts, dtype=pl.String)
 
 
-def decode_ids(series: polars.Series, kind: str) -> Array:
+def decode_ids(series: polars.Series, kind: str | list[str]) -> Array:
     """Return the ids of a column that `encode_ids` made."""
+    if isinstance(kind, list):
+        sides = [
+            decode_ids(series.struct.field(name), one).tolist()
+            for name, one in zip(series.struct.fields, kind, strict=True)
+        ]
+        return np.fromiter(zip(*sides, strict=True), object, len(series))
     if not kind.startswith("object "):
         return series.to_numpy()
     read = TEXTS[kind.removeprefix("object ")][1]

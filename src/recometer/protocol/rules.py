@@ -12,7 +12,7 @@ from recometer.protocol.declaring import Number, Rule, rule, ruled
 
 TieRule = Literal[
     "expected", "optimistic", "pessimistic", "random", "item", "item_desc", "item_desc_within",
-    "input", "shared", "as_ranked",
+    "input", "as_ranked", "shared",
 ]  # fmt: skip
 AnyProtocol = TypeVar("AnyProtocol", bound="Protocol")
 

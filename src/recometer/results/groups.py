@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
-from recometer.data import ids
+from recometer.data import ids, sessions
 from recometer.data.columns import choose_columns
 from recometer.data.frames import is_frame, open_frame
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
@@ -349,5 +349,5 @@ def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> In
         raise InputError(
             f"Every user has one group, but {twice} is there twice. Hint: a row per user."
         )
-    wanted = np.arange(n_users) if user_ids is None else user_ids
+    wanted = np.arange(n_users) if user_ids is None else sessions.as_named_by(user_ids, given)
     return ids.match(wanted, given, "user ids of the result", "user ids of groups")

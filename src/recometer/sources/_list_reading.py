@@ -11,7 +11,13 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import files, frames, ids, trec
-from recometer.data.columns import choose_columns, common_names, could_be_places, refuse_columns
+from recometer.data.columns import (
+    choose_columns,
+    common_names,
+    could_be_places,
+    refuse_columns,
+    single_names,
+)
 from recometer.data.files import FileColumn, in_memory, open_file
 from recometer.data.numbers import all_numbers
 from recometer.data.tensors import is_a, is_tensor
@@ -133,7 +139,8 @@ def _is_by_rows(found: Mapping[str, str | None]) -> bool:
 
 def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
     """Warn that no column is ranked by, if one of those that hold numbers could be the score."""
-    others = [name for name in numeric if name not in found.values()]
+    read = single_names(found.values())
+    others = [name for name in numeric if name not in read]
     for kind in ("time", "relevance"):
         others = [name for name in others if name not in common_names(kind, others)]
     if not others:

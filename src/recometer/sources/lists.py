@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,7 +63,8 @@ class Lists(Source):
     user, item, rank, score
         Columns of a frame or file; by default those with common names, and the rank where
         there is a score, too. ``rank=False``, ``score=False``: none. Equal scores, and
-        equal ranks, are tied.
+        equal ranks, are tied. ``user=["user", "session"]``: a list for each session of a user,
+        as in `Interactions.of`; lists without sessions are those of all sessions of a user.
     user_ids, item_ids
         For an array: whose row and which item's index it is.
     item_offset
@@ -102,7 +103,7 @@ class Lists(Source):
         self,
         recommendations: object,
         *,
-        user: str | None = None,
+        user: str | Sequence[str] | None = None,
         item: str | None = None,
         rank: str | bool | None = None,
         score: str | bool | None = None,
