@@ -23,12 +23,13 @@ of a file that cannot be saved: it appears whole, or not at all.
 
 ## Processes that are forked
 
-Threads do not survive `fork`. recometer, Polars and NumPy have some, so that a process that was
-forked after they were used may wait forever for one that is gone. Python's `multiprocessing`, and
-loaders of PyTorch with `num_workers`, fork by default on Linux before Python 3.14: start their
-processes anew instead, with `multiprocessing.get_context("spawn")` (or `"forkserver"`), or
-`DataLoader(..., multiprocessing_context="spawn")`. `rm.evaluate` needs no processes of its own: it
-uses all processors as it is, and what a loader reads can be prepared before.
+Threads do not survive `fork`. Those of Polars, once it has worked, are missing in a process that
+is forked afterwards, where it would wait for them forever. recometer needs Polars for tables,
+files and ids that are texts, and says so in such a process (on Linux, where the threads can be
+counted) instead of waiting; NumPy arrays and sparse matrices are evaluated there as usual. What
+you do with Polars yourself does wait. Python's `multiprocessing` forks by default on Linux before
+Python 3.14, and so do loaders of PyTorch with `num_workers`: start their processes anew, with
+`multiprocessing.get_context("spawn")` or `DataLoader(..., multiprocessing_context="spawn")`.
 
 """
 
@@ -43,7 +44,8 @@ def page() -> str:
             for call, error, said in entries["cases"]
         )
         text += f"\n### {section}\n\n| call | error | its message |\n|---|---|---|\n{''.join(rows)}"
-    text += "\n## On the command line\n\n| what | command | exit code | its message |\n|---|---|---|---|\n"
+    text += "\n## On the command line\n\n| what | command | exit code | its message |\n"
+    text += "|---|---|---|---|\n"
     for what, command, exit_code, said in table["commands"]["cases"]:
         text += f"| {what} | {code('recometer ' + command)} | {exit_code} | {plain(said)} |\n"
     return text

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
+from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values
 from recometer.data.paths import as_path
 from recometer.data.sessions import paired, selected
@@ -261,6 +262,7 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
     """
     import polars as pl
 
+    check_threads()
     parts = parts_of(path)
     if parts is None:
         check_file(path)

@@ -11,6 +11,7 @@ import numpy as np
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import columns as naming
 from recometer.data.columns import ColumnPair, Columns, find_columns, single_names
+from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing
 from recometer.data.numbers import numbers, plain
 from recometer.data.sessions import paired
@@ -333,6 +334,7 @@ def _parts(name: str, pairs: list[ColumnPair]) -> Iterable[str]:
 
 
 def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
+    check_threads()
     if is_a(data, "pandas", "DataFrame"):
         names = [str(name) for name in data.columns]
         return names, lambda wanted: [

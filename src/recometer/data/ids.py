@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.arrays import Array, Int64, UInt32, UInt64
+from recometer.data.forks import check_threads
 from recometer.data.tensors import is_a
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import a_part_each, each_block, on_all_threads
@@ -132,6 +133,7 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
         return np.arange(len(array), dtype=dtype), array
     values = array.tolist()
     if kind(array) == "str":
+        check_threads()
         import polars as pl
 
         try:
@@ -164,6 +166,7 @@ def many_strings(ids: Any) -> Any:
         return ids
     if not isinstance(ids[0], str):
         return ids
+    check_threads()
     import polars as pl
 
     try:

@@ -15,6 +15,7 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data import ids, sessions
+from recometer.data.forks import check_threads
 from recometer.data.paths import as_path
 from recometer.errors import FileError, InputTypeError
 
@@ -110,6 +111,7 @@ def write_table(
     """
     import polars as pl
 
+    check_threads()
     path = as_path(path, "a saved evaluation")
     _check_extension(path)
     series = [pl.Series(name, values) for name, values in columns.items()]
@@ -152,6 +154,7 @@ def read_table(
     """
     import polars as pl
 
+    check_threads()
     path = as_path(path, "a saved evaluation")
     if not path.is_file():
         raise FileError(
