@@ -152,7 +152,7 @@ def compare(
         interval=interval,
         confidence=check_confidence(level),
         margin=margin,
-        clusters=_clusters(cluster, users),
+        clusters=_clusters(cluster, users, found),
         seed=seed,
         threads=resolve_threads(threads),
     )
@@ -307,9 +307,16 @@ def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evalu
     return [known_metric(name, metrics, result) for name in names]
 
 
-def _clusters(cluster: object, users: Users) -> Array | None:
+def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:
     if cluster is None:
         return None
+    seeds = next((model.name for model in models if model.n_seeds > 1), None)
+    if seeds is not None:
+        raise InputError(
+            f"{seeds} has several seeds: the variance between seeds is separated from that between "
+            "users, not from that between clusters. Hint: compare one seed with cluster=, or all "
+            "seeds without it."
+        )
     codes, _ = read_groups(cluster, users.ids, users.n, None, None)
     if (codes == LEFT_OUT).any():
         without = np.flatnonzero(codes == LEFT_OUT)
@@ -335,7 +342,9 @@ def _compare_all(
     whole = [name for name in metrics if name in models[0].first.together]
     found = {name: compare_by(name, pairs, users, options) for name in metrics if name not in whole}
     if whole:
-        rows = compare_whole(whole, pairs, users, options.confidence, options.seed)
+        rows = compare_whole(
+            whole, pairs, users, options.confidence, options.seed, options.clusters
+        )
         for name in whole:
             found[name] = [row for row in rows if row.metric == name]
     return [row for name in metrics for row in found[name]]

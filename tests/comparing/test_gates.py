@@ -171,3 +171,10 @@ def test_what_is_not_known_does_not_pass() -> None:
     assert row.verdict == "failed"
     assert "not above 0" in row.note
     assert compared.gate("rr >= -1%", "strict").verdict == "undecided"
+
+
+def test_a_confidence_sequence_follows_users_who_are_independent() -> None:
+    models = {"old": evaluation({"rr": OLD.tolist()}), "new": made(0.01)}
+    found = rm.compare(models, baseline="old", cluster=np.arange(len(OLD)) // 2)
+    with pytest.raises(rm.InputError, match="have to be independent"):
+        found.gate("rr >= -1%", "sequential")

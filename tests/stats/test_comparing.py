@@ -14,7 +14,7 @@ from scipy import stats
 
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import compare, compare_all, most_changed, randomisation
-from recometer.stats.comparing import FEW_DIFFER
+from recometer.stats.comparing import FEW_DIFFER, Test
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -266,6 +266,27 @@ def test_clusters_change_signs_together() -> None:
     assert (0.0 in uneven.interval) == (uneven.test.p_value > 0.05)
     wilcoxon = compare(*thrice, clusters=clusters, test="wilcoxon").test
     assert wilcoxon.p_value == pytest.approx(compare(first, second, test="wilcoxon").test.p_value)
+
+
+@pytest.mark.parametrize("test", ["randomisation", "sign", "wilcoxon", "t"])
+def test_clusters_of_different_sizes_change_signs_whole(test: Test) -> None:
+    first, second = models(60, gain=0.1, share=0.9)
+    clusters = np.random.default_rng(3).integers(0, 16, 60)
+    sums = np.array([(first - second)[clusters == one].sum() for one in np.unique(clusters)])
+    found = compare(first, second, bounds=UNIT, clusters=clusters, test=test)
+    assert found.test.n_differ == len(sums) == 16
+    if test == "t":
+        statistic = found.difference / found.error
+        expected = 2 * stats.t.sf(abs(statistic), 15)
+    else:
+        expected = {
+            "randomisation": enumerated(sums),
+            "sign": stats.binomtest(int((sums > 0).sum()), 16).pvalue,
+            "wilcoxon": stats.wilcoxon(sums, method="exact").pvalue,
+        }[test]
+    assert found.test.p_value == pytest.approx(expected, rel=1e-9)
+    if test == "randomisation":
+        assert "clusters differ and they are of different sizes" in found.interval.note
 
 
 def test_many_users_in_cells_are_compared_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,12 @@ class Compared:
             else:
                 pairs = list(itertools.combinations(self.models, 2))
                 rows = compare_whole(
-                    [metric], pairs, self.users, self.confidence, self.options.seed
+                    [metric],
+                    pairs,
+                    self.users,
+                    self.confidence,
+                    self.options.seed,
+                    self.options.clusters,
                 )
                 found += standings_of_whole(metric, self.models, rows, self.options)
         return tuple(found)

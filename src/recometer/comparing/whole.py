@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from recometer import stats
+from recometer.arrays import Array
 from recometer.comparing.models import Users
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole_values import Pair, WholeValues, resampled_values, saved_values
@@ -25,20 +26,27 @@ FOLDS = (
     "From the differences of {} folds, by Student's t. Models of folds are trained on data that "
     "overlap; what all folds have in common no interval over them shows."
 )
+NO_CLUSTERS = "Clusters are not accounted for: these intervals are over single users."
 NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
 
 
 def compare_whole(
-    metrics: Sequence[str], pairs: Sequence[Pair], users: Users, confidence: float, seed: int
+    metrics: Sequence[str],
+    pairs: Sequence[Pair],
+    users: Users,
+    confidence: float,
+    seed: int,
+    clusters: Array | None = None,
 ) -> list[PairRow]:
     """Compare pairs of models by metrics that have one value for all users.
 
     Where all evaluations still have their lists, users are drawn with replacement, the same for
-    both models and all of their seeds, and the differences of the resamples have the standard error
-    that interval and test rest on (`recometer.stats.intervals.resampled`). Of saved evaluations
-    only the interval of each value is known; the standard error of the difference is at most the
-    sum of the two. The variance between seeds is added to that between users
-    (`recometer.stats.runs.over_values`). Of folds only their differences are known.
+    both models and all of their seeds, whole clusters where there are such. The differences of the
+    resamples have the standard error that interval and test rest on
+    (`recometer.stats.intervals.resampled`). Of saved evaluations only the interval of each value is
+    known; the standard error of the difference is at most the sum of the two. The variance between
+    seeds is added to that between users (`recometer.stats.runs.over_values`). Of folds only their
+    differences are known.
     """
     found = []
     for pair in pairs:
@@ -48,12 +56,17 @@ def compare_whole(
         elif any(isinstance(run, FoldedEvaluation) for run in runs):
             found += [_of_folds(name, pair, confidence) for name in metrics]
         else:
-            found += _by_values(metrics, pair, users, confidence, seed)
+            found += _by_values(metrics, pair, users, confidence, seed, clusters)
     return found
 
 
 def _by_values(
-    metrics: Sequence[str], pair: Pair, users: Users, confidence: float, seed: int
+    metrics: Sequence[str],
+    pair: Pair,
+    users: Users,
+    confidence: float,
+    seed: int,
+    clusters: Array | None,
 ) -> list[PairRow]:
     """Compare by what the values are computed from, where all runs still have it."""
     runs = [run for model in pair for run in model.runs]
@@ -61,11 +74,17 @@ def _by_values(
     found = []
     for names in (of_lists, [name for name in metrics if name not in of_lists]):
         if names and all(read_together(run, names[0]) is not None for run in runs):
-            values = resampled_values(names, pair, users, confidence, seed)
+            values = resampled_values(names, pair, users, confidence, seed, clusters)
         else:
             values = {name: saved_values(name, pair, confidence) for name in names}
+            if clusters is not None:
+                values = {name: _without_clusters(one) for name, one in values.items()}
         found += [_compared(name, pair, values[name], confidence) for name in names]
     return found
+
+
+def _without_clusters(values: WholeValues) -> WholeValues:
+    return dataclasses.replace(values, note=f"{values.note} {NO_CLUSTERS}")
 
 
 def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Array, Float64, Int64
 from recometer.comparing.models import Model, Users
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.measured import Together
@@ -54,16 +54,30 @@ class WholeValues:
 
 
 def resampled_values(
-    metrics: Sequence[str], pair: Pair, users: Users, confidence: float, seed: int
+    metrics: Sequence[str],
+    pair: Pair,
+    users: Users,
+    confidence: float,
+    seed: int,
+    clusters: Array | None,
 ) -> dict[str, WholeValues]:
-    """Return the values of runs that still have their lists, over users drawn for all alike."""
+    """Return the values of runs that still have their lists, over users drawn for all alike.
+
+    With clusters, whole clusters of users are drawn.
+    """
     runs = [run for model in pair for run in model.runs]
-    data, n = _common(metrics[0], pair, users)
+    data, common = _common(metrics[0], pair, users)
+    n = n_units = len(common)
+    unit_of_user = np.arange(n)
+    if clusters is not None:
+        names, unit_of_user = np.unique(clusters[common], return_inverse=True)
+        n_units = len(names)
     asked, split = [runs[0].known_metric(name) for name in metrics], len(pair[0].runs)
 
     def numbers(weights: Int64 | None) -> dict[str, float]:
+        of_users = None if weights is None else weights[unit_of_user]
         each = [
-            compute_for_all(one, asked, run.protocol, weights)
+            compute_for_all(one, asked, run.protocol, of_users)
             for one, run in zip(data, runs, strict=True)
         ]
         found: dict[str, float] = {}
@@ -77,9 +91,10 @@ def resampled_values(
         return found
 
     centre = numbers(None)
-    ends = resampled(numbers, centre, n, confidence, seed, resamples_of(data[0]))
+    ends = resampled(numbers, centre, n_units, confidence, seed, resamples_of(data[0]))
     errors = {key: _error((high - low) / 2, confidence) for key, (low, high) in ends.items()}
-    note = "" if n > 1 else "Fewer than two users: there is nothing to resample."
+    what = "users" if clusters is None else "clusters"
+    note = "" if n_units > 1 else f"Fewer than two {what}: there is nothing to resample."
     found = {}
     for name in metrics:
         values = np.array([centre[_key(name, run)] for run in range(len(runs))])
@@ -145,8 +160,8 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
     return max(0.0, (float(np.mean(np.square(errors))) - of_mean**2) * r / (r - 1))
 
 
-def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], int]:
-    """Return what is read of the users that all runs have, in one order."""
+def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
+    """Return what is read of the users that all runs have, in one order, and these users."""
     own: list[tuple[Evaluation, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):
@@ -162,4 +177,4 @@ def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], int]
         at = np.full(users.n, -1)
         at[place] = np.arange(len(place))
         found.append(read.users(at[common]))
-    return found, len(common)
+    return found, common

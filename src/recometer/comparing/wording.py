@@ -125,8 +125,10 @@ def on_power(rows: Sequence[PairRow]) -> list[str]:
         size = f"{min(sizes):.4f}"
         if f"{max(sizes):.4f}" != size:
             size = f"{size} to {max(sizes):.4f} (by pair)"
+        seeds = any(row.test.test == "random effects" for row in known)
         found.append(
-            f"Power: with {n} {what} a true difference of {size} in {metric} is found 4 times in 5."
+            f"Power: with {n} {what} a true difference of {size} in {metric} is found 4 times in 5"
+            f"{', but for the variance between seeds' if seeds else ''}."
         )
     return found
 
