@@ -79,8 +79,8 @@ def compare(
         ``"randomisation"`` (paired, by sign flips), ``"t"``, ``"wilcoxon"`` or ``"sign"``.
     interval
         Of the difference. ``"auto"``: the interval that belongs to the test, Gaffke's where fewer
-        than 30 users differ and the metric has a range. Or ``"randomisation"``, ``"gaffke"``,
-        ``"t"``, ``"percentile"``, ``"bca"``.
+        than 30 users differ, or all by the same, and the metric has a range. Or
+        ``"randomisation"``, ``"gaffke"``, ``"t"``, ``"percentile"``, ``"bca"``.
     confidence
         Coverage of intervals; 1 - confidence is the level of significance. None: that of the
         evaluations' protocol.

@@ -412,6 +412,30 @@ def test_a_comparison_that_could_not_be_significant_says_so() -> None:
     assert "nothing here can be resolved" in text
 
 
+def test_no_difference_is_promised_that_cannot_be() -> None:
+    pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
+    text = str(rm.compare(pair)).replace("\n  ", " ")
+    assert "Power: with 2 users no difference that rr can have is found 4 times in 5." in text
+    three = {**pair, "c": evaluation({"rr": [0.999, 0.498]})}
+    text = str(rm.compare(three)).replace("\n  ", " ")
+    assert "or more (by pair; for some there is none that can be) in rr" in text
+
+
+def test_all_users_differ_by_the_same() -> None:
+    pair = {"a": evaluation({"rr": [1.0] * 40}), "b": evaluation({"rr": [0.5] * 40})}
+    for test in ("randomisation", "t"):
+        (row,) = rm.compare(pair, test=test).rows
+        assert row.interval.method == "gaffke"
+        assert row.low < 0.5 < row.high
+        assert "exact bound" in row.interval.note
+
+
+def test_gaffkes_interval_needs_a_range_that_values_keep() -> None:
+    one, two = evaluation({"rr": [1.5, 0.5, 0.1]}), evaluation({"rr": [0.5, 0.4, 0.3]})
+    with pytest.raises(rm.InputError, match=r"rr has none. The value 1.5 lies outside .* 0 to 1"):
+        rm.compare({"a": one, "b": two}, interval="gaffke")
+
+
 def test_nothing_differs() -> None:
     one = evaluation({"rr": [1.0, 0.5, 0.25]})
     found = rm.compare({"a": one, "b": evaluation({"rr": [1.0, 0.5, 0.25]})})

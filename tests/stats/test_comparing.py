@@ -350,6 +350,9 @@ def test_nobody_and_nothing_to_compare_is_said(test) -> None:
 def test_constant_differences() -> None:
     found = compare(np.full(40, 0.75), np.full(40, 0.5), bounds=UNIT)
     assert found.test.p_value == pytest.approx(2.0**-39)
+    assert found.interval.low < 0.25 < found.interval.high
+    assert "exact bound" in found.interval.note
+    found = compare(np.full(40, 0.75), np.full(40, 0.5))
     assert (found.interval.low, found.interval.high) == (0.25, 0.25)
     assert "All 40 differences are 0.25" in found.interval.note
     assert found.effects.standardised == np.inf

@@ -12,6 +12,7 @@ from recometer import stats
 from recometer.arrays import Array, Float64
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
+from recometer.errors import InputError
 from recometer.metrics.registry import rules_of
 from recometer.results.folds import FoldedEvaluation
 from recometer.stats import Difference, Equivalence, Interval, Runs, TestResult
@@ -50,6 +51,11 @@ def compare_by(metric: str, pairs: Sequence[Pair], users: Users, options: Option
     models = {model.name: model for pair in pairs for model in pair}
     values = {name: users.values(model, metric) for name, model in models.items()}
     bounds, note = bounds_of(metric, list(models.values()), values.values())
+    if options.interval == "gaffke" and not np.isfinite(bounds).all():
+        raise InputError(
+            f"interval='gaffke' needs a range, and {metric} has none. {note} "
+            "Hint: interval='bca', or metrics= without it."
+        )
     found = compare_columns(
         [(values[one.name], values[other.name]) for one, other in pairs], bounds, options
     )
@@ -153,6 +159,7 @@ def _row(
         probability_better=chance,
         probability_interval=chances,
         deviation=float(known.std(ddof=1)) if len(known) > 1 else np.nan,
+        largest_difference=float(bounds[1] - bounds[0]),
         unit=found.unit if test.test == "randomisation" else 0.0,
         error=found.error,
         equivalence=_equivalence(metric, pair, differences, bounds, users, options),

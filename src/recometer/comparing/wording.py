@@ -118,12 +118,21 @@ def on_power(rows: Sequence[PairRow]) -> list[str]:
         known = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
         if not known:
             continue
-        sizes = [row.smallest_difference for row in known]
+        possible = [row for row in known if row.smallest_difference <= row.largest_difference]
+        sizes = [row.smallest_difference for row in possible]
         users = sorted({row.test.n for row in known})
         n = f"{users[0]:,}" if len(users) == 1 else f"{users[0]:,} to {users[-1]:,}"
         what = "users" if all(row.test.n == row.n for row in known) else "clusters"
+        if not possible:
+            found.append(
+                f"Power: with {n} {what} no difference that {metric} can have is found 4 times in "
+                "5."
+            )
+            continue
         size = f"{min(sizes):.4f}"
-        if f"{max(sizes):.4f}" != size:
+        if len(possible) < len(known):
+            size = f"{size} or more (by pair; for some there is none that can be)"
+        elif f"{max(sizes):.4f}" != size:
             size = f"{size} to {max(sizes):.4f} (by pair)"
         seeds = any(row.test.test == "random effects" for row in known)
         found.append(

@@ -108,7 +108,8 @@ def compare(
         ``"randomisation"`` (`randomisation.randomisation`), ``"t"``, ``"wilcoxon"``, ``"sign"``.
     interval
         ``"auto"``: that of the test, by inversion for randomisation; Gaffke's where fewer than 30
-        users differ and the range is known. Or one of `recometer.stats.ends`'s.
+        users differ, or all by the same, and the range is known. Or one of
+        `recometer.stats.ends`'s.
     confidence
         Coverage, in (0, 1).
     clusters : [n_users] or None
@@ -226,11 +227,12 @@ def difference_interval(
     spread = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     if kind != "auto" and kind != "randomisation":
         return interval_of(differences, kind, bounds=spread, confidence=confidence)
-    if kind == "auto" and test.test == "t":
-        return student(differences, confidence).within(spread)
-    few = kind == "auto" and test.n_differ < FEW_DIFFER
+    few = test.n_differ < FEW_DIFFER and test.test != "t"
+    few = kind == "auto" and (few or differences.constant)
     if few and spread is not None and _holds(differences, spread):
         return gaffke(differences, spread, confidence)
+    if kind == "auto" and test.test == "t":
+        return student(differences, confidence).within(spread)
     found = inverted(differences, confidence)
     if test.test == "randomisation" and np.isfinite(test.p_value):
         found = consistent(found, test.p_value)
