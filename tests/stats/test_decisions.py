@@ -168,6 +168,8 @@ def test_the_plan_of_a_comparison() -> None:
         power(differences, wanted=0.01)
     with pytest.raises(InputError, match="alpha=5"):
         power(differences, alpha=5)
+    with pytest.raises(InputError, match="difference=nan must be a finite number"):
+        power(differences, np.nan)
     with pytest.raises(InputError, match="deviation=0"):
         power_of(0.1, 0.0, 10)
 

@@ -277,7 +277,11 @@ def check_gates(
 
 
 def _rows(comparison: Compared, gate: Gate) -> list[PairRow]:
-    return [row for row in comparison.rows if row.metric == gate.metric]
+    return [
+        row
+        for row in comparison.rows
+        if row.metric == gate.metric and not comparison.model(row.model).by_chance
+    ]
 
 
 def _check(comparison: Compared, gate: Gate, row: PairRow, mode: Mode) -> GateRow:

@@ -46,7 +46,7 @@ class Comparison(Compared, Printed):
     """
 
     def gate(self, gates: str | Gate | Sequence[str | Gate], mode: Mode = "interval") -> GateReport:
-        """Hold all models against bounds of their difference to the baseline.
+        """Hold all models but chance against bounds of their difference to the baseline.
 
         Parameters
         ----------
