@@ -13,6 +13,7 @@ from recometer.comparing.models import Users
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole_values import Pair, WholeValues, resampled_values, saved_values
 from recometer.results.folds import FoldedEvaluation
+from recometer.results.means import NO_WIDTH
 from recometer.results.together import read_together
 from recometer.stats import Interval, Runs, TestResult
 from recometer.stats.runs import over_values
@@ -27,7 +28,6 @@ FOLDS = (
     "overlap; what all folds have in common no interval over them shows."
 )
 NO_CLUSTERS = "Clusters are not accounted for: these intervals are over single users."
-NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
 
 
 def compare_whole(
