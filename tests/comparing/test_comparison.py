@@ -415,10 +415,22 @@ def test_a_comparison_that_could_not_be_significant_says_so() -> None:
 def test_no_difference_is_promised_that_cannot_be() -> None:
     pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
     text = str(rm.compare(pair)).replace("\n  ", " ")
-    assert "Power: with 2 users no difference that rr can have is found 4 times in 5." in text
-    three = {**pair, "c": evaluation({"rr": [0.999, 0.498]})}
-    text = str(rm.compare(three)).replace("\n  ", " ")
-    assert "or more (by pair; for some there is none that can be) in rr" in text
+    assert "Power: too few of the 2 users differ to say which difference in rr" in text
+    one, two = [1.0, 1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
+    pair = {"a": evaluation({"rr": one}), "b": evaluation({"rr": two})}
+    text = str(rm.compare(pair)).replace("\n  ", " ")
+    assert "Power: with 6 users no difference that rr can have is found 4 times in 5." in text
+    near = evaluation({"rr": [0.9, 0.95, 0.8, 0.1, 0.2, 0.7]})
+    text = str(rm.compare({**pair, "c": near}, correction="none")).replace("\n  ", " ")
+    assert "or more (by pair; for some none that is possible) in rr" in text
+
+
+def test_what_is_no_number_is_refused() -> None:
+    pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
+    with pytest.raises(rm.InputError, match="confidence='high' must be above 0"):
+        rm.compare(pair, confidence="high")  # type: ignore[arg-type]
+    with pytest.raises(rm.InputError, match="margin='little' must be above 0"):
+        rm.compare(pair, margin="little")  # type: ignore[arg-type]
 
 
 def test_all_users_differ_by_the_same() -> None:

@@ -126,7 +126,7 @@ class Comparison(Compared, Printed):
             *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
             *wording.on_methods(tested, self.options),
             *wording.on_smallest_p(self.rows, self.options),
-            *wording.on_power(self.rows),
+            *wording.on_power(self.rows, self.options),
             *wording.on_runs(self.rows),
             *wording.on_seeds(self.models),
             *([undefined] if (undefined := wording.on_undefined(self.rows)) else []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Iterator
 
 import numpy as np
@@ -88,7 +89,7 @@ def check_confidence(confidence: float) -> float:
     InputError
         It is not.
     """
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
         raise InputError(
             f"confidence={confidence!r} must be above 0 and below 1. Hint: 0.95 is usual."
         )

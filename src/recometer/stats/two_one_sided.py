@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Callable
 from typing import Literal
 
@@ -146,7 +147,7 @@ def equivalence_over_runs(
 
 
 def _check(margin: float, alpha: float) -> None:
-    if not 0 < margin < np.inf:
+    if not isinstance(margin, numbers.Real) or not 0 < margin < np.inf:
         raise InputError(f"margin={margin!r} must be above 0: the difference that would matter.")
     if not 0 < alpha < 0.5:
         raise InputError(f"alpha={alpha!r} must be above 0 and below 0.5. Hint: 0.05 is usual.")
