@@ -73,6 +73,14 @@ def make(case: Case, seed: int = 1) -> Data:
     return Data(users, items, *_random_split(generator, case))
 
 
+def of_length_1(data: Data) -> Data:
+    """Return the same with rows of factors of length 1: no item's scores are bounded lower."""
+    users, items = (
+        rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (data.users, data.items)
+    )
+    return dataclasses.replace(data, users=users, items=items)
+
+
 def trained(case: Case, seed: int = 1) -> tuple[Data, dict[str, float]]:
     """Return factors that were fitted, and what they are worth.
 

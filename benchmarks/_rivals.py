@@ -39,6 +39,14 @@ def rank(data: Data, threads: int) -> Call:
     return lambda: source.rank(request)
 
 
+def lists(data: Data, threads: int) -> Call:
+    """Return the first places of each user, training items excluded: no metrics."""
+    source = rm.Factors(data.users, data.items)
+    test, train = rm.Interactions.of(data.test), rm.Interactions.of(data.train)
+    request = Request(test, train, threads=threads)
+    return lambda: source.top(request, K)
+
+
 def large_product(dtype: str) -> Call:
     """Return a square product, which shows what the processor can do."""
     generator = np.random.default_rng(1)

@@ -33,6 +33,13 @@ MILLION = BASE.but("500,000 items", n_items=500_000)
 MAPPED = BASE.but("2,000,000 items, memory-mapped", n_items=2_000_000, mapped=True)
 MORE_USERS = BASE.but("10 x users", n_users=10 * BASE.n_users)
 
+# Of trained factors, as so many times what metrics with a cut-off take, or lists.
+TRAINED_TARGETS = {
+    "all metrics": 8,
+    "NumPy's product of the factors": 5,
+    "faiss, top 10 lists": 10,
+}
+
 
 @dataclasses.dataclass
 class Run:
@@ -178,21 +185,36 @@ def avx2(run: Run) -> None:
 
 
 def cutoffs(run: Run) -> None:
-    """Measure all metrics against those with a cut-off, which may stop early."""
+    """Measure metrics with a cut-off, and lists: both may stop early."""
     model, worth = _cases.trained(run.sized(BASE.but("trained", n_items=40_000)))
     worths = ", ".join(f"{name} {value:.2f}" for name, value in worth.items())
-    for name, data, target in (
-        ("random factors", _cases.make(run.sized(BASE)), 7),
-        (f"trained factors ({worths})", model, 1.7),
-    ):
-        times = run.time(
-            name,
-            {
-                "cut-offs": _rivals.evaluate(data, run.threads, CUTOFF_METRICS),
-                "all": _rivals.evaluate(data, run.threads),
-            },
-        )
-        run.ratio(f"all metrics / cut-offs only, {name}", times["all"], times["cut-offs"], target)
+    random = _cases.make(run.sized(BASE))
+    stop_early(run, f"trained factors ({worths})", model, TRAINED_TARGETS)
+    stop_early(run, "random factors", random, {"all metrics": 7.0})
+    stop_early(run, "random factors of equal lengths", _cases.of_length_1(random), {})
+    real = _cases.read_ml1m(run.shared)
+    if real is not None:
+        stop_early(run, "ml1m_als", real, {})
+
+
+def stop_early(run: Run, name: str, data: Data, targets: Mapping[str, float]) -> None:
+    """Time what may stop early beside what scores all items."""
+    contestants: dict[str, Callable[[], object]] = {
+        "cut-offs": _rivals.evaluate(data, run.threads, CUTOFF_METRICS),
+        "lists": _rivals.lists(data, run.threads),
+        "all metrics": _rivals.evaluate(data, run.threads),
+    }
+    if run.others:
+        contestants["NumPy's product of the factors"] = _rivals.product(data)
+        contestants["faiss, top 10 lists"] = _rivals.faiss_lists(data, run.threads)
+    times = run.time(name, contestants)
+    for other in list(contestants)[2:]:
+        what = f"{other} / cut-offs only, {name}"
+        run.ratio(what, times[other], times["cut-offs"], targets.get(other))
+    if run.others:
+        faiss = "faiss, top 10 lists"
+        what = f"{faiss} / lists of 10, {name}"
+        run.ratio(what, times[faiss], times["lists"], targets.get(faiss))
 
 
 def threads(run: Run) -> None:

@@ -18,10 +18,13 @@ class Board {
     using Int = typename S::Int;
     using C = Counting<S>;
 
-    Board(const Judged<Real>& judged, const Ragged& excluded, std::size_t n_users,
-          std::int64_t first, std::int64_t last, std::int64_t limit)
+    /// @param finished null, or see RankFactors
+    Board(const Judged<Real>& judged, const Ragged& excluded, const Falling& falling,
+          const std::uint8_t* finished, std::size_t n_users, std::int64_t first, std::int64_t last,
+          std::int64_t limit)
         : judged_(judged),
           excluded_(excluded),
+          falling_(falling),
           n_users_(n_users),
           first_(first),
           last_(last),
@@ -30,13 +33,14 @@ class Board {
           value_(judged_count()),
           reached_(judged_count()),
           ties_(judged_count()),
+          lower_(judged_count()),
           tables_(table_count() * C::kGroupTable) {
         std::size_t tables = 0;
         for (std::size_t u = 0; u < n_users; ++u) {
             User& user = user_[u];
             user.tables = tables_.get() + tables * C::kGroupTable;
             user.begin = judged.table.indptr[u] - judged.table.indptr[0];
-            user.end = collect(u);
+            user.end = finished != nullptr && finished[u] != 0 ? user.begin : collect(u);
             user.active = user.begin;
             user.next_excluded =
                 first_at_least(excluded.items, excluded.indptr[u], excluded.indptr[u + 1], first);
@@ -50,6 +54,9 @@ class Board {
 
     bool active(std::size_t u) const { return user_[u].active < user_[u].end; }
     std::size_t max_groups() const { return max_groups_; }
+
+    /// The lowest score of an active user that is still counted.
+    Real lowest(std::size_t u) const { return value_[user_[u].active]; }
 
     /// Call use(i - from) for the excluded items i of the user in [from, to).
     template <class F>
@@ -120,8 +127,9 @@ class Board {
     };
     struct Ties {
         std::int64_t begin, end;  // the judged items with this score: positions in Judged::order
-        std::int64_t passed;      // those before lie below the items counted so far
+        std::int64_t passed;      // where items come in their own order: those before are lower
         std::int64_t equal;       // candidates with this score
+        std::int64_t met;         // those of them that are judged
     };
 
     std::size_t judged_count() const {
@@ -152,12 +160,14 @@ class Board {
         std::int64_t t = user_[u].begin;
         for (std::int64_t o = t; o < end; ++t) {
             const Real value = judged_.scores[judged_.order[o]];
-            Ties ties{o, o, o, 0};
-            while (ties.end < end && judged_.scores[judged_.order[ties.end]] == value) ++ties.end;
-            while (ties.passed < ties.end && item_at(ties.passed) < first_) ++ties.passed;
+            Ties ties{o, o, o, 0, 0};
+            for (; ties.end < end && judged_.scores[judged_.order[ties.end]] == value; ++ties.end) {
+                lower_[ties.end] = 0;
+            }
             o = ties.end;
             value_[t] = value;
-            reached_[t] = 0;
+            // The judged items above are candidates, too: where they are enough, `drop` gives up.
+            reached_[t] = end - o >= limit_ ? limit_ : 0;
             ties_[t] = ties;
         }
         return t;
@@ -180,16 +190,35 @@ class Board {
             for (std::uint32_t mask = ties[v]; mask != 0; mask &= mask - 1) {
                 const int at = v * S::kLanes + __builtin_ctz(mask);
                 if (!(value_[t] == scores[at])) t = find(group, group + n, scores[at]);
-                const std::int64_t item = from + at;
+                const std::int64_t item = falling_.item(from + at);
                 Ties& tie = ties_[t];
-                for (; tie.passed < tie.end && item_at(tie.passed) <= item; ++tie.passed) {
-                    const std::int64_t j = judged_.order[tie.passed];
-                    judged_.before[j] += tie.equal;
-                    if (judged_.table.items[j] != item) lost_ = j;
+                std::int64_t higher = first_not_below(tie, item);
+                if (higher < tie.end && item_at(higher) == item) {
+                    ++tie.met;
+                    ++higher;
                 }
+                if (higher < tie.end) ++lower_[higher];
                 ++tie.equal;
             }
         }
+    }
+
+    /// The first of the judged items with this score that is not below `item`, or their end.
+    std::int64_t first_not_below(Ties& tie, std::int64_t item) const {
+        std::int64_t from = tie.passed, to = tie.end;
+        if (falling_.items == nullptr) {
+            while (from < to && item_at(from) < item) ++from;
+            return tie.passed = from;
+        }
+        while (from < to) {
+            const std::int64_t middle = from + (to - from) / 2;
+            if (item_at(middle) < item) {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
+        }
+        return from;
     }
 
     /// The threshold of that value in [from, to).
@@ -207,25 +236,30 @@ class Board {
 
     void add(std::int64_t t, bool kept) {
         const Ties& tie = ties_[t];
+        std::int64_t lower = 0, missed = -tie.met;
         for (std::int64_t o = tie.begin; o < tie.end; ++o) {
             const std::int64_t j = judged_.order[o];
-            const std::int64_t item = judged_.table.items[j];
-            const bool here = item >= first_ && item < last_;
+            const std::int64_t place = falling_.place(judged_.table.items[j]);
+            const bool here = place >= first_ && place < last_;
+            lower += lower_[o];
             judged_.above[j] += reached_[t] - tie.equal;
-            judged_.tied[j] += tie.equal - (here && o < tie.passed ? 1 : 0);
-            if (item >= last_) judged_.before[j] += tie.equal;
-            if (here && kept && o >= tie.passed) lost_ = j;
+            judged_.tied[j] += tie.equal - (here && kept ? 1 : 0);
+            judged_.before[j] += lower;
+            missed += here ? 1 : 0;
         }
+        if (kept && missed != 0) lost_ = judged_.order[tie.begin];
     }
 
     const Judged<Real> judged_;
     const Ragged excluded_;
+    const Falling falling_;
     const std::size_t n_users_;
     const std::int64_t first_, last_, limit_;
     Buffer<User> user_;
     Buffer<Real> value_;
     Buffer<std::int64_t> reached_;
     Buffer<Ties> ties_;
+    Buffer<std::int64_t> lower_;  // per judged item: tied candidates between it and the one before
     Buffer<Real> tables_;
     std::size_t max_groups_ = 1;
     std::int64_t lost_ = -1;

@@ -56,7 +56,8 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     if (chunks > kMaxChunks) chunks = kMaxChunks;
     const int n_planes = C::planes_for(chunks);
 
-    Board<S> board(p.judged, p.excluded, p.n_users, p.first, p.last, p.limit);
+    Board<S> board(p.judged, p.excluded, p.falling, p.finished, p.n_users, p.first, p.last,
+                   p.limit);
     const std::size_t user_planes = board.max_groups() * kPlanes;
     Buffer<Real> items(static_cast<std::size_t>(chunks * kChunk) * row);
     Buffer<Real> users((p.n_users + kUsers) * (p.n_factors + 1));
@@ -66,8 +67,19 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     // Users with something left to count; all of them where scores are to be looked at.
     Buffer<std::size_t> active(p.n_users);
     std::size_t n_active = 0;
+    // Whether the items from a place on can change what is kept of the user.
+    const auto undecided = [&](std::size_t u, std::int64_t from) {
+        if (p.check) return true;
+        return board.active(u) &&
+               (from == p.items.n_items || !p.falling.all_below(board.lowest(u), u, from));
+    };
     for (std::size_t u = 0; u < p.n_users; ++u) {
-        if (p.check || board.active(u)) active[n_active++] = u;
+        if (p.finished[u] != 0) continue;
+        if (undecided(u, p.first)) {
+            active[n_active++] = u;
+        } else {
+            p.finished[u] = 1;
+        }
     }
 
     // Where judged items are given up, most are after a few candidates: begin with few.
@@ -75,9 +87,10 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     bool users_changed = true;
     for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {
         to = p.last - from < step ? p.last : from + step;
-        step = 2 * step < chunks * kChunk ? 2 * step : chunks * kChunk;
+        step = next_step(step, kChunk, chunks * kChunk);
         const std::int64_t n_chunks = (to - from + kChunk - 1) / kChunk;
-        pack_items<S>(p.items, p.n_factors, from, to, from + n_chunks * kChunk, items.get());
+        pack_items<S>(p.items, p.falling, p.n_factors, from, to, from + n_chunks * kChunk,
+                      items.get());
         if (users_changed) {
             pack_users<S>(p.users, p.n_factors, active.get(), n_active, users.get());
             users_changed = false;
@@ -102,11 +115,16 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
                 board.flush(active[first + u], planes.get() + u * user_planes, n_planes);
             }
         }
-        // Users whose judged items have all been given up need no more scores.
+        // Users whose judged items have all been given up, or found, need no more scores.
         std::size_t left = 0;
         for (std::size_t a = 0; a < n_active; ++a) {
-            board.drop(active[a]);
-            if (p.check || board.active(active[a])) active[left++] = active[a];
+            const std::size_t u = active[a];
+            board.drop(u);
+            if (undecided(u, to)) {
+                active[left++] = u;
+            } else {
+                p.finished[u] = 1;
+            }
         }
         if (left < n_active) users_changed = true;
         n_active = left;
@@ -121,7 +139,7 @@ std::int64_t rank_scores(const RankScores<typename S::Real>& p) {
     using C = Counting<S>;
     constexpr std::int64_t kChunk = C::kChunk;
 
-    Board<S> board(p.judged, p.excluded, p.n_users, 0, p.n_items, p.limit);
+    Board<S> board(p.judged, p.excluded, Falling{}, nullptr, p.n_users, 0, p.n_items, p.limit);
     Buffer<Real> scores(static_cast<std::size_t>(kChunk));
     const std::size_t n = board.max_groups() * kPlanes;
     Buffer<Int> planes(n);

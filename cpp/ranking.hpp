@@ -45,6 +45,25 @@ struct ItemFactors {
     std::int64_t n_items;
 };
 
+/// Another order in which items are scored, by falling bounds: "places". Users leave where no
+/// item that follows can change anything. Results do not depend on it.
+struct Falling {
+    const std::int32_t* items;   ///< [n_items]: the item at each place; null: no other order
+    const std::int32_t* places;  ///< [n_items]: the place of each item
+    /// [n_users] and [n_items], the latter descending: no score, as it is computed, of the user
+    /// and the item at this place or a later one is above their product.
+    const double* user_bound;
+    const double* item_bound;
+
+    std::int64_t item(std::int64_t place) const { return items == nullptr ? place : items[place]; }
+    std::int64_t place(std::int64_t item) const { return items == nullptr ? item : places[item]; }
+
+    /// Whether the scores of all items from this place on are below `score`; equal is not below.
+    bool all_below(double score, std::size_t user, std::int64_t place) const {
+        return items != nullptr && score > user_bound[user] * item_bound[place];
+    }
+};
+
 /// The judged items of a block of users and the counts that are added to.
 template <class Real>
 struct Judged {
@@ -72,20 +91,23 @@ struct ScoreItems {
     Real* scores;
 };
 
-/// Rank the items [first, last) for a block of users, scored by factors.
+/// Rank the items at the places [first, last) for a block of users, scored by factors.
 template <class Real>
 struct RankFactors {
     const Real* users;  ///< [n_users][n_factors], contiguous
     std::size_t n_users;
     std::size_t n_factors;
     ItemFactors<Real> items;
+    Falling falling;
     std::int64_t first, last;
-    Ragged excluded;
+    Ragged excluded;  ///< places
     Judged<Real> judged;
-    std::int64_t limit;    ///< judged items with so many candidates above them are given up
-    bool check;            ///< look for scores that are not finite
-    NanRule nan_rule;      ///< read where `check` is set
-    std::uint32_t* flags;  ///< [n_users], ScoreFlag bits are added where `check` is set
+    std::int64_t limit;      ///< judged items with so many candidates above them are given up
+    bool check;              ///< look for scores that are not finite
+    NanRule nan_rule;        ///< read where `check` is set
+    std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added where `check` is set
+    std::uint8_t* finished;  ///< [n_users]: users with a 1 are passed over; set where no item that
+                             ///< follows can change anything that is kept
 };
 
 /// Rank all items for a block of users, scores given. -inf marks what is not a candidate.
@@ -120,19 +142,21 @@ struct Top {
                                 ///< score like the last of them
 };
 
-/// Find the best of the items [first, last) for a block of users, scored by factors.
+/// Find the best of the items at the places [first, last) for a block of users, scored by factors.
 template <class Real>
 struct TopFactors {
     const Real* users;  ///< [n_users][n_factors], contiguous
     std::size_t n_users;
     std::size_t n_factors;
     ItemFactors<Real> items;
+    Falling falling;
     std::int64_t first, last;
-    Ragged excluded;
+    Ragged excluded;  ///< places
     Top<Real> top;
-    bool check;            ///< look for scores that are not finite
-    NanRule nan_rule;      ///< read where `check` is set
-    std::uint32_t* flags;  ///< [n_users], ScoreFlag bits are added where `check` is set
+    bool check;              ///< look for scores that are not finite
+    NanRule nan_rule;        ///< read where `check` is set
+    std::uint32_t* flags;    ///< [n_users], ScoreFlag bits are added where `check` is set
+    std::uint8_t* finished;  ///< [n_users]: as in RankFactors
 };
 
 /// Find the best of all items for a block of users, scores given. -inf is not a candidate.

@@ -72,6 +72,35 @@ void sort_judged(const Ragged& judged, std::size_t n_users, const Real* scores, 
 template void sort_judged(const Ragged&, std::size_t, const float*, std::int64_t*, std::int64_t*);
 template void sort_judged(const Ragged&, std::size_t, const double*, std::int64_t*, std::int64_t*);
 
+ExcludedPlaces::ExcludedPlaces(const Ragged& excluded, std::size_t n_users, const Falling& falling,
+                               std::int64_t first, std::int64_t last, const std::uint8_t* finished)
+    : indptr_(n_users + 1) {
+    // A set bit per place, read in ascending order: that takes less than to sort. The last bit
+    // stands for all places outside, which spares a branch that no processor foresees.
+    const std::size_t outside = static_cast<std::size_t>(last - first);
+    std::vector<std::uint64_t> marks(outside / 64 + 1);
+    for (std::size_t u = 0; u < n_users; ++u) {
+        indptr_[u + 1] = indptr_[u];
+        if (finished[u] != 0) continue;
+        std::int64_t n = 0;
+        for (std::int64_t e = excluded.indptr[u]; e < excluded.indptr[u + 1]; ++e) {
+            const auto place = static_cast<std::size_t>(falling.places[excluded.items[e]] - first);
+            const std::size_t at = place < outside ? place : outside;
+            marks[at / 64] |= std::uint64_t{1} << (at % 64);
+            n += place < outside ? 1 : 0;
+        }
+        marks[outside / 64] &= ~(std::uint64_t{1} << (outside % 64));
+        for (std::size_t word = 0; n > 0; ++word) {
+            for (; marks[word] != 0; marks[word] &= marks[word] - 1, --n) {
+                const std::int64_t at =
+                    static_cast<std::int64_t>(64 * word) + __builtin_ctzll(marks[word]);
+                places_.push_back(static_cast<std::int32_t>(first + at));
+            }
+        }
+        indptr_[u + 1] = static_cast<std::int64_t>(places_.size());
+    }
+}
+
 void best_first(const std::int64_t* indptr, std::size_t n_users, const std::int64_t* above,
                 const std::int64_t* before, std::int64_t* order) {
     for (std::size_t u = 0; u < n_users; ++u) {

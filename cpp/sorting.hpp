@@ -57,6 +57,20 @@ class SortedJudged {
     Judged<Real> judged_;
 };
 
+/// The excluded items of a block of users as places [first, last), ascending; see Falling.
+class ExcludedPlaces {
+ public:
+    /// @param finished [n_users]: users with a 1 are left out
+    ExcludedPlaces(const Ragged& excluded, std::size_t n_users, const Falling& falling,
+                   std::int64_t first, std::int64_t last, const std::uint8_t* finished);
+
+    Ragged table() const { return {indptr_.data(), places_.data()}; }
+
+ private:
+    std::vector<std::int64_t> indptr_;
+    std::vector<std::int32_t> places_;
+};
+
 /// Sort each user's judged items best first: by (above, before), not ranked (above -1) last.
 /// @param before null where nothing is tied
 /// @param order positions in the table, written at the same offsets

@@ -23,6 +23,12 @@ inline std::int64_t packed_chunks(std::size_t n_factors, std::int64_t n_items, s
     return some < 1 ? 1 : some;
 }
 
+/// How many items to score before users leave again: more each time, since fewer of them do.
+inline std::int64_t next_step(std::int64_t step, std::int64_t chunk, std::int64_t most) {
+    const std::int64_t more = step + (step / chunk + 1) / 2 * chunk;
+    return more < most ? more : most;
+}
+
 /// The scores of up to 8 items for one user: independent chains hide the latency of fma.
 template <class S, int N>
 inline void dot(const typename S::Real* user, std::size_t n_factors,
@@ -61,20 +67,26 @@ void score_items(const ScoreItems<typename S::Real>& p) {
     }
 }
 
-/// Panels of 2 vectors of items: a row of biases (NaN for padding), then a row per factor.
+/// Panels of 2 vectors of the items at the places [from, to): a row of biases (NaN for padding),
+/// then a row per factor.
 template <class S>
-void pack_items(const ItemFactors<typename S::Real>& items, std::size_t n_factors,
-                std::int64_t from, std::int64_t to, std::int64_t padded_to, typename S::Real* out) {
+void pack_items(const ItemFactors<typename S::Real>& items, const Falling& falling,
+                std::size_t n_factors, std::int64_t from, std::int64_t to, std::int64_t padded_to,
+                typename S::Real* out) {
     using Real = typename S::Real;
     constexpr int kPanel = 2 * S::kLanes;
     static const Real kZero[1] = {0};
+    const std::int32_t* const order = falling.items;
+    const std::int64_t* const rows = items.rows;
     for (std::int64_t first = from; first < padded_to; first += kPanel) {
         const Real* source[kPanel];
         std::ptrdiff_t step[kPanel];
         for (int i = 0; i < kPanel; ++i) {
-            const std::int64_t item = first + i;
-            if (item < to) {
-                const std::int64_t row = items.rows == nullptr ? item : items.rows[item];
+            const std::int64_t place = first + i;
+            if (place < to) {
+                std::int64_t row = place;
+                if (order != nullptr) row = order[row];
+                if (rows != nullptr) row = rows[row];
                 source[i] = items.data + row * items.item_stride;
                 step[i] = items.factor_stride;
                 out[i] = items.bias == nullptr ? Real{0} : items.bias[row];

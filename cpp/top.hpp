@@ -19,11 +19,13 @@ class Shelves {
     using Real = typename S::Real;
     static constexpr std::int64_t kChunk = Counting<S>::kChunk;
 
-    Shelves(const Top<Real>& top, const Ragged& excluded, std::size_t n_users, std::int64_t first)
+    Shelves(const Top<Real>& top, const Ragged& excluded, const Falling& falling,
+            std::size_t n_users, std::int64_t first)
         : top_(top),
           excluded_(excluded),
+          falling_(falling),
           n_users_(n_users),
-          room_(static_cast<std::size_t>(2 * top.k + kChunk)),
+          room_(static_cast<std::size_t>(2 * top.k) + S::kLanes),
           user_(n_users),
           entries_(n_users * room_) {
         for (std::size_t u = 0; u < n_users; ++u) {
@@ -39,7 +41,7 @@ class Shelves {
         }
     }
 
-    /// Put down the candidates among a chunk of the user's scores, those of the items
+    /// Put down the candidates among a chunk of the user's scores, those of the places
     /// [from, to); what lies beyond them must be NaN.
     /// @param flags null: the scores are finite for sure
     void put(std::size_t u, Real* scores, std::int64_t from, std::int64_t to, NanRule rule,
@@ -57,15 +59,28 @@ class Shelves {
         }
 
         Entry<Real>* const out = shelf(u);
-        const auto reach = S::broadcast(user.reach);
+        auto reach = S::broadcast(user.reach);
         for (int v = 0; v < kChunkVectors; ++v) {
             std::uint32_t mask = S::bits(S::reaches(S::load(scores + v * S::kLanes), reach));
+            if (mask == 0) continue;
             for (; mask != 0; mask &= mask - 1) {
                 const int at = v * S::kLanes + __builtin_ctz(mask);
-                out[user.n++] = {scores[at], static_cast<std::int32_t>(from + at)};
+                out[user.n++] = {scores[at], static_cast<std::int32_t>(falling_.item(from + at))};
             }
+            if (user.n < 2 * top_.k) continue;
+            cut(u);
+            reach = S::broadcast(user.reach);
         }
-        if (user.n >= 2 * top_.k) cut(u);
+    }
+
+    /// Whether no item from a place on can score like one of the user's best k.
+    bool decided(std::size_t u, std::int64_t from) const {
+        const Entry<Real>* const entries = shelf(u);
+        std::int64_t higher = 0;
+        for (std::int64_t i = 0; i < user_[u].n; ++i) {
+            higher += falling_.all_below(entries[i].score, u, from) ? 1 : 0;
+        }
+        return higher >= top_.k;
     }
 
     /// Write the lists.
@@ -107,6 +122,7 @@ class Shelves {
 
     const Top<Real> top_;
     const Ragged excluded_;
+    const Falling falling_;
     const std::size_t n_users_;
     const std::size_t room_;
     Buffer<User> user_;
@@ -119,21 +135,33 @@ void top_factors(const TopFactors<typename S::Real>& p) {
     constexpr std::int64_t kChunk = Counting<S>::kChunk;
     constexpr std::size_t kUsers = S::kUsers;
 
-    const std::int64_t step = kChunk * packed_chunks<Real>(p.n_factors, p.last - p.first, kChunk);
-    Shelves<S> shelves(p.top, p.excluded, p.n_users, p.first);
-    Buffer<Real> items(static_cast<std::size_t>(step) * (p.n_factors + 1));
+    const std::int64_t most = kChunk * packed_chunks<Real>(p.n_factors, p.last - p.first, kChunk);
+    const bool leaving = p.falling.items != nullptr && !p.check;
+    Shelves<S> shelves(p.top, p.excluded, p.falling, p.n_users, p.first);
+    Buffer<Real> items(static_cast<std::size_t>(most) * (p.n_factors + 1));
     Buffer<Real> users((p.n_users + kUsers) * (p.n_factors + 1));
     Buffer<Real> scores(kUsers * static_cast<std::size_t>(kChunk));
-    Buffer<std::size_t> all(p.n_users);
-    for (std::size_t u = 0; u < p.n_users; ++u) all[u] = u;
-    pack_users<S>(p.users, p.n_factors, all.get(), p.n_users, users.get());
+    Buffer<std::size_t> active(p.n_users);
+    std::size_t n_active = 0;
+    for (std::size_t u = 0; u < p.n_users; ++u) {
+        if (p.finished[u] == 0) active[n_active++] = u;
+    }
 
-    for (std::int64_t from = p.first; from < p.last; from += step) {
-        const std::int64_t to = p.last - from < step ? p.last : from + step;
+    // Where users leave, most do after a few items: begin with few.
+    std::int64_t step = leaving ? kChunk : most;
+    bool users_changed = true;
+    for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {
+        to = p.last - from < step ? p.last : from + step;
+        step = next_step(step, kChunk, most);
         const std::int64_t n_chunks = (to - from + kChunk - 1) / kChunk;
-        pack_items<S>(p.items, p.n_factors, from, to, from + n_chunks * kChunk, items.get());
-        for (std::size_t first = 0; first < p.n_users; first += kUsers) {
-            const std::size_t n = p.n_users - first < kUsers ? p.n_users - first : kUsers;
+        pack_items<S>(p.items, p.falling, p.n_factors, from, to, from + n_chunks * kChunk,
+                      items.get());
+        if (users_changed) {
+            pack_users<S>(p.users, p.n_factors, active.get(), n_active, users.get());
+            users_changed = false;
+        }
+        for (std::size_t first = 0; first < n_active; first += kUsers) {
+            const std::size_t n = n_active - first < kUsers ? n_active - first : kUsers;
             const Real* panel = items.get();
             for (std::int64_t c = from; c < to; c += kChunk) {
                 const std::int64_t c_to = to - c < kChunk ? to : c + kChunk;
@@ -141,11 +169,23 @@ void top_factors(const TopFactors<typename S::Real>& p) {
                                        scores.get(), kChunk);
                 for (std::size_t u = 0; u < n; ++u) {
                     std::int64_t absent = 0;
-                    shelves.put(first + u, scores.get() + u * static_cast<std::size_t>(kChunk), c,
-                                c_to, p.nan_rule, false, p.check ? p.flags : nullptr, absent);
+                    shelves.put(active[first + u],
+                                scores.get() + u * static_cast<std::size_t>(kChunk), c, c_to,
+                                p.nan_rule, false, p.check ? p.flags : nullptr, absent);
                 }
             }
         }
+        if (!leaving || to == p.items.n_items) continue;
+        std::size_t left = 0;
+        for (std::size_t a = 0; a < n_active; ++a) {
+            if (shelves.decided(active[a], to)) {
+                p.finished[active[a]] = 1;
+            } else {
+                active[left++] = active[a];
+            }
+        }
+        if (left < n_active) users_changed = true;
+        n_active = left;
     }
     shelves.finish();
 }
@@ -155,7 +195,7 @@ void top_scores(const TopScores<typename S::Real>& p) {
     using Real = typename S::Real;
     constexpr std::int64_t kChunk = Counting<S>::kChunk;
 
-    Shelves<S> shelves(p.top, p.excluded, p.n_users, 0);
+    Shelves<S> shelves(p.top, p.excluded, Falling{}, p.n_users, 0);
     Buffer<Real> scores(static_cast<std::size_t>(kChunk));
     for (std::size_t u = 0; u < p.n_users; ++u) {
         const Real* const in = p.scores + static_cast<std::ptrdiff_t>(u) * p.user_stride;

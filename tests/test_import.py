@@ -54,6 +54,7 @@ ORDER = (
     "comparing",
     "comparison",
     "auditing",
+    "report",
     "datasets",
     "baselines",
     "compat",

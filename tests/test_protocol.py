@@ -144,7 +144,7 @@ def test_a_rule_that_does_not_exist(make: Callable[..., Protocol]) -> None:
         ({"min_positives": -1}, "min_positives=-1 must be a whole number, 0 or more"),
         ({"min_candidates": False}, "min_candidates=False must be a whole number, 0 or more.$"),
         ({"min_candidates": 2.0}, "min_candidates=2.0 must be a whole number"),
-        ({"decimals": 1.5}, "decimals=1.5 must be a whole number, 0 or more or None"),
+        ({"decimals": 1.5}, "decimals=1.5 must be a whole number from 0 to 15 or None"),
         ({"cold_start": 1}, "cold_start=1 does not exist. Hint: cold_start is one of True, False"),
         ({"confidence": 1}, "confidence=1 must be a number between 0 and 1"),
         ({"gamma": 0}, "gamma=0 must be a number above 0 and at most 1"),

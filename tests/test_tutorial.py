@@ -13,6 +13,7 @@ import pytest
 from command_line import CliRunner
 
 from recometer.cli._app import app
+from recometer.report import page
 
 PAGE = Path(__file__).parents[1] / "docs" / "tutorial.md"
 BLOCKS = re.findall(r"```(python|sh)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -23,6 +24,7 @@ MODELS = 5
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Work in a folder with ratings.csv: what 60 users like of 40 items."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     generator = np.random.default_rng(0)
     liking = generator.normal(size=(60, 3)) @ generator.normal(size=(3, 40))
@@ -56,12 +58,13 @@ def test_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(name in printed for name in found["results"])
     assert "activity" in printed
     assert "adjusted p" in printed
+    assert Path("report.html").stat().st_size > 0
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_on_the_command_line() -> None:
     (_, script), (kind, commands) = BLOCKS[1:3]
-    assert (kind, len(lines_of(commands)) <= 4) == ("sh", True)
+    assert (kind, len(lines_of(commands)) <= 5) == ("sh", True)
     Path("fit.py").write_text(script, encoding="utf-8")
     printed = []
     for line in lines_of(commands):
@@ -74,5 +77,6 @@ def test_on_the_command_line() -> None:
         printed.append(result.stdout)
     assert "activity" in printed[1]
     assert "adjusted p" in printed[2]
+    assert Path("report.html").stat().st_size > 0
     shown = CliRunner().invoke(app, ["show", "results", "--per-user", "--format", "csv"])
     assert len({line.split(",")[0] for line in shown.stdout.splitlines()[1:]}) == MODELS

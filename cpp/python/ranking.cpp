@@ -33,6 +33,23 @@ ItemFactors<Real> item_factors(const In2<Real>& users, const Strided2<Real>& ite
             static_cast<std::int64_t>(rows ? rows->shape(0) : items.shape(0))};
 }
 
+Falling falling(std::size_t n_users, std::int64_t n_items,
+                const std::optional<In1<std::int32_t>>& by_place,
+                const std::optional<In1<std::int32_t>>& places,
+                const std::optional<In1<double>>& item_bound,
+                const std::optional<In1<double>>& user_bound) {
+    require(by_place.has_value() == places.has_value() &&
+                by_place.has_value() == item_bound.has_value() &&
+                by_place.has_value() == user_bound.has_value(),
+            "an order of items comes with its bounds");
+    if (!by_place) return {};
+    const std::size_t n = static_cast<std::size_t>(n_items);
+    require(by_place->shape(0) == n && places->shape(0) == n && item_bound->shape(0) == n,
+            "one place and bound per item");
+    require(user_bound->shape(0) == n_users, "one bound per user");
+    return {by_place->data(), places->data(), user_bound->data(), item_bound->data()};
+}
+
 template <class Real>
 Judged<Real> judged(const Ragged& table, const In1<std::int32_t>& items, const In1<Real>& scores,
                     const Out1<std::int64_t>& above, const Out1<std::int64_t>& tied,
@@ -66,6 +83,21 @@ void require_range(std::int64_t first, std::int64_t last, std::int64_t n_items) 
     require(0 <= first && first <= last && last <= n_items, "no such items");
 }
 
+/// Where items are scored in another order: puts places for the excluded items of a problem.
+class OwnPlaces {
+ public:
+    template <class Problem>
+    OwnPlaces(Problem& problem, std::size_t n_users) {
+        if (problem.falling.items == nullptr) return;
+        places_.emplace(problem.excluded, n_users, problem.falling, problem.first, problem.last,
+                        problem.finished);
+        problem.excluded = places_->table();
+    }
+
+ private:
+    std::optional<ExcludedPlaces> places_;
+};
+
 template <class Real>
 void bind_factors(nb::module_& m) {
     m.def(
@@ -90,18 +122,21 @@ void bind_factors(nb::module_& m) {
     m.def(
         "rank_factors",
         [](const std::string& set, In2<Real> users, Strided2<Real> items,
-           std::optional<In1<Real>> bias, std::optional<In1<std::int64_t>> rows, std::int64_t first,
-           std::int64_t last, In1<std::int64_t> excluded_indptr, In1<std::int32_t> excluded,
-           In1<std::int64_t> judged_indptr, In1<std::int32_t> judged_items, In1<Real> judged_scores,
-           Out1<std::int64_t> above, Out1<std::int64_t> tied, Out1<std::int64_t> before,
-           std::optional<std::int64_t> limit, bool check, NanRule nan_rule,
-           Out1<std::uint32_t> flags) {
+           std::optional<In1<Real>> bias, std::optional<In1<std::int64_t>> rows,
+           std::optional<In1<std::int32_t>> by_place, std::optional<In1<std::int32_t>> places,
+           std::optional<In1<double>> item_bound, std::optional<In1<double>> user_bound,
+           std::int64_t first, std::int64_t last, In1<std::int64_t> excluded_indptr,
+           In1<std::int32_t> excluded, In1<std::int64_t> judged_indptr,
+           In1<std::int32_t> judged_items, In1<Real> judged_scores, Out1<std::int64_t> above,
+           Out1<std::int64_t> tied, Out1<std::int64_t> before, std::optional<std::int64_t> limit,
+           bool check, NanRule nan_rule, Out1<std::uint32_t> flags, Out1<std::uint8_t> finished) {
             const std::size_t n_users = users.shape(0);
             RankFactors<Real> problem{
                 users.data(),
                 n_users,
                 users.shape(1),
                 item_factors<Real>(users, items, bias, rows),
+                {},
                 first,
                 last,
                 ragged(excluded_indptr, excluded, n_users),
@@ -110,52 +145,66 @@ void bind_factors(nb::module_& m) {
                 limit.value_or(kNoLimit),
                 check,
                 nan_rule,
-                flags.data()};
+                flags.data(),
+                finished.data()};
             require_range(first, last, problem.items.n_items);
-            require(flags.shape(0) == n_users, "one flag per user");
+            require(flags.shape(0) == n_users && finished.shape(0) == n_users, "one flag per user");
+            problem.falling =
+                falling(n_users, problem.items.n_items, by_place, places, item_bound, user_bound);
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
+            const OwnPlaces own(problem, n_users);
             const SortedJudged<Real> sorted(problem.judged, n_users);
             problem.judged = sorted.judged();
             return kernel(chosen, Real{}).rank_factors(problem);
         },
         nb::kw_only(), nb::arg("instruction_set"), exact("users"), exact("items"),
-        exact_or_none("bias"), exact_or_none("rows"), nb::arg("first"), nb::arg("last"),
-        exact("excluded_indptr"), exact("excluded"), exact("judged_indptr"), exact("judged"),
-        exact("judged_scores"), exact("above"), exact("tied"), exact("before"),
-        nb::arg("limit").none(), nb::arg("check"), exact("nan_rule"), exact("flags"));
+        exact_or_none("bias"), exact_or_none("rows"), exact_or_none("by_place"),
+        exact_or_none("places"), exact_or_none("item_bound"), exact_or_none("user_bound"),
+        nb::arg("first"), nb::arg("last"), exact("excluded_indptr"), exact("excluded"),
+        exact("judged_indptr"), exact("judged"), exact("judged_scores"), exact("above"),
+        exact("tied"), exact("before"), nb::arg("limit").none(), nb::arg("check"),
+        exact("nan_rule"), exact("flags"), exact("finished"));
     m.def(
         "top_factors",
         [](const std::string& set, In2<Real> users, Strided2<Real> items,
-           std::optional<In1<Real>> bias, std::optional<In1<std::int64_t>> rows, std::int64_t first,
-           std::int64_t last, In1<std::int64_t> excluded_indptr, In1<std::int32_t> excluded,
-           TieOrder order, In1<std::uint64_t> keys, Out2<Real> top_scores,
-           Out2<std::int32_t> top_items, Out1<std::int64_t> n, Out1<std::int64_t> left, bool check,
-           NanRule nan_rule, Out1<std::uint32_t> flags) {
+           std::optional<In1<Real>> bias, std::optional<In1<std::int64_t>> rows,
+           std::optional<In1<std::int32_t>> by_place, std::optional<In1<std::int32_t>> places,
+           std::optional<In1<double>> item_bound, std::optional<In1<double>> user_bound,
+           std::int64_t first, std::int64_t last, In1<std::int64_t> excluded_indptr,
+           In1<std::int32_t> excluded, TieOrder order, In1<std::uint64_t> keys,
+           Out2<Real> top_scores, Out2<std::int32_t> top_items, Out1<std::int64_t> n,
+           Out1<std::int64_t> left, bool check, NanRule nan_rule, Out1<std::uint32_t> flags,
+           Out1<std::uint8_t> finished) {
             const std::size_t n_users = users.shape(0);
-            const TopFactors<Real> problem{
-                users.data(),
-                n_users,
-                users.shape(1),
-                item_factors<Real>(users, items, bias, rows),
-                first,
-                last,
-                ragged(excluded_indptr, excluded, n_users),
-                top(n_users, order, keys, top_scores, top_items, n, left),
-                check,
-                nan_rule,
-                flags.data()};
+            TopFactors<Real> problem{users.data(),
+                                     n_users,
+                                     users.shape(1),
+                                     item_factors<Real>(users, items, bias, rows),
+                                     {},
+                                     first,
+                                     last,
+                                     ragged(excluded_indptr, excluded, n_users),
+                                     top(n_users, order, keys, top_scores, top_items, n, left),
+                                     check,
+                                     nan_rule,
+                                     flags.data(),
+                                     finished.data()};
             require_range(first, last, problem.items.n_items);
-            require(flags.shape(0) == n_users, "one flag per user");
+            require(flags.shape(0) == n_users && finished.shape(0) == n_users, "one flag per user");
+            problem.falling =
+                falling(n_users, problem.items.n_items, by_place, places, item_bound, user_bound);
             const InstructionSet& chosen = find(set);
             nb::gil_scoped_release release;
+            const OwnPlaces own(problem, n_users);
             kernel(chosen, Real{}).top_factors(problem);
         },
         nb::kw_only(), nb::arg("instruction_set"), exact("users"), exact("items"),
-        exact_or_none("bias"), exact_or_none("rows"), nb::arg("first"), nb::arg("last"),
-        exact("excluded_indptr"), exact("excluded"), exact("order"), exact("keys"),
-        exact("top_scores"), exact("top_items"), exact("n"), exact("left"), nb::arg("check"),
-        exact("nan_rule"), exact("flags"));
+        exact_or_none("bias"), exact_or_none("rows"), exact_or_none("by_place"),
+        exact_or_none("places"), exact_or_none("item_bound"), exact_or_none("user_bound"),
+        nb::arg("first"), nb::arg("last"), exact("excluded_indptr"), exact("excluded"),
+        exact("order"), exact("keys"), exact("top_scores"), exact("top_items"), exact("n"),
+        exact("left"), nb::arg("check"), exact("nan_rule"), exact("flags"), exact("finished"));
 }
 
 /// Users, items and the place of the scores in memory, checked.

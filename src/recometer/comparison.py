@@ -27,6 +27,7 @@ from recometer.comparing.pairs import IntervalKind, Options, compare_by
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole import compare_whole
+from recometer.data.sessions import clusters_of
 from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
 from recometer.metrics.conventions import parse_under
 from recometer.results.evaluation import Evaluation
@@ -55,6 +56,7 @@ def compare(
     chance: bool = False,
     seed: int = 0,
     threads: int | None = None,
+    progress: bool | None = None,
 ) -> Comparison:
     """Say whether models differ, and by how much, from the values of every user.
 
@@ -97,6 +99,8 @@ def compare(
     cluster
         The cluster of each user, as groups in `Evaluation.by`, where users are not independent of
         each other (sessions of one person): whole clusters are what tests and intervals rest on.
+        None: the users, where test has sessions of users (``user=["user", "session"]``); False:
+        even then every session is taken as independent.
     chance
         Add a random order of the same candidates as the model ``"chance"``, from the first model's
         ``rm.evaluate(..., chance=True)``; by metrics of rankings only.
@@ -105,6 +109,9 @@ def compare(
     threads
         At most so many; None: as many as this process has processors. The result does not depend
         on it.
+    progress
+        Whether to show a progress bar on standard error; None: only on a terminal, and when a
+        metric takes a while.
 
     Returns
     -------
@@ -155,6 +162,7 @@ def compare(
         clusters=_clusters(cluster, users, found),
         seed=seed,
         threads=resolve_threads(threads),
+        progress=progress,
     )
     rows = _compare_all(found, baseline, compared, users, options)
     _check_users(rows)
@@ -169,7 +177,7 @@ def compare(
         correction=correction,
         options=options,
         users=users,
-        notes=(*notes, *on_tukey(tests, options)),
+        notes=(*notes, *_on_users(users, options), *on_tukey(tests, options)),
         chosen=primary is not None,
     )
     undefined = wording.on_undefined(result.rows)
@@ -307,16 +315,25 @@ def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evalu
     return [known_metric(name, metrics, result) for name in names]
 
 
+def _on_users(users: Users, options: Options) -> list[str]:
+    return wording.on_sessions(users.ids, options.clusters)
+
+
 def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:
-    if cluster is None:
+    if cluster is False:
         return None
+    found = clusters_of(users.ids) if cluster is None else _given_clusters(cluster, users)
     seeds = next((model.name for model in models if model.n_seeds > 1), None)
-    if seeds is not None:
+    if found is not None and seeds is not None:
         raise InputError(
             f"{seeds} has several seeds: the variance between seeds is separated from that between "
-            "users, not from that between clusters. Hint: compare one seed with cluster=, or all "
-            "seeds without it."
+            "users, not from that between clusters of users, or of sessions. Hint: one seed of "
+            "each model; or cluster=False, which takes all as independent."
         )
+    return found
+
+
+def _given_clusters(cluster: object, users: Users) -> Array:
     codes, _ = read_groups(cluster, users.ids, users.n, None, None)
     if (codes == LEFT_OUT).any():
         without = np.flatnonzero(codes == LEFT_OUT)
@@ -342,9 +359,7 @@ def _compare_all(
     whole = [name for name in metrics if name in models[0].first.together]
     found = {name: compare_by(name, pairs, users, options) for name in metrics if name not in whole}
     if whole:
-        rows = compare_whole(
-            whole, pairs, users, options.confidence, options.seed, options.clusters
-        )
+        rows = compare_whole(whole, pairs, users, options)
         for name in whole:
             found[name] = [row for row in rows if row.metric == name]
     return [row for name in metrics for row in found[name]]

@@ -74,6 +74,18 @@ class DataWarning(UserWarning):
     """Something in the data that a stated rule settled, and that the user should know."""
 
 
+def brief(value: object) -> str:
+    """Return what was given as Python shows it, cut short where it is long: for messages."""
+    import reprlib  # needed for messages alone
+
+    show = reprlib.Repr()
+    show.maxstring = show.maxother = 80
+    try:
+        return show.repr(value)
+    except Exception:  # an integer of more digits than Python writes; what cannot show itself
+        return f"a {type(value).__name__}"
+
+
 def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
     """Return a hint with the nearest known names, whatever their case, and the list of all.
 

@@ -30,7 +30,11 @@ from recometer.sources.base import Source
 from recometer.version import __version__
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recometer.protocol import Rules
     from recometer.results.folds import FoldedEvaluation
+    from recometer.sources.models import Recommender
     from recometer.split.result import Folds, Split
 
 DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
@@ -38,15 +42,27 @@ DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
 @overload
 def evaluate(
-    source: Callable[[Split], Source] | Sequence[Source],
-    test: Folds | Sequence[Split],
-    **options: Any,
+    source: Callable[[Split[Any]], Source | Recommender] | Sequence[Source],
+    test: Folds | Sequence[Split[Any]],
+    *,
+    train: None = None,
+    candidates: object = None,
+    exclude: object = None,
+    metrics: Metrics = DEFAULT_METRICS,
+    protocol: str | Protocol = "recometer",
+    catalogue: object = None,
+    baseline: Source | Evaluation | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: bool | None = None,
+    chance: bool = False,
+    **rules: Unpack[Rules],
 ) -> FoldedEvaluation: ...
 
 
 @overload
 def evaluate(
-    source: Source,
+    source: Source | Recommender,
     test: object = None,
     *,
     train: object = None,
@@ -60,12 +76,12 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     chance: bool = False,
-    **rules: Any,
+    **rules: Unpack[Rules],
 ) -> Evaluation: ...
 
 
 def evaluate(
-    source: Source | Callable[[Split], Source] | Sequence[Source],
+    source: Source | Recommender | Callable[[Split[Any]], Source | Recommender] | Sequence[Source],
     test: object = None,
     *,
     train: object = None,
@@ -79,7 +95,7 @@ def evaluate(
     threads: int | None = None,
     progress: bool | None = None,
     chance: bool = False,
-    **rules: Any,
+    **rules: Unpack[Rules],
 ) -> Evaluation:
     """Measure how well model output finds what users went on to choose.
 
@@ -90,7 +106,9 @@ def evaluate(
     Parameters
     ----------
     source
-        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``. For folds: a
+        What is evaluated, for instance ``rm.Factors(user_factors, item_factors)``; or a fitted
+        model that `from_model` knows without more being said, such as one with a method
+        ``recommend(users, k)``, which is asked for the lists of the users of test. For folds: a
         function that fits a model to ``split.train`` (and ``split.remainder``) and returns a
         source, or a list of sources, one per fold.
     test

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
-from recometer.data import ids
-from recometer.errors import DataWarning, InputError, UnknownNameError
+from recometer.data import ids, sessions
+from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 from recometer.evaluating.arguments import protocol_of
 from recometer.evaluation import evaluate
 from recometer.metrics.conventions import find, parse_under
@@ -119,9 +119,11 @@ class Explanation(Printed):
 
         users = np.arange(len(self.values)) if self.user_ids is None else self.user_ids
         parted = self._parted
+        paired = sessions.are_pairs(users)
+        who = sessions.id_columns(users) if paired else {"user": users.tolist()}
         return pl.DataFrame(
             {
-                "user": users.tolist(),
+                **who,
                 "left": self.values[:, 0],
                 "right": self.values[:, -1],
                 "step": [None if step < 0 else self.steps[step].name for step in parted.tolist()],
@@ -246,6 +248,8 @@ def explain(
     ------
     InputError
         The result does not hold its inputs, and they were not given.
+    InputTypeError
+        Something that is no evaluation.
     UnknownNameError
         A metric that was not asked for, or a protocol that does not exist.
 
@@ -259,6 +263,11 @@ def explain(
     recometer: ndcg@3 = 0.4688 over 2 users
     ...
     """
+    if not isinstance(result, Evaluation):
+        raise InputTypeError(
+            f"What is explained must be an evaluation, found {type(result).__name__}. Hint: "
+            "rm.explain(rm.evaluate(...), metric, protocol=...)."
+        )
     mine = result.known_metric(metric)
     given = result.inputs_kept
     if source is not None:

@@ -11,7 +11,7 @@ from recometer.arrays import Array
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.data.matching import relevant_rows
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, brief
 from recometer.evaluating.arguments import check_source, protocol_of, test_of
 from recometer.measuring.side_data import list_data, needed_by
 from recometer.metrics import Metric
@@ -24,6 +24,9 @@ from recometer.tasks import resolve_threads
 
 if TYPE_CHECKING:
     import polars
+    from typing_extensions import Unpack
+
+    from recometer.protocol import Rules
 
 DISCOUNTS = ("log", "geometric", "none")
 
@@ -39,7 +42,7 @@ def exposure(
     patience: float = 0.85,
     protocol: str | Protocol = "recometer",
     threads: int | None = None,
-    **rules: Any,
+    **rules: Unpack[Rules],
 ) -> polars.DataFrame:
     """Compare the exposure of groups of items with their share of all and of relevant items.
 
@@ -100,12 +103,12 @@ def exposure(
     ([0.7602, 0.2398], [2.28, 0.36])
     """
     catalogue = _catalogue(item_groups)
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise InputError(f"k={k!r} must be a whole number, at least 1.")
+    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k < 2**63:
+        raise InputError(f"k={brief(k)} must be a whole number, at least 1 (and less than 2^63).")
     if discount not in DISCOUNTS:
         raise InputError(f"discount={discount!r} must be one of {', '.join(DISCOUNTS)}.")
-    if not 0 < patience < 1:
-        raise InputError(f"patience={patience!r} must lie between 0 and 1.")
+    if not isinstance(patience, int | float) or not 0 < patience < 1:
+        raise InputError(f"patience={brief(patience)} must lie between 0 and 1.")
     settled = protocol_of(protocol, rules, [*(exposure.__kwdefaults__ or ())])
     trained = None if train is None else read_interactions(train, "train", warns=False)
     truth: Interactions | None
@@ -161,7 +164,7 @@ def _catalogue(item_groups: object) -> Catalogue:
 
 def _lists_of(evaluation: Evaluation, test: Interactions | None, k: int) -> TopLists:
     lists = evaluation.lists
-    if lists is None or lists.depth < k:
+    if lists is None or lists.depth < min(k, lists.n_items):
         found = "no lists" if lists is None else f"lists of {lists.depth} places"
         raise InputError(
             f"The evaluation keeps {found}, but {k} places are read. Hint: it keeps them where a "

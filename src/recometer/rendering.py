@@ -13,9 +13,9 @@ import math
 import os
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from recometer.data.paths import as_path
 from recometer.errors import FileError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -36,6 +36,15 @@ LATEX = {
     "|": r"\textbar{}",
     "±": r"$\pm$",
 }
+
+
+# Lines take the colour of the text, which is light where the notebook is dark.
+NOTEBOOK = (
+    ".recometer table{border-collapse:collapse;font-size:.9em;font-variant-numeric:tabular-nums}"
+    ".recometer th,.recometer td{padding:.15em .7em;border:0;background:none;"
+    "border-bottom:1px solid color-mix(in srgb,currentColor 20%,transparent)}"
+    ".recometer p{font-size:.85em;margin:.2em 0;opacity:.8;max-width:60em}"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,7 +129,7 @@ class Printed(Shown):
         return to_text(self, WIDTH)
 
     def _repr_html_(self) -> str:
-        return to_html(self)
+        return to_notebook(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -303,6 +312,11 @@ def to_html(shown: Shown) -> str:
     return "\n".join(parts)
 
 
+def to_notebook(shown: Shown) -> str:
+    """Return tables in HTML as a notebook shows them: compact, in the colours of its theme."""
+    return f'<div class="recometer"><style>{NOTEBOOK}</style>\n{to_html(shown)}\n</div>'
+
+
 def to_json(shown: Shown) -> str:
     """Return everything in JSON, what is undefined as null."""
     import json
@@ -423,9 +437,10 @@ def _written(text: str, path: str | os.PathLike[str] | None) -> str:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a text file."""
+    """Write a text file; what UTF-8 lacks (lone surrogates) is escaped."""
+    path = as_path(path, "a table")
     try:
-        Path(path).write_text(text, encoding="utf-8", newline="\n")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError as error:
         raise FileError(
             f"{os.fspath(path)!r} cannot be written: {error.strerror}. Hint: the folder must exist "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from examples import examples
@@ -352,3 +354,56 @@ def test_sources_say_what_they_are() -> None:
     assert "EASE, regularisation 250, 2 users x 3 items" in baselines.ease(train).describe()
     assert "item-kNN, 7 neighbours" in baselines.item_knn(train, neighbours=7).describe()
     assert "random ranking, seed 5" in baselines.random_ranking(train, seed=5).describe()
+
+
+@pytest.mark.parametrize("name", ["item_knn", "truncated_svd", "ease"])
+def test_a_bar_says_how_far_the_fit_is(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(_ease, "BLOCK", 3)
+    monkeypatch.setattr(_neighbours, "BLOCK_ENTRIES", 8)
+    monkeypatch.setattr(_factorisation, "DENSE_SIZE", 0)
+    train, test = matrix_of(3), matrix_of(4)
+    options = {"factors": 2} if name == "truncated_svd" else {}
+    fit = getattr(baselines, name)
+    shown = fit(train, progress=True, **options)
+    assert "Fitting " in capsys.readouterr().err
+    silent = fit(train, progress=False, **options)
+    assert capsys.readouterr().err == ""
+    assert fit(train, **options) is not None  # no terminal
+    assert capsys.readouterr().err == ""
+    one, other = (rm.evaluate(source, test, metrics="ndcg@3") for source in (shown, silent))
+    np.testing.assert_array_equal(one["ndcg@3"], other["ndcg@3"])
+
+
+@pytest.mark.parametrize("name", ["item_knn", "truncated_svd", "ease"])
+def test_the_steps_of_a_fit_add_up_to_its_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is reported is never more than there is, and comes step by step."""
+    monkeypatch.setattr(_ease, "BLOCK", 3)
+    monkeypatch.setattr(_neighbours, "BLOCK_ENTRIES", 8)
+    monkeypatch.setattr(_factorisation, "DENSE_SIZE", 0)
+    seen: list[tuple[float, float, int]] = []
+
+    class Counting:
+        reported, steps = 0.0, 0
+
+        def advance(self, weight: float) -> None:
+            assert weight > 0
+            self.reported += weight
+            self.steps += 1
+
+    def fitted(fit: Any, work: float, *_: object) -> object:
+        ticker = Counting()
+        model = fit(ticker)
+        seen.append((ticker.reported, work, ticker.steps))
+        return model
+
+    module = {"item_knn": _neighbours, "truncated_svd": _factorisation, "ease": _ease}[name]
+    monkeypatch.setattr(module, "fitted", fitted)
+    getattr(baselines, name)(matrix_of(3), **({"factors": 2} if name == "truncated_svd" else {}))
+    ((reported, work, steps),) = seen
+    assert steps > 2
+    if name == "truncated_svd":
+        assert 0 < reported < work
+    else:
+        assert reported == pytest.approx(work)

@@ -298,3 +298,14 @@ def test_the_script_of_the_action_runs(tmp_path: pathlib.Path) -> None:
     assert "verdict=failed" in pathlib.Path("output.txt").read_text(encoding="utf-8")
     assert "| rr >= -0.5% | bad | failed |" in pathlib.Path("summary.md").read_text("utf-8")
     assert ElementTree.parse("gates.xml").getroot().get("tests") == "2"
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "json"])
+def test_notes_speak_of_options(form: str, tmp_path: pathlib.Path) -> None:
+    for name in ("one", "two"):
+        evaluation({"rr": OLD.tolist(), "ndcg@5": OLD.tolist()}).save(tmp_path / f"{name}.parquet")
+    found = run("compare", "one.parquet", "two.parquet", "--format", form)
+    assert found.exit_code == 0, found.stderr
+    assert "primary=" not in found.stdout
+    if form != "json":
+        assert "Hint: --primary names the one that decides." in one_line(found.stdout)

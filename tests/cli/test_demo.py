@@ -267,3 +267,21 @@ def test_wrong_options(arguments: tuple[str, ...], code: int, message: str) -> N
     assert result.exit_code == code
     assert result.stdout == ""
     assert re.search(message, one_line(result.stderr))
+
+
+def test_a_report_of_it(file, tmp_path, monkeypatch):
+    from recometer.report import page
+
+    monkeypatch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
+    rows = [f"{user},{(user * step) % 17}" for user in range(60) for step in (1, 2, 3, 5, 7, 11)]
+    data = file("user_id,item_id\n" + "\n".join(dict.fromkeys(rows)) + "\n")
+    out = tmp_path / "demo.html"
+    found = demo("--data", data, "--report", out)
+    assert found.exit_code == 0, found.output
+    assert f"written: {out}" in found.stdout
+    text = out.read_text(encoding="utf-8")
+    assert all(model in text for model in MODELS)
+    assert '"tradeoff"' in text
+    refused = demo("--data", data, "--report", data)
+    assert refused.exit_code == 2
+    assert ".html or .md" in refused.stderr

@@ -74,7 +74,7 @@ class TestBaselines:
         found = means(*DATA, "--baselines", ",".join(BASELINES))
         train = rm.Interactions.of("train.parquet", value=False)
         assert found == {
-            name: pytest.approx(expected(fit(train, 0))) for name, fit in BASELINES.items()
+            name: pytest.approx(expected(fit(train, 0, False))) for name, fit in BASELINES.items()
         }
 
     def test_beside_runs_and_as_what_lists_are_compared_with(self) -> None:

@@ -30,6 +30,8 @@ NOT_OF_WHY = {
     "out": "it evaluates nothing that could be saved",
     "by": "it explains one mean",
 }
+WRITES = ("out", "form", "report")  # options that name what is written
+PAGES = ("report",)  # commands that print no table, but write a page
 # How a file is named, by the metavar of the option that names it.
 WRITTEN = {
     "FILE": "{}",
@@ -58,7 +60,7 @@ def names_a_file(parameter: inspect.Parameter) -> bool:
     """Tell from its help whether an option names a file or a folder that is read."""
     told = option(parameter)
     named = f"{told.metavar or ''} {told.help or ''}"
-    return bool(re.search(r"FILE|FOLDER|\.npy", named)) and parameter.name not in ("out", "form")
+    return bool(re.search(r"FILE|FOLDER|\.npy", named)) and parameter.name not in WRITES
 
 
 NAMING = [
@@ -76,7 +78,7 @@ def test_why_has_every_option_of_evaluate() -> None:
 
 
 def test_compare_takes_what_python_does() -> None:
-    taken = inspect.signature(rm.compare).parameters.keys() - {"models"}
+    taken = inspect.signature(rm.compare).parameters.keys() - {"models", "progress"}
     assert taken - COMMANDS["compare"].keys() == set()
 
 
@@ -92,7 +94,10 @@ def test_an_option_that_names_a_file_is_known_to_read_it(command: str, name: str
     assert "a/b.parquet" in mark.files(written.format("a/b.parquet", folder="a/b.parquet"))
 
 
-@pytest.mark.parametrize(("command", "name"), [one for one in NAMING if "out" in COMMANDS[one[0]]])
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [one for one in NAMING if "out" in COMMANDS[one[0]] and one[0] not in PAGES],
+)
 def test_no_output_replaces_a_file_that_an_option_names(
     command: str, name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,8 +133,8 @@ def test_no_output_replaces_a_file_that_an_option_names(
 
 def test_every_command_that_prints_a_table_knows_all_formats() -> None:
     assert {name for name, options in COMMANDS.items() if "form" not in options} == set()
-    for command, parameters in COMMANDS.items():
-        told = str(option(parameters["form"]).help)
+    for command in COMMANDS.keys() - set(PAGES):
+        told = str(option(COMMANDS[command]["form"]).help)
         assert all(form in told for form in FORMATS), command
 
 

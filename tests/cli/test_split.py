@@ -394,9 +394,9 @@ def test_wrong_usage(arguments: tuple[str, ...], message: str) -> None:
         (("--what", "last=1", "--min-train", "1000"), "nobody is tested"),
         (("--what", "last=1", "--time", "when"), "ratings.parquet: There is no column 'when'"),
         (("--what", "last=1", "--time", "none"), "the data have no times"),
-        # What was asked for is shown as it is in Python, not half of it as options.
-        (("--what", "after=5000"), "what=After(time=5000, until=None, since=None, share=None)"),
-        (("--what", "last=1", "--core", "99"), "KCore(user=99, item=99) left out"),
+        # What was asked for is shown as it was typed.
+        (("--what", "after=5000"), "by --who all, --what after=5000, --min-train 0, --min-t"),
+        (("--what", "last=1", "--core", "99"), "--core 99 left out"),
     ],
 )
 def test_what_cannot_be_done_is_said(arguments: tuple[str, ...], message: str) -> None:
@@ -454,3 +454,16 @@ def test_out_names_a_folder() -> None:
     refused = split("ratings.parquet", "--what", "last=1", "--out", "")
     assert refused.exit_code == 2
     assert "names no folder" in refused.stderr
+
+
+def test_a_folder_and_a_pattern_of_parquet_files() -> None:
+    frame = data()
+    folder = pathlib.Path("parts")
+    folder.mkdir()
+    frame[:50].write_parquet(folder / "part-0.parquet")
+    frame[50:].write_parquet(folder / "part-1.parquet")
+    expected = rm.split(frame, rm.split.Last(1), who=rm.split.UsersFraction(0.5))
+    for path in ("parts", "parts/part-*.parquet"):
+        result = split(path, "--what", "last=1", "--who", "fraction=0.5", "--out", "made")
+        assert result.exit_code == 0, result.stderr
+        assert_same(rm.Split.load("made"), expected)

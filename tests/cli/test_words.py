@@ -41,6 +41,10 @@ def test_what_is_translated_is_not_translated_again() -> None:
         ("pass value='stars'", "pass --value stars"),
         ("ties='input' keeps", "--ties input keeps"),
         ("nan_scores='last' ranks", "--rule nan_scores=last ranks"),
+        ("Hint: correction='holm'.", "Hint: --correction holm."),
+        ("(correction='plug_in')", "(--rule correction=plug_in)"),
+        ("Hint: primary= names the one", "Hint: --primary names the one"),
+        ("--core user=3,item=2", "--core user=3,item=2"),
         ("After(time=500) needs times", "After(time=500) needs times"),
         (
             "none is left there by what=Last(number=1), who=AllUsers(). Hint: hold out less",

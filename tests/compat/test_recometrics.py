@@ -18,7 +18,7 @@ from recometer.compat.recometrics import (
     calc_reco_metrics,
     split_reco_train_test,
 )
-from recometer.errors import DataWarning, InputError, InputTypeError
+from recometer.errors import DataWarning, InputError, InputTypeError, UnknownNameError
 
 N_CASES = 360
 
@@ -126,7 +126,9 @@ def test_same_parameters_and_defaults(ours):
             (p.name, p.default, p.kind) for p in inspect.signature(function).parameters.values()
         ]
 
-    assert parameters(ours) == parameters(theirs)
+    more = [entry for entry in parameters(ours) if entry[0] == "names"]
+    assert all(kind == inspect.Parameter.KEYWORD_ONLY for _, _, kind in more)
+    assert [entry for entry in parameters(ours) if entry not in more] == parameters(theirs)
 
 
 @pytest.mark.parametrize(
@@ -295,3 +297,38 @@ def test_more_rows_than_needed_are_ignored_with_a_warning(example, change, messa
         ours = calc_reco_metrics(**options | change, k=3)
     assert caught[0].filename == __file__
     pd.testing.assert_frame_equal(ours, expected)
+
+
+R_NAMES = [
+    *("p_at_k", "tp_at_k", "r_at_k", "ap_at_k", "tap_at_k", "ndcg_at_k", "hit_at_k", "rr_at_k"),
+    *("roc_auc", "pr_auc"),
+]  # the names of the R package 0.1.6-3, from its documentation
+
+
+@pytest.mark.parametrize("cumulative", [False, True])
+def test_the_names_of_r(cumulative):
+    rng = np.random.default_rng(0)
+    data = (
+        None,
+        sp.csr_array((rng.random((6, 9)) < 0.4) * 1.0),
+        rng.random((6, 2)),
+        rng.random((9, 2)),
+    )
+    options = {"k": 3, "all_metrics": True, "cumulative": cumulative}
+    arrays = calc_reco_metrics(*data, **options, as_df=False, names="r")
+    assert [*arrays] == [*R_NAMES, "k"]
+    assert arrays["k"] == 3
+    python = calc_reco_metrics(*data, **options)
+    frame = calc_reco_metrics(*data, **options, names="r")
+    np.testing.assert_array_equal(frame, python)
+    places = range(1, 4) if cumulative else [3]
+    assert [*frame.columns] == [
+        name.replace("_k", f"_{place}")
+        for name in R_NAMES
+        for place in (places if name.endswith("_k") else [0])
+    ]
+    if not cumulative:
+        kept = calc_reco_metrics(*data, **options, names="r", rename_k=False)
+        assert [*kept.columns] == R_NAMES
+    with pytest.raises(UnknownNameError, match="no names 'R'"):
+        calc_reco_metrics(*data, **options, names="R")

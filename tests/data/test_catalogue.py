@@ -136,7 +136,7 @@ ONE = np.ones((2, 1))
 @pytest.mark.parametrize(
     ("items", "options", "error", "message"),
     [
-        (0, {}, rm.InputError, "at least 1"),
+        (0, {}, rm.InputError, "from 1 to"),
         ([], {}, rm.InputError, "no items"),
         (True, {}, rm.InputTypeError, "of type bool"),
         (3.5, {}, rm.InputTypeError, "of type float"),

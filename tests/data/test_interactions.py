@@ -508,7 +508,7 @@ def test_options_of_positions():
     frame = pl.DataFrame({"user": [0], "item": [0]})
     with pytest.raises(InputError, match="n_users= and n_items= go together"):
         Interactions.of(frame, n_items=3)
-    with pytest.raises(InputError, match=r"n_items=-1 must be a whole number, 0 or more"):
+    with pytest.raises(InputError, match=r"n_items=-1 must be a whole number from 0 to"):
         Interactions.of(frame, n_users=1, n_items=-1)
     with pytest.raises(InputError, match=r"n_users=1\.5 must be a whole number"):
         Interactions.of(frame, n_users=1.5, n_items=2)
@@ -696,7 +696,7 @@ def test_a_named_column_is_not_guessed_for_something_else():
 def test_an_option_that_is_no_name():
     with pytest.raises(InputTypeError, match="value= must be the name of a column, found list"):
         find_columns(["user", "item"], value=[1.0])
-    with pytest.raises(InputTypeError, match="user= must be the name of a column, found bool"):
+    with pytest.raises(InputTypeError, match=r"user= must be the name of a column.*, found bool"):
         find_columns(["user", "item"], user=False)
 
 

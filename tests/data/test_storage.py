@@ -86,7 +86,7 @@ def test_ids_come_back_as_they_were(ids: object, tmp_path: pathlib.Path) -> None
 
 
 def test_ids_that_cannot_be_stored(tmp_path: pathlib.Path) -> None:
-    result = evaluation({"rr": [0.5]}, user_ids=np.fromiter([(1, 2)], object, 1))
+    result = evaluation({"rr": [0.5]}, user_ids=np.fromiter([(1, 2, 3)], object, 1))
     with pytest.raises(InputTypeError, match=r"ids of type tuple cannot be stored. Hint: .*UUID"):
         result.save(tmp_path / "result.parquet")
     assert list(tmp_path.iterdir()) == []

@@ -14,6 +14,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
 from recometer._kernel import NanRule, reference
@@ -65,17 +66,43 @@ class Problem:
         self.judged = ragged(rng, n_users, n_items, most)
         self.excluded = ragged(rng, n_users, n_items, most_excluded, avoid=self.judged)
 
-    def run(self, score, rank, *, cuts=(), limit=None, check=False, nan_rule=NanRule.UNDEFINED):
+    def longest_first(self):
+        """The items by falling length, which bounds the scores."""
+        bias = np.zeros(len(self.items)) if self.bias is None else self.bias
+        lengths = np.sqrt((self.items.astype(float) ** 2).sum(axis=1) + bias.astype(float) ** 2)
+        lengths = lengths if self.rows is None else lengths[self.rows]
+        own = np.sqrt((self.users.astype(float) ** 2).sum(axis=1) + 1)
+        order = np.argsort(-lengths)
+        return in_order(order, lengths[order] * (1 + 1e-9), own)
+
+    def shuffled(self):
+        """The items in any order, with nothing known of their scores."""
+        order = np.random.default_rng(len(self.items)).permutation(len(self.items))
+        infinite = np.full(len(self.items), np.inf)
+        return in_order(order, infinite, np.full(len(self.users), np.inf))
+
+    def run(
+        self,
+        score,
+        rank,
+        *,
+        order=OWN_ORDER,
+        cuts=(),
+        limit=None,
+        check=False,
+        nan_rule=NanRule.UNDEFINED,
+    ):
         factors = {"users": self.users, "items": self.items, "bias": self.bias, "rows": self.rows}
         scores = np.empty(len(self.judged[1]), self.users.dtype)
         score(**factors, indptr=self.judged[0], listed=self.judged[1], scores=scores)
         if nan_rule != NanRule.UNDEFINED:
             scores[np.isnan(scores)] = np.inf if nan_rule == NanRule.FIRST else -np.inf
         counts = zero_counts(len(scores))
-        flags = np.zeros(len(self.users), np.uint32)
+        flags, finished = np.zeros(len(self.users), np.uint32), np.zeros(len(self.users), np.uint8)
         for first, last in zip((0, *cuts), (*cuts, len(self.items)), strict=True):
             lost = rank(
                 **factors,
+                **order,
                 first=first,
                 last=last,
                 **tables(self.excluded, self.judged, scores),
@@ -84,6 +111,7 @@ class Problem:
                 check=check,
                 nan_rule=nan_rule,
                 flags=flags,
+                finished=finished,
             )
             assert lost == -1
         return scores, *counts.values(), flags
@@ -122,15 +150,14 @@ FACTORS = [0, 1, 2, 3, 15, 16, 17, 64, 300]
 def test_native_and_twin_agree(check, **problem):
     problem = Problem(**problem)
     expected = problem.twin(check=check)
-    cut = len(problem.items) // 3
-    for instruction_set, cuts in product(SETS, ((), (cut,), (cut, cut), (cut, 2 * cut))):
-        for name, mine, other in zip(
-            ("scores", "above", "tied", "before", "flags"),
-            problem.native(instruction_set, cuts=cuts, check=check),
-            expected,
-            strict=True,
-        ):
-            np.testing.assert_array_equal(mine, other, err_msg=f"{name} {instruction_set} {cuts}")
+    cut, names = len(problem.items) // 3, ("scores", "above", "tied", "before", "flags")
+    all_cuts = ((), (cut,), (cut, cut), (cut, 2 * cut))
+    for which, cuts, order in product(SETS, all_cuts, (OWN_ORDER, problem.shuffled())):
+        found = problem.native(which, cuts=cuts, order=order, check=check)
+        for name, mine, other in zip(names, found, expected, strict=True):
+            np.testing.assert_array_equal(mine, other, err_msg=f"{name} {which} {cuts}")
+    for other, mine in zip(expected, problem.twin(order=problem.shuffled()), strict=True):
+        np.testing.assert_array_equal(mine, other)
 
 
 @pytest.mark.parametrize("instruction_set", SETS)
@@ -163,6 +190,7 @@ def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, h
         excluded = problem.excluded[0][offsets], problem.excluded[1]
         lost = _kernel.rank_factors(
             **factors,
+            **OWN_ORDER,
             first=0,
             last=50,
             **tables(excluded, (judged[0][offsets], judged[1]), scores),
@@ -171,6 +199,7 @@ def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, h
             check=False,
             nan_rule=NanRule.UNDEFINED,
             flags=np.zeros(1, np.uint32),
+            finished=np.zeros(1, np.uint8),
         )
         assert lost == -1
     np.testing.assert_array_equal(list(mine.values()), counts)
@@ -197,6 +226,7 @@ def rank_biases(instruction_set, scores, judged, own, counts):
         items=nothing,
         bias=scores,
         rows=None,
+        **OWN_ORDER,
         first=0,
         last=N_MANY,
         **tables(NOTHING, (np.array([0, len(own)]), judged), own),
@@ -205,6 +235,7 @@ def rank_biases(instruction_set, scores, judged, own, counts):
         check=False,
         nan_rule=NanRule.UNDEFINED,
         flags=np.zeros(1, np.uint32),
+        finished=np.zeros(1, np.uint8),
     )
 
 
@@ -257,8 +288,9 @@ def test_a_limit_keeps_what_lies_within_it(seed, limit, how, shape):
     problem = Problem(seed, 31, n_items, n_factors, np.float32, high, 12, 30, how)
     _, above, tied, before, _ = problem.twin()
     within = above < limit
-    for instruction_set, cuts in product(SETS, ((), (700,))):
-        mine = problem.native(instruction_set, cuts=cuts, limit=limit)
+    orders = (OWN_ORDER, problem.shuffled(), problem.longest_first())
+    for instruction_set, cuts, order in product(SETS, ((), (700,)), orders):
+        mine = problem.native(instruction_set, cuts=cuts, limit=limit, order=order)
         for counts, expected in zip(mine[1:4], (above, tied, before), strict=True):
             np.testing.assert_array_equal(counts[within], expected[within])
         assert (mine[1][~within] >= limit).all()

@@ -11,6 +11,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
+from orders_of_items import OWN_ORDER, in_order
 
 from recometer import _kernel
 from recometer._kernel import NanRule, TieOrder, reference
@@ -33,7 +34,7 @@ class Lists:
         self.scores = np.full((n_users, k), -9, dtype)
         self.items = np.full((n_users, k), -1, np.int32)
         self.n, self.left, self.gone = (np.zeros(n_users, np.int64) for _ in range(3))
-        self.flags = np.zeros(n_users, np.uint32)
+        self.flags, self.finished = np.zeros(n_users, np.uint32), np.zeros(n_users, np.uint8)
         self.keys = np.arange(n_users, dtype=np.uint64) * np.uint64(977)
 
     def native(self):
@@ -82,19 +83,31 @@ def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules)
     cut = n_items // 3
     expected = Lists(n_users, k, dtype)
 
-    def run(function, lists, first, last):
+    lengths = np.sqrt((items.astype(float) ** 2).sum(axis=1) + (0 if bias is None else bias**2))
+    lengths = np.where(np.isnan(lengths), np.inf, lengths if rows is None else lengths[rows])
+    shuffled, longest_first = rng.permutation(n_items), np.argsort(-lengths)
+    own = np.sqrt((users.astype(float) ** 2).sum(axis=1) + 1)
+    orders = (
+        OWN_ORDER,
+        in_order(shuffled, np.full(n_items, np.inf), own),
+        in_order(longest_first, lengths[longest_first] * (1 + 1e-9), own),
+    )
+
+    def run(function, lists, first, last, order_of_items=OWN_ORDER):
         with np.errstate(invalid="ignore"):
             function(
                 users=users,
                 items=items,
                 bias=bias,
                 rows=rows,
+                **order_of_items,
                 first=first,
                 last=last,
                 excluded_indptr=excluded[0],
                 excluded=excluded[1],
                 order=order,
                 **lists.native(),
+                finished=lists.finished,
                 check=special,
                 nan_rule=nan_rule,
             )
@@ -102,10 +115,10 @@ def test_top_factors(seed, n_users, n_items, n_factors, dtype, high, k, **rules)
     run(reference.top_factors, expected, 0, n_items)
     for cuts in ((0, n_items), (0, cut, n_items), (0, cut, cut, 2 * cut, n_items)):
         natives = (functools.partial(_kernel.top_factors, instruction_set=name) for name in SETS)
-        for function in (*natives, reference.top_factors):
+        for function, items_in in itertools.product((*natives, reference.top_factors), orders):
             lists = Lists(n_users, k, dtype)
             for first, last in itertools.pairwise(cuts):
-                run(function, lists, first, last)
+                run(function, lists, first, last, items_in)
             lists.agrees_with(expected)
 
 
@@ -172,12 +185,14 @@ def test_long_catalogues(instruction_set, order, shape):
             items=nothing,
             bias=scores,
             rows=None,
+            **OWN_ORDER,
             first=0,
             last=n,
             excluded_indptr=np.array([0, 2]),
             excluded=np.array([0, n - 1], np.int32),
             order=order,
             **lists.native(),
+            finished=lists.finished,
             check=False,
             nan_rule=NanRule.UNDEFINED,
         )

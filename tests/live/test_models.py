@@ -73,6 +73,9 @@ def test_implicit_without_factors(implicit, data):
     )
     lists, _ = model.recommend(np.arange(N_USERS), train, N=K, filter_already_liked_items=True)
     check(rm.evaluate(source, test, train=train, metrics=f"precision@{K}"), lists, test)
+    # The model itself, and its lists by hand.
+    for one in (model, rm.from_model(model, n=K, user_items=train)):
+        check(rm.evaluate(one, test, train=train, metrics=f"precision@{K}"), lists, test)
 
 
 @pytest.mark.parametrize("features", [False, True])

@@ -218,8 +218,9 @@ def test_text() -> None:
 
 def test_html_is_the_same_table_escaped() -> None:
     result = evaluation({"rr": [1.0, math.nan]})
-    html = result._repr_html_()
+    html = result.to_html()
     assert html.startswith("<table>")
+    assert html in result._repr_html_()
     assert '<td style="text-align: left">rr</td>' in html
     assert "1: no relevant item to find" in html
     assert "a &lt;&#x27;source&#x27;&gt;" in html

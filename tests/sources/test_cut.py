@@ -169,5 +169,5 @@ def test_items_of_train_fill_no_place() -> None:
 
 
 def test_a_depth_of_nothing() -> None:
-    with pytest.raises(rm.InputError, match="depth=0 must be a whole number, 1 or more"):
+    with pytest.raises(rm.InputError, match="depth=0 must be a whole number from 1 to"):
         Cut(rm.Lists({"ann": ["a"]}), 0)

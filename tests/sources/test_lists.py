@@ -560,7 +560,7 @@ def test_catalogue_by_positions():
 @pytest.mark.parametrize(
     ("catalogue", "error", "message"),
     [
-        (0, rm.InputError, "at least 1"),
+        (0, rm.InputError, "from 1 to"),
         (1, rm.InputError, r"catalogue= leaves 1 items .* user 'ann' .* the list has 2"),
         ("items", rm.FileError, "There is no file items"),
         (True, rm.InputTypeError, "of type bool"),

@@ -7,7 +7,9 @@ import sys
 import types
 
 import numpy as np
+import polars as pl
 import pytest
+import scipy.sparse
 
 import recometer as rm
 from recometer.errors import InputError, InputTypeError, ModelError
@@ -300,51 +302,196 @@ def test_unknown_models():
         rm.from_model(of("implicitly.mine", "Model"))
 
 
-# Models where a source should stand.
+# Models that are known by recommend(...) alone, which is called.
+
+KINDS_OF_IDS = {"positions": (0, 0), "ids": (100, 1000)}
 
 
-def implicits(userid, user_items, N=10, filter_already_liked_items=True):
-    raise AssertionError("nobody calls it")
+# The lists of a model, positions of items.
+LISTS = np.argsort(np.random.default_rng(3).random((N_USERS, N_ITEMS)), axis=1)
+SCORES = np.linspace(1, 0, N_ITEMS)
 
 
-def rectools(users, dataset, k, filter_viewed):
-    raise AssertionError("nobody calls it")
+def many(form):
+    """Return a model of all users at once, with items as `form` makes them of [n_users, k]."""
+
+    def recommend(self, user_ids, k=10):
+        rows = np.asarray(user_ids) % 100
+        return form(LISTS[rows, :k] + self.first_item, list(user_ids))
+
+    return recommend
 
 
-def graphs(edge_index, src_index=None, dst_index=None, k=1):
-    raise AssertionError("nobody calls it")
+def single(form):
+    def recommend(self, user_id, n_items):
+        return form((LISTS[user_id % 100, :n_items] + self.first_item).tolist())
+
+    return recommend
 
 
-def others(user, number):
-    raise AssertionError("nobody calls it")
+FORMS = {
+    "array": many(lambda items, users: items),
+    "lists": many(lambda items, users: items.tolist()),
+    "scores beside": many(lambda items, users: (items, np.ones(items.shape))),
+    "dict": many(lambda items, users: dict(zip(users, items.tolist(), strict=True))),
+    "frame": many(lambda items, users: pl.DataFrame({"user": users, "item": items.tolist()})),
+    "one: list": single(lambda items: items),
+    "one: pairs": single(lambda items: list(zip(items, SCORES.tolist(), strict=False))),
+    "one: two lists": single(lambda items: (items, SCORES[: len(items)].tolist())),
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "kind"),
+    [(form, "ids") for form in FORMS]
+    # What has ids is no array of positions.
+    + [(form, "positions") for form in FORMS if form not in ("dict", "frame")],
+)
+def test_a_model_that_recommends(form, kind):
+    first_user, first_item = KINDS_OF_IDS[kind]
+    ids = {"user_ids": np.arange(N_USERS) + first_user, "item_ids": np.arange(N_ITEMS) + first_item}
+    if kind == "positions":
+        ids = {}
+    test = rm.Interactions.of(TEST, **ids)
+    model = of("their.library", "Model", recommend=FORMS[form], first_item=first_item)
+    expected = rm.evaluate(rm.Lists(LISTS[:, :5], **ids), test, metrics="ndcg@3 hit@5")
+    whose = {"user_ids": ids["user_ids"]} if ids else {"n_users": N_USERS}
+    for source in (model, rm.from_model(model, n=5, **whose)):
+        found = rm.evaluate(source, test, metrics="ndcg@3 hit@5")
+        for name in expected.values:
+            np.testing.assert_array_equal(found[name], expected[name])
+
+
+def test_a_model_that_recommends_what_users_have_already():
+    train = np.zeros_like(TEST)
+    np.put_along_axis(train, LISTS[:, :4], True, axis=1)  # what it would recommend first
+    model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
+    options = {"train": train, "metrics": "recall@3"}
+    found = rm.evaluate(model, TEST & ~train, **options)
+    expected = rm.evaluate(rm.Lists(LISTS), TEST & ~train, **options)
+    np.testing.assert_array_equal(found["recall@3"], expected["recall@3"])
+    assert "up to 7 each" in found.inputs["source"]["description"]
+
+
+def implicit_model(asked):
+    def recommend(userid, user_items, N=10, filter_already_liked_items=True):
+        asked.append((N, filter_already_liked_items))
+        scores = np.where(user_items.toarray() > 0, -np.finfo(np.float32).max, 0.0)
+        scores = scores[:, LISTS[0]] + SCORES
+        order = np.argsort(-scores, axis=1)[:, :N]
+        return LISTS[0][order], np.take_along_axis(scores, order, axis=1)
+
+    names = ("implicit.nearest_neighbours", "CosineRecommender")
+    return of(*names, recommend=staticmethod(recommend), similarity=1)
+
+
+def test_neighbours_of_implicit():
+    train = scipy.sparse.csr_array((np.random.default_rng(0).random(TEST.shape) < 0.8) & ~TEST)
+    asked = []
+    model = implicit_model(asked)
+    test = scipy.sparse.csr_array(TEST.astype(float))
+    lists = np.tile(LISTS[0], (N_USERS, 1))
+    expected = rm.evaluate(rm.Lists(lists), test, train=train, metrics="recall@8")
+    ids = {"user_ids": range(100, 100 + N_USERS), "item_ids": range(50, 50 + N_ITEMS)}
+    sides = [rm.Interactions.of(side, **ids) for side in (test, train)]
+    named = rm.from_model(model, n=8, user_items=train, **ids)
+    for source, of_test, of_train in ((model, test, train), (named, *sides)):
+        found = rm.evaluate(source, of_test, train=of_train, metrics="recall@8")
+        np.testing.assert_array_equal(found["recall@8"], expected["recall@8"])
+    assert asked == [(8, True), (8, True)]
+    rm.evaluate(model, test, train=train, metrics="recall@5", seen="kept")
+    assert asked[-1] == (5, False)
+    with pytest.raises(InputError, match=r"by their rows .*user_items=train, user_ids="):
+        rm.evaluate(model, sides[0], train=sides[1], metrics="recall@5")
+    with pytest.raises(
+        InputTypeError, match=r"no user_factors .*rm\.from_model\(model, n=100, user_i"
+    ):
+        rm.from_model(model)
+
+
+def test_nodes_of_a_graph():
+    def recommend(edge_index, src_index=None, dst_index=None, k=1):
+        assert edge_index == "the graph"
+        np.testing.assert_array_equal(dst_index, np.arange(N_USERS, N_USERS + N_ITEMS))
+        return dst_index[LISTS[src_index, :k]]
+
+    model = of("their.library", "Graph", recommend=staticmethod(recommend))
+    sizes = {"n_users": N_USERS, "n_items": N_ITEMS}
+    source = rm.from_model(model, n=5, edge_index="the graph", **sizes)
+    expected = rm.evaluate(rm.Lists(LISTS[:, :5]), TEST, metrics="ndcg@5")
+    found = rm.evaluate(source, TEST, metrics="ndcg@5")
+    np.testing.assert_array_equal(found["ndcg@5"], expected["ndcg@5"])
+    with pytest.raises(
+        InputError, match=r"nodes of a graph\. Hint: rm\.from_model\(model, n=100, edge"
+    ):
+        rm.evaluate(model, TEST, metrics="ndcg@5")
 
 
 @pytest.mark.parametrize(
     ("recommend", "says"),
     [
-        (implicits, r"Hint: its lists .*model\.recommend\(np\.arange.*rm\.Lists\(items\)"),
-        (rectools, r"Hint: its lists .*rm\.Lists\(model\.recommend\(users=users, dataset"),
-        (graphs, r"Hint: its lists .*rm\.Lists\(nodes, item_offset=n_users\)"),
-        (others, r"Hint: its lists .*rm\.Lists\(lists\) .* model\.recommend\(user, number\)"),
+        (
+            lambda dataset, users, k, filter_viewed: None,
+            r"dataset, users, k, filter_viewed\) is .*RecTo",
+        ),
+        (
+            lambda user, temperature, k=10: None,
+            r"recommend\(user, temperature, k=10\) is not under.*"
+            r"nothing says what temperature should be",
+        ),
+        (lambda: None, r"recommend\(\) is not understood\. Hint: known are recommend\(userid"),
+        (dict, r"recommend\(.*\) is not understood"),
     ],
 )
-def test_a_model_that_recommends_says_how_it_is_evaluated(recommend, says):
+def test_a_signature_that_is_not_understood(recommend, says):
     model = of("their.library", "Model", recommend=staticmethod(recommend))
-    with pytest.raises(InputTypeError, match=rf"must be a source, found Model\. {says}"):
-        rm.evaluate(model, TEST)
-    with pytest.raises(InputTypeError, match=rf"their\.library\.Model is not recognised\. {says}"):
-        rm.from_model(model)
+    says = says.replace("RecTo", r"rm\.Lists\(model\.recommend\(users=users, dataset")
+    for call in (rm.from_model, lambda one: rm.evaluate(one, TEST, metrics="ndcg@5")):
+        with pytest.raises(InputTypeError, match=rf"Model\..*{says}"):
+            call(model)
 
 
-def test_a_model_that_is_recognised_where_a_source_should_stand():
-    model = of("implicit.cpu.als", "AlternatingLeastSquares", recommend=staticmethod(implicits))
-    with pytest.raises(InputTypeError, match=r"Hint: rm\.from_model\(model\) makes a source"):
-        rm.evaluate(model, TEST)
+@pytest.mark.parametrize(
+    ("returned", "error", "says"),
+    [
+        (
+            lambda users, k: 7,
+            InputTypeError,
+            "returned int. Hint: expected a list of items per user",
+        ),
+        (lambda users, k: np.zeros((2, k), int), InputError, "returned 2 lists for 12 users"),
+        (
+            lambda users, k: [["a"]] * len(users),
+            InputTypeError,
+            "'a' for an item, but items are pos",
+        ),
+        (lambda users, k: 1 / 0, ModelError, "raised ZeroDivisionError: division by zero"),
+    ],
+)
+def test_lists_that_cannot_be_read(returned, error, says):
+    model = of("their.library", "Model", recommend=staticmethod(returned))
+    with pytest.raises(error, match=says):
+        rm.evaluate(model, TEST, metrics="ndcg@5")
 
 
-def test_neighbours_of_implicit_are_evaluated_by_their_lists():
-    model = of(
-        "implicit.nearest_neighbours", "CosineRecommender", recommend=staticmethod(implicits)
-    )
-    with pytest.raises(InputTypeError, match=r"no user_factors .*its lists .*rm\.Lists\(items\)"):
-        rm.from_model(model)
+def test_what_a_model_that_recommends_needs():
+    model = of("their.library", "Model", recommend=FORMS["array"], first_item=0)
+    with pytest.raises(
+        InputError, match=r"n=None is how long the lists of Model\.recommend\(user_ids"
+    ):
+        rm.from_model(model, n_users=3)
+    with pytest.raises(InputError, match=r"Whose lists .* user_ids=.*n_users="):
+        rm.from_model(model, n=3)
+    with pytest.raises(InputError, match="edge_index= does not apply to Model"):
+        rm.from_model(model, n=3, n_users=3, edge_index=1)
+    with pytest.raises(InputError, match=r"whole ranking\. Hint: .*n=100"):
+        rm.evaluate(model, TEST, metrics="rr ndcg@10")
+    with pytest.raises(InputError, match="There is no test"):
+        rm.evaluate(model, metrics="ndcg@10")
+
+
+def test_a_model_of_factors_needs_no_more_words():
+    users, items = factors(N_USERS, 4), factors(N_ITEMS, 4)
+    names = ("implicit.cpu.als", "AlternatingLeastSquares")
+    model = of(*names, user_factors=users, item_factors=items, recommend=lambda *_: 1 / 0)
+    same(model, rm.Factors(users, items))

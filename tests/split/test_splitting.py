@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 import recometer as rm
 from recometer.errors import DataWarning, FileError, InputError, InputTypeError
@@ -1091,4 +1092,35 @@ def test_types_know_every_name_of_the_package() -> None:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
+    methods = [node.name for node in named.body if isinstance(node, ast.FunctionDef)]
+    found |= {name for name in methods if not name.startswith("__")}
     assert found == {*rm.split.__all__, "all"}
+
+
+def test_a_notebook_shows_the_table():
+    made = split({"ann": ["a", "b", "c"], "bob": ["a", "b", "c"]}, Number(1))
+    assert made.to_html() in made._repr_html_()
+
+
+@pytest.mark.parametrize("data", ["ratings", "ratings/part-*.parquet", "ratings.parquet"])
+def test_several_parquet_files_are_one_table(data, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = pl.DataFrame(
+        {
+            "user": ["a", "a", "a", "b", "b"],
+            "item": [1, 2, 3, 1, 2],
+            "time": range(5),
+            "price": [0.5, 1.5, 2.5, 3.5, 4.5],
+        }
+    )
+    folder = tmp_path / data.split("/")[0]
+    folder.mkdir()
+    frame[:2].write_parquet(folder / "part-0.parquet")
+    frame[2:].write_parquet(folder / "part-1.parquet")
+    made, expected = (split(one, Last(1)) for one in (data, frame))
+    made.save("made")
+    for name in ("train", "test"):
+        assert_frame_equal(getattr(made, name).collect(), getattr(expected, name))
+        assert_frame_equal(pl.read_parquet(f"made/{name}.parquet"), getattr(expected, name))
+    with pytest.raises(FileError, match=r"No file is called none-\*\.parquet"):
+        split("none-*.parquet", Last(1))

@@ -89,6 +89,10 @@ def rank_factors(
     items: NDArray[numpy.float32],
     bias: NDArray[numpy.float32] | None,
     rows: NDArray[numpy.int64] | None,
+    by_place: NDArray[numpy.int32] | None,
+    places: NDArray[numpy.int32] | None,
+    item_bound: NDArray[numpy.float64] | None,
+    user_bound: NDArray[numpy.float64] | None,
     first: int,
     last: int,
     excluded_indptr: NDArray[numpy.int64],
@@ -103,6 +107,7 @@ def rank_factors(
     check: bool,
     nan_rule: NanRule,
     flags: NDArray[numpy.uint32],
+    finished: NDArray[numpy.uint8],
 ) -> int: ...
 @overload
 def rank_factors(
@@ -112,6 +117,10 @@ def rank_factors(
     items: NDArray[numpy.float64],
     bias: NDArray[numpy.float64] | None,
     rows: NDArray[numpy.int64] | None,
+    by_place: NDArray[numpy.int32] | None,
+    places: NDArray[numpy.int32] | None,
+    item_bound: NDArray[numpy.float64] | None,
+    user_bound: NDArray[numpy.float64] | None,
     first: int,
     last: int,
     excluded_indptr: NDArray[numpy.int64],
@@ -126,6 +135,7 @@ def rank_factors(
     check: bool,
     nan_rule: NanRule,
     flags: NDArray[numpy.uint32],
+    finished: NDArray[numpy.uint8],
 ) -> int: ...
 @overload
 def top_factors(
@@ -135,6 +145,10 @@ def top_factors(
     items: NDArray[numpy.float32],
     bias: NDArray[numpy.float32] | None,
     rows: NDArray[numpy.int64] | None,
+    by_place: NDArray[numpy.int32] | None,
+    places: NDArray[numpy.int32] | None,
+    item_bound: NDArray[numpy.float64] | None,
+    user_bound: NDArray[numpy.float64] | None,
     first: int,
     last: int,
     excluded_indptr: NDArray[numpy.int64],
@@ -148,6 +162,7 @@ def top_factors(
     check: bool,
     nan_rule: NanRule,
     flags: NDArray[numpy.uint32],
+    finished: NDArray[numpy.uint8],
 ) -> None: ...
 @overload
 def top_factors(
@@ -157,6 +172,10 @@ def top_factors(
     items: NDArray[numpy.float64],
     bias: NDArray[numpy.float64] | None,
     rows: NDArray[numpy.int64] | None,
+    by_place: NDArray[numpy.int32] | None,
+    places: NDArray[numpy.int32] | None,
+    item_bound: NDArray[numpy.float64] | None,
+    user_bound: NDArray[numpy.float64] | None,
     first: int,
     last: int,
     excluded_indptr: NDArray[numpy.int64],
@@ -170,6 +189,7 @@ def top_factors(
     check: bool,
     nan_rule: NanRule,
     flags: NDArray[numpy.uint32],
+    finished: NDArray[numpy.uint8],
 ) -> None: ...
 @overload
 def rank_scores(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from recometer._kernel import NanRule, ScoreFlag, TieOrder
 from recometer._kernel.reference_rows import *  # noqa: F403
-from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt32, UInt64
+from recometer.arrays import Array, Bool, Float64, Int32, Int64, UInt8, UInt32, UInt64
 from recometer.draws import mix
 
 
@@ -42,6 +42,10 @@ def rank_factors(
     items: Array,
     bias: Array | None,
     rows: Int64 | None,
+    by_place: Int32 | None,
+    places: Int32 | None,
+    item_bound: Float64 | None,
+    user_bound: Float64 | None,
     first: int,
     last: int,
     excluded_indptr: Int64,
@@ -56,10 +60,12 @@ def rank_factors(
     check: bool,
     nan_rule: NanRule,
     flags: UInt32,
+    finished: UInt8,
 ) -> int:
-    """Add the counts of the items [first, last); `limit` changes nothing here."""
+    """Add the counts of the items at places [first, last); nobody leaves early here."""
     scores = _all_scores(users, items, bias, rows)
-    candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, first, last)
+    here = slice(first, last) if by_place is None else by_place[first:last]
+    candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
     for user, candidate in enumerate(candidates):
         if check:
             flags[user] |= _settle(scores[user], candidate, nan_rule)
@@ -102,6 +108,10 @@ def top_factors(
     items: Array,
     bias: Array | None,
     rows: Int64 | None,
+    by_place: Int32 | None,
+    places: Int32 | None,
+    item_bound: Float64 | None,
+    user_bound: Float64 | None,
     first: int,
     last: int,
     excluded_indptr: Int64,
@@ -115,10 +125,12 @@ def top_factors(
     check: bool,
     nan_rule: NanRule,
     flags: UInt32,
+    finished: UInt8,
 ) -> None:
-    """Add the items [first, last) to the lists of the best."""
+    """Add the items at places [first, last) to the lists of the best; nobody leaves early here."""
     scores = _all_scores(users, items, bias, rows)
-    candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, first, last)
+    here = slice(first, last) if by_place is None else by_place[first:last]
+    candidates = _candidates(len(users), scores.shape[1], excluded_indptr, excluded, here)
     for user, candidate in enumerate(candidates):
         if check:
             flags[user] |= _settle(scores[user], candidate, nan_rule)
@@ -242,11 +254,10 @@ def _candidates(
     n_items: int,
     excluded_indptr: Int64,
     excluded: Int32,
-    first: int = 0,
-    last: int | None = None,
+    here: slice | Int32 = slice(None),
 ) -> Bool:
     candidates = np.zeros((n_users, n_items), bool)
-    candidates[:, first:last] = True
+    candidates[:, here] = True
     for user, candidate in enumerate(candidates):
         candidate[excluded[excluded_indptr[user] : excluded_indptr[user + 1]]] = False
     return candidates

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.baselines._matrix import check_count, scores_of, user_item_matrix
-from recometer.errors import InputError
+from recometer.baselines._matrix import check_count, fitted, scores_of, user_item_matrix
+from recometer.errors import InputError, brief
 from recometer.sources.scores import Scores
+from recometer.tasks import Ticker
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -19,7 +21,13 @@ EASE_MAX_ITEMS = 10_000
 BLOCK = 512  # columns that are worked on together
 
 
-def ease(train: Any, *, regularisation: float = 250.0, max_items: int = EASE_MAX_ITEMS) -> Scores:
+def ease(
+    train: Any,
+    *,
+    regularisation: float = 250.0,
+    max_items: int = EASE_MAX_ITEMS,
+    progress: bool | None = None,
+) -> Scores:
     r"""Score items by a linear model that predicts each item from the others.
 
     The weights B minimise :math:`\|X - XB\|_F^2 + \lambda \|B\|_F^2` with a diagonal of 0:
@@ -35,6 +43,9 @@ def ease(train: Any, *, regularisation: float = 250.0, max_items: int = EASE_MAX
         :math:`\lambda`, above 0. Larger data want more: Steck used 200 to 1,000.
     max_items
         The largest catalogue to fit: B takes 8 bytes x items², and time grows with items³.
+    progress
+        Whether to show a progress bar on standard error; None: only on a terminal, and when the
+        work takes a while.
 
     Returns
     -------
@@ -48,8 +59,9 @@ def ease(train: Any, *, regularisation: float = 250.0, max_items: int = EASE_MAX
         `regularisation` not above 0, or infinite training values.
     """
     max_items = check_count(max_items, "max_items")
-    if not (np.isfinite(regularisation) and regularisation > 0):
-        raise InputError(f"regularisation={regularisation!r} must be a number above 0.")
+    number = isinstance(regularisation, int | float) and not isinstance(regularisation, bool)
+    if not (number and 0 < regularisation <= sys.float_info.max):
+        raise InputError(f"regularisation={brief(regularisation)} must be a number above 0.")
     train, matrix = user_item_matrix(train)
     if train.n_items > max_items:
         raise InputError(
@@ -57,7 +69,13 @@ def ease(train: Any, *, regularisation: float = 250.0, max_items: int = EASE_MAX
             f"{train.n_items:,} items; up to {max_items:,} ({_gigabytes(max_items)} GB) are "
             f"fitted. Hint: with enough memory, pass max_items={train.n_items}."
         )
-    weights = _weights(matrix, float(regularisation))
+    n_blocks = -(-train.n_items // BLOCK)
+    weights = fitted(
+        lambda ticker: _weights(matrix, float(regularisation), ticker),
+        n_blocks + n_blocks**2,
+        "EASE",
+        progress,
+    )
 
     def scores(users: Int64) -> Float64:
         return matrix[users] @ weights
@@ -65,7 +83,7 @@ def ease(train: Any, *, regularisation: float = 250.0, max_items: int = EASE_MAX
     return scores_of(scores, train, f"EASE, regularisation {regularisation:g}")
 
 
-def _weights(matrix: sparse.csr_array, regularisation: float) -> Float64:
+def _weights(matrix: sparse.csr_array, regularisation: float, ticker: Ticker) -> Float64:
     """Return B, float64 [n_items, n_items]; one such matrix is all the memory it takes."""
     n_items = matrix.shape[1]
     by_item = matrix.T.tocsr()
@@ -73,15 +91,16 @@ def _weights(matrix: sparse.csr_array, regularisation: float) -> Float64:
     for start in range(0, n_items, BLOCK):
         block = slice(start, start + BLOCK)
         gram[block] = (by_item[block] @ matrix).toarray()
+        ticker.advance(1)
     diagonal = np.diag_indices(n_items)
     gram[diagonal] += regularisation
-    weights = _negative_inverse(gram)
+    weights = _negative_inverse(gram, ticker)
     weights /= -np.diagonal(weights).copy()
     weights[diagonal] = 0.0
     return weights
 
 
-def _negative_inverse(matrix: Float64) -> Float64:
+def _negative_inverse(matrix: Float64, ticker: Ticker) -> Float64:
     """Turn a symmetric positive definite matrix into minus its inverse, in place.
 
     The sweep operator, a block at a time (Goodnight 1979, "A tutorial on the SWEEP
@@ -101,6 +120,7 @@ def _negative_inverse(matrix: Float64) -> Float64:
         for first in starts:
             last = min(first + BLOCK, size)
             matrix[first:last, :last] -= scaled[first:last] @ column[:last].T
+            ticker.advance(1)
         matrix[swept, : swept.start] = scaled[: swept.start].T
         matrix[swept.stop :, swept] = scaled[swept.stop :]
         matrix[swept, swept] = -inverse

@@ -7,19 +7,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Float64
-from recometer.baselines._matrix import check_count, check_seed, user_item_matrix
+from recometer.baselines._matrix import check_count, check_seed, fitted, user_item_matrix
 from recometer.errors import InputError
 from recometer.sources.factors import Factors
+from recometer.tasks import Ticker
 
 if TYPE_CHECKING:
     from scipy import sparse
 
 
+PRODUCTS = 4  # of the matrix with a vector, for every vector of the iteration, about
 DENSE_SIZE = 1_000  # up to here all eigenvectors of the Gram matrix are computed
 
 
 def truncated_svd(
-    train: Any, *, factors: int = 64, normalise: bool = False, seed: int = 0
+    train: Any,
+    *,
+    factors: int = 64,
+    normalise: bool = False,
+    seed: int = 0,
+    progress: bool | None = None,
 ) -> Factors:
     r"""Score items by the nearest matrix of low rank.
 
@@ -44,6 +51,9 @@ def truncated_svd(
     seed
         Of the start vector of the iteration (ARPACK), which is used where both sides
         exceed 1,000; below, all eigenvectors are computed and it changes nothing.
+    progress
+        Whether to show a progress bar on standard error; None: only on a terminal, and when the
+        work takes a while. How long the iteration will take is not known; the bar guesses.
 
     Returns
     -------
@@ -69,7 +79,12 @@ def truncated_svd(
     if normalise:
         norms = np.sqrt(np.bincount(matrix.indices, matrix.data**2, minlength=train.n_items))
         matrix.data /= norms[matrix.indices]
-    vectors = _right_singular_vectors(matrix, factors, seed)
+    vectors = fitted(
+        lambda ticker: _right_singular_vectors(matrix, factors, seed, ticker),
+        1.0,
+        "the singular value decomposition",
+        progress,
+    )
     item_factors = vectors * norms[:, None]
     largest = np.argmax(np.abs(item_factors), axis=0)
     signs = np.where(item_factors[largest, np.arange(factors)] < 0, -1.0, 1.0)
@@ -81,16 +96,18 @@ def truncated_svd(
     )
 
 
-def _right_singular_vectors(matrix: sparse.csr_array, factors: int, seed: int) -> Float64:
+def _right_singular_vectors(
+    matrix: sparse.csr_array, factors: int, seed: int, ticker: Ticker
+) -> Float64:
     """Return V, float64 [n_items, factors]; what is 0 to rounding is 0.
 
     Else users and items that have nothing to do with the rest would be ranked by noise.
     """
     n_users, n_items = matrix.shape
     if n_items <= n_users:
-        squares, vectors = _largest_eigenvectors(matrix.T.tocsr(), matrix, factors, seed)
+        squares, vectors = _largest_eigenvectors(matrix.T.tocsr(), matrix, factors, seed, ticker)
     else:
-        squares, vectors = _largest_eigenvectors(matrix, matrix.T.tocsr(), factors, seed)
+        squares, vectors = _largest_eigenvectors(matrix, matrix.T.tocsr(), factors, seed, ticker)
         vectors = matrix.T @ vectors / np.sqrt(np.where(squares > 0, squares, 1.0))
     rounding = max(matrix.shape) * np.finfo(np.float64).eps
     vectors[:, squares <= rounding * squares[0]] = 0.0
@@ -99,7 +116,7 @@ def _right_singular_vectors(matrix: sparse.csr_array, factors: int, seed: int) -
 
 
 def _largest_eigenvectors(
-    left: sparse.csr_array, right: sparse.csr_array, count: int, seed: int
+    left: sparse.csr_array, right: sparse.csr_array, count: int, seed: int, ticker: Ticker
 ) -> tuple[Float64, Float64]:
     """Return the largest eigenvalues of ``left @ right``, which is symmetric, and vectors."""
     size = left.shape[0]
@@ -111,7 +128,15 @@ def _largest_eigenvectors(
     else:
         from scipy.sparse import linalg
 
-        product = linalg.aslinearoperator(left) @ linalg.aslinearoperator(right)
+        expected = PRODUCTS * max(2 * count + 1, 20)
+
+        def multiply(vector: Float64) -> Float64:
+            # Never beyond the end, however many there will be.
+            ticker.advance((1 - ticker.reported) / expected)
+            product: Float64 = left @ (right @ vector)
+            return product
+
+        product = linalg.LinearOperator((size, size), multiply, dtype=np.float64)
         start = np.random.default_rng(seed).standard_normal(size)
         values, vectors = linalg.eigsh(product, k=count, v0=start)
     order = np.argsort(-values, kind="stable")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,9 +11,12 @@ from recometer.arrays import Float64, Int64
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.sources.scores import Scores
+from recometer.tasks import Ticker, run_tasks
 
 if TYPE_CHECKING:
     from scipy import sparse
+
+Fitted = TypeVar("Fitted")
 
 
 def training_interactions(train: Any) -> Interactions:
@@ -44,6 +47,31 @@ def user_item_matrix(data: Any) -> tuple[Interactions, sparse.csr_array]:
     matrix = train.to_csr()
     matrix.eliminate_zeros()
     return train, matrix
+
+
+def fitted(
+    fit: Callable[[Ticker], Fitted], work: float, name: str, progress: bool | None
+) -> Fitted:
+    """Fit a model on a thread of its own, so that a bar is shown and Ctrl-C is noticed.
+
+    Parameters
+    ----------
+    fit
+        Reports how much of `work` is done, in any unit.
+    work
+    name
+        Of the model.
+    progress
+        As in `recometer.evaluate`.
+    """
+    (model,) = run_tasks(
+        lambda _, ticker: fit(ticker),
+        [None],
+        weights=[work],
+        progress=progress,
+        label=f"Fitting {name}",
+    )
+    return model
 
 
 def check_count(value: object, name: str) -> int:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Float64, Int64
-from recometer.baselines._matrix import check_count, scores_of, user_item_matrix
+from recometer.baselines._matrix import check_count, fitted, scores_of, user_item_matrix
 from recometer.sources.scores import Scores
+from recometer.tasks import Ticker
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 BLOCK_ENTRIES = 4_000_000  # similarities looked at together: some 100 MB of working memory
 
 
-def item_knn(train: Any, *, neighbours: int = 100) -> Scores:
+def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None) -> Scores:
     r"""Score items by their similarity to the items of the user.
 
     The similarity of two items is the cosine of their columns in the training matrix x,
@@ -32,6 +33,9 @@ def item_knn(train: Any, *, neighbours: int = 100) -> Scores:
         Its values are read where it has some; otherwise every interaction counts 1.
     neighbours
         How many neighbours an item keeps.
+    progress
+        Whether to show a progress bar on standard error; None: only on a terminal, and when the
+        work takes a while.
 
     Returns
     -------
@@ -46,7 +50,13 @@ def item_knn(train: Any, *, neighbours: int = 100) -> Scores:
     """
     neighbours = check_count(neighbours, "neighbours")
     train, matrix = user_item_matrix(train)
-    similarity = _truncated_cosine(matrix, neighbours)
+    work = _work(matrix)
+    similarity = fitted(
+        lambda ticker: _truncated_cosine(matrix, neighbours, work, ticker),
+        float(work.sum()),
+        "item-kNN",
+        progress,
+    )
 
     def scores(users: Int64) -> Float64:
         dense: Float64 = (matrix[users] @ similarity).toarray()
@@ -55,7 +65,16 @@ def item_knn(train: Any, *, neighbours: int = 100) -> Scores:
     return scores_of(scores, train, f"item-kNN, {neighbours} neighbours")
 
 
-def _truncated_cosine(matrix: sparse.csr_array, neighbours: int) -> sparse.csr_array:
+def _work(matrix: sparse.csr_array) -> Int64:
+    """Return how many similarities of each item are looked at, at most: int64 [n_items]."""
+    pairs = matrix.T.tocsr().astype(bool).astype(np.int64) @ np.diff(matrix.indptr).astype(np.int64)
+    work: Int64 = np.minimum(pairs, matrix.shape[1])
+    return work
+
+
+def _truncated_cosine(
+    matrix: sparse.csr_array, neighbours: int, work: Int64, ticker: Ticker
+) -> sparse.csr_array:
     """Return float64 [n_items, n_items]: in row j the strongest similarities of item j."""
     from scipy import sparse
 
@@ -63,8 +82,6 @@ def _truncated_cosine(matrix: sparse.csr_array, neighbours: int) -> sparse.csr_a
     by_item = matrix.T.tocsr()
     squares = np.bincount(matrix.indices, weights=matrix.data**2, minlength=n_items)
     # Items with similarly many candidates side by side, so that blocks waste no memory.
-    work = by_item.astype(bool).astype(np.int64) @ np.diff(matrix.indptr).astype(np.int64)
-    work = np.minimum(work, n_items)
     order = np.argsort(-work, kind="stable")
 
     rows, columns, values = [], [], []
@@ -85,6 +102,7 @@ def _truncated_cosine(matrix: sparse.csr_array, neighbours: int) -> sparse.csr_a
         columns.append(strong.col)
         values.append(strong.data)
         start = stop
+        ticker.advance(float(work[block].sum()))
     if not rows:
         return sparse.csr_array((n_items, n_items), dtype=np.float64)
     entries = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))

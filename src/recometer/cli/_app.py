@@ -16,6 +16,7 @@ from recometer.cli.conventions import conventions
 from recometer.cli.demo import demo
 from recometer.cli.evaluate import evaluate
 from recometer.cli.metrics import metrics
+from recometer.cli.report import report
 from recometer.cli.show import show
 from recometer.cli.significance import significance
 from recometer.cli.split import split
@@ -50,7 +51,11 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
 )
-for each in (evaluate, compare, significance, split, audit, show, metrics, conventions, why, demo):
+COMMANDS = (
+    *(evaluate, compare, report, significance, split, audit, show),
+    *(metrics, conventions, why, demo),
+)
+for each in COMMANDS:
     app.command(epilog=epilog())(each)
 
 

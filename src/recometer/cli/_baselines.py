@@ -18,13 +18,17 @@ def n_factors(train: Interactions) -> int:
     return max(1, min(FACTORS, train.n_users // 4, train.n_items // 4))
 
 
-BASELINES: dict[str, Callable[[Interactions, int], Source]] = {
-    "random": lambda train, seed: baselines.random_ranking(train, seed=seed),
-    "popular": lambda train, seed: baselines.most_popular(train),
-    "knn": lambda train, seed: baselines.item_knn(train, neighbours=NEIGHBOURS),
-    "svd": lambda train, seed: baselines.truncated_svd(
-        train, factors=n_factors(train), normalise=True, seed=seed
+BASELINES: dict[str, Callable[[Interactions, int, bool | None], Source]] = {
+    "random": lambda train, seed, progress: baselines.random_ranking(train, seed=seed),
+    "popular": lambda train, seed, progress: baselines.most_popular(train),
+    "knn": lambda train, seed, progress: baselines.item_knn(
+        train, neighbours=NEIGHBOURS, progress=progress
     ),
-    "ease": lambda train, seed: baselines.ease(train, regularisation=REGULARISATION),
+    "svd": lambda train, seed, progress: baselines.truncated_svd(
+        train, factors=n_factors(train), normalise=True, seed=seed, progress=progress
+    ),
+    "ease": lambda train, seed, progress: baselines.ease(
+        train, regularisation=REGULARISATION, progress=progress
+    ),
 }
-"""How each is fitted to the training data, with a seed."""
+"""How each is fitted to the training data, with a seed; and whether to show how far it is."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.cli._text import Note
-from recometer.data import ids
+from recometer.data import ids, sessions
 from recometer.data.columns import REQUIRED, common_names
 from recometer.data.files import check_file, column_names, integers, read_columns
 from recometer.data.interactions import Interactions
@@ -244,6 +244,15 @@ def like(series: pl.Series, known: Array | None) -> pl.Series:
     """
     import polars as pl
 
+    if isinstance(series.dtype, pl.Struct):
+        parts = series.struct.fields
+        like_parts = sessions.split_pairs(known) if sessions.are_pairs(known) else (None, None)
+        fields = [
+            like(series.struct.field(p), one) for p, one in zip(parts, like_parts, strict=True)
+        ]
+        return pl.DataFrame(fields).to_struct(series.name)
+    if sessions.are_pairs(known):
+        known = sessions.split_pairs(known)[0]
     if known is not None and len(known) and ids.kind(known) == "str":
         return series.cast(pl.String) if series.dtype.is_integer() else series
     return integers(series) if series.dtype == pl.String else series

@@ -18,11 +18,19 @@ from recometer.cli._factors import like, read_factors, read_ids, read_matrix
 from recometer.cli._models import Model
 from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, is_stream
 from recometer.cli._text import Note
-from recometer.data import ids, trec
+from recometer.data import ids, sessions, trec
 from recometer.data.catalogue import Catalogue
-from recometer.data.columns import REQUIRED, Columns, choose_columns, common_names
+from recometer.data.columns import (
+    REQUIRED,
+    ColumnPair,
+    Columns,
+    choose_columns,
+    common_names,
+    single_names,
+)
 from recometer.data.files import (
     EXTENSIONS,
+    SEPARATORS,
     column_names,
     in_memory,
     integers,
@@ -94,6 +102,18 @@ class Inputs:
     columns: Mapping[str, str | None]
     note: Note
 
+    def __post_init__(self) -> None:
+        user = self.columns.get("user")
+        if user is not None and "," in user:
+            pair = ColumnPair.of([part.strip() for part in user.split(",")])
+            object.__setattr__(self, "columns", {**self.columns, "user": pair})
+
+    @property
+    def columns_alone(self) -> dict[str, str | None]:
+        """The columns of files that know users, but none of their sessions."""
+        user = self.columns.get("user")
+        return {**self.columns, "user": user.parts[0] if isinstance(user, ColumnPair) else user}
+
     @contextlib.contextmanager
     def stated(self, model: Model | None = None, *, what: str = "") -> Iterator[None]:
         """Let errors and warnings say whose they are, in the words of the command line.
@@ -128,10 +148,12 @@ class Inputs:
             tables = [path for path in map(self.stdin.path, paths) if _is_table(path)]
             names = {name: None for path in tables for name in column_names(path)}
             for option, name in asked.items():
-                if name is not None and name not in names:
-                    raise ColumnError(
-                        f"--{option} {name}: no file has such a column. {did_you_mean(name, names)}"
-                    )
+                for part in single_names([name]):
+                    if part not in names:
+                        raise ColumnError(
+                            f"--{option} {part}: no file has such a column. "
+                            f"{did_you_mean(part, names)}"
+                        )
 
     def interactions(
         self,
@@ -159,9 +181,13 @@ class Inputs:
             else:
                 asked_value = self.columns["value"] if value else NONE
                 asked_time = self.columns["time"] if time else NONE
+                present = self._present(file, "user", "item")
+                user = present["user"]
+                if what == "train" and isinstance(user, ColumnPair):
+                    present["user"] = user.parts[0]  # holds for all sessions of a user
                 found, frame = read_file(
                     file,
-                    **self._present(file, "user", "item"),
+                    **present,
                     value=False if asked_value == NONE else asked_value,
                     time=False if asked_time == NONE else asked_time,
                 )
@@ -207,7 +233,7 @@ class Inputs:
         if not _is_table(file):
             return trec.kind_of(file) == "qrels"
         names = column_names(file)
-        return self.columns["user"] in names or bool(common_names("user", names))
+        return self.columns_alone["user"] in names or bool(common_names("user", names))
 
     def columns_of(self, path: str) -> dict[str, Any] | None:
         """Find the columns of a file that is split: options of `split`; None: TREC qrels."""
@@ -235,7 +261,7 @@ class Inputs:
             return np.array(["a topic or a document"], dtype=object)
         file, name = self.stdin.path(path), columns[what]
         column = read_columns(file, [name])[name]
-        typed = column if file.name.lower().endswith(".parquet") else integers(column)
+        typed = integers(column) if file.name.lower().endswith(tuple(SEPARATORS)) else column
         return ids.as_ids(typed.head(1), f"{what} ids of {file}")
 
     def source(
@@ -251,7 +277,7 @@ class Inputs:
                     [path and str(self.stdin.path(path)) for path in model.paths],
                     test,
                     lambda text: self.note(self.stdin.named(text)),
-                    self.columns,
+                    self.columns_alone,
                 )
             else:
                 read = self._lists if model.kind == "run" else functools.partial(self._pairs, rated)
@@ -379,10 +405,18 @@ class Inputs:
         return found if value else dataclasses.replace(found, values=None)
 
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
-        """Return the columns that were asked for, as far as the file has them."""
+        """Return the columns that were asked for, as far as the file has them.
+
+        Of a file without the column of sessions, that of users alone.
+        """
         names = column_names(file)
-        asked = {option: self.columns[option] for option in options}
-        return {option: name if name in names else None for option, name in asked.items()}
+        found: dict[str, str | None] = {}
+        for option in options:
+            for name in (self.columns[option], self.columns_alone[option]):
+                if name is not None and all(part in names for part in single_names([name])):
+                    found.setdefault(option, name)
+            found.setdefault(option, None)
+        return found
 
     def _say(
         self, what: str, file: Path, found: str | Mapping[str, str | None], more: str = ""
@@ -412,7 +446,9 @@ def _alike(lists: Lists, test: Interactions | None) -> bool:
     arrays = lists.arrays()
     pairs = [(arrays[f"{what}_ids"], known_ids(test, what)) for what in REQUIRED]
     return all(
-        not len(given) or not len(known) or ids.kind(given) == ids.kind(known)
+        not len(given)
+        or not len(known)
+        or sessions.kinds(given) == sessions.kinds(sessions.as_named_by(known, given))
         for given, known in pairs
         if isinstance(given, np.ndarray) and known is not None
     )

@@ -47,6 +47,7 @@ class Job:
     given: dict[str, Any]  # arguments of `recometer.evaluate` beside source and test
     rules: RuleOptions
     rated: bool  # whether a metric reads true ratings
+    progress: bool | None  # as `recometer.evaluate` takes it
 
     def sources(self) -> Iterator[tuple[Model, Source]]:
         """Read the models, one after the other; a file of several runs holds several."""
@@ -63,7 +64,7 @@ class Job:
         elif model.kind == "baseline":
             assert self.train is not None
             with self.inputs.stated(model):
-                source = BASELINES[model.name](self.train, self.rules.seed)
+                source = BASELINES[model.name](self.train, self.rules.seed, self.progress)
             yield model.name, source
         else:
             yield model.name, self.inputs.source(model, self.test, self.rules.depth, self.rated)
@@ -155,7 +156,8 @@ def _jobs(
         }
         if data.negatives is not None:
             given["candidates"] = Negatives(inputs.candidates("negatives", data.negatives, test))
-        job = Job(inputs, named, of_fold, test, train, given, rules, rated)
+        progress = False if options.quiet else None
+        job = Job(inputs, named, of_fold, test, train, given, rules, rated, progress)
         if other is not None:
             ((_, given["baseline"]),) = dataclasses.replace(job, models=[other]).sources()
         yield job

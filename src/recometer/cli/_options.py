@@ -100,7 +100,15 @@ Train = Annotated[
     ),
     Reads(),
 ]
-User = Annotated[str | None, column_option(help="Column of the users, where it exists.")]
+User = Annotated[
+    str | None,
+    column_option(
+        metavar="COLUMN[,COLUMN]",
+        help="Column of the users, where it exists. With that of their sessions or events "
+        "(user,session) these are evaluated apart; train, and models that know users alone, hold "
+        "for all of a user's.",
+    ),
+]
 Item = Annotated[str | None, column_option(help="Column of the items, where it exists.")]
 Value = Annotated[
     str | None, column_option(help="Column of ratings or counts; 'none': there is none.")

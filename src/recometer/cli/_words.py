@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from collections.abc import Sequence
+from typing import Any
 
+from recometer import rendering
 from recometer.protocol import Protocol
+from recometer.rendering import Shown, Table
 
 # What a message says in Python, and what it means here; later entries see what earlier ones made.
 PHRASES = {
@@ -40,6 +45,9 @@ PHRASES = {
     "bounds=(0, 1)": "--bounds 0 1",
     "candidates=rm.Negatives(candidates)": "--negatives FILE",
     "Hint: rm.evaluate(..., train=...).": "Hint: --train FILE.",
+    "Hint: rm.evaluate(..., chance=True).": "Hint: recometer evaluate --chance.",
+    "chance=True": "--chance",
+    "or see correction=.": "or see --rule correction=VALUE.",
     "evaluate(..., protocol='evidently', defects=True)": (
         "--protocol evidently --rule defects=true"
     ),
@@ -50,7 +58,7 @@ RUNS = re.compile(r"rm\.Lists\.each\(data, by='(.*?)'\)")
 CALL = re.compile(r"(\b(?:rm\.[\w.]+|[A-Z]\w*)\([^)]*\))")
 ARGUMENT = re.compile(
     r"\b(user|item|value|score|rank|time|catalogue|candidates|exclude|groups|train|baseline|allow|"
-    r"primary|metrics)=(False\b|'[^']*')?"
+    r"primary|metrics|test)=(False\b|'[^']*'|(?![\w-]))"
 )
 OTHER_NAMES = {"groups": "by"}  # options that are called otherwise than the arguments
 
@@ -74,11 +82,55 @@ def _without_arguments(text: str) -> str:
     def option(found: re.Match[str]) -> str:
         return f"--{OTHER_NAMES.get(found[1], found[1])} {_value(found[2])}".rstrip()
 
-    text = ARGUMENT.sub(option, text)
-    return RULE.sub(r"--rule \1=\2", text).replace("--rule ties=", "--ties ")
+    def rule(found: re.Match[str]) -> str:
+        # What comparisons correct is an option of its own.
+        own = found[1] == "ties" or found[2] not in Protocol.declared[found[1]].choices
+        return f"--{found[1]} {found[2]}" if own else f"--rule {found[1]}={found[2]}"
+
+    return RULE.sub(rule, ARGUMENT.sub(option, text))
 
 
 def _value(written: str | None) -> str:
     if written is not None and " " in written:
         return written  # one argument, also for a shell
     return "none" if written == "False" else (written or "").strip("'")
+
+
+class InWords(Shown):
+    """What is shown, with notes in the words of the command line."""
+
+    def __init__(self, shown: Shown) -> None:
+        self.shown = shown
+
+    def table(self) -> Table:
+        """Return what people read."""
+        return _told(self.shown.table())
+
+    def tables(self, width: int | None = None) -> Sequence[Table]:
+        """Return the same as tables that are not wider than `width` columns, if that can be."""
+        return [_told(table) for table in self.shown.tables(width)]
+
+    def data(self) -> Table:
+        """Return the table that CSV holds."""
+        return _told(self.shown.data())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON)."""
+        found = self.shown.to_dict()
+        if "notes" in found:
+            found["notes"] = _notes(found["notes"])
+        return found
+
+
+def output(shown: Shown, form: str = "table") -> None:
+    """Write something to standard output, with notes in the words of the command line."""
+    rendering.output(InWords(shown), form)
+
+
+def _told(table: Table) -> Table:
+    return dataclasses.replace(table, notes=_notes(table.notes))
+
+
+def _notes(notes: Sequence[str]) -> list[str]:
+    # Rules are listed as they are in Python, and so as --protocol reads them from a result.
+    return [note if note.startswith("protocol: ") else in_words(note) for note in notes]

@@ -16,8 +16,8 @@ from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._stdin import StandardInput
 from recometer.cli._text import note_unless
+from recometer.cli._words import output
 from recometer.errors import did_you_mean
-from recometer.rendering import output
 
 Split = Annotated[
     str | None,

@@ -14,6 +14,7 @@ from recometer.cli._by import of_users
 from recometer.cli._exit import ExitCode, usage_of
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import named_results, paths_of
+from recometer.cli._words import output
 from recometer.comparing.alike import MAY_DIFFER
 from recometer.comparing.corrections import KNOWN
 from recometer.comparing.gates import MODES, GateReport, read_gate
@@ -22,7 +23,7 @@ from recometer.comparing.result import Comparison
 from recometer.comparison import compare as run_comparison
 from recometer.data.storage import check_replaced
 from recometer.errors import did_you_mean
-from recometer.rendering import Shown, Table, output
+from recometer.rendering import Shown, Table
 from recometer.results.evaluation import load
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind

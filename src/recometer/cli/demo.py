@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -18,12 +18,17 @@ from recometer.cli._baselines import BASELINES, NEIGHBOURS, REGULARISATION, n_fa
 from recometer.cli._exit import usage_of
 from recometer.cli._groups import Reads
 from recometer.cli._text import count, say
+from recometer.cli._words import output
+from recometer.comparison import compare
 from recometer.data import shown
+from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.evaluation import evaluate
 from recometer.metrics.names import parse
-from recometer.rendering import output, wrapped
+from recometer.rendering import wrapped
+from recometer.report import report as make_report
+from recometer.report.result import check_report, format_of
 from recometer.results.evaluation import Evaluation
 from recometer.results.leaderboard import Leaderboard
 from recometer.sources.base import Source
@@ -32,6 +37,8 @@ from recometer.split.what import Fraction, LastFraction, What
 from recometer.tasks import resolve_threads
 
 DEFAULT_METRICS = "ndcg@10 recall@10 roc_auc"
+REPORT_METRICS = "ndcg@10 recall@1..10 hit@10 roc_auc coverage@10 novelty@10"
+TITLE = "The demo: simple models"
 TITLES = {
     "random": "random",
     "popular": "most popular",
@@ -59,7 +66,13 @@ Metrics = Annotated[
         metavar="METRICS",
         help="For instance: ndcg@5,10 recall@1..10 roc_auc. May be repeated.",
         autocompletion=options.complete_metrics,
-        show_default=DEFAULT_METRICS,
+        show_default=f"{DEFAULT_METRICS}; with --report {REPORT_METRICS}",
+    ),
+]
+ReportOption = Annotated[
+    Path | None,
+    options.output_option(
+        "--report", metavar="FILE", help="Also write a report to look at: .html or .md."
     ),
 ]
 TestFraction = Annotated[float, typer.Option(help="Share of each user's interactions to test on.")]
@@ -75,6 +88,7 @@ def demo(
     test_fraction: TestFraction = 0.25,
     seed: options.Seed = 0,
     form: options.Form = "table",
+    report: ReportOption = None,
     threads: options.Threads = None,
 ) -> None:
     """Evaluate simple models on real data, and print a leaderboard.
@@ -85,9 +99,11 @@ def demo(
     """
     if not 0 < test_fraction < 1:
         raise typer.BadParameter("must lie between 0 and 1.", param_hint="--test-fraction")
-    metrics = " ".join(metric or [DEFAULT_METRICS])
+    metrics = " ".join(metric or [DEFAULT_METRICS if report is None else REPORT_METRICS])
     with usage_of("--metrics"):
-        parse(metrics)  # a wrong name should not wait for the models
+        parsed = parse(metrics)  # a wrong name should not wait for the models
+    if report is not None:
+        _check_report(report, data)
     threads = resolve_threads(threads)
     columns = {"user": user, "item": item, "value": value, "time": time}
     given = [f"--{option}" for option, name in columns.items() if name is not None]
@@ -99,6 +115,7 @@ def demo(
         train, test = _split(interactions, test_fraction, seed)
         _say_models(train)
         results: dict[str, Evaluation] = {}
+        sources: dict[str, Source] = {}
         seconds, left_out = {}, []
         for name, model in TITLES.items():
             try:
@@ -110,6 +127,7 @@ def demo(
             except _LeftOut as reason:
                 left_out.append(f"Left out: {model}. {reason}")
                 continue
+            sources[model] = source
             results[model] = evaluate(
                 source, test, train=train, metrics=metrics, seed=seed, threads=threads
             )
@@ -118,6 +136,39 @@ def demo(
     output(Leaderboard(results, seconds), form)
     for line in left_out:
         typer.echo(wrapped(line), err=form != "table")
+    if report is not None:
+        inputs = (train, test, _titles() if data is None else None)
+        _report(report, results, sources, str(parsed[0]), *inputs, threads)
+        typer.echo(f"written: {report}", err=form != "table")
+
+
+def _check_report(path: Path, data: Path | None) -> None:
+    """Refuse what no report can be written to, before the models are fitted."""
+    with usage_of("--report"):
+        format_of(path)
+    check_report(path, [] if data is None else [str(data)])
+
+
+def _report(
+    path: Path,
+    results: Mapping[str, Evaluation],
+    sources: Mapping[str, Source],
+    primary: str,
+    train: Interactions,
+    test: Interactions,
+    catalogue: Catalogue | None,
+    threads: int,
+) -> None:
+    versus = compare(results, primary=primary, threads=threads)
+    data = {"lists": sources, "test": test, "train": train, "catalogue": catalogue}
+    make_report(versus, path, title=TITLE, threads=threads, **data)
+
+
+def _titles() -> Catalogue:
+    """Return the items of the data that are shipped, with their titles."""
+    from recometer.datasets import msweb_items
+
+    return Catalogue(msweb_items())
 
 
 def _say_models(train: Interactions) -> None:
@@ -214,7 +265,7 @@ def _split(
 
 def _fit(name: str, train: Interactions, seed: int) -> Source:
     try:
-        return BASELINES[name](train, seed)
+        return BASELINES[name](train, seed, False)  # it says itself what it does
     except InputError as error:
         if name != "ease":
             raise

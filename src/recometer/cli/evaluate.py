@@ -15,12 +15,13 @@ from recometer.cli._exit import usage_of
 from recometer.cli._groups import Files, command
 from recometer.cli._job import named_by, reading
 from recometer.cli._rules import given_rules, protocol_of, with_users
+from recometer.cli._words import output
 from recometer.data.storage import check_replaced, is_table
 from recometer.errors import FileError
 from recometer.evaluation import DEFAULT_METRICS
 from recometer.evaluation import evaluate as run_evaluation
 from recometer.metrics.conventions import parse_under
-from recometer.rendering import output, write_text
+from recometer.rendering import write_text
 from recometer.results.evaluation import Evaluation
 from recometer.results.folds import pool
 from recometer.results.leaderboard import SUMMARY_FIELDS, Leaderboard
@@ -102,7 +103,7 @@ def evaluate(
                         protocol=of_fold,
                         seed=rules.seed,
                         chance=chance,
-                        progress=False if run.quiet else None,
+                        progress=job.progress,
                         **job.given,
                     )
                 written.save(model_read.name, result, fold)

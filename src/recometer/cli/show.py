@@ -9,7 +9,7 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._by import groups_of
 from recometer.cli._results import named_results
-from recometer.rendering import output
+from recometer.cli._words import output
 from recometer.results.evaluation import load
 from recometer.results.leaderboard import Leaderboard
 

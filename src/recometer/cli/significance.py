@@ -9,10 +9,10 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._groups import Reads, command
+from recometer.cli._words import output
 from recometer.comparing.published import published_table
 from recometer.data.files import read_columns
 from recometer.errors import InputError
-from recometer.rendering import output
 
 Means = Annotated[
     str,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import functools
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,11 +20,14 @@ from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._stdin import StandardInput
 from recometer.cli._text import note_unless
-from recometer.errors import FileError
+from recometer.errors import FileError, RecometerError
 from recometer.rendering import output
 from recometer.split import Folds, Split, saving
 from recometer.split.what import Folding
 from recometer.tasks import resolve_threads
+
+# A call as Python shows it, of what may hold another one.
+CALL = r"[A-Z]\w*\((?:[^()]|\([^()]*\))*\)"
 
 # Options in panels of the help beside the shared ones.
 choice_option = functools.partial(typer.Option, rich_help_panel="Who and what")
@@ -223,11 +228,27 @@ def split(
     note = note_unless(quiet)
     with StandardInput(format_in) as stdin:
         inputs = Inputs(stdin, {"user": user, "item": item, "value": value, "time": time}, note)
-        with inputs.stated(what="data"):
+        words = {str(rule): option for option, rule in left_out.items()}
+        with _in_words_of(choice, words), inputs.stated(what="data"):
             table = _made(inputs, data, out, choice, settings, files).table()
     note(f"written: {out}")
-    words = {str(rule): option for option, rule in left_out.items()}
     output(dataclasses.replace(table, notes=_in_options(table.notes, choice, words)), form)
+
+
+@contextlib.contextmanager
+def _in_words_of(choice: Choice, filters: Mapping[str, str]) -> Iterator[None]:
+    """Let errors name what was asked for by the options that asked for it."""
+    try:
+        yield
+    except RecometerError as error:
+        message = str(error)
+        for option in ("what", "who"):
+            asked = f"--{option} {getattr(choice, option)}"
+            message = asked.join(re.split(rf"\b{option}={CALL}", message))
+        for rule, option in filters.items():
+            message = message.replace(rule, option)
+        message = re.sub(r"\bmin_(train|test)=", r"--min-\1 ", message)
+        raise type(error)(message) from error
 
 
 def _made(

@@ -18,7 +18,7 @@ from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing
 from recometer.comparing.standings import standings_by, standings_of_whole
 from recometer.comparing.whole import compare_whole
-from recometer.data import ids
+from recometer.data import sessions
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.results.evaluation import Evaluation
 from recometer.stats import Power
@@ -70,24 +70,21 @@ class Compared:
     @functools.cached_property
     def standings(self) -> tuple[Standing, ...]:
         """The leaderboard: per metric every model, best first, with the ranks that it can have."""
-        found: list[Standing] = []
-        for metric in self.metrics:
-            if metric not in self.models[0].first.together:
-                found += standings_by(
-                    metric, self.models, self.users, self.options, self.correction
-                )
-            else:
-                pairs = list(itertools.combinations(self.models, 2))
-                rows = compare_whole(
-                    [metric],
-                    pairs,
-                    self.users,
-                    self.confidence,
-                    self.options.seed,
-                    self.options.clusters,
-                )
-                found += standings_of_whole(metric, self.models, rows, self.options)
-        return tuple(found)
+        return tuple(one for metric in self.metrics for one in self._standings(metric))
+
+    def standings_of(self, metric: str) -> tuple[Standing, ...]:
+        """Return the leaderboard of one metric, best first; see `standings`."""
+        name = self.known(metric)
+        if "standings" in vars(self):
+            return tuple(one for one in self.standings if one.metric == name)
+        return tuple(self._standings(name))
+
+    def _standings(self, metric: str) -> list[Standing]:
+        if metric not in self.models[0].first.together:
+            return standings_by(metric, self.models, self.users, self.options, self.correction)
+        pairs = list(itertools.combinations(self.models, 2))
+        rows = compare_whole([metric], pairs, self.users, self.options)
+        return standings_of_whole(metric, self.models, rows, self.options)
 
     def row(self, metric: str, model: str, other: str | None = None) -> PairRow:
         """Return the comparison of a pair by a metric.
@@ -132,7 +129,7 @@ class Compared:
         columns = [self.users.values(model, name) for model in self.models]
         labels = [model.name for model in self.models]
         users = np.arange(self.users.n) if self.users.ids is None else self.users.ids
-        frame = pl.DataFrame({"user": ids.as_column(users)}).with_columns(
+        frame = pl.DataFrame(sessions.id_columns(users)).with_columns(
             pl.Series(label, column) for label, column in zip(labels, columns, strict=True)
         )
         if not means:
@@ -141,7 +138,7 @@ class Compared:
         table = table[~np.isnan(table).any(axis=1)]
         values = table.mean(axis=0).tolist() if len(table) else [np.nan] * len(labels)
         last = {
-            "user": [None],
+            **{name: [None] for name in frame.columns[: -len(labels)]},
             **{label: [value] for label, value in zip(labels, values, strict=True)},
         }
         return pl.concat([frame, pl.DataFrame(last, schema=frame.schema)])

@@ -379,7 +379,7 @@ def _sequence(comparison: Compared, gate: Gate, row: PairRow) -> tuple[float, fl
     if comparison.options.clusters is not None:
         raise InputError(
             "A confidence sequence follows users one by one, who have to be independent of each "
-            "other, but there are clusters. Hint: another gate mode, or compare without cluster=."
+            "other, but there are clusters. Hint: another gate mode, or cluster=False."
         )
     model, other = (comparison.model(name) for name in (row.model, row.other))
     users = comparison.users

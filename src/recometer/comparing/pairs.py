@@ -35,6 +35,7 @@ class Options:
     clusters: Array | None
     seed: int
     threads: int
+    progress: bool | None = False
 
     @property
     def alpha(self) -> float:
@@ -80,6 +81,7 @@ def compare_columns(
             interval=options.interval,
             confidence=options.confidence,
             threads=options.threads,
+            progress=options.progress,
         )
     return [
         stats.compare(

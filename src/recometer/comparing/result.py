@@ -11,6 +11,7 @@ from recometer.comparing.compared import Compared
 from recometer.comparing.gates import Gate, GateReport, Mode, check_gates
 from recometer.comparing.rows import difference_columns, standing_text, user_columns
 from recometer.rendering import Column, Printed, Table
+from recometer.results.reported import Reported
 from recometer.results.side_by_side import fitting, metric_column
 from recometer.version import __version__
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Comparison(Compared, Printed):
+class Comparison(Compared, Reported, Printed):
     """What `compare` found: models side by side, and pairs of them.
 
     ``print(comparison)`` shows the leaderboard, the differences with intervals and p-values, and

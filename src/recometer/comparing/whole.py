@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from recometer import stats
-from recometer.arrays import Array
 from recometer.comparing.models import Users
+from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole_values import Pair, WholeValues, resampled_values, saved_values
 from recometer.results.folds import FoldedEvaluation
@@ -31,24 +31,18 @@ NO_CLUSTERS = "Clusters are not accounted for: these intervals are over single u
 
 
 def compare_whole(
-    metrics: Sequence[str],
-    pairs: Sequence[Pair],
-    users: Users,
-    confidence: float,
-    seed: int,
-    clusters: Array | None = None,
+    metrics: Sequence[str], pairs: Sequence[Pair], users: Users, options: Options
 ) -> list[PairRow]:
     """Compare pairs of models by metrics that have one value for all users.
 
     Where all evaluations still have their lists, users are drawn with replacement, the same for
-    both models and all of their seeds, whole clusters where there are such. The differences of the
-    resamples have the standard error that interval and test rest on
-    (`recometer.stats.intervals.resampled`). Of saved evaluations only the interval of each value is
-    known; the standard error of the difference is at most the sum of the two. The variance between
-    seeds is added to that between users (`recometer.stats.runs.over_values`). Of folds only their
-    differences are known.
+    both models and all of their seeds, and the differences of the resamples have the standard error
+    that interval and test rest on (`recometer.stats.intervals.resampled`). Of saved evaluations
+    only the interval of each value is known; the standard error of the difference is at most the
+    sum of the two. The variance between seeds is added to that between users
+    (`recometer.stats.runs.over_values`). Of folds only their differences are known.
     """
-    found = []
+    found, confidence = [], options.confidence
     for pair in pairs:
         runs = [run for model in pair for run in model.runs]
         if any(model.batches for model in pair):
@@ -56,28 +50,22 @@ def compare_whole(
         elif any(isinstance(run, FoldedEvaluation) for run in runs):
             found += [_of_folds(name, pair, confidence) for name in metrics]
         else:
-            found += _by_values(metrics, pair, users, confidence, seed, clusters)
+            found += _by_values(metrics, pair, users, options)
     return found
 
 
-def _by_values(
-    metrics: Sequence[str],
-    pair: Pair,
-    users: Users,
-    confidence: float,
-    seed: int,
-    clusters: Array | None,
-) -> list[PairRow]:
+def _by_values(metrics: Sequence[str], pair: Pair, users: Users, options: Options) -> list[PairRow]:
     """Compare by what the values are computed from, where all runs still have it."""
+    confidence = options.confidence
     runs = [run for model in pair for run in model.runs]
     of_lists = [name for name in metrics if name in runs[0].over_users]
     found = []
     for names in (of_lists, [name for name in metrics if name not in of_lists]):
         if names and all(read_together(run, names[0]) is not None for run in runs):
-            values = resampled_values(names, pair, users, confidence, seed, clusters)
+            values = resampled_values(names, pair, users, options)
         else:
             values = {name: saved_values(name, pair, confidence) for name in names}
-            if clusters is not None:
+            if options.clusters is not None and any(run.clusters is None for run in runs):
                 values = {name: _without_clusters(one) for name, one in values.items()}
         found += [_compared(name, pair, values[name], confidence) for name in names]
     return found

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Float64, Int64
 from recometer.comparing.models import Model, Users
+from recometer.comparing.pairs import Options
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.measured import Together
 from recometer.results.evaluation import Evaluation
@@ -54,30 +55,19 @@ class WholeValues:
 
 
 def resampled_values(
-    metrics: Sequence[str],
-    pair: Pair,
-    users: Users,
-    confidence: float,
-    seed: int,
-    clusters: Array | None,
+    metrics: Sequence[str], pair: Pair, users: Users, options: Options
 ) -> dict[str, WholeValues]:
-    """Return the values of runs that still have their lists, over users drawn for all alike.
-
-    With clusters, whole clusters of users are drawn.
-    """
+    """Return the values of runs that still have their lists, over users drawn for all alike."""
     runs = [run for model in pair for run in model.runs]
-    data, common = _common(metrics[0], pair, users)
-    n = n_units = len(common)
-    unit_of_user = np.arange(n)
-    if clusters is not None:
-        names, unit_of_user = np.unique(clusters[common], return_inverse=True)
-        n_units = len(names)
+    data, both = _common(metrics[0], pair, users)
+    n, confidence, clusters = len(both), options.confidence, None
+    if options.clusters is not None:
+        clusters = np.unique(options.clusters[both], return_inverse=True)[1]
     asked, split = [runs[0].known_metric(name) for name in metrics], len(pair[0].runs)
 
     def numbers(weights: Int64 | None) -> dict[str, float]:
-        of_users = None if weights is None else weights[unit_of_user]
         each = [
-            compute_for_all(one, asked, run.protocol, of_users)
+            compute_for_all(one, asked, run.protocol, weights)
             for one, run in zip(data, runs, strict=True)
         ]
         found: dict[str, float] = {}
@@ -91,9 +81,9 @@ def resampled_values(
         return found
 
     centre = numbers(None)
-    ends = resampled(numbers, centre, n_units, confidence, seed, resamples_of(data[0]))
+    ends = resampled(numbers, centre, n, confidence, options.seed, resamples_of(data[0]), clusters)
     errors = {key: _error((high - low) / 2, confidence) for key, (low, high) in ends.items()}
-    what = "users" if clusters is None else "clusters"
+    n_units, what = (n, "users") if clusters is None else (len(np.unique(clusters)), "clusters")
     note = "" if n_units > 1 else f"Fewer than two {what}: there is nothing to resample."
     found = {}
     for name in metrics:
@@ -161,7 +151,7 @@ def _interaction(errors: Sequence[float], of_mean: float) -> float:
 
 
 def _common(metric: str, pair: Pair, users: Users) -> tuple[list[Together], Int64]:
-    """Return what is read of the users that all runs have, in one order, and these users."""
+    """Return what is read of the users that all runs have, in one order, and who these are."""
     own: list[tuple[Evaluation, Int64]] = []
     for model in pair:
         for run, place in zip(model.runs, users.places[model.name], strict=True):

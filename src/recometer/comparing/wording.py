@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+
+from recometer.arrays import Array
 from recometer.comparing.corrections import Correction
 from recometer.comparing.models import Model
 from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow, Standing, p_text
+from recometer.data.sessions import are_pairs
 from recometer.stats.ends import METHODS as INTERVALS
 
 MOST = 4  # entries of a list that is given in full
@@ -72,6 +76,16 @@ def on_correction(
     elif len(primary) < len(metrics):
         text += f" Primary: {', '.join(primary)}; p of other metrics is exploratory."
     return [text]
+
+
+def on_sessions(ids: Array | None, clusters: Array | None) -> list[str]:
+    """Say that users have sessions, and what tests and intervals rest on."""
+    if not are_pairs(ids):
+        return []
+    over = "every session is taken as independent"
+    if clusters is not None:
+        over = f"tests and intervals are over the {len(np.unique(clusters)):,} clusters of these"
+    return [f"{len(ids):,} sessions of users: {over}."]
 
 
 def on_seeds(models: Sequence[Model]) -> list[str]:

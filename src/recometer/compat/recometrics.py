@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from recometer.compat._recometrics_inputs import (
 )
 from recometer.compat._recometrics_split import NoTestUsersError, split_reco_train_test
 from recometer.data.interactions import Interactions
-from recometer.errors import InputError, RecometerError
+from recometer.errors import InputError, RecometerError, UnknownNameError, did_you_mean
 from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.reasons import Reason
 from recometer.metrics import METRICS, Metric
@@ -53,6 +53,7 @@ METRIC_OF = {
     for entry in CONVENTION.entries
     if (CUTOFF in entry.name) == (CUTOFF in entry.metric) and "(" not in entry.name
 }
+Names = Literal["python", "r"]
 AREAS = {label for label in METRIC_OF if not label.endswith("@K")}
 
 
@@ -87,6 +88,8 @@ def calc_reco_metrics(
     cumulative: bool = False,
     nthreads: int | None = -1,
     seed: int | np.random.RandomState | np.random.Generator = 1,
+    *,
+    names: Names = "python",
 ) -> pd.DataFrame | dict[str, Any]:
     r"""Calculate metrics of recommendations per user, as ``recometrics.calc_reco_metrics`` does.
 
@@ -146,12 +149,16 @@ def calc_reco_metrics(
         Threads to use. -1: as many as there are processors, -2: one less, ...; None: one.
     seed : int, RandomState or Generator
         For the order of equal scores.
+    names : {"python", "r"}
+        Whose names the columns have: those of the package for Python, or those of the one for R
+        (0.1.6), p_at_k, tp_at_k, ..., roc_auc, pr_auc.
 
     Returns
     -------
     DataFrame or dict
         A row per user. ``as_df=False``: a dict of arrays [n_users] ("P@K", ..., "ROC_AUC",
-        "PR_AUC"; [n_users, k] where cumulative, the areas excepted) and ``k`` itself ("K").
+        "PR_AUC"; [n_users, k] where cumulative, the areas excepted) and ``k`` itself ("K"; by
+        R's names "k").
 
     Raises
     ------
@@ -176,6 +183,10 @@ def calc_reco_metrics(
     labels = [label for label, asked in wanted if asked or all_metrics]
     if not labels:
         raise InputError("No metric was asked for. Hint: pass all_metrics=True, for instance.")
+    if names not in get_args(Names):
+        raise UnknownNameError(
+            f"There are no names {names!r}. {did_you_mean(str(names), get_args(Names))}"
+        )
     if as_df:
         _require_pandas()  # before the work, not after it
 
@@ -185,7 +196,7 @@ def calc_reco_metrics(
     n_items = test.shape[1]
     k = whole("k", k, least=1)
     if k > n_items:
-        raise InputError(f"k={k} is above the number of items, {n_items}.")
+        raise InputError(f"k={k} is above the number of items, {n_items}. Hint: pass k={n_items}.")
     protocol = Protocol(
         name="recometrics",
         ties="random" if break_ties_with_noise else "item",
@@ -221,7 +232,10 @@ def calc_reco_metrics(
         label: (array if cumulative and label not in AREAS else array[:, 0]).astype(dtype)
         for label, array in values.items()
     }
-    return _frame(columns, k, rename_k) if as_df else columns | {"K": k}
+    if not as_df:
+        return {_named(label, names): entry for label, entry in {**columns, "K": k}.items()}
+    frame = _frame(columns, k, rename_k)
+    return frame.rename(columns=lambda label: _named(label, names))
 
 
 def undefined_values(
@@ -288,6 +302,11 @@ def _values(
         )
         for label, definition in definitions.items()
     }
+
+
+def _named(label: str, names: Names) -> str:
+    """Return what a column is called: ``"NDCG@5"`` is ndcg_at_5 in R."""
+    return label if names == "python" else label.replace("@", "_at_").lower()
 
 
 def _frame(columns: dict[str, Array], k: int, rename_k: bool) -> pd.DataFrame:

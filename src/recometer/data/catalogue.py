@@ -12,8 +12,9 @@ import numpy as np
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import files, frames, ids
 from recometer.data.columns import KINDS, check_column, choose_columns, common_names
+from recometer.data.numbers import all_numbers, as_array, plain
 from recometer.data.tensors import is_tensor, to_numpy
-from recometer.errors import ColumnError, InputError, InputTypeError
+from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.ragged import users_of
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 Fetch = Callable[[str], Any]
 
+MAX_ITEMS = 2**53  # float64 counts as far
 SEPARATOR = "|"  # between the categories of an item in one text
 
 
@@ -203,7 +205,7 @@ class Catalogue:
         names: tuple[str, ...] = ()
         several = table.several(given)
         if several is not None:
-            names, columns = several, [frames.plain(table.fetch(name)) for name in several]
+            names, columns = several, [plain(table.fetch(name)) for name in several]
             given = np.column_stack(
                 [_booleans(c, f"column {n!r}") for n, c in zip(names, columns, strict=True)]
             )
@@ -245,7 +247,7 @@ class Catalogue:
             values = sparse.data[:, np.newaxis]
             row = users_of(sparse.indptr)
         else:
-            dense = np.asarray(given)
+            dense = np.asarray(as_array(given, "features="))
             if dense.ndim != 2 or dense.dtype.kind not in "fiub":
                 raise InputTypeError(
                     f"features= is of shape {dense.shape} and dtype {dense.dtype}, expected "
@@ -265,7 +267,7 @@ class Catalogue:
             )
 
     def _take_propensity(self, given: Any) -> None:
-        values = frames.all_numbers(given, "propensities")
+        values = all_numbers(given, "propensities")
         if values.ndim != 1:
             raise InputError(f"propensity= is of shape {values.shape}, expected a number per item.")
         values = self._aligned(values, "propensities")
@@ -320,7 +322,7 @@ class _Table:
 
             parsed = column.cast(pl.Float64, strict=False)
             column = parsed if parsed.null_count() == column.null_count() else column
-        return frames.all_numbers(column, f"{what} (column {name!r})")
+        return all_numbers(column, f"{what} (column {name!r})")
 
     def several(self, given: Any) -> tuple[str, ...] | None:
         """Return the columns that a list names; None: it names none."""
@@ -342,6 +344,11 @@ class _Table:
             check_column(option, given, self.names)
             return self.fetch(given)
         if given is not None:
+            if not hasattr(given, "__len__") and not hasattr(given, "__array__"):
+                raise InputTypeError(
+                    f"{option}= is of type {type(given).__name__}. Hint: the name of a column, an "
+                    "entry for each item, or False for none."
+                )
             return given
         free = [name for name in self.names if name not in self.taken]
         near = common_names(option, free) if option in KINDS else []
@@ -356,8 +363,10 @@ class _Table:
 def _size(items: object) -> int:
     """Return the number of items that was given; -1: ids were."""
     if isinstance(items, numbers.Integral) and not isinstance(items, bool):
-        if items < 1:
-            raise InputError(f"catalogue={items} must be the number of items, at least 1.")
+        if not 1 <= int(items) <= MAX_ITEMS:
+            raise InputError(
+                f"catalogue= is {brief(items)}, expected a number of items from 1 to {MAX_ITEMS:,}."
+            )
         return int(items)
     if not hasattr(items, "__len__"):
         raise InputTypeError(
@@ -422,7 +431,7 @@ def _rows_of_lists(column: Any, name: str) -> Array:
     rows = _objects(column)
     present = [at for at, row in enumerate(rows) if row is not None and not _is_nan(row)]
     if present and isinstance(rows[present[0]], numbers.Number | str):
-        return frames.all_numbers(column, f"features (column {name!r})")[:, np.newaxis]
+        return all_numbers(column, f"features (column {name!r})")[:, np.newaxis]
     lengths = [len(rows[at]) for at in present]
     if not lengths or min(lengths) < 1 or min(lengths) < max(lengths):
         found_lengths = "no list" if not lengths else f"lists of {min(lengths)} to {max(lengths)}"

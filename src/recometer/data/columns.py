@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from typing import Any, NamedTuple
 
 from recometer.errors import ColumnError, InputTypeError, did_you_mean, warn
@@ -105,6 +105,7 @@ KINDS: dict[str, Kind] = {
     "categories": Kind("categories", ("categories", "category", "genres", "genre", "tags")),
 }
 REQUIRED = ("user", "item")
+PAIRED = ("user",)  # what two columns may name together
 # How names of numbers end that are places in a list rather than scores.
 PLACES = {
     *("order", "slot", "index", "idx", "no", "nr", "number", "row", "n", "seq", "sequence"),
@@ -121,6 +122,40 @@ NO_VALUES = {
 }
 
 
+class ColumnPair(str):
+    """Two columns that name a user together: the user's own, and that of the session or event.
+
+    As a text it is ``"user, session"``: the name of a column that holds both.
+    """
+
+    parts: tuple[str, str]
+
+    def __new__(cls, first: str, second: str) -> ColumnPair:
+        """Name two columns."""
+        pair = super().__new__(cls, f"{first}, {second}")
+        pair.parts = (first, second)
+        return pair
+
+    def __str__(self) -> str:
+        """Return the pair itself, so that what takes a name keeps the parts."""
+        return self
+
+    @classmethod
+    def of(cls, names: object) -> object:
+        """Return the pair of two names; everything else as it is."""
+        if isinstance(names, Sequence) and not isinstance(names, str) and len(names) == 2:
+            first, second = names
+            if isinstance(first, str) and isinstance(second, str):
+                return cls(first, second)
+        return names
+
+
+def single_names(names: Iterable[object]) -> list[str]:
+    """Return the names of columns, those of a pair one by one; what is no name is left out."""
+    known = [name for name in names if isinstance(name, str)]
+    return [part for one in known for part in (one.parts if isinstance(one, ColumnPair) else [one])]
+
+
 class Columns(NamedTuple):
     """The names of the columns that hold users, items, values and times."""
 
@@ -128,6 +163,16 @@ class Columns(NamedTuple):
     item: str
     value: str | None
     time: str | None
+
+    def to_dict(self) -> dict[str, str | list[str] | None]:
+        """Return the names as JSON can hold them."""
+        user = list(self.user.parts) if isinstance(self.user, ColumnPair) else self.user
+        return {**self._asdict(), "user": user}
+
+    @classmethod
+    def from_dict(cls, names: Mapping[str, Any]) -> Columns:
+        """Return what `to_dict` returned."""
+        return cls(**{**names, "user": ColumnPair.of(names["user"])})
 
 
 def find_columns(
@@ -149,7 +194,8 @@ def find_columns(
         as ``user_id``, ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation).
         What says first something else counts only where there is nothing better: a session
         beside no user, a score beside no label or rating.
-        ``value=False`` and ``time=False``: none, whatever the names.
+        ``value=False`` and ``time=False``: none, whatever the names. For users also two names:
+        ``["user", "session"]``.
 
     Returns
     -------
@@ -190,34 +236,43 @@ def choose_columns(
         What is not found by the names that count only otherwise.
     """
     names = [str(name) for name in names]
-    found = dict(wanted)
+    found = {option: ColumnPair.of(n) if option in PAIRED else n for option, n in wanted.items()}
     for option, name in found.items():
         if name is None or (name is False and option not in required):
             continue
         check_column(option, name, names)
     for option, name in found.items():
         if name is None:
-            free = [candidate for candidate in names if candidate not in found.values()]
+            taken = single_names(found.values())
+            free = [candidate for candidate in names if candidate not in taken]
             near = common_names(option, free, otherwise=option not in strict)
             found[option] = _only(option, near, names, option in required)
-    chosen = [name for name in found.values() if isinstance(name, str)]
+    chosen = single_names(_there(name, names) for name in found.values())
     for name in chosen:
         if names.count(name) > 1:
             raise ColumnError(f"There are {names.count(name)} columns {name!r}. Hint: rename one.")
         if chosen.count(name) > 1:
-            uses = [f"{option}=" for option, other in found.items() if other == name]
-            raise ColumnError(f"The column {name!r} is named by {' and '.join(uses)} at once.")
+            uses = [f"{option}=" for option, one in found.items() if name in single_names([one])]
+            by = f"{' and '.join(uses)} at once" if len(uses) > 1 else f"{uses[0]} twice"
+            raise ColumnError(f"The column {name!r} is named by {by}. Hint: name another.")
     return {option: name if isinstance(name, str) else None for option, name in found.items()}
 
 
 def check_column(option: str, name: object, names: Collection[str]) -> None:
-    """Raise if an option that must name a column names none."""
+    """Raise if an option that must name a column (or two) names none."""
     if not isinstance(name, str):
+        also = ", or of two (the user's and the session's)" if option in PAIRED else ""
         raise InputTypeError(
-            f"{option}= must be the name of a column, found {type(name).__name__}."
+            f"{option}= must be the name of a column{also}, found {type(name).__name__}."
         )
-    if name not in names:
-        raise ColumnError(f"There is no column {name!r}. {did_you_mean(name, names)}")
+    for part in [name] if name in names else single_names([name]):
+        if part not in names:
+            raise ColumnError(f"There is no column {part!r}. {did_you_mean(part, names)}")
+
+
+def _there(name: object, names: Collection[str]) -> object:
+    """Return a pair that is a column already as the name that it is."""
+    return name[:] if isinstance(name, str) and name in names else name
 
 
 def common_names(option: str, names: Iterable[str], *, otherwise: bool = True) -> list[str]:

@@ -14,8 +14,11 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from recometer.data.columns import Columns, choose_columns
+from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
+from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values
+from recometer.data.paths import as_path
+from recometer.data.sessions import paired, selected
 from recometer.data.text import check_parsed, times_of_text
 from recometer.errors import ColumnError, FileError
 
@@ -27,6 +30,7 @@ OTHER_SEPARATORS = (",", "\t", ";", "|")
 EXTENSIONS = (".parquet", *SEPARATORS)
 ROWS_AT_ONCE = 2**22  # of a column, that is read piece by piece
 PROBE = 100  # rows
+WHAT = "data"
 NUMBER = re.compile(r"\s*[-+]?\d+(\.\d*)?([eE][-+]?\d+)?\s*")
 TRUE_OR_FALSE = re.compile(r"\s*(true|false)\s*", re.IGNORECASE)
 
@@ -39,7 +43,7 @@ def column_names(path: str | os.PathLike[str]) -> list[str]:
     FileError
         A file that is not there, is empty or damaged, or has an extension that is not read.
     """
-    return _scan(pathlib.Path(path)).collect_schema().names()
+    return scan(as_path(path, WHAT)).collect_schema().names()
 
 
 def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = None) -> pl.DataFrame:
@@ -50,8 +54,8 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = Non
     FileError
         As `column_names` does.
     """
-    path = pathlib.Path(path)
-    return _collect(_scan(path), column_names(path) if names is None else names, path)
+    path = as_path(path, WHAT)
+    return _collect(scan(path), column_names(path) if names is None else names, path)
 
 
 def read_file(
@@ -108,7 +112,7 @@ class FileColumn:
     def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path) -> None:
         import polars as pl
 
-        self._table, self._name, self._path = table.select(name), name, path
+        self._table, self._name, self._path = table.select(selected(table, name)), name, path
         self._n = int(_collect(table.select(pl.len()), ["len"], path).item())
 
     def __len__(self) -> int:
@@ -149,8 +153,8 @@ def open_file(
     fetch
         A function that returns the column of a key; that of a Parquet file is not read yet.
     """
-    path = pathlib.Path(path)
-    table = _scan(path)
+    path = as_path(path, WHAT)
+    table = scan(path)
     names = table.collect_schema().names()
     try:
         found = choose_columns(names, wanted)
@@ -163,12 +167,12 @@ def open_file(
         raise ColumnError(f"{path}: {error}") from None
     if _extension(path) in SEPARATORS:
         # All at once: a single column would be read without looking at the others.
-        text = _collect(table, [name for name in found.values() if name is not None], path)
+        text = _collect(table, single_names(found.values()), path)
         text = _without_blank_lines(text, path)
         for column in text:
             if column.null_count():
                 _check_fields(path, int(column.is_null().arg_true()[0]))
-        return found, lambda option: _typed(text[str(found[option])], option, path)
+        return found, lambda option: _typed_columns(text, str(found[option]), option, path)
     return found, lambda option: FileColumn(table, str(found[option]), path)
 
 
@@ -182,8 +186,8 @@ def numeric_columns(path: str | os.PathLike[str], *, booleans: bool = False) -> 
     FileError
         As `column_names` does.
     """
-    path = pathlib.Path(path)
-    table = _scan(path)
+    path = as_path(path, WHAT)
+    table = scan(path)
     if _extension(path) not in SEPARATORS:
         return numeric_names(table, booleans)
     schema = table.collect_schema()
@@ -248,9 +252,17 @@ def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
     return parts
 
 
-def _scan(path: pathlib.Path) -> pl.LazyFrame:
+def scan(path: pathlib.Path) -> pl.LazyFrame:
+    """Return the table of a file, or of the Parquet files of a folder or a pattern, not read yet.
+
+    Raises
+    ------
+    FileError
+        As `column_names` does.
+    """
     import polars as pl
 
+    check_threads()
     parts = parts_of(path)
     if parts is None:
         check_file(path)
@@ -295,10 +307,13 @@ def _open(path: pathlib.Path) -> TextIO:
 
 def _records(path: pathlib.Path) -> Iterator[tuple[int, list[str]]]:
     """Return the records of a text file, the header first, each with the number of its line."""
-    with contextlib.suppress(csv.Error), _open(path) as file:
-        reader = csv.reader(file, delimiter=_separator(path))
-        for record in reader:
-            yield reader.line_num, record
+    try:
+        with contextlib.suppress(csv.Error), _open(path) as file:
+            reader = csv.reader(file, delimiter=_separator(path))
+            for record in reader:
+                yield reader.line_num, record
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(path, error) from error
 
 
 def _without_blank_lines(text: pl.DataFrame, path: pathlib.Path) -> pl.DataFrame:
@@ -344,7 +359,7 @@ def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> p
     import polars as pl
 
     try:
-        return table.select(names).collect()
+        return table.select([selected(table, name) for name in names]).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         if "found more fields" in str(error):
             width = table.collect_schema().len()
@@ -352,6 +367,13 @@ def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> p
                 if len(record) > width:
                     raise _ragged(path, line, len(record), width) from None
         raise _unreadable(path, error) from error
+
+
+def _typed_columns(text: pl.DataFrame, name: str, option: str, path: pathlib.Path) -> pl.Series:
+    """Return a column of a text file, or a pair of columns as one."""
+    if isinstance(name, ColumnPair) and name not in text.columns:
+        return paired(name[:], {part: _typed(text[part], option, path) for part in name.parts})
+    return _typed(text[name], option, path)
 
 
 def _typed(text: pl.Series, option: str, path: pathlib.Path) -> pl.Series:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import columns as naming
-from recometer.data.columns import Columns, find_columns
+from recometer.data.columns import ColumnPair, Columns, find_columns, single_names
+from recometer.data.forks import check_threads
 from recometer.data.ids import many_strings, missing
+from recometer.data.numbers import numbers, plain
+from recometer.data.sessions import paired
 from recometer.data.tensors import is_a
 from recometer.data.text import times_of_text
 from recometer.errors import ColumnError, FileError, InputError, InputTypeError
@@ -165,7 +167,9 @@ def flat_dict(
     users, rows = list(data), list(data.values())
     mappings = [isinstance(row, Mapping) for row in rows]
     for user, row, mapping in zip(users, rows, mappings, strict=True):
-        if isinstance(row, refused) or not isinstance(row, Sized) or mapping != mappings[0]:
+        # An array of no dimension is called Sized, and has no length.
+        single = not isinstance(row, Sized) or getattr(row, "ndim", 1) == 0
+        if isinstance(row, refused) or single or mapping != mappings[0]:
             raise InputTypeError(
                 f"The {of} of user {user!r} {'is' if of == 'list' else 'are'} of type "
                 f"{type(row).__name__}. Hint: expected {expected} for every user. A dict of "
@@ -206,41 +210,10 @@ def warn_of_values(columns: Columns, numeric: Callable[[], list[str]], whose: st
     `numeric` returns the names of the columns that hold numbers, or True and False.
     """
     if columns.value is None:
-        naming.warn_of_unread([name for name in numeric() if name not in columns], whose)
+        read = single_names(columns)
+        naming.warn_of_unread([name for name in numeric() if name not in read], whose)
     elif not naming.common_names("value", [columns.value], otherwise=False):
         naming.warn_of_score(columns.value, whose)
-
-
-def numbers(array: npt.ArrayLike, what: str, hint: str = "or leave them out") -> Float64 | None:
-    """Return numbers as float64; None where all are True, which says nothing beyond the row.
-
-    Raises
-    ------
-    InputTypeError
-        Something that is not a number.
-    """
-    array = np.asarray(array)
-    if array.dtype.kind == "b" and array.all():
-        return None
-    if array.dtype.kind in "biuf" or not array.size:
-        return array.astype(np.float64, copy=False)
-    values = array.ravel().tolist()
-    # None is a missing value here: it becomes NaN, which `Interactions` names by its ids.
-    wrong = [v for v in values if v is not None and not hasattr(v, "__float__")]
-    if array.dtype != object or wrong:
-        example = (wrong or values)[0]
-        raise InputTypeError(
-            f"The {what} must be numbers, found {type(example).__name__} "
-            f"(for instance {example!r}). Hint: convert them, {hint}."
-        )
-    return array.astype(np.float64)
-
-
-def all_numbers(column: Any, what: str) -> Float64:
-    """Return a column of numbers as float64; as `numbers` does, but 1 where all are True."""
-    array = plain(column)
-    found = numbers(array, what)
-    return np.ones(array.shape) if found is None else found
 
 
 def times(column: Any, what: str) -> Array:
@@ -329,6 +302,8 @@ def _is_relation(data: object) -> bool:
 def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     """Return the names of the columns, and a function that reads the wanted ones.
 
+    The function reads a pair of columns as one of both, see `paired`.
+
     Raises
     ------
     ColumnError, InputError, FileError
@@ -336,6 +311,30 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     InputTypeError
         An Arrow stream that is no table.
     """
+    names, fetch = _open_frame(data)
+
+    def fetch_pairs(wanted: list[str]) -> list[Any]:
+        pairs = [one for one in wanted if isinstance(one, ColumnPair) and one not in names]
+        if not pairs:
+            return fetch(wanted)
+        single = list(dict.fromkeys(part for one in wanted for part in _parts(one, pairs)))
+        found = dict(zip(single, fetch(single), strict=True))
+        return [
+            paired(one, {part: found[part] for part in one.parts})
+            if isinstance(one, ColumnPair) and one in pairs
+            else found[one]
+            for one in wanted
+        ]
+
+    return names, fetch_pairs
+
+
+def _parts(name: str, pairs: list[ColumnPair]) -> Iterable[str]:
+    return single_names([name]) if name in pairs else [name]
+
+
+def _open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
+    check_threads()
     if is_a(data, "pandas", "DataFrame"):
         names = [str(name) for name in data.columns]
         return names, lambda wanted: [
@@ -346,11 +345,9 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     if _is_relation(data):
         return data.columns, lambda wanted: _from_relation(data, wanted)
     if is_a(data, "polars", "LazyFrame"):
-        import polars as pl
-
         try:
             names = data.collect_schema().names()
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except Exception as error:  # functions of the user may be part of it
             raise _not_executed("lazy frame", error) from error
         return names, lambda wanted: _from_lazy(data, wanted)
     if hasattr(data, "__arrow_c_stream__"):
@@ -416,13 +413,16 @@ def _from_stream(data: Any) -> pl.DataFrame:
 
 
 def _from_lazy(frame: Any, wanted: list[str]) -> list[Any]:
-    import polars as pl
-
-    try:
-        columns: list[Any] = frame.select(wanted).collect().get_columns()
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise _not_executed("lazy frame", error) from error
+    columns: list[Any] = collected(frame.select(wanted)).get_columns()
     return columns
+
+
+def collected(frame: pl.LazyFrame) -> pl.DataFrame:
+    """Execute a lazy frame; an error of ours if it cannot be."""
+    try:
+        return frame.collect()
+    except Exception as error:  # functions of the user may be part of it
+        raise _not_executed("lazy frame", error) from error
 
 
 def _from_relation(relation: Any, wanted: list[str]) -> list[Any]:
@@ -440,8 +440,11 @@ def _from_relation(relation: Any, wanted: list[str]) -> list[Any]:
 def _not_executed(what: str, error: Exception) -> ColumnError | FileError | InputError:
     missing = type(error).__name__ == "ColumnNotFoundError"
     kind = ColumnError if missing else FileError if isinstance(error, OSError) else InputError
+    said = first_line(error)
+    if not isinstance(error, OSError) and not type(error).__module__.startswith(("polars", "duck")):
+        said = f"{type(error).__name__}: {said}"
     return kind(
-        f"The {what} cannot be executed: {first_line(error)}. Hint: it fails in the same way "
+        f"The {what} cannot be executed: {said}. Hint: it fails in the same way "
         f"without recometer, by {'.collect()' if what == 'lazy frame' else '.fetchall()'}."
     )
 
@@ -477,8 +480,3 @@ def _from_arrow(table: Any, wanted: list[str]) -> list[Any]:
         frame[name] if name in plain else pl.Series(table.column(name).to_pylist(), dtype=pl.Object)
         for name in wanted
     ]
-
-
-def plain(column: Any) -> Array:
-    """Return a column as a NumPy array; nulls become NaN or None."""
-    return column.to_numpy() if is_a(column, "polars", "Series") else np.asarray(column)

@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from recometer import _kernel
 from recometer.arrays import Array, Int64, UInt32, UInt64
+from recometer.data.forks import check_threads
 from recometer.data.tensors import is_a
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, brief
 from recometer.tasks import a_part_each, each_block, on_all_threads
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def as_ids(ids: object, what: str) -> Ids:
     Parameters
     ----------
     ids : sequence, array or series [n]
-        Integers, strings, UUIDs, dates, or any other values that are hashable and ordered.
+        Integers, strings, UUIDs, dates, or any other values that are hashable and ordered; pairs
+        of these (a user and a session of this user), as tuples or as a Polars struct.
     what
         What they are, for messages: ``"user ids of test"``.
 
@@ -62,6 +64,9 @@ def as_ids(ids: object, what: str) -> Ids:
         Ids of several kinds.
     """
     if _is_polars_series(ids):
+        if _is_pair(ids):
+            codes, distinct = _encode_pairs(ids, what)
+            return distinct[codes]
         if ids.dtype.is_decimal() and getattr(ids.dtype, "scale", None) == 0:
             import polars as pl
 
@@ -115,6 +120,9 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
         Ids of several kinds, or of a kind that cannot be sorted.
     """
     ids = many_strings(ids)
+    if _is_polars_series(ids) and _is_pair(ids):
+        codes, distinct = _encode_pairs(ids, what)
+        return codes.astype(dtype, copy=False), distinct
     if _is_polars_series(ids) and str(ids.dtype).startswith(("String", "Categorical", "Enum")):
         return _encode_strings(ids, what, dtype)
     array = as_ids(ids, what)
@@ -125,12 +133,16 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
         return np.arange(len(array), dtype=dtype), array
     values = array.tolist()
     if kind(array) == "str":
+        check_threads()
         import polars as pl
 
         try:
             return _encode_strings(pl.Series(values, dtype=pl.String), what, dtype)
         except UnicodeEncodeError as error:
-            raise InputError(f"The {what} hold {error.object!r}, which is not Unicode.") from None
+            raise InputError(
+                f"The {what} hold {brief(error.object)}, which is not Unicode. Hint: what is no "
+                "text is decoded as such, or given as bytes or integers."
+            ) from None
     try:
         ordered = sorted(set(values))
     except TypeError as error:
@@ -154,6 +166,7 @@ def many_strings(ids: Any) -> Any:
         return ids
     if not isinstance(ids[0], str):
         return ids
+    check_threads()
     import polars as pl
 
     try:
@@ -258,7 +271,7 @@ def kind(ids: Ids) -> str:
 
 def show(ids: Ids, position: int) -> str:
     """Return the id at a position as one would type it: ``'a'``, not ``np.str_('a')``."""
-    return repr(ids[position : position + 1].tolist()[0])
+    return brief(ids[position : position + 1].tolist()[0])
 
 
 def missing(what: str, row: int, hint: str = "drop rows without one") -> NoReturn:
@@ -287,8 +300,31 @@ def _from_floats(array: Array, what: str) -> Ids:
     return array.astype(object)
 
 
+def _is_pair(series: pl.Series) -> bool:
+    return series.dtype.is_nested() and len(getattr(series.dtype, "fields", ())) == 2
+
+
+def _encode_pairs(series: pl.Series, what: str) -> tuple[Int64, Ids]:
+    """Encode a struct of two fields: the distinct pairs are tuples, sorted as such."""
+    (users, first), (sessions, second) = (
+        encode(series.struct.field(name), f"entries of {name!r} in the {what}")
+        for name in series.struct.fields
+    )
+    codes, distinct = _encode_integers(users * max(len(second), 1) + sessions)
+    one, other = np.divmod(distinct, max(len(second), 1))
+    pairs = zip(first[one].tolist(), second[other].tolist(), strict=True)
+    return codes, np.fromiter(pairs, object, len(distinct))
+
+
+def _from_pairs(values: Sequence[Any], what: str) -> Ids:
+    sides = [as_ids(list(side), what).tolist() for side in zip(*values, strict=True)]
+    return np.fromiter(zip(*sides, strict=True), object, len(values))
+
+
 def _from_objects(values: Sequence[Any], what: str) -> Ids:
     types = set(map(type, values))
+    if types == {tuple} and set(map(len, values)) == {2}:
+        return _from_pairs(values, what)
     if any(cls.__name__ in MISSING_TYPES for cls in types):
         missing(what, next(r for r, v in enumerate(values) if type(v).__name__ in MISSING_TYPES))
     kinds = sorted({_kind_of(cls) for cls in types})
@@ -300,7 +336,7 @@ def _from_objects(values: Sequence[Any], what: str) -> Ids:
     if len(kinds) > 1 and kinds != ["float", "int"]:
         examples = (next(v for v in values if _kind_of(type(v)) == name) for name in kinds)
         found = " and ".join(
-            f"{name} (for instance {example!r})"
+            f"{name} (for instance {brief(example)})"
             for name, example in zip(kinds, examples, strict=True)
         )
         raise InputTypeError(

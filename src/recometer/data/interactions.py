@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,15 +13,16 @@ from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import shown
 from recometer.data.columns import Columns
-from recometer.data.ids import as_ids, encode, kind, match, show
-from recometer.data.rows import OPTIONS, Options, Rows, as_positions, ascending, read_rows
+from recometer.data.ids import as_ids, encode, match, show
+from recometer.data.interaction_checks import check_count, check_fields, check_rows
+from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, read_rows
+from recometer.data.sessions import are_pairs, kinds
 from recometer.errors import ColumnError, InputError, RecometerError, warn
 
 if TYPE_CHECKING:
     import scipy.sparse
 
 
-MAX_ITEMS = 2**31 - 1
 MAX_REPEATED = 5  # pairs that are kept as examples
 
 
@@ -76,9 +78,7 @@ class Interactions:
     copies: Int64 | None = None
 
     def __post_init__(self) -> None:
-        _check_item_count(self.n_items)
-        _check_array("indptr", self.indptr, ("int64",))
-        _check_array("items", self.items, ("int32",))
+        check_fields(self)
         for name in ("indptr", "items", "values", "times"):
             array = getattr(self, name)
             # The kernel takes contiguous arrays of the machine's byte order.
@@ -86,35 +86,11 @@ class Interactions:
             if not fits:
                 plain = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
                 object.__setattr__(self, name, plain)
-        indptr, items = self.indptr, self.items
-        if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(items):
-            raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
-        if (indptr[1:] < indptr[:-1]).any():
-            raise InputError("indptr must not decrease.")
-        if len(items) and (items.min() < 0 or items.max() >= self.n_items):
-            raise InputError(f"items must lie between 0 and n_items - 1 = {self.n_items - 1}.")
-        if not ascending(indptr, items):
-            raise InputError("The items of a user must ascend, without duplicates.")
-        if self.values is not None:
-            _check_array("values", self.values, ("float64",), len(items))
-        if self.copies is not None:
-            _check_array("copies", self.copies, ("int64",), len(items))
-        if self.times is not None:
-            _check_array("times", self.times, ("int64", "float64"), len(items))
-            if self.times.dtype.kind == "f" and np.isnan(self.times).any():
-                raise InputError("times must not be NaN.")
-        for name, ids, n in (
-            ("user_ids", self.user_ids, self.n_users),
-            ("item_ids", self.item_ids, self.n_items),
-        ):
-            if ids is not None:
-                _check_array(name, ids, ("int64", "uint64", "object"), n)
-                if not (ids[1:] > ids[:-1]).all():
-                    raise InputError(f"{name} must be sorted and distinct.")
+        check_rows(self)
         if self.values is not None and np.isnan(self.values).any():
             row = int(np.isnan(self.values).argmax())
-            user = int(np.searchsorted(indptr, row, side="right")) - 1
-            pair = _pair(user, int(items[row]), self.user_ids, self.item_ids)
+            user = int(np.searchsorted(self.indptr, row, side="right")) - 1
+            pair = _pair(user, int(self.items[row]), self.user_ids, self.item_ids)
             raise InputError(
                 f"The value of {pair} is NaN. Hint: drop missing values, or give 0 to an item "
                 "that was judged and is not relevant."
@@ -125,7 +101,7 @@ class Interactions:
         cls,
         data: object,
         *,
-        user: str | None = None,
+        user: str | Sequence[str] | None = None,
         item: str | None = None,
         value: npt.ArrayLike | None = None,
         time: npt.ArrayLike | None = None,
@@ -148,14 +124,17 @@ class Interactions:
         ----------
         data
             * an Interactions, returned as it is;
-            * a SciPy sparse matrix or array of any format. Stored zeros are kept: judged, and
-              not relevant (except in the formats bsr and dia, where they are padding);
+            * a SciPy sparse matrix or array of any format, or a sparse tensor of torch. Stored 0s
+              are kept: judged, and not relevant (except in bsr and dia, where they are padding);
             * a NumPy array or torch tensor of shape [n_users, n_items]: its entries that are
               not 0;
             * an integer array or tensor of shape [2, n_edges] together with `n_users` and
               `n_items`: an edge_index, users in the first row and items in the second
               (without them it is a matrix of two users, with a warning where it does not
               look like one);
+            * an edge store of PyTorch Geometric, ``data["user", "rates", "movie"]``, or a graph
+              with one kind of edges. ``edge_label_index`` is read where there is one, with
+              ``edge_label`` (as train, in `evaluate`: ``edge_index``);
             * a dict ``{user: {item: value}}`` or ``{user: [items]}``; users without items
               are kept. A dict of columns is refused;
             * a data frame: Polars (also lazy), pandas, pyarrow, DuckDB (``duckdb.sql(...)``),
@@ -170,8 +149,11 @@ class Interactions:
             Columns of a frame or file; by default those with common names (see
             `find_columns`): `columns` says which. With no column of values a `DataWarning` names
             one of numbers, or of True and False, that could be meant; one of scores is taken
-            with a `DataWarning`, too. ``value=False``, ``time=False``: none. For an edge_index,
-            `value` and `time` are arrays [n_edges].
+            with a `DataWarning`, too. ``value=False``, ``time=False``: none.
+            ``user=["user", "session"]``: sessions (or events, days, ...) are evaluated apart, each
+            in the place of a user, and ids are tuples (user, session). Train, factors and lists of
+            users alone hold for all of a user's sessions, and intervals are over users.
+            For an edge_index, `value` and `time` are arrays [n_edges].
         n_users, n_items
             The numbers of users and items, where these are positions.
         item_offset
@@ -206,10 +188,11 @@ class Interactions:
 
     def __repr__(self) -> str:
         of = Columns("", "", None, None) if self.columns is None else self.columns
+        users = "sessions" if are_pairs(self.user_ids) else "users"
         parts = [
-            f"{n:,} {name} ({'positions' if ids is None else kind(ids) + ' ids'}{_of(column)})"
+            f"{n:,} {name} ({'positions' if ids is None else kinds(ids) + ' ids'}{_of(column)})"
             for n, name, ids, column in (
-                (self.n_users, "users", self.user_ids, of.user),
+                (self.n_users, users, self.user_ids, of.user),
                 (self.n_items, "items", self.item_ids, of.item),
             )
         ]
@@ -234,20 +217,17 @@ class Interactions:
 
         Parameters
         ----------
-        positions : integers [m], or bool [n_users]
-            Positions of users; ascending where users have ids.
+            positions : integers [m], or bool [n_users]
+                Positions of users; ascending where users have ids.
 
         Raises
         ------
-        InputError
-            Positions that do not exist, or that do not ascend although users have ids.
+            InputError
+                Positions that do not exist, or that do not ascend although users have ids.
+        InputTypeError
+            Something that is neither positions nor a mask.
         """
-        chosen = np.asarray(positions)
-        if chosen.dtype == bool:
-            if chosen.shape != (self.n_users,):
-                raise InputError(f"A mask of users must have the shape ({self.n_users},).")
-            chosen = np.flatnonzero(chosen)
-        chosen = as_positions(chosen, self.n_users, 0, "user")
+        chosen = chosen_users(positions, self.n_users)
         if self.user_ids is not None and (chosen[1:] <= chosen[:-1]).any():
             raise InputError(
                 "Positions of users with ids must ascend. Hint: pass numpy.unique(positions)."
@@ -362,7 +342,8 @@ def _read(data: object, options: Options) -> Interactions:
 
 
 def _build(rows: Rows) -> Interactions:
-    _check_item_count(rows.n_items)
+    check_count(rows.n_users, "users")
+    check_count(rows.n_items, "items")
     items, values, times, indptr = rows.items, rows.values, rows.times, rows.indptr
     duplicates, copies = 0, None
     repeated: tuple[tuple[Any, Any], ...] = ()
@@ -439,7 +420,7 @@ def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: An
     """
     try:
         whose = (what if not columns else "") if warns else None
-        return _read(data, Options(**columns, whose=whose))
+        return _read(data, Options(**columns, whose=whose, labelled=what != "train"))
     except RecometerError as error:
         message = f"{what}: {error}"
         if isinstance(error, ColumnError) and not columns:
@@ -461,17 +442,3 @@ def _pair(user: int, item: int, user_ids: Array | None, item_ids: Array | None) 
     first = f"row {user}" if user_ids is None else f"user {show(user_ids, user)}"
     second = f"column {item}" if item_ids is None else f"item {show(item_ids, item)}"
     return f"{first} and {second}"
-
-
-def _check_array(name: str, array: Array, dtypes: tuple[str, ...], n: int | None = None) -> None:
-    if array.ndim != 1 or array.dtype.name not in dtypes or (n is not None and len(array) != n):
-        expected = f"[{'any' if n is None else n}]"
-        raise InputError(
-            f"{name} must be {' or '.join(dtypes)} {expected}, "
-            f"found {array.dtype.name} {list(array.shape)}."
-        )
-
-
-def _check_item_count(n_items: int) -> None:
-    if not 0 <= n_items <= MAX_ITEMS:
-        raise InputError(f"There are {n_items:,} items, but at most {MAX_ITEMS:,} are possible.")

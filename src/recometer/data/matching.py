@@ -8,7 +8,7 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer.arrays import Array, Bool, Int32, Int64
-from recometer.data import ids
+from recometer.data import ids, sessions
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError, warn
 
@@ -132,7 +132,9 @@ def match_users(index: SourceIndex, test: Interactions) -> Int64 | None:
         if _same(index.user_ids, test.user_ids):
             return None
         what = f"user ids of {index.what}"
-        return ids.match(test.user_ids, index.user_ids, "user ids of test", what)
+        # What has users without sessions holds for all sessions of a user.
+        named = sessions.as_named_by(test.user_ids, index.user_ids)
+        return ids.match(named, index.user_ids, "user ids of test", what)
     if index.n_users != test.n_users:
         swapped = (index.n_items, index.n_users) == (test.n_users, test.n_items)
         asks = "Is it transposed (rows are users, columns items)? " if swapped else ""

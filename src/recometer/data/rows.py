@@ -10,24 +10,29 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import trec
 from recometer.data.columns import Columns, refuse_columns
 from recometer.data.files import read_file
-from recometer.data.frames import flat_dict, is_column, is_frame, numbers, read_frame, times
+from recometer.data.frames import flat_dict, is_column, is_frame, read_frame, times
+from recometer.data.graphs import edges_of, is_graph
 from recometer.data.ids import as_ids, encode, show
-from recometer.data.tensors import is_tensor, to_numpy
-from recometer.errors import FileError, InputError, InputTypeError, warn
+from recometer.data.numbers import as_array, numbers
+from recometer.data.tensors import is_sparse, is_tensor, to_numpy, to_scipy
+from recometer.errors import FileError, InputError, InputTypeError, brief, warn
 from recometer.ragged import users_of
 
 LARGEST_RATING = 10  # two rows of larger integers are an edge_index rather than a matrix
 
+MAX_NUMBER = 2**31 - 1  # of users, and of items
+
 UNDERSTOOD = (
     "a SciPy sparse matrix, a NumPy array of shape [n_users, n_items], a data frame (Polars, "
     "pandas, Arrow, DuckDB), a dict {user: {item: value}} or {user: [items]}, an edge_index of "
-    "shape [2, n_edges] with n_users= and n_items=, or the path of a Parquet, CSV, TSV or TREC "
-    "qrels file"
+    "shape [2, n_edges] with n_users= and n_items=, a graph of PyTorch Geometric, or the path of a "
+    "Parquet, CSV, TSV or TREC qrels file"
 )
 
 
@@ -44,6 +49,7 @@ class Options(NamedTuple):
     user_ids: object = None
     item_ids: object = None
     whose: str | None = ""  # for warnings of columns that are not read; None: none
+    labelled: bool = True  # whether edges that are labelled, as for test, are read
 
     def refuse(self, what: str, *names: str) -> None:
         """Raise if one of these options, which do not apply to the data, was given."""
@@ -64,12 +70,15 @@ class Options(NamedTuple):
             raise InputError("n_users= and n_items= go together. Hint: pass both, or neither.")
         for name in ("n_users", "n_items", "item_offset"):
             number = getattr(self, name)
-            if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-                raise InputError(f"{name}={number!r} must be a whole number, 0 or more.")
+            whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
+            if not whole or not 0 <= number <= MAX_NUMBER:
+                raise InputError(
+                    f"{name}={brief(number)} must be a whole number from 0 to {MAX_NUMBER:,}."
+                )
         return int(self.n_users), int(self.n_items)
 
 
-OPTIONS = tuple(name for name in Options._fields if name != "whose")
+OPTIONS = tuple(name for name in Options._fields if name not in ("whose", "labelled"))
 
 
 @dataclasses.dataclass
@@ -138,8 +147,12 @@ def _read(data: Any, options: Options) -> Rows:
         )
         return _from_frame(frame, options)
     sparse = sys.modules.get("scipy.sparse")
+    if is_tensor(data) and is_sparse(data):
+        return _from_sparse(to_scipy(data), options)
     if sparse is not None and sparse.issparse(data):
         return _from_sparse(data, options)
+    if is_graph(data):
+        return _from_graph(data, options)
     if isinstance(data, Mapping):
         return _from_dict(data, options)
     if is_tensor(data):
@@ -208,6 +221,7 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
     what = "values of the sparse matrix"
     if matrix.format == "csr":
         indptr = matrix.indptr.astype(np.int64, copy=False)
+        _check_csr(matrix, indptr)
         n = int(indptr[-1])
         items = matrix.indices[:n]
         values = numbers(matrix.data[:n], what)
@@ -218,13 +232,51 @@ def _from_sparse(matrix: Any, options: Options) -> Rows:
         # SciPy itself converts no objects.
         matrix = copy.copy(matrix)
         matrix.data = numbers(matrix.data, what)
-    coo = matrix.tocoo(copy=False)
-    users, items, entries = coo.row, coo.col, coo.data
+    if matrix.format == "lil" and [*map(len, matrix.rows)] != [*map(len, matrix.data)]:
+        raise _corrupt(matrix, "a row has another number of columns than of values")
+    try:
+        coo = matrix.tocoo(copy=False)
+        users, items, entries = coo.row, coo.col, coo.data
+    except (IndexError, ValueError) as error:
+        raise _corrupt(matrix, str(error)) from error
+    if not len(users) == len(items) == len(entries):
+        raise _corrupt(
+            matrix,
+            f"{len(users):,} rows, {len(items):,} columns and {len(entries):,} values",
+        )
+    _check_range(users, n_users, 0, "user", "entry")
+    _check_range(items, n_items, 0, "item", "entry")
     if matrix.format in ("bsr", "dia"):
         # These formats pad with zeros, which cannot be told from stored ones.
         stored = entries != 0
         users, items, entries = users[stored], items[stored], entries[stored]
     return Rows(users, items, n_users, n_items, numbers(entries, what))
+
+
+def _check_csr(matrix: Any, indptr: Int64) -> None:
+    """Raise if the arrays of a matrix do not fit together: SciPy checks them when it is made."""
+    indices, data = matrix.indices, matrix.data
+    if not indices.ndim == data.ndim == indptr.ndim == 1:
+        raise _corrupt(matrix, "arrays of several dimensions")
+    if len(indptr) != matrix.shape[0] + 1 or indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        raise _corrupt(
+            matrix,
+            f"indptr must have {matrix.shape[0] + 1:,} entries, from 0 on, that do not fall",
+        )
+    if indptr[-1] > min(len(indices), len(data)):
+        raise _corrupt(
+            matrix,
+            f"indptr ends with {indptr[-1]:,}, but there are {len(indices):,} indices and "
+            f"{len(data):,} values",
+        )
+
+
+def _corrupt(matrix: Any, found: str) -> InputError:
+    return InputError(
+        f"The arrays of the sparse matrix ({type(matrix).__name__}) do not fit together: {found}. "
+        "Hint: make the matrix anew, for instance with scipy.sparse.coo_array((values, (rows, "
+        "columns)), shape)."
+    )
 
 
 def _from_array(array: Array, options: Options) -> Rows:
@@ -244,6 +296,23 @@ def _from_array(array: Array, options: Options) -> Rows:
     return Rows(users, items, n_users, n_items, values)
 
 
+def _from_graph(data: Any, options: Options) -> Rows:
+    options.refuse("a graph", "user", "item")
+    names = {name: getattr(options, name) for name in ("value", "time")}
+    for name, given in names.items():
+        if given is not None and given is not False and not isinstance(given, str):
+            raise InputTypeError(f"{name}= of a graph must be the name of an attribute.")
+    edges = edges_of(data, labelled=options.labelled, **names)
+    if options.n_users is None and options.n_items is None:
+        if edges.size is None:
+            raise InputError(
+                "The graph does not say how many users and items there are. Hint: pass n_users= "
+                "and n_items= (and item_offset=n_users if items follow users)."
+            )
+        options = options._replace(n_users=edges.size[0], n_items=edges.size[1])
+    return _from_edges(edges.edge_index, options._replace(value=edges.value, time=edges.time))
+
+
 def _from_edges(index: Array, options: Options) -> Rows:
     options.refuse("an edge_index", "user", "item")
     size = options.size()
@@ -259,7 +328,7 @@ def _from_edges(index: Array, options: Options) -> Rows:
 
 
 def _per_edge(name: str, entries: Any, shape: tuple[int, ...]) -> Array:
-    array = to_numpy(entries) if is_tensor(entries) else np.asarray(entries)
+    array = to_numpy(entries) if is_tensor(entries) else as_array(entries, f"{name}=")
     if array.shape != shape:
         raise InputError(
             f"{name}= must be an array with an entry per edge, of shape {shape}, "
@@ -275,6 +344,35 @@ def ascending(indptr: Int64, items: Array) -> bool:
     # Between the last item of a user and the first of the next everything is allowed.
     falls[starts[(starts > 0) & (starts < len(items))] - 1] = False
     return not falls.any()
+
+
+def chosen_users(positions: npt.ArrayLike, n_users: int) -> Int64:
+    """Return positions of users from 0 on, from positions or a mask of all users.
+
+    Raises
+    ------
+    InputError
+        Positions that do not exist, or a mask of another length.
+    InputTypeError
+        Something else.
+    """
+    chosen = np.asarray(as_array(positions, "Positions of users"))
+    if chosen.dtype == bool and chosen.ndim:
+        if chosen.shape != (n_users,):
+            raise InputError(
+                f"A mask of users must have the shape ({n_users},), found {chosen.shape}. Hint: "
+                "True or False for each user."
+            )
+        return np.flatnonzero(chosen)
+    if chosen.ndim != 1 or (chosen.size and chosen.dtype.kind not in "iu"):
+        large = chosen.dtype == object and all(isinstance(one, int) for one in chosen.flat)
+        raise InputTypeError(
+            "Positions of users must be integers in one dimension, found "
+            + ("integers beyond 64 bits" if large else f"{chosen.dtype} of shape {chosen.shape}")
+            + f" ({brief(positions)}). Hint: numpy.flatnonzero(numpy.isin(user_ids, ids)) returns "
+            "those of some ids."
+        )
+    return as_positions(chosen, n_users, 0, "user")
 
 
 def as_positions(array: Array, n: int, offset: int, what: str, place: str = "row") -> Int64:

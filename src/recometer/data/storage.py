@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.data import ids
+from recometer.data import ids, sessions
+from recometer.data.forks import check_threads
+from recometer.data.paths import as_path
 from recometer.errors import FileError, InputTypeError
 
 if TYPE_CHECKING:
@@ -108,15 +111,17 @@ def write_table(
     """
     import polars as pl
 
-    path = _path(path)
+    check_threads()
+    path = as_path(path, "a saved evaluation")
     _check_extension(path)
     series = [pl.Series(name, values) for name, values in columns.items()]
-    kind = None
+    kind: str | list[str] | None = None
     if user_ids is not None:
         kind, encoded = encode_ids(user_ids)
         series.insert(0, encoded)
     text = json.dumps({"version": VERSION, "user": kind, **header})
-    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    # Its name is short: that of the file may be as long as names can be.
+    temporary = path.parent / f".{os.urandom(8).hex()}"
     try:
         pl.DataFrame(series).write_parquet(temporary, metadata={KEY: text})
         temporary.replace(path)
@@ -126,7 +131,8 @@ def write_table(
             "Hint: the folder must exist and be writable, and the path must not be a folder."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def read_table(
@@ -148,7 +154,8 @@ def read_table(
     """
     import polars as pl
 
-    path = _path(path)
+    check_threads()
+    path = as_path(path, "a saved evaluation")
     if not path.is_file():
         raise FileError(
             f"{str(path)!r} is a folder. Hint: name the file that result.save(path) wrote."
@@ -162,8 +169,12 @@ def read_table(
         raise FileError(f"{str(path)!r} is not a Parquet file: {error}. {hint}") from error
     if text is None:
         raise FileError(f"{str(path)!r} is a Parquet file, but no saved evaluation. {hint}")
-    header: dict[str, Any] = json.loads(text)
-    if header.pop("version") > VERSION:
+    try:
+        header: dict[str, Any] = json.loads(text)
+        version, kind = int(header.pop("version")), header.pop("user")
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise FileError(f"{str(path)!r} is damaged: its header cannot be read. {hint}") from error
+    if version > VERSION:
         raise FileError(
             f"{str(path)!r} was written by a newer recometer, in a format that this one does "
             "not know. Hint: pip install --upgrade recometer."
@@ -171,8 +182,7 @@ def read_table(
     try:
         frame = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise FileError(f"{str(path)!r} is damaged: {error}.") from error
-    kind = header.pop("user")
+        raise FileError(f"{str(path)!r} is damaged: {error}. {hint}") from error
     user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
     return {column.name: column.to_numpy() for column in frame}, user_ids, header
 
@@ -189,22 +199,17 @@ def _check_extension(path: Path) -> None:
         )
 
 
-def _path(path: str | os.PathLike[str]) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise InputTypeError(
-            f"The path of a saved evaluation is of type {type(path).__name__}. Hint: pass a string "
-            "or a pathlib.Path."
-        )
-    return Path(path)
-
-
-def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:
-    """Return the name of the ids' type, and the column ``user`` that holds them, if they can be.
+def encode_ids(user_ids: Array) -> tuple[str | list[str], polars.Series]:
+    """Return the name of the ids' type (of pairs: two), and the column ``user``, if they can be.
 
     Ids of a type that cannot be stored raise InputTypeError.
     """
     import polars as pl
 
+    if sessions.are_pairs(user_ids):
+        kinds, columns = zip(*map(encode_ids, sessions.split_pairs(user_ids)), strict=True)
+        struct = pl.DataFrame([columns[0], columns[1].alias("session")]).to_struct("user")
+        return list(kinds), struct
     if user_ids.dtype != object:
         return str(user_ids.dtype), pl.Series("user", user_ids)
     kind = ids.kind(user_ids)
@@ -217,8 +222,14 @@ def encode_ids(user_ids: Array) -> tuple[str, polars.Series]:
     return f"object {kind}", pl.Series("user", texts, dtype=pl.String)
 
 
-def decode_ids(series: polars.Series, kind: str) -> Array:
+def decode_ids(series: polars.Series, kind: str | list[str]) -> Array:
     """Return the ids of a column that `encode_ids` made."""
+    if isinstance(kind, list):
+        sides = [
+            decode_ids(series.struct.field(name), one).tolist()
+            for name, one in zip(series.struct.fields, kind, strict=True)
+        ]
+        return np.fromiter(zip(*sides, strict=True), object, len(series))
     if not kind.startswith("object "):
         return series.to_numpy()
     read = TEXTS[kind.removeprefix("object ")][1]

@@ -11,6 +11,7 @@ from recometer.arrays import Array
 from recometer.errors import InputTypeError
 
 CPU = "cpu"
+SPARSE = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc")
 
 
 def is_a(value: object, library: str, *classes: str) -> bool:
@@ -27,6 +28,26 @@ def is_tensor(value: object) -> bool:
 def elsewhere(value: object) -> bool:
     """Tell whether this is a tensor whose numbers do not lie in the memory of the processor."""
     return is_tensor(value) and value.device.type != CPU  # type: ignore[attr-defined]
+
+
+def is_sparse(tensor: Any) -> bool:
+    """Tell whether a tensor is sparse, in a layout that SciPy has, too."""
+    return str(getattr(tensor, "layout", "")) in SPARSE
+
+
+def to_scipy(tensor: Any) -> Any:
+    """Return a sparse tensor as a sparse array; entries that repeat a place stay apart."""
+    import scipy.sparse
+
+    if str(tensor.layout) == "torch.sparse_coo":
+        # .indices() exists only after repeated entries were added up.
+        index, values = to_numpy(tensor._indices()), to_numpy(tensor._values())
+        return scipy.sparse.coo_array((values, tuple(index)), shape=tuple(tensor.shape))
+    by_row = str(tensor.layout) == "torch.sparse_csr"
+    names = ("crow_indices", "col_indices") if by_row else ("ccol_indices", "row_indices")
+    indptr, indices = (to_numpy(getattr(tensor, name)()) for name in names)
+    make = scipy.sparse.csr_array if by_row else scipy.sparse.csc_array
+    return make((to_numpy(tensor.values()), indices, indptr), shape=tuple(tensor.shape))
 
 
 def dtype_name(array: Any) -> str:

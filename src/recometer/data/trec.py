@@ -12,6 +12,7 @@ import pathlib
 from typing import TYPE_CHECKING, Literal
 
 from recometer.data.files import EXTENSIONS, check_file, parts_of
+from recometer.data.paths import as_path
 from recometer.errors import FileError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
     FileError
         A file that is not there.
     """
-    path = pathlib.Path(path)
+    path = as_path(path, "data")
     if path.name.lower().endswith(EXTENSIONS) or parts_of(path) is not None:
         return None
     check_file(path)

@@ -8,6 +8,7 @@ from typing import Any
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.metrics.conventions import conventions, find
+from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Source
@@ -18,20 +19,39 @@ COLUMNS = ("user", "item", "value", "time", "rank", "score")
 IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
 
 
+def source_of(
+    given: object, test: object, train: object, metrics: Sequence[Metric], protocol: Protocol
+) -> tuple[Source, object, object]:
+    """Return a source, made of a model if that was given; and test and train, as they are by then.
+
+    InputTypeError: neither a source nor a model; the hint says how to make one.
+    """
+    if isinstance(given, Source) or isinstance(test, Source) or isinstance(given, type):
+        return check_source(given, test), test, train
+    from recometer.sources.models import for_test, is_model
+
+    if not is_model(given):
+        return check_source(given, test), test, train
+    if test is None:
+        raise InputError("There is no test. Hint: rm.evaluate(model, test).")
+    truth = read_interactions(test, "test")
+    trained = None if train is None else read_interactions(train, "train", warns=False)
+    cutoffs = [metric.cutoff for metric in metrics]
+    n = None if None in cutoffs else max(filter(None, cutoffs))
+    source = for_test(given, truth, trained, n, seen=protocol.seen != "removed")
+    return source, truth, trained
+
+
 def check_source(source: object, test: object) -> Source:
     """Return a source; refuse what is none, with a hint of how to make one."""
     if isinstance(source, Source):
         return source
-    from recometer.sources.models import how_to_wrap
-
     if isinstance(test, Source):
         raise InputTypeError(
-            "The second argument is a source, the first is not: rm.evaluate(source, test)."
+            "The second argument is a source, the first is not. Hint: rm.evaluate(source, test)."
         )
     if isinstance(source, type) and issubclass(source, Source):
         hint = f"call it with your model's output: rm.{source.__name__}(...)."
-    elif how_to_wrap(source):
-        hint = how_to_wrap(source)
     elif isinstance(source, tuple | list):
         hint = (
             "rm.Factors(user_factors, item_factors) takes factor matrices, "
@@ -52,7 +72,8 @@ def check_source(source: object, test: object) -> Source:
     else:
         hint = (
             "wrap your model's output: rm.Factors(user_factors, item_factors) or rm.Scores(...); "
-            "rm.from_model(model) knows fitted models of some libraries."
+            "rm.from_model(model) knows fitted models of some libraries, and any that has "
+            "recommend(...)."
         )
     raise InputTypeError(
         f"What is evaluated must be a source, found {type(source).__name__}. Hint: {hint}"

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, ModelError, RecometerError
 from recometer.results.evaluation import Evaluation
 
 if TYPE_CHECKING:
@@ -45,7 +45,12 @@ def evaluate_made(
 
     # Each fold is made when its turn comes.
     if callable(source):
-        return pool([evaluate_made(evaluate, source(one), one, options) for one in made])
+        return pool(
+            [
+                evaluate_made(evaluate, _made_by(source, one, number), one, options)
+                for number, one in enumerate(made)
+            ]
+        )
     if not isinstance(source, list | tuple):
         raise InputTypeError(
             "Folds are evaluated with an output of a model for each, found one of type "
@@ -59,3 +64,16 @@ def evaluate_made(
         )
     pairs = zip(source, made, strict=True)
     return pool([evaluate_made(evaluate, of_fold, one, options) for of_fold, one in pairs])
+
+
+def _made_by(function: Callable[[Split], object], one: Split, number: int) -> object:
+    """Return what the user's function makes of a fold."""
+    try:
+        return function(one)
+    except RecometerError:
+        raise  # says itself what is wrong
+    except Exception as error:
+        raise ModelError(
+            f"The function that returns a source raised {type(error).__name__} for fold {number} "
+            f"(counted from 0): {error}. Hint: calling it with next(iter(folds)) shows where."
+        ) from error

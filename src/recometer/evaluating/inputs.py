@@ -14,8 +14,8 @@ from recometer.draws import seed_of
 from recometer.errors import InputError
 from recometer.evaluating.arguments import (
     baseline_of,
-    check_source,
     protocol_of,
+    source_of,
     test_of,
     with_order,
 )
@@ -158,9 +158,9 @@ def read_inputs(
     parameters: Sequence[str],
 ) -> Inputs:
     """Read and check what `evaluate` is given; `parameters` are the names of its arguments."""
-    source = check_source(given, test)
     stated = protocol_of(protocol, rules, parameters)
     requested = parse_under(metrics, stated)
+    source, test, train = source_of(given, test, train, requested, stated)
     warn_without_effect(source, requested, stated, trained=train is not None)
     settled = with_order(source, stated)
     known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)

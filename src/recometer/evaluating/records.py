@@ -234,7 +234,7 @@ def _of_evaluation(baseline: Evaluation, test: Interactions, depth: int) -> TopL
     """Return the lists of an evaluation for the users of test."""
     lists = baseline.lists
     assert lists is not None
-    if lists.depth < depth:
+    if lists.depth < min(depth, lists.n_items):
         raise InputError(
             f"The evaluation in baseline= keeps lists of {lists.depth} places, but {depth} are "
             f"read. Hint: ask there for a metric of lists at {depth}, or pass the source itself."

@@ -345,7 +345,7 @@ class Metric:
     def __str__(self) -> str:
         return self.label or self.ours
 
-    @property
+    @functools.cached_property
     def ours(self) -> str:
         """Its name here, whatever it was asked for as."""
         head = self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"

@@ -11,7 +11,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
-from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.errors import InputError, UnknownNameError, brief, did_you_mean
 
 Step = Literal[
     "ranking", "ties", "formula", "undefined values", "rounding", "population", "average",
@@ -35,7 +35,10 @@ class Number:
         """Tell whether it is one of these numbers."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
-        return self.fits(value)
+        try:
+            return self.fits(value)
+        except OverflowError:  # an integer beyond all floats
+            return False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,9 +109,9 @@ class Rule:
             named = list(map(repr, self.choices))
             if numbers:
                 takes = " or ".join([*numbers, *named])
-                raise InputError(f"{name}={value!r} must be {takes}.") from None
+                raise InputError(f"{name}={brief(value)} must be {takes}.") from None
             raise InputError(
-                f"The rule {name}={value!r} does not exist. "
+                f"The rule {name}={brief(value)} does not exist. "
                 f"Hint: {name} is one of {', '.join(named)}."
             ) from None
 

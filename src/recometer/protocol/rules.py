@@ -18,6 +18,9 @@ AnyProtocol = TypeVar("AnyProtocol", bound="Protocol")
 
 NUMBER = Number()
 COUNT = Number("a whole number, 0 or more", lambda number: isinstance(number, int) and number >= 0)
+DECIMALS = Number(
+    "a whole number from 0 to 15", lambda number: isinstance(number, int) and 0 <= number <= 15
+)
 SHARE = Number("a number between 0 and 1", lambda number: 0 < number < 1)
 WEIGHT = Number("a number above 0 and at most 1", lambda number: 0 < number <= 1)
 
@@ -239,7 +242,7 @@ class Protocol:
     )
     decimals: int | None = rule(
         None,
-        {None: "Values are not rounded.", COUNT: "A user's value is rounded to {} decimals."},
+        {None: "Values are not rounded.", DECIMALS: "A user's value is rounded to {} decimals."},
         step="rounding",
         about="A value for all users is rounded likewise.",
     )

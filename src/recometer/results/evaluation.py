@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from recometer import rendering
 from recometer.arrays import Array, Float64, Int64, UInt8, UInt32, read_only
-from recometer.data import ids
+from recometer.data import sessions
+from recometer.data.rows import chosen_users
 from recometer.errors import InputError, UnknownNameError
 from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import OF_ONE_USER, Reason
@@ -24,6 +25,7 @@ from recometer.ranks import TopLists
 from recometer.results import saved, summary
 from recometer.results.means import Averaging, Weights
 from recometer.results.naming import name_of, names_of
+from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 from recometer.results.together import intervals_together, of_some_users, values_together
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation(rendering.Printed):
+class Evaluation(Reported, rendering.Printed):
     """How good recommendations were: every metric for every user.
 
     ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a
@@ -146,6 +148,11 @@ class Evaluation(rendering.Printed):
     def n_users(self) -> int:
         """Number of users of test, those without a defined value included."""
         return len(self.n_relevant)
+
+    @functools.cached_property
+    def clusters(self) -> Int64 | None:
+        """A number for each session, the same for all of a user; None: users have no sessions."""
+        return sessions.clusters_of(self.user_ids)
 
     def __len__(self) -> int:
         """Return the number of users."""
@@ -272,10 +279,8 @@ class Evaluation(rendering.Printed):
 
         Parameters
         ----------
-        weights
-            As in `mean`.
-        interval
-            Another interval than that of the rule of this name: ``"t"``, ``"bca"``, ...
+        weights, interval
+            As in `mean`; and another interval than that of the rule: ``"t"``, ``"bca"``, ...
         """
         if interval is not None:
             return summary.under_interval(self, interval).summary(weights)
@@ -362,8 +367,7 @@ class Evaluation(rendering.Printed):
             codes, names = dividing.read_groups(groups, self.user_ids, self.n_users, column, user)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
-            named = weights is None or isinstance(weights, str)
-            weight = weights if named else np.asarray(weights)[chosen]
+            weight = self._averaging.weights_of(weights, chosen)
             return self.of_users(chosen).summary(weight, interval)
 
         kept = weights is not None or self.list_data is not None
@@ -375,12 +379,16 @@ class Evaluation(rendering.Printed):
 
         Parameters
         ----------
-        positions : array_like of int
-            Their places among all users. What was counted over all users stays as it is.
-            Metrics with one value for all users are computed anew; those of an evaluation that
-            was loaded from a file cannot be, and are left out.
+        positions : integers [m], or bool [n_users]
+            Their places, or a mask. What was counted over all users stays as it is. Metrics with
+            one value for all are computed anew; those of a loaded evaluation are left out.
+
+        Raises
+        ------
+        InputError, InputTypeError
+            Positions that do not exist, a mask of another length; something else.
         """
-        chosen = np.asarray(positions, dtype=np.int64)
+        chosen = chosen_users(positions, self.n_users)
         changes: dict[str, Any] = {
             "values": {name: column[chosen] for name, column in self.values.items()},
             "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
@@ -397,15 +405,14 @@ class Evaluation(rendering.Printed):
         return dataclasses.replace(self, **changes)
 
     def per_user(self) -> polars.DataFrame:
-        """Return a Polars frame: the column ``user`` and a column per metric.
+        """Return a Polars frame: the columns ``user`` (and ``session``), and one per metric.
 
-        ``user`` holds the ids, or positions where test has none. Ids of a type that Polars
-        lacks, such as UUIDs, become texts.
+        Ids (positions, where test has none) of a type that Polars lacks become texts.
         """
         import polars as pl
 
         users = np.arange(self.n_users) if self.user_ids is None else self.user_ids
-        return pl.DataFrame({"user": ids.as_column(users), **self.values})
+        return pl.DataFrame({**sessions.id_columns(users), **self.values})
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one Parquet file, which `recometer.load` reads.
@@ -422,9 +429,8 @@ class Evaluation(rendering.Printed):
             User ids of a type that cannot be stored.
         """
         together = self.together
-        saved.write(
-            vars(self), path, dict(zip(together, self._all_intervals(together), strict=True))
-        )
+        intervals = dict(zip(together, self._all_intervals(together), strict=True))
+        saved.write(vars(self), path, intervals)
 
     def __repr__(self) -> str:
         return f"<Evaluation of {self.n_users} users: {', '.join(self.reasons)}>"
@@ -460,19 +466,19 @@ class Evaluation(rendering.Printed):
         per_user = [name for name in missing if name not in together]
         found = self._averaging.intervals(per_user, weights)
         known |= dict(zip(per_user, found, strict=True))
-        known |= intervals_together(
-            self, {name: together[name] for name in missing if name in together}
-        )
+        left = {name: together[name] for name in missing if name in together}
+        known |= intervals_together(self, left)
         if weights is None:
             self._intervals.update(known)
         return [known[name] for name in names]
 
     def table(self) -> rendering.Table:
         """Return what ``print`` shows, for other ways to show it."""
-        notes = summary.notes(self.inputs, self.counts, self.protocol)
+        notes = summary.on_sessions(self.clusters)
         over_rows = [name for name in self.together if name in self.over_rows]
         if over_rows:
-            notes = [*summary.of_rows(over_rows, self.mean("users")), *notes]
+            notes += summary.of_rows(over_rows, self.mean("users"))
+        notes += summary.notes(self.inputs, self.counts, self.protocol)
         return summary.table(self.summary(), self.protocol, notes)
 
     def to_dict(self, *, per_user: bool = False) -> dict[str, Any]:
@@ -481,12 +487,7 @@ class Evaluation(rendering.Printed):
 
 
 def load(path: str | os.PathLike[str]) -> Evaluation:
-    """Read an evaluation that `Evaluation.save` wrote, with the same values to the last bit.
-
-    Parameters
-    ----------
-    path
-        A Parquet file.
+    """Read an evaluation that `Evaluation.save` wrote to a Parquet file, the same to the last bit.
 
     Raises
     ------

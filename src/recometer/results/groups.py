@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recometer.arrays import Array, Float64, Int64
-from recometer.data import ids
+from recometer.data import ids, sessions
 from recometer.data.columns import choose_columns
 from recometer.data.frames import is_frame, open_frame
-from recometer.errors import ColumnError, InputError, InputTypeError
+from recometer.errors import ColumnError, InputError, InputTypeError, brief
 from recometer.rendering import Column, Printed, Table
 from recometer.results.side_by_side import cell, fitting, metric_column
 from recometer.results.summary import (
@@ -225,6 +225,7 @@ def quantiles(name: str, values: Float64 | Int64 | None, n: object) -> tuple[Int
             f"groups={name!r} reads the training items of the users, and there is no train. "
             "Hint: rm.evaluate(..., train=...)."
         )
+    n = min(n, len(values) + 1)  # more make no difference
     known = ~np.isnan(values)
     if not known.any():
         raise InputError(
@@ -267,7 +268,7 @@ def read_groups(
         )
     elif isinstance(groups, Mapping):
         users, groups = list(groups), list(groups.values())
-    elif not hasattr(groups, "__len__"):
+    elif not hasattr(groups, "__len__") or isinstance(groups, Set):
         raise InputTypeError(
             f"groups is of type {type(groups).__name__}. Hint: 'activity', 'popularity', or the "
             "group of each user as an array, a dict or a data frame."
@@ -320,10 +321,22 @@ def _columns(frame: Any, column: str | None, user: str | None) -> tuple[Any, Any
 
 def _labels(groups: Any) -> list[Any]:
     """Return a label for each entry, None where it is missing."""
+    shape = np.shape(groups) if hasattr(groups, "tolist") else (len(groups),)
+    if len(shape) != 1:
+        raise InputError(
+            f"groups is an array of shape {shape}, expected one dimension. Hint: the group of each "
+            "user; result.by(...) takes one way to divide the users at a time."
+        )
+    labels = groups.tolist() if hasattr(groups, "tolist") else list(groups)
+    wrong = next((label for label in labels if not isinstance(label, Hashable)), None)
+    if wrong is not None:
+        raise InputTypeError(
+            f"The group of a user is of type {type(wrong).__name__} ({brief(wrong)}). Hint: a text "
+            "or a number for each user."
+        )
     # NaN and NaT differ from themselves; what pandas calls NA has no truth value.
     return [
-        None if type(value).__name__ == "NAType" or value != value else value
-        for value in (groups.tolist() if hasattr(groups, "tolist") else groups)
+        None if type(value).__name__ == "NAType" or value != value else value for value in labels
     ]
 
 
@@ -333,6 +346,8 @@ def _positions(users: Sequence[Any], user_ids: Array | None, n_users: int) -> In
     codes, distinct = ids.encode(given, "user ids of groups")
     if len(distinct) < len(given):
         twice = ids.show(distinct, int(np.argmax(np.bincount(codes))))
-        raise InputError(f"Every user has one group, but {twice} is there twice.")
-    wanted = np.arange(n_users) if user_ids is None else user_ids
+        raise InputError(
+            f"Every user has one group, but {twice} is there twice. Hint: a row per user."
+        )
+    wanted = np.arange(n_users) if user_ids is None else sessions.as_named_by(user_ids, given)
     return ids.match(wanted, given, "user ids of the result", "user ids of groups")

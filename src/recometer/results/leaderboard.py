@@ -236,7 +236,9 @@ class Leaderboard(Printed):
             rows += [{"model": model, **row} for row in frame.iter_rows(named=True)]
         metrics = [name for name in self._metrics if name in self._first.values]
         numbers = [Column(name, show=show if people else str, number=True) for name in metrics]
-        return Table([MODEL, Column("user", number=people), *numbers], rows)
+        shown = dict.fromkeys(name for row in rows for name in row if name in ("user", "session"))
+        who = [Column(name, number=people) for name in shown]
+        return Table([MODEL, *who, *numbers], rows)
 
     def _interval_notes(self) -> list[str]:
         result = self._first

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from recometer import stats
 from recometer.arrays import Float64, Int64, UInt8
-from recometer.data.frames import numbers
+from recometer.data.numbers import numbers
 from recometer.errors import InputError
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.measured import Together
@@ -44,6 +44,7 @@ class Averaging:
     seed: int
     negative_gains: bool
     binary_gains: bool
+    clusters: Int64 | None  # whose session each is, where users have several
 
     def entering(self, name: str) -> Float64:
         """Return the values of the users who count in the mean of a metric; NaN for the others."""
@@ -97,6 +98,7 @@ class Averaging:
             bounds=self.bounds(name),
             confidence=confidence,
             weights=weights,
+            clusters=self.clusters,
         )
 
     def _resampled(
@@ -106,6 +108,8 @@ class Averaging:
         if self.protocol.interval != "bootstrap":
             return []
         confidence = self.protocol.confidence
+        if self.clusters is not None:
+            columns, weights = _of_clusters(columns, weights, self.clusters)
         ends = intervals.bootstrap(columns, confidence, self.seed, weights=weights)
         sizes = [int(np.count_nonzero(~np.isnan(column))) for column in columns]
         return [
@@ -136,6 +140,17 @@ class Averaging:
                 f"weights={weights!r} does not exist. Hint: 'users', 'relevant', 'pooled', "
                 "None, or a number for each user."
             )
+        return self._given(weights)
+
+    def weights_of(self, weights: Weights, users: Int64) -> Weights:
+        """Return the weights of some users."""
+        if weights is None or isinstance(weights, str):
+            return weights
+        of_users: Float64 = self._given(weights)[users]
+        return of_users
+
+    def _given(self, weights: npt.ArrayLike) -> Float64:
+        n_users = len(self.n_relevant)
         given = numbers(weights, "weights")
         if given is None or given.shape != (n_users,) or not (given >= 0).all():
             raise InputError(
@@ -151,8 +166,12 @@ def intervals_over_users(
     values: Mapping[str, float],
     protocol: Protocol,
     seed: int,
+    clusters: Int64 | None = None,
 ) -> dict[str, Interval]:
-    """Return the intervals of metrics with one value for all users, from resampled users."""
+    """Return the intervals of metrics with one value for all users, from resampled users.
+
+    `clusters` says which of them are sessions of one user, and are drawn together.
+    """
     ends = intervals.resampled(
         lambda weights: compute_for_all(data, metrics, protocol, weights),
         values,
@@ -160,11 +179,12 @@ def intervals_over_users(
         protocol.confidence,
         seed,
         resamples_of(data),
+        clusters,
     )
     note = "Resampling needs two users with a value."
+    n_drawn = data.n_users if clusters is None else len(np.unique(clusters))
     found = {
-        name: _of_resamples(one, protocol.confidence, data.n_users, note)
-        for name, one in ends.items()
+        name: _of_resamples(one, protocol.confidence, n_drawn, note) for name, one in ends.items()
     }
     for metric in metrics:
         name, unit = str(metric), 100.0 if rules_of(metric, protocol).percent else 1.0
@@ -177,6 +197,22 @@ def intervals_over_users(
 def resamples_of(data: Together) -> int:
     """Return how often users are resampled."""
     return int(np.clip(PLACES_RESAMPLED // max(1, data.size), *RESAMPLES))
+
+
+def _of_clusters(
+    columns: Sequence[Float64], weights: Sequence[Float64] | None, clusters: Int64
+) -> tuple[list[Float64], list[Float64]]:
+    """Return the mean of each user's sessions, and their weight, per column."""
+    means, totals = [], []
+    each = [np.ones(len(clusters))] * len(columns) if weights is None else weights
+    for column, weight in zip(columns, each, strict=True):
+        counted = np.where(np.isnan(column), 0.0, weight)
+        total = np.bincount(clusters, counted).astype(np.float64, copy=False)
+        of_known = np.where(counted > 0, column, 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means.append(np.bincount(clusters, of_known * counted) / total)
+        totals.append(total)
+    return means, totals
 
 
 def _weighted(values: Float64, weight: Float64) -> float:

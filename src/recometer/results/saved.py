@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from recometer.arrays import Array
 from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
@@ -54,8 +55,23 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
     from recometer.data import storage
 
     columns, user_ids, header = storage.read_table(path)
-    if header["kind"] != KIND:
-        raise FileError(f"{os.fspath(path)!r} holds no evaluation, but: {header['kind']}.")
+    if header.get("kind") != KIND:
+        raise FileError(
+            f"{os.fspath(path)!r} holds no evaluation, but: {header.get('kind')}. Hint: "
+            "recometer.load reads what result.save(path) wrote, nothing else."
+        )
+    try:
+        return _read(columns, user_ids, header)
+    except (LookupError, TypeError, ValueError) as error:
+        raise FileError(
+            f"{os.fspath(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
+            "evaluation once more."
+        ) from error
+
+
+def _read(
+    columns: Mapping[str, Array], user_ids: Array | None, header: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Interval]]:
     metrics = tuple(Metric(*entry) for entry in header["metrics"])
     names = [str(metric) for metric in metrics]
     over_users = header.get("over_users", {})

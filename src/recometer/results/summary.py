@@ -7,6 +7,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from recometer.arrays import Int64
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Table, plain
@@ -161,6 +164,17 @@ def on_intervals(
     ]
     said = [f"{confidence:.0%} interval: {'; '.join(found)}"] if found else []
     return [*said, *(f"{', '.join(dict.fromkeys(of))}: {note}" for note, of in notes.items())]
+
+
+def on_sessions(clusters: Int64 | None) -> list[str]:
+    """Say that users have sessions, where they do."""
+    if clusters is None:
+        return []
+    n_users = len(np.unique(clusters))
+    return [
+        f"{len(clusters):,} sessions of {n_users:,} users: every session counts alike, and "
+        "intervals are over users"
+    ]
 
 
 def to_dict(result: Evaluation, per_user: bool = False) -> dict[str, Any]:

@@ -66,7 +66,9 @@ def intervals_together(result: Evaluation, values: Mapping[str, float]) -> dict[
             found |= {str(metric): unknown for metric in metrics}
         else:
             own = {str(metric): values[str(metric)] for metric in metrics}
-            found |= intervals_over_users(read, metrics, own, result.protocol, result.seed)
+            found |= intervals_over_users(
+                read, metrics, own, result.protocol, result.seed, result.clusters
+            )
     return found
 
 

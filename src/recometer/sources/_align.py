@@ -175,7 +175,8 @@ def positions_of(
         if wrong.any():
             raise InputError(
                 f"{items.what} has the item {items.ids[wrong][0]}, but the items of {index.what} "
-                f"are the positions 0 to {index.n_items - 1:,}."
+                f"are the positions 0 to {index.n_items - 1:,}. Hint: leave it out, or "
+                "give the source item_ids=."
             )
         return items.ids.astype(np.int64)
     positions = ids.match(items.ids, sorted_ids, what, f"item ids of {index.what}")

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.arrays import Array, Int64, UInt32
+from recometer.data.numbers import as_array
 from recometer.data.tensors import dtype_name, elsewhere, is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.ranks import UserFlag
@@ -126,7 +127,7 @@ def _numbers(given: Any, name: str) -> Array:
             f"{name} of Factors are sparse ({type(given).__name__}). Hint: .toarray() makes a "
             "matrix of them."
         )
-    array = to_numpy(given) if is_tensor(given) else np.asanyarray(given)
+    array = to_numpy(given) if is_tensor(given) else as_array(given, f"{name} of Factors")
     if isinstance(array, np.ma.MaskedArray):
         raise InputTypeError(
             f"{name} of Factors are a masked array. Hint: .filled(value) says what masked "
@@ -134,7 +135,8 @@ def _numbers(given: Any, name: str) -> Array:
         )
     if array.dtype.kind not in "fiub":
         raise InputTypeError(
-            f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64."
+            f"{name} of Factors are of dtype {array.dtype}, expected float32 or float64. Hint: "
+            f"numpy.asarray({name}, numpy.float32) makes numbers of what can be read as such."
         )
     return array
 
@@ -146,7 +148,7 @@ def _readable(array: Array) -> Array:
 
 
 def _vector(values: npt.ArrayLike, name: str) -> Array:
-    array = to_numpy(values) if is_tensor(values) else np.asarray(values)
+    array = to_numpy(values) if is_tensor(values) else as_array(values, f"{name} of Factors")
     if array.dtype.kind not in "fiub":
         raise InputTypeError(f"{name} of Factors is of dtype {array.dtype}, expected numbers.")
     if array.ndim != 1:

@@ -31,11 +31,14 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
             work.factors.flag_user_bias(rows, flags)
         mine = shelf.users(users)
         factors = work.native(rows)
-        step = work._items_per_call(len(rows), 0)
-        for first in range(0, aligned.n_items, step):
-            last = min(first + step, aligned.n_items)
+        order_of_items, last = work.order(factors["users"]), 0
+        finished = np.zeros(len(rows), np.uint8)
+        while last < aligned.n_items and not finished.all():
+            step = work.items_per_call(finished)
+            first, last = last, min(last + step, aligned.n_items)
             _kernel.top_factors(
                 **factors,
+                **order_of_items,
                 first=first,
                 last=last,
                 excluded_indptr=aligned.excluded_indptr[users.start : users.stop + 1],
@@ -45,6 +48,7 @@ def best_of_all(work: FactorsWork, request: Request, k: int, rule: Rule) -> Best
                 check=work.check,
                 nan_rule=work.nan_rule,
                 flags=flags,
+                finished=finished,
             )
             ticker.advance(float((last - first) * len(rows)))
 

@@ -9,12 +9,13 @@ import numpy as np
 
 from recometer import _kernel, ragged
 from recometer._kernel import NanRule
-from recometer.arrays import Array, Int64
+from recometer.arrays import Array, Int64, UInt8, UInt32
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import assemble, best_first, check_own_scores, spread
 from recometer.sources._factor_arrays import FactorArrays
+from recometer.sources._factor_order import OWN_ORDER, LongestFirst
 from recometer.sources.base import Request
 from recometer.tasks import Ticker
 
@@ -42,6 +43,7 @@ class FactorsWork:
         self.scores: Array = np.empty(n, factors.items.dtype)
         self.above, self.tied, self.before = (np.zeros(n, np.int64) for _ in range(3))
         self.instruction_set = _kernel.instruction_set()
+        self.longest_first = None if self.limit is None else LongestFirst.of(factors, aligned)
 
     def blocks(self, threads: int) -> list[slice]:
         """Cut the users into tasks, alike for the threads and bounded in memory."""
@@ -59,7 +61,6 @@ class FactorsWork:
         """Rank the items for a block of users."""
         aligned = self.aligned
         indptr = aligned.ranked_indptr[block.start : block.stop + 1]
-        excluded_indptr = aligned.excluded_indptr[block.start : block.stop + 1]
         rows = np.maximum(aligned.rows[block], 0)
         factors = self.native(rows)
         flags = aligned.flags[block]
@@ -76,14 +77,33 @@ class FactorsWork:
             scores[np.isnan(scores)] = infinity
         if not self.check and not np.isfinite(self.scores[mine]).all():
             raise InternalError("A score is not finite though no factor is too large.")
-        step = self._items_per_call(len(rows), mine.stop - mine.start)
-        for first in range(0, aligned.n_items, step):
-            last = min(first + step, aligned.n_items)
+        self._count(block, factors, flags, ticker)
+        if self.check:
+            # Users without factors were given those of row 0.
+            flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
+        if self.check and self.nan_rule == NanRule.UNDEFINED:
+            self.above[mine][np.isnan(self.scores[mine])] = -1
+        if self.limit is not None:
+            beyond = self.above[mine] >= self.limit
+            for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
+                counts[mine][beyond] = value
+
+    def _count(self, block: slice, factors: dict[str, Any], flags: UInt32, ticker: Ticker) -> None:
+        """Count for a block of users what lies above their judged items, and beside them."""
+        aligned, offsets = self.aligned, slice(block.start, block.stop + 1)
+        indptr, n_users = aligned.ranked_indptr[offsets], block.stop - block.start
+        judged_per_user = (indptr[-1] - indptr[0]) / n_users
+        order, last = self.order(factors["users"]), 0
+        finished = np.zeros(n_users, np.uint8)
+        while last < aligned.n_items and not finished.all():
+            step = self.items_per_call(finished, judged_per_user)
+            first, last = last, min(last + step, aligned.n_items)
             lost = _kernel.rank_factors(
                 **factors,
+                **order,
                 first=first,
                 last=last,
-                excluded_indptr=excluded_indptr,
+                excluded_indptr=aligned.excluded_indptr[offsets],
                 excluded=aligned.excluded,
                 judged_indptr=indptr,
                 judged=aligned.ranked_items,
@@ -95,18 +115,10 @@ class FactorsWork:
                 check=self.check,
                 nan_rule=self.nan_rule,
                 flags=flags,
+                finished=finished,
             )
             check_own_scores(lost, aligned.ranked_items)
-            ticker.advance(float((last - first) * len(rows)))
-        if self.check:
-            # Users without factors were given those of row 0.
-            flags[aligned.rows[block] < 0] &= np.uint32(UserFlag.TRAINED)
-        if self.check and self.nan_rule == NanRule.UNDEFINED:
-            self.above[mine][np.isnan(self.scores[mine])] = -1
-        if self.limit is not None:
-            beyond = self.above[mine] >= self.limit
-            for counts, value in ((self.above, -1), (self.tied, 0), (self.before, 0)):
-                counts[mine][beyond] = value
+            ticker.advance(float((last - first) * n_users))
 
     def ranks(self, threads: int) -> Ranks:
         """Put the blocks together."""
@@ -140,19 +152,24 @@ class FactorsWork:
     def brief(self) -> bool:
         """Whether all scores are made, and counted or listed, in BRIEF_SECONDS, roughly."""
         aligned, n_users = self.aligned, max(1, self.aligned.n_users)
-        one = self._seconds_per_score(n_users, len(aligned.ranked_items))
+        one = self._seconds_per_score(len(aligned.ranked_items) / n_users)
         n_scores = aligned.n_items * n_users
         if aligned.candidates is not None:
             n_scores = len(aligned.candidates)
         return n_scores * one <= BRIEF_SECONDS
 
-    def _items_per_call(self, n_users: int, n_judged: int) -> int:
-        """How many items the kernel may do in SECONDS_PER_CALL, roughly."""
-        seconds = self._seconds_per_score(n_users, n_judged)
+    def order(self, users: Array) -> dict[str, Any]:
+        """Return the order of the items for some users' factors, as the kernel takes it."""
+        return OWN_ORDER if self.longest_first is None else self.longest_first.native(users)
+
+    def items_per_call(self, finished: UInt8, judged_per_user: float = 0.0) -> int:
+        """How many items the kernel may do in SECONDS_PER_CALL for the other users, roughly."""
+        n_users = len(finished) - int(np.count_nonzero(finished))
+        seconds = self._seconds_per_score(judged_per_user)
         return max(2048, int(SECONDS_PER_CALL / (seconds * n_users)))
 
-    def _seconds_per_score(self, n_users: int, n_judged: int) -> float:
+    def _seconds_per_score(self, judged_per_user: float) -> float:
         """Return how long the kernel works on one item for one user, roughly."""
         n_factors: int = self.factors.items.shape[1]
-        seconds = (n_factors + 25 * (1 + n_judged / (31 * n_users))) / 40e9
+        seconds = (n_factors + 25 * (1 + judged_per_user / 31)) / 40e9
         return 10 * seconds if self.instruction_set == "plain" else seconds

@@ -25,7 +25,9 @@ def chunks_of(column: Any) -> Iterable[Array]:
     is_series = is_a(column, "polars", "Series")
     if not (is_series or isinstance(column, FileColumn)):
         return []
-    if not (column.dtype.is_integer() or column.dtype.is_float()):
+    # NumPy has no integers of 128 bits.
+    wide = str(column.dtype).endswith("128")
+    if wide or not (column.dtype.is_integer() or column.dtype.is_float()):
         return []
     pieces = column.get_chunks() if is_series else column.pieces()
     return (piece.to_numpy() for piece in pieces)

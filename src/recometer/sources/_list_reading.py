@@ -11,8 +11,15 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int32, Int64
 from recometer.data import files, frames, ids, trec
-from recometer.data.columns import choose_columns, common_names, could_be_places, refuse_columns
+from recometer.data.columns import (
+    choose_columns,
+    common_names,
+    could_be_places,
+    refuse_columns,
+    single_names,
+)
 from recometer.data.files import FileColumn, in_memory, open_file
+from recometer.data.numbers import all_numbers
 from recometer.data.tensors import is_a, is_tensor
 from recometer.errors import FileError, InputError, InputTypeError, warn
 from recometer.sources import _list_columns, _list_runs
@@ -132,7 +139,8 @@ def _is_by_rows(found: Mapping[str, str | None]) -> bool:
 
 def _warn_of_others(found: Mapping[str, str | None], numeric: Sequence[str]) -> None:
     """Warn that no column is ranked by, if one of those that hold numbers could be the score."""
-    others = [name for name in numeric if name not in found.values()]
+    read = single_names(found.values())
+    others = [name for name in numeric if name not in read]
     for kind in ("time", "relevance"):
         others = [name for name in others if name not in common_names(kind, others)]
     if not others:
@@ -177,7 +185,7 @@ def _from_columns(found: dict[str, str | None], fetch: Callable[[str], Any]) -> 
         if by_pieces:
             pieces = _list_columns.chunks_of(column)
         else:
-            pieces = [frames.all_numbers(in_memory(column), what["score"])]
+            pieces = [all_numbers(in_memory(column), what["score"])]
     if lists is not None:
         indptr, items = _list_columns.group(lists, len(user_ids), [items], np.int32)
     if pieces is not None and lists is not None:
@@ -215,9 +223,7 @@ def _from_list_column(
                 f"Row {row} (counted from 0) has {lengths[row]} items, but {others[row]} {by}s "
                 f"(column {found[by]!r}). Hint: one for each item."
             )
-        scores = (_ranks if by == "rank" else frames.all_numbers)(
-            column, f"{by}s (column {found[by]!r})"
-        )
+        scores = (_ranks if by == "rank" else all_numbers)(column, f"{by}s (column {found[by]!r})")
     needed = _unless_ordered(scores, indptr)
     given = scores if by == "score" else None
     return ListTable(indptr, items, len(item_ids), needed, user_ids, item_ids, given=given)
@@ -228,7 +234,7 @@ def _from_dict(data: Mapping[Any, Any]) -> ListTable:
     unordered = (str, bytes, set, frozenset)
     keys, flat, lengths, entries = frames.flat_dict(data, unordered, "list", expected)
     indptr = ragged.indptr_of(lengths)
-    scores = None if entries is None else frames.all_numbers(entries, "scores")
+    scores = None if entries is None else all_numbers(entries, "scores")
     first = flat[0] if flat and scores is None else None
     if isinstance(first, tuple) and len(first) == 2 and isinstance(first[1], float | np.floating):
         raise InputTypeError(
@@ -263,6 +269,12 @@ def _from_array(
         raise InputError(
             f"Row {row} of the lists holds the item index {array[row, column]}. Hint: indices go "
             f"from 0 {bound}; -1 stands for no item."
+        )
+    if high > MAX_POSITION:
+        row, column = np.argwhere(array == high)[0]
+        raise InputError(
+            f"Row {row} of the lists holds the item index {high:,}, but at most {MAX_POSITION:,} "
+            "is possible. Hint: ids of items go into a dict {user: [items]} or a data frame."
         )
     n_items = high + 1
     if names is not None:
@@ -380,7 +392,7 @@ def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
 
 
 def _ranks(column: Any, what: str) -> Float64:
-    ranks = frames.all_numbers(column, what)
+    ranks = all_numbers(column, what)
     if np.isnan(ranks).any():
         ids.missing(what, int(np.isnan(ranks).argmax()), "every row needs a rank")
     return -ranks

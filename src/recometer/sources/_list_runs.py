@@ -11,7 +11,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, Float64, Int64
 from recometer.data import ids
-from recometer.data.columns import check_column, choose_columns, common_names
+from recometer.data.columns import check_column, choose_columns, common_names, single_names
 from recometer.data.files import in_memory, open_file
 from recometer.data.frames import is_frame, open_frame
 from recometer.errors import InputTypeError, warn
@@ -30,7 +30,8 @@ def check(
 
     `found` are the columns that were read, `names` all that there are; `fetch` returns columns.
     """
-    runs = common_names("run", [name for name in names if name not in found.values()])
+    read = single_names(found.values())
+    runs = common_names("run", [name for name in names if name not in read])
     by, values = _run_column(runs, str(found["user"]), fetch)
     hint = f"rm.Lists.each(data, by={by or 'COLUMN'!r}) takes the runs apart."
     twice = None

@@ -11,7 +11,7 @@ import numpy as np
 
 from recometer.arrays import Float64
 from recometer.data import ids
-from recometer.errors import InputError, InputTypeError
+from recometer.errors import InputError, InputTypeError, brief
 from recometer.sources._pair_rows import PairRows
 
 Threshold = float | Mapping[Any, float] | Literal["user_mean"] | None
@@ -60,6 +60,10 @@ def _checked(threshold: object, what: str) -> float:
         raise InputTypeError(
             f"{what}={threshold!r} must be a number, a dict {{user: number}} or 'user_mean'."
         )
-    if not math.isfinite(threshold):
-        raise InputError(f"{what}={threshold!r} must be a finite number.")
-    return float(threshold)
+    try:
+        found = float(threshold)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        raise InputError(f"{what}={brief(threshold)} must be a finite number.")
+    return found

@@ -114,9 +114,7 @@ def cut_at_random(
     ranks = source.rank(dataclasses.replace(request, depth=None))
     keys = ids.user_keys(test.user_ids, test.n_users)
     items = put_judged(without_judged(kept.items, ranks), ranks, request.seed, keys)
-    widened = np.full((len(items), k), -1)
-    widened[:, :depth] = items[:, :k]
-    return dataclasses.replace(kept, items=widened)
+    return dataclasses.replace(kept, items=items[:, : min(k, depth)])
 
 
 def put_judged(others: Int64, ranks: Ranks, seed: int, user_keys: UInt64) -> Int64:
@@ -186,7 +184,8 @@ def finished(
     known = aligned.rows >= 0 if known is None else known
     flags = np.where(known, aligned.flags, aligned.flags & np.uint32(UserFlag.TRAINED))
     ranked = known & ((flags & np.uint32(UNDEFINED)) == 0)
-    items = np.full((aligned.n_users, k), -1)
+    # No list is longer than the catalogue, however many places are asked for.
+    items = np.full((aligned.n_users, max(min(k, aligned.n_items), best.items.shape[1])), -1)
     items[:, : best.items.shape[1]] = best.items
     items[~ranked] = -1
     n_items = len(aligned.numbers) if aligned.numbers is not None else aligned.n_items

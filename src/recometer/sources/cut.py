@@ -16,6 +16,8 @@ from recometer.sources import _top
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
 
+MAX_DEPTH = 2**31 - 1
+
 
 class Cut(Source):
     """The first places of each user's list; what lies beyond is not recommended.
@@ -35,12 +37,12 @@ class Cut(Source):
     Raises
     ------
     InputError
-        A depth below 1.
+        A depth below 1, or above 2^31 - 1.
     """
 
     def __init__(self, source: Source, depth: int) -> None:
-        if depth < 1:
-            raise InputError(f"depth={depth} must be a whole number, 1 or more.")
+        if not 1 <= depth <= MAX_DEPTH:
+            raise InputError(f"depth={depth} must be a whole number from 1 to {MAX_DEPTH:,}.")
         self._source = source
         self._depth = depth
         self.has_input_order = source.has_input_order
@@ -79,10 +81,7 @@ class Cut(Source):
         """Return the first k places of each user's list, as far as it is kept."""
         if request.protocol.ties == "random":
             return _top.cut_at_random(self, request, k, self._depth, self._by_item)
-        lists = self._source.top(request, min(k, self._depth))
-        items = np.full((lists.n_users, k), -1)
-        items[:, : lists.depth] = lists.items
-        return dataclasses.replace(lists, items=items)
+        return self._source.top(request, min(k, self._depth))
 
     def _by_item(self, request: Request, k: int, rule: Rule) -> TopLists:
         by_item = request.protocol.replace(ties="item")

@@ -135,7 +135,7 @@ class Factors(Source):
         if is_tensor(self._factors.items):
             best = top_batches(aligned, self._batches_on_device(aligned, request), k, rule)
         else:
-            work = FactorsWork(self._factors, aligned, request)
+            work = FactorsWork(self._factors, aligned, dataclasses.replace(request, depth=k))
             listed = aligned.candidates is not None
             best_of = _factor_lists.best_of_listed if listed else _factor_lists.best_of_all
             best = best_of(work, request, k, rule)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from recometer.arrays import Array
 from recometer.data.matching import SourceIndex
-from recometer.errors import InputError
+from recometer.errors import InputError, brief
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top
@@ -27,6 +27,8 @@ from recometer.sources._list_work import ListWork
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Items
+
+MAX_DEPTH = 2**31 - 1
 
 
 class Lists(Source):
@@ -61,7 +63,8 @@ class Lists(Source):
     user, item, rank, score
         Columns of a frame or file; by default those with common names, and the rank where
         there is a score, too. ``rank=False``, ``score=False``: none. Equal scores, and
-        equal ranks, are tied.
+        equal ranks, are tied. ``user=["user", "session"]``: a list for each session of a user,
+        as in `Interactions.of`; lists without sessions are those of all sessions of a user.
     user_ids, item_ids
         For an array: whose row and which item's index it is.
     item_offset
@@ -100,7 +103,7 @@ class Lists(Source):
         self,
         recommendations: object,
         *,
-        user: str | None = None,
+        user: str | Sequence[str] | None = None,
         item: str | None = None,
         rank: str | bool | None = None,
         score: str | bool | None = None,
@@ -110,8 +113,10 @@ class Lists(Source):
         depth: int | None = None,
     ) -> None:
         whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
-        if depth is not None and (not whole or depth < 1):
-            raise InputError(f"depth={depth!r} must be a whole number, at least 1, or None.")
+        if depth is not None and not (whole and 1 <= depth <= MAX_DEPTH):
+            raise InputError(
+                f"depth={brief(depth)} must be a whole number from 1 to {MAX_DEPTH:,}, or None."
+            )
         self._depth = None if depth is None else int(depth)
         self._table = read_lists(
             recommendations,

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from recometer.arrays import Array, Int64
+from recometer.data.ids import as_ids
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError, InputTypeError
+from recometer.sources._recommend import Wanted, call_of, lists_of, recommends, signature_of
+from recometer.sources.base import Source
 from recometer.sources.factors import Factors
+from recometer.sources.lists import Lists
 from recometer.sources.scores import Scores
 
 METHOD = "score_users"
@@ -24,21 +28,12 @@ BY_HAND = (
 )
 
 
-OF_IMPLICIT = (
-    "items, _ = model.recommend(np.arange(n_users), user_items, N=100), then rm.Lists(items), with "
-    "user_ids= and item_ids= if test has ids"
-)
-# What a method recommend(...) is called with, by the parameters that tell whose it is.
-RECOMMEND = {
-    ("userid", "user_items"): OF_IMPLICIT,
-    ("edge_index", "src_index", "dst_index"): (
-        "nodes = model.recommend(edge_index, src_index, dst_index, k=100), then "
-        "rm.Lists(nodes, item_offset=n_users)"
-    ),
-    ("users", "dataset", "k"): (
-        "rm.Lists(model.recommend(users=users, dataset=dataset, k=100, filter_viewed=True))"
-    ),
-}
+class Recommender(Protocol):
+    """Any model with a method ``recommend(...)``."""
+
+    @property
+    def recommend(self) -> Callable[..., Any]:
+        """Return the lists of some users."""
 
 
 class Options(NamedTuple):
@@ -52,6 +47,8 @@ class Options(NamedTuple):
     item_features: object = None
     edge_index: object = None
     edge_weight: object = None
+    n: int | None = None
+    user_items: Any = None
 
     def only(self, what: str, *names: str) -> None:
         """Raise if an option was given that does not apply to such a model."""
@@ -76,7 +73,9 @@ def from_model(
     item_features: object = None,
     edge_index: object = None,
     edge_weight: object = None,
-) -> Factors | Scores:
+    n: int | None = None,
+    user_items: object = None,
+) -> Factors | Scores | Lists:
     """Wrap a fitted model of another library, which is recognised without importing it.
 
     Parameters
@@ -95,18 +94,31 @@ def from_model(
           user rows, on the device of the module, and returns their scores
           [len(users), n_items]: `Scores` of that method, in evaluation mode and without
           gradients. `n_users` and `n_items` are needed, unless the ids tell.
+        * any other object with a method ``recommend(...)``, which is called here: `Lists` of the
+          first `n` places. By its parameters: ``(userid, user_items, N)`` is implicit's, with
+          `user_items`; ``(edge_index, src_index, dst_index, k)`` PyTorch Geometric's, with
+          `edge_index`, `n_users` and `n_items`; ``(users, k)``, however users and length are called
+          (``user_id``: one user at a time), with `user_ids`, and then it returns ids of items, or
+          with `n_users`, and then positions. It may return arrays, lists, a dict or a data frame,
+          with or without scores beside the items.
     n_users, n_items
-        For a torch module and LightGCN only (n_items of it: by default the other nodes).
+        For a torch module, LightGCN (n_items of it: by default the other nodes), and a model
+        with ``recommend(...)``.
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         Whose row and column it is.
     user_features, item_features
         What LightFM was fitted with, if it was.
     edge_index, edge_weight
         What LightGCN was trained on, as its forward takes it.
+    n
+        How long the lists of ``recommend(...)`` are: the largest cut-off, and as many more as a
+        user has items in train, if the model recommends these again.
+    user_items : sparse [n_users, n_items]
+        What the model of implicit was fitted to.
 
     Returns
     -------
-    Factors or Scores
+    Factors, Scores or Lists
 
     Raises
     ------
@@ -127,7 +139,16 @@ def from_model(
     'Factors: 1 user x 2 items, 2 factors, float64'
     """
     options = Options(
-        n_users, n_items, user_ids, item_ids, user_features, item_features, edge_index, edge_weight
+        n_users,
+        n_items,
+        user_ids,
+        item_ids,
+        user_features,
+        item_features,
+        edge_index,
+        edge_weight,
+        n,
+        user_items,
     )
     for recognises, _, wrap in KINDS:
         if recognises(model):
@@ -136,11 +157,6 @@ def from_model(
         raise InputTypeError(
             f"{model.__name__} is a class. Hint: pass a fitted model, an instance of it."
         )
-    if callable(getattr(model, "recommend", None)):
-        raise InputTypeError(
-            f"A model of type {type(model).__module__}.{type(model).__qualname__} is not "
-            f"recognised. Hint: {how_to_wrap(model)}"
-        )
     known = "; ".join(description for _, description, _ in KINDS)
     raise InputTypeError(
         f"A model of type {type(model).__module__}.{type(model).__qualname__} is not recognised. "
@@ -148,26 +164,62 @@ def from_model(
     )
 
 
-def how_to_wrap(model: Any) -> str:
-    """Return the call that makes a source of a model: empty for what is no model that is known."""
-    if isinstance(model, type):
-        return ""
-    if any(recognises(model) for recognises, _, _ in KINDS):
-        return "rm.from_model(model) makes a source of it."
-    if not callable(getattr(model, "recommend", None)):
-        return ""
-    try:
-        parameters = [*inspect.signature(model.recommend).parameters]
-    except (TypeError, ValueError):  # of compiled code, it may not be known
-        parameters = ["..."]
-    for names, call in RECOMMEND.items():
-        if set(names) <= set(parameters):
-            return f"its lists are evaluated: {call}."
-    return (
-        "its lists are evaluated: rm.Lists(lists) takes what "
-        f"model.recommend({', '.join(parameters)}) returns for the users of test, as a dict from "
-        "user to items, a data frame, or an array [n_users, k]."
+def is_model(model: object) -> bool:
+    """Tell whether `from_model` knows a kind of models."""
+    return not isinstance(model, type) and any(recognises(model) for recognises, _, _ in KINDS)
+
+
+def for_test(
+    model: object,
+    test: Interactions,
+    train: Interactions | None,
+    n: int | None,
+    *,
+    seen: bool,
+) -> Source:
+    """Wrap a model for the users of test.
+
+    Parameters
+    ----------
+    model
+    test, train
+    n
+        The largest cut-off; None: a metric reads the whole ranking.
+    seen
+        Whether items of train may be recommended again.
+    """
+    by_lists = _is_recommender(model)
+    if not by_lists:
+        return from_model(model)
+    if n is None:
+        raise InputError(
+            f"{type(model).__name__}.{signature_of(model)} makes lists of some length, but a "
+            "metric without a cut-off reads the whole ranking. Hint: give cut-offs, such as "
+            "ndcg@10, or say how long the lists are: rm.from_model(model, n=100, ...)."
+        )
+    call = call_of(model)
+    ids = test.user_ids is not None
+    if call.kind == "implicit" and (train is None or train.user_ids is not None):
+        raise InputError(
+            f"{type(model).__name__} knows users and items by their rows and columns. Hint: "
+            "rm.from_model(model, n=100, user_items=train, user_ids=..., item_ids=...), the sparse "
+            "matrix that it was fitted to, and whose its rows and columns are."
+        )
+    taken = 0
+    if train is not None and not seen and call.kind != "implicit":
+        taken = int(np.diff(train.indptr).max(initial=0))
+    users = test.user_ids if test.user_ids is not None else np.arange(test.n_users)
+    user_items = train.to_csr() if train is not None and call.kind == "implicit" else None
+    return lists_of(model, Wanted(n + taken, users, ids, user_items=user_items, seen=seen))
+
+
+def _is_recommender(model: Any) -> bool:
+    """Tell whether a model is known by nothing but its recommend(...)."""
+    kind = next(wrap for recognises, _, wrap in KINDS if recognises(model))
+    bare = kind is _implicit and not (
+        hasattr(model, "user_factors") and hasattr(model, "item_factors")
     )
+    return kind is _recommender or (bare and recommends(model))
 
 
 def _of(package: str, name: str = "") -> Callable[[Any], bool]:
@@ -195,16 +247,24 @@ def _not_fitted(model: Any) -> InputError:
     return InputError(f"The model ({_name(model)}) is not fitted. Hint: call its fit(...) first.")
 
 
-def _implicit(model: Any, options: Options) -> Factors | Scores:
-    options.only(_name(model), "user_ids", "item_ids")
+def _implicit(model: Any, options: Options) -> Factors | Scores | Lists:
     if not hasattr(model, "user_factors") or not hasattr(model, "item_factors"):
-        lists = callable(getattr(model, "recommend", None))
+        if recommends(model) and (options.n is not None or options.user_items is not None):
+            return _recommender(model, options)
+        options.only(_name(model), "user_ids", "item_ids")
+        lists = recommends(model)
         raise InputTypeError(
             f"The model ({_name(model)}) has no user_factors and item_factors. Hint: "
-            + (f"its lists are evaluated: {OF_IMPLICIT}. Or {BY_HAND} " if lists else f"{BY_HAND} ")
-            + "For the neighbours of items: lambda rows: (user_items[rows] @ model.similarity)"
-            ".toarray()"
+            + (
+                "its lists are evaluated: rm.from_model(model, n=100, user_items=train), with "
+                "user_ids= and item_ids= if test has ids. Or "
+                if lists
+                else ""
+            )
+            + f"{BY_HAND} For the neighbours of items: lambda rows: (user_items[rows] @ "
+            "model.similarity).toarray()"
         )
+    options.only(_name(model), "user_ids", "item_ids")
     if model.user_factors is None or model.item_factors is None:
         raise _not_fitted(model)
     users, items = (
@@ -325,9 +385,44 @@ def _lightgcn(model: Any, options: Options) -> Factors | Scores:
     return Factors(embedding[:n_users], embedding[n_users : n_users + n_items], **options.ids)
 
 
+def _recommender(model: Any, options: Options) -> Lists:
+    name = f"{type(model).__name__}.{signature_of(model)}"
+    call = call_of(model)
+    own = {"implicit": ["user_items"], "graph": ["edge_index", "n_items"], "users": []}[call.kind]
+    options.only(name, "n", "n_users", "user_ids", "item_ids", *own)
+    n_users = options.n_users
+    if options.user_items is not None:
+        n_users = options.user_items.shape[0]
+    if options.n is None or isinstance(options.n, bool) or options.n < 1:
+        raise InputError(
+            f"n={options.n} is how long the lists of {name} should be. Hint: n=100, or the largest "
+            "cut-off."
+        )
+    if options.user_ids is None and n_users is None and not own:
+        raise InputError(
+            f"Whose lists should {name} make? Hint: user_ids=..., the ids of users as the model "
+            "knows them, or n_users=... where it knows them by position."
+        )
+    by_ids = options.user_ids is not None
+    users = as_ids(options.user_ids, "user_ids") if by_ids else np.arange(n_users or 0)
+    return lists_of(
+        model,
+        Wanted(
+            options.n,
+            users,
+            by_ids,
+            options.item_ids,
+            options.user_items,
+            options.edge_index,
+            options.n_items,
+        ),
+    )
+
+
 # What recognises a kind of model, what it is called, and what makes it a source. The first that
 # recognises a model has it.
-KINDS: tuple[tuple[Callable[[Any], bool], str, Callable[[Any, Options], Factors | Scores]], ...] = (
+Wrap = Callable[[Any, Options], Factors | Scores | Lists]
+KINDS: tuple[tuple[Callable[[Any], bool], str, Wrap], ...] = (
     (_of("implicit"), "implicit (user_factors, item_factors)", _implicit),
     (_of("lightfm", "LightFM"), "LightFM", _lightfm),
     (_of("surprise", "AlgoBase"), "the algorithms of Surprise", _surprise),
@@ -338,4 +433,5 @@ KINDS: tuple[tuple[Callable[[Any], bool], str, Callable[[Any, Options], Factors 
         "and returns their scores of all items, [len(users), n_items]",
         _module,
     ),
+    (recommends, "any with recommend(...)", _recommender),
 )

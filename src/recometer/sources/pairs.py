@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -44,7 +44,8 @@ class Pairs(Source):
         Surprise's list of predictions as it is.
     user, item, score
         Columns; by default those with common names. ``item=False``, or no such column: every
-        row is an item of its own, in the order given.
+        row is an item of its own, in the order given. ``user=["user", "session"]``: the rows of a
+        user's session belong together, as in `Interactions.of`.
     relevance
         Column of the relevance of the item for the user.
     rating
@@ -93,7 +94,7 @@ class Pairs(Source):
         self,
         frame: Any,
         *,
-        user: str | None = None,
+        user: str | Sequence[str] | None = None,
         item: str | Literal[False] | None = None,
         score: str | None = None,
         relevance: str | Literal[False] | None = None,
@@ -260,7 +261,7 @@ class Pairs(Source):
             - ragged.indptr_of(np.bincount(user, minlength=aligned.n_users))[user]
         )
         listed, last = place < k, place == k - 1
-        items = np.full((aligned.n_users, k), -1)
+        items = np.full((aligned.n_users, min(k, int(place.max(initial=0)) + 1)), -1)
         items[user[listed], place[listed]] = item[listed]
         lowest = np.full(aligned.n_users, -1)
         lowest[user[last]] = above[last]

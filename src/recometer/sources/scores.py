@@ -11,8 +11,10 @@ import numpy.typing as npt
 from recometer.arrays import Array, Int64
 from recometer.data.ids import show
 from recometer.data.matching import SourceIndex
+from recometer.data.numbers import as_array
+from recometer.data.rows import MAX_NUMBER
 from recometer.data.tensors import dtype_and_device, elsewhere, is_tensor, to_numpy
-from recometer.errors import InputError, InputTypeError, ModelError
+from recometer.errors import InputError, InputTypeError, ModelError, brief
 from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top, _torch
 from recometer.sources._align import align
@@ -83,7 +85,7 @@ class Scores(Source):
             n_users = _size(n_users, user_ids, "user")
             n_items = _size(n_items, item_ids, "item")
         else:
-            matrix = self._matrix = _dense(matrix_or_function)
+            matrix = self._matrix = _dense(matrix_or_function, "The matrix of Scores")
             if not _are_numbers(matrix):
                 raise InputTypeError(
                     f"Scores takes a matrix of numbers or a function, found dtype {matrix.dtype} "
@@ -150,15 +152,10 @@ class Scores(Source):
         except Exception as error:
             raise ModelError(
                 f"The function of Scores raised {type(error).__name__} for {self._whom(rows)}: "
-                f"{error}"
+                f"{error}. Hint: calling it with the rows numpy.arange({rows[0]}, {rows[-1] + 1}) "
+                "shows where."
             ) from error
-        try:
-            scores = _dense(returned)
-        except (TypeError, ValueError) as error:
-            raise InputError(
-                f"The function of Scores returned a {type(returned).__name__} for "
-                f"{self._whom(rows)} that is no array: {error}"
-            ) from error
+        scores = _dense(returned, f"What the function of Scores returned for {self._whom(rows)}")
         if not _are_numbers(scores):
             raise InputError(
                 f"The function of Scores returned dtype {scores.dtype} "
@@ -225,21 +222,22 @@ def _size(n: int | None, ids: object, what: str) -> int:
         )
     if n is None:
         return len(ids)  # type: ignore[arg-type]
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise InputError(f"n_{what}s={n!r} must be a whole number, 0 or more.")
+    whole = isinstance(n, int | np.integer) and not isinstance(n, bool)
+    if not whole or not 0 <= n <= MAX_NUMBER:
+        raise InputError(f"n_{what}s={brief(n)} must be a whole number from 0 to {MAX_NUMBER:,}.")
     return int(n)
 
 
-def _dense(given: object) -> Any:
+def _dense(given: object, what: str) -> Any:
     """Return what was given as an array, or as a tensor where it lives on a device.
 
-    What is masked in it is no candidate.
+    What is masked in it is no candidate; `what` it is stands in messages.
     """
     if is_tensor(given):
         return given if elsewhere(given) else to_numpy(given)
     if isinstance(given, np.ma.MaskedArray) and given.dtype.kind in "fiub":
         return np.ma.filled(given.astype(_precision(given)), -np.inf)
-    return np.asarray(given)
+    return np.asarray(as_array(given, what))
 
 
 def _are_numbers(scores: Any) -> bool:

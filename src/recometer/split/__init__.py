@@ -6,6 +6,7 @@ and `joined` are the three modes of recometrics.
 """
 
 import sys
+from typing import TYPE_CHECKING
 
 from recometer.split.calling import CallableModule
 from recometer.split.checks import NoTestUsersError
@@ -13,7 +14,7 @@ from recometer.split.filters import Duplicates, KCore, MinCounts, SeenInTrain, V
 from recometer.split.modes import all as all  # not in __all__: * must not hide Python's own
 from recometer.split.modes import joined, separated
 from recometer.split.result import Folds, Split, SplitProtocol
-from recometer.split.splitting import folds, split
+from recometer.split.splitting import folds
 from recometer.split.what import (
     After,
     ColdItems,
@@ -33,6 +34,11 @@ from recometer.split.who import (
     UsersFraction,
     UsersNumber,
 )
+
+if TYPE_CHECKING:
+    from recometer.split.calling import split
+else:
+    from recometer.split.splitting import split
 
 __all__ = [
     "ActiveAfter",

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from recometer.split import modes, splitting
-
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
 
 
 class CallableModule(types.ModuleType):
@@ -22,9 +18,31 @@ class CallableModule(types.ModuleType):
 
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any, Literal, Protocol, TypedDict, TypeVar, overload
 
-    class Splitting(Generic[Given, Made]):
-        """What types know of ``rm.split``, since a module cannot be called in their eyes.
+    import numpy as np
+    import numpy.typing as npt
+    import polars
+    from typing_extensions import Unpack
+
+    from recometer.data.interactions import Interactions
+    from recometer.split.filters import Filter
+    from recometer.split.filters import SeenInTrain as Seen
+    from recometer.split.what import What
+    from recometer.split.who import Who
+
+    Frame = TypeVar("Frame")
+
+    class Sparse(Protocol):
+        """A sparse matrix."""
+
+        def tocsr(self) -> Any:
+            """Return it by rows."""
+
+    class Splitting:
+        """What types know of `split`: of what kind the parts are, by the kind of the data.
 
         Annotations take names from `recometer.split` itself, or ``rm.Split`` and ``rm.Folds``.
         """
@@ -52,16 +70,52 @@ if TYPE_CHECKING:
             UsersNumber,
         )
 
+        class Options(TypedDict, total=False):
+            """The options of `split`; a test keeps both in step."""
+
+            who: Who
+            filters: Filter | Seen | Iterable[Filter | Seen]
+            untested: Literal["train", "apart"]
+            min_train: int
+            min_test: int
+            seed: int
+            threads: int | None
+            user: str | Sequence[str] | None
+            item: str | None
+            value: object
+            time: object
+
         all = staticmethod(modes.all)
         folds = staticmethod(splitting.folds)
         joined = staticmethod(modes.joined)
         separated = staticmethod(modes.separated)
-        split = staticmethod(splitting.split)
 
-        def __init__(self, function: Callable[Given, Made]) -> None: ...
+        @property
+        def split(self) -> Splitting:
+            """The same."""
 
-        def __call__(self, *args: Given.args, **kwargs: Given.kwargs) -> Made:
+        @overload
+        def __call__(
+            self, data: str | os.PathLike[str], what: What, **options: Unpack[Options]
+        ) -> Split[polars.DataFrame | polars.LazyFrame]: ...
+
+        @overload
+        def __call__(
+            self, data: polars.LazyFrame, what: What, **options: Unpack[Options]
+        ) -> Split[polars.DataFrame]: ...
+
+        @overload
+        def __call__(
+            self,
+            data: Interactions | Mapping[Any, Any] | npt.NDArray[np.generic] | Sparse,
+            what: What,
+            **options: Unpack[Options],
+        ) -> Split[Interactions]: ...
+
+        @overload
+        def __call__(self, data: Frame, what: What, **options: Unpack[Options]) -> Split[Frame]: ...
+
+        def __call__(self, data: object, what: What, **options: Unpack[Options]) -> Split[Any]:
             """Split interactions, see `recometer.split.split`."""
-            ...
 
-    split = Splitting(splitting.split)
+    split = Splitting()

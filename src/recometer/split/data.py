@@ -14,9 +14,11 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array, UInt8
 from recometer.data.columns import Columns, find_columns
-from recometer.data.files import check_file, in_memory, open_file, read_columns
-from recometer.data.frames import is_frame, numbers, open_frame, times
+from recometer.data.files import in_memory, open_file, parts_of, read_columns, scan
+from recometer.data.frames import collected, is_frame, open_frame, times
 from recometer.data.interactions import Interactions
+from recometer.data.numbers import numbers
+from recometer.data.paths import as_path
 from recometer.split.table import Coded, Table
 
 if TYPE_CHECKING:
@@ -56,8 +58,8 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
     if isinstance(data, Container):
         return data
     if isinstance(data, str | os.PathLike):
-        path = pathlib.Path(data)
-        if path.name.lower().endswith(".parquet"):
+        path = as_path(data, "data")
+        if path.name.lower().endswith(".parquet") or parts_of(path) is not None:
             return _Parquet(path, options)
         if path.name.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
             data = _read_text(path, options)
@@ -66,7 +68,7 @@ def open_data(data: Any, options: dict[str, Any]) -> Container:
         return _Interactions(Interactions.of(data, **options))
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.LazyFrame):
-        data = data.collect()  # its rows might come in another order the next time
+        data = collected(data)  # its rows might come in another order the next time
     return _Frame(data, options)
 
 
@@ -232,22 +234,24 @@ def _into_pandas(column: Any, sums: pl.Series) -> Any:
 
 
 class _Parquet(Container):
-    """A Parquet file, of which only what the split reads is ever in memory as a whole."""
+    """A Parquet file, or several that are one table.
+
+    Only what the split reads is ever in memory as a whole.
+    """
 
     columns: Columns
 
     def __init__(self, path: pathlib.Path, options: dict[str, Any]) -> None:
         import polars as pl
 
-        check_file(path)
         found, fetch = open_file(path, options)
         self.path = path
         self.columns = Columns(**found)  # type: ignore[arg-type]
         by_name = {name: option for option, name in found.items()}
-        scan = pl.scan_parquet(path, glob=False)
-        n = int(scan.select(pl.len()).collect().item())
+        table = scan(path)
+        n = int(table.select(pl.len()).collect().item())
         time = self.columns.time
-        dates = time is not None and _is_date(scan.select(time).head(1).collect().to_series())
+        dates = time is not None and _is_date(table.select(time).head(1).collect().to_series())
         self.table = _table(lambda name: in_memory(fetch(by_name[name])), self.columns, n, dates)
 
     @property
@@ -261,9 +265,9 @@ class _Parquet(Container):
         if values is not None:
             assert self.table.values is not None
             beside.append(_sums(values, self.table.values))
-        scan = pl.scan_parquet(self.path, glob=False)
-        schema = scan.collect_schema()
-        taken = pl.concat([scan, pl.LazyFrame(beside)], how="horizontal").filter(
+        table = scan(self.path)
+        schema = table.collect_schema()
+        taken = pl.concat([table, pl.LazyFrame(beside)], how="horizontal").filter(
             pl.col("\0part") == number
         )
         if values is not None:
@@ -275,6 +279,13 @@ class _Parquet(Container):
 
 def _read_text(path: pathlib.Path, options: dict[str, Any]) -> pl.DataFrame:
     """Read a text file with all of its columns, those that the split reads as numbers or ids."""
+    import polars as pl
+
     found, fetch = open_file(path, options)
-    given = (in_memory(fetch(column)) for column, name in found.items() if name)
-    return read_columns(path).with_columns(given)
+    given = [in_memory(fetch(column)) for column, name in found.items() if name]
+    parts = (
+        part
+        for column in given
+        for part in (column.struct.unnest() if isinstance(column.dtype, pl.Struct) else [column])
+    )
+    return read_columns(path).with_columns(parts)

@@ -7,15 +7,24 @@ import numbers
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 from recometer.arrays import Array
 from recometer.data.columns import Columns
 from recometer.data.interactions import Interactions
+from recometer.data.paths import as_path
 from recometer.errors import InputTypeError
-from recometer.rendering import Shown, Table
+from recometer.rendering import Shown, Table, to_notebook
 from recometer.split import saving, summary
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    Part = TypeVar("Part", default=Any)
+else:
+    from typing import TypeVar
+
+    Part = TypeVar("Part")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,8 +74,10 @@ class SplitProtocol:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Split(Shown):
+class Split(Shown, Generic[Part]):
     """Train and test, and how they were made.
+
+    In annotations ``Split[polars.DataFrame]`` says of what kind the parts are.
 
     Attributes
     ----------
@@ -83,9 +94,9 @@ class Split(Shown):
         The names of the columns of users, items, values and times, where there are columns.
     """
 
-    train: Any
-    test: Any
-    remainder: Any
+    train: Part
+    test: Part
+    remainder: Part | None
     protocol: SplitProtocol
     columns: Columns | None
     find_users: Callable[[], Array] = dataclasses.field(repr=False)
@@ -107,17 +118,21 @@ class Split(Shown):
         ]
         return f"Split({', '.join(parts)}; {self.protocol})"
 
+    def _repr_html_(self) -> str:
+        return to_notebook(self)
+
     def table(self) -> Table:
         """Return how many users, items and interactions each part has, and what was left out."""
         return summary.table_of_split(self)
 
-    def interactions(self) -> Split:
+    def interactions(self) -> Split[Interactions]:
         """Return the same split with parts that are `Interactions`.
 
         Those of data frames have the users and items that occur in them.
         """
         if self.columns is None:
-            return self
+            own: Split[Any] = self
+            return own
         user, item, value, time = self.columns
 
         given: dict[str, Any] = {
@@ -127,7 +142,8 @@ class Split(Shown):
             name: part if part is None else Interactions.of(part, **given)
             for name, part in self._parts().items()
         }
-        return dataclasses.replace(self, **parts, columns=None)
+        made: Split[Any] = dataclasses.replace(self, **parts, columns=None)
+        return made
 
     def _parts(self) -> dict[str, Any]:
         return {"train": self.train, "test": self.test, "remainder": self.remainder}
@@ -148,9 +164,9 @@ class Split(Shown):
         """
         header = {
             "protocol": dataclasses.asdict(self.protocol),
-            "columns": None if self.columns is None else self.columns._asdict(),
+            "columns": None if self.columns is None else self.columns.to_dict(),
         }
-        saving.write(Path(folder), self._parts(), self.users, header)
+        saving.write(as_path(folder, "a split"), self._parts(), self.users, header)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Split:
@@ -164,13 +180,13 @@ class Split(Shown):
         FileError
             There is no split in the folder, or one of a newer recometer.
         """
-        parts, users, header = saving.read(Path(folder))
+        parts, users, header = saving.read(as_path(folder, "a split"))
         protocol = header["protocol"]
         protocol["filters"] = tuple(protocol["filters"])
         return cls(
             **parts,
             protocol=SplitProtocol(**protocol),
-            columns=header["columns"] and Columns(**header["columns"]),
+            columns=header["columns"] and Columns.from_dict(header["columns"]),
             find_users=lambda: users,
         )
 

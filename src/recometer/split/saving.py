@@ -161,7 +161,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
 
     hint = "Hint: rm.Split.load reads what split.save(folder) wrote."
     try:
-        text = (folder / HEADER).read_text(encoding="utf-8")
+        text = (folder / HEADER).read_bytes()
     except OSError:
         if (folder / "fold_0" / HEADER).exists():
             raise FileError(

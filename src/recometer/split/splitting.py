@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -43,7 +43,7 @@ def split(
     min_test: int = 1,
     seed: int = 0,
     threads: int | None = None,
-    user: str | None = None,
+    user: str | Sequence[str] | None = None,
     item: str | None = None,
     value: object = None,
     time: object = None,
@@ -53,9 +53,10 @@ def split(
     ``rm.split(...)`` and ``rm.split.split(...)`` are the same.
 
     Parts are of the kind of the data. A data frame (of Polars, pandas or pyarrow) is divided as
-    it is: all columns, the rows in their order. A Parquet file becomes lazy frames of Polars,
-    which read the file once more, and which `Split.save` writes piece by piece. All else is read
-    by `Interactions.of`, and each part is an `Interactions` with all users and items.
+    it is: all columns, the rows in their order. A Parquet file (or a folder of them, or a pattern
+    such as ``"ratings/part-*.parquet"``) becomes lazy frames of Polars, which read it once more,
+    and which `Split.save` writes piece by piece. All else is read by `Interactions.of`, and each
+    part is an `Interactions` with all users and items.
 
     Parameters
     ----------
@@ -137,7 +138,7 @@ def folds(
     min_test: int = 1,
     seed: int = 0,
     threads: int | None = None,
-    user: str | None = None,
+    user: str | Sequence[str] | None = None,
     item: str | None = None,
     value: object = None,
     time: object = None,

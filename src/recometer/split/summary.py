@@ -12,6 +12,7 @@ from recometer.data.columns import Columns
 from recometer.data.frames import open_frame
 from recometer.data.ids import encode
 from recometer.data.interactions import Interactions
+from recometer.data.sessions import selected
 from recometer.rendering import Column, Table
 from recometer.split.saving import PARTS
 
@@ -77,7 +78,7 @@ def _distinct(part: Any, columns: Columns | None) -> tuple[int, int]:
         return int(np.count_nonzero(np.diff(part.indptr))), len(np.unique(part.items))
     user, item, *_ = columns or Columns("user", "item", None, None)
     if isinstance(part, pl.LazyFrame):
-        counted = part.select(pl.col(user).n_unique(), pl.col(item).n_unique())
+        counted = part.select(selected(part, user).n_unique(), pl.col(item).n_unique())
         n_users, n_items = counted.collect(engine="streaming").row(0)
         return n_users, n_items
     _, fetch = open_frame(part)

@@ -99,7 +99,7 @@ class Number(What):
 
     def held(self, table: Table, seed: int, threads: int) -> Held:
         """Return the rows with the lowest draws."""
-        sizes = np.minimum(table.users.counts, self.number)
+        sizes = np.minimum(table.users.counts, min(self.number, 2**62))
         return Held(hold_first(table, sizes, RowOrder.DRAWN, seed=seed, threads=threads))
 
 

@@ -160,6 +160,7 @@ def compare_all(
     interval: Kind | Literal["randomisation"] = "auto",
     confidence: float = 0.95,
     threads: int = 1,
+    progress: bool | None = False,
 ) -> list[Difference]:
     """Compare many pairs of columns, on several threads; see `compare`.
 
@@ -171,6 +172,8 @@ def compare_all(
         Those of each pair's metric; None: not known.
     threads
         At most so many pairs at a time. The result does not depend on it.
+    progress
+        As in `recometer.evaluate`.
     """
     each: Sequence[Bounds | None] = [None] * len(pairs) if bounds is None else bounds
     tasks = list(zip(pairs, each, strict=True))
@@ -179,9 +182,11 @@ def compare_all(
         (x, y), known = task
         return compare(x, y, bounds=known, test=test, interval=interval, confidence=confidence)
 
-    if threads == 1:
+    if threads == 1 and progress is False:
         return [one(task) for task in tasks]
-    return run_tasks(lambda task, _: one(task), tasks, threads=threads, progress=False)
+    return run_tasks(
+        lambda task, _: one(task), tasks, threads=threads, progress=progress, label="Comparing"
+    )
 
 
 def differences_of(

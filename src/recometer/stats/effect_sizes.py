@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError
+from recometer.errors import InputError, brief
 from recometer.stats.bootstrap import bca
-from recometer.stats.ends import Interval
+from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import gaffke
 from recometer.stats.grouping import Grouped, column, group_checked, grouped
 
@@ -57,6 +57,7 @@ def effects(differences: npt.ArrayLike | Grouped, confidence: float = 0.95) -> E
     confidence
         Coverage of the interval, in (0, 1).
     """
+    check_confidence(confidence)
     differences = grouped(differences)
     n, better, worse = differences.n, differences.n_above, differences.n_below
     equal = n - better - worse
@@ -138,6 +139,8 @@ def most_changed(
         Positions of users below 0, the lowest first, and above 0, the highest first; equal ones
         in the order given.
     """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 0:
+        raise InputError(f"n={brief(n)} must be a whole number, 0 or more.")
     given = column(differences, "differences")
     found = []
     for values in (given, -given):

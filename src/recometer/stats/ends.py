@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import numbers
 from collections.abc import Iterator
 
 import numpy as np
 
-from recometer.errors import InputError
+from recometer.errors import InputError, brief
 
 __all__ = ["METHODS", "Interval", "check_confidence"]
 
@@ -89,8 +88,8 @@ def check_confidence(confidence: float) -> float:
     InputError
         It is not.
     """
-    if not isinstance(confidence, numbers.Real) or not 0 < confidence < 1:
+    if not isinstance(confidence, int | float) or not 0 < confidence < 1:
         raise InputError(
-            f"confidence={confidence!r} must be above 0 and below 1. Hint: 0.95 is usual."
+            f"confidence={brief(confidence)} must be above 0 and below 1. Hint: 0.95 is usual."
         )
     return float(confidence)

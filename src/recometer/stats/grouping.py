@@ -93,6 +93,17 @@ class Grouped:
         return float(np.sqrt(self.n / (self.n - 1) * self.sum_of_squares)) / total
 
 
+def matrix(values: npt.ArrayLike, name: str) -> Float64:
+    """Return values as rows and columns of numbers; InputError: they are not."""
+    try:
+        found = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} must be rows of numbers: {error}.") from None
+    if found.ndim != 2:
+        raise InputError(f"{name} must be rows of numbers, but has the shape {found.shape}.")
+    return found
+
+
 def column(values: npt.ArrayLike, name: str = "values") -> Float64:
     """Return values as one column of numbers.
 

@@ -120,6 +120,7 @@ def resampled(
     confidence: float = 0.95,
     seed: int = 0,
     n_resamples: int = N_FOR_DEVIATION,
+    clusters: Int64 | None = None,
 ) -> dict[str, Interval]:
     """Return intervals of numbers that are no means: what they are over resampled users.
 
@@ -141,6 +142,8 @@ def resampled(
         Of the resamples.
     n_resamples
         Number of resamples, at least 2.
+    clusters : int64 [n_users] or None
+        Users with equal numbers, from 0 on, are drawn together: they are one person's sessions.
 
     Returns
     -------
@@ -148,15 +151,17 @@ def resampled(
         The lower and the upper end; NaN for fewer than two users. Resamples without a value are
         left out.
     """
-    if n_users < 2:
+    each = np.arange(n_users) if clusters is None else clusters
+    n_drawn = int(each.max(initial=-1)) + 1
+    if n_drawn < 2:
         return dict.fromkeys(values, UNKNOWN)
     from scipy.special import ndtri
 
     generator = np.random.Generator(np.random.PCG64(seed))
     found = []
     for _ in range(n_resamples):
-        drawn = generator.integers(n_users, size=n_users)
-        numbers = statistic(np.bincount(drawn, minlength=n_users))
+        drawn = generator.integers(n_drawn, size=n_drawn)
+        numbers = statistic(np.bincount(drawn, minlength=n_drawn)[each])
         found.append([numbers[name] for name in values])
     # Infinite values have no deviation; a resample may have no value, of no two users for instance.
     drawn_values = np.array(found)

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import UnknownNameError, did_you_mean
+from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.stats.bootstrap import bca, percentile
 from recometer.stats.clusters import by_cluster
 from recometer.stats.ends import Interval, check_confidence
@@ -79,6 +79,8 @@ def interval(
         return interval_of(group(values), kind, bounds=bounds, confidence=confidence)
     x = column(values)
     y = np.ones(len(x)) if weights is None else column(weights, "weights")
+    if len(x) != len(y):
+        raise InputError(f"There are {len(x):,} values, but {len(y):,} weights. Hint: one each.")
     left_out = np.isnan(x) | ~(y > 0)
     x, y = np.where(left_out, 0.0, x * np.where(left_out, 0.0, y)), np.where(left_out, 0.0, y)
     if clusters is not None:

@@ -61,7 +61,7 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     p = given[known]
     if ((p < 0) | (p > 1)).any():
         wrong = float(p[(p < 0) | (p > 1)][0])
-        raise InputError(f"A p-value lies between 0 and 1, but one of them is {wrong:g}.")
+        raise InputError(f"A p-value must lie between 0 and 1, found {wrong:g}.")
     m = len(p)
     order = np.argsort(p, kind="stable")
     adjusted = p[order]

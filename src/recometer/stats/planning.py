@@ -79,7 +79,8 @@ def power(
     """Return the power of a paired comparison, from the spread of the differences found.
 
     The power is that of the paired t test, which that of the randomisation test follows closely:
-    within 5 points from 50 users on, also of sparse and skewed differences (`benchmarks/stats.py`).
+    within 5 points from 50 users on where at least 30 differ, also by skewed differences; within 7
+    where a dozen differ (`benchmarks/stats.py`).
     Where differences are multiples of a unit, as those of hit, sums of them move in steps and the
     exact test rejects less often, by up to 20 points where few users differ; this is taken into
     account.

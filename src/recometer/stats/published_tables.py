@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 
-from recometer.errors import InputError
+from recometer.errors import InputError, InputTypeError, brief
 
 __all__ = ["Published", "published"]
 
@@ -74,6 +75,10 @@ def published(
     InputError
         Means outside of the range, fewer than two users, or no range.
     """
+    given = {"first": first, "second": second, "n": n}
+    for name, number in given.items():
+        if isinstance(number, bool) or not isinstance(number, numbers.Real):
+            raise InputTypeError(f"{name}={brief(number)} must be a number.")
     low, high = bounds
     if not -math.inf < low < high < math.inf:
         raise InputError(f"bounds={bounds!r} are no range of finite numbers.")

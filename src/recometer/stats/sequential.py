@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import InputError
+from recometer.errors import InputError, InputTypeError, brief
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column
 
@@ -60,7 +60,13 @@ class ConfidenceSequence:
         confidence: float = 0.95,
         population: int | None = None,
     ) -> None:
-        low, high = bounds
+        try:
+            low, high = map(float, bounds)
+        except (TypeError, ValueError):
+            raise InputTypeError(
+                f"bounds={brief(bounds)} must be a pair of numbers, the lowest value and the "
+                "highest. Hint: (0, 1)."
+            ) from None
         if not -np.inf < low < high < np.inf:
             raise InputError(
                 f"bounds={bounds!r} are no range: bets need a lowest and a highest value that are "

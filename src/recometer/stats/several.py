@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from recometer.errors import InputError
 from recometer.stats.clusters import by_cluster
+from recometer.stats.grouping import column, matrix
 
 __all__ = [
     "Ranking",
@@ -208,8 +209,8 @@ def rank_intervals(
     InputError
         The shapes do not fit.
     """
-    values, p = np.asarray(means, np.float64), np.asarray(p_values, np.float64)
-    m = len(values)
+    values = column(means, "means")
+    m, p = len(values), matrix(p_values, "p_values")
     if p.shape != (m, m):
         raise InputError(f"p_values of {m} models must have the shape ({m}, {m}), not {p.shape}.")
     score = values if higher_is_better else -values

@@ -115,6 +115,27 @@ def test_training_items_as_negatives():
     assert value("roc_auc(negatives=all)", ranks) == 3 / 4
 
 
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")
+@pytest.mark.parametrize("rules", [{"ties": "random"}, {"ties": "item"}, {"relevant_from": 1}])
+@pytest.mark.parametrize("n_trained", [1, 2])
+def test_relevant_items_that_are_no_candidates_lie_behind_the_training_items(rules, n_trained):
+    """Tied with them, they would have half a pair for each: 1/6 with one of three, 2/6 with two."""
+    train = np.array([[1, n_trained == 2, 0, 0]])
+    test, candidates = np.array([[0, 0, 0, 1]]), np.array([[1, 1, 1, 0]])
+    result = rm.evaluate(
+        rm.Scores(np.array([[1.0, 2.0, 1.0, 1.0]])),
+        test,
+        train=train,
+        candidates=rm.Interactions.of(candidates),
+        metrics="roc_auc(negatives=all)",
+        min_candidates=1,
+        **rules,
+    )
+    assert result.n_excluded[0] == n_trained
+    assert result["roc_auc(negatives=all)"][0] == 0
+    assert "lies behind these, too" in result.definitions["roc_auc(negatives=all)"]["negatives=all"]
+
+
 @given(cases(max_items=8))
 def test_the_curve_by_distinct_scores(case):
     """A point per distinct score, written out from the scores themselves."""

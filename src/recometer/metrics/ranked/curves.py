@@ -41,7 +41,8 @@ from recometer.ties import Groups, sum_by_user
             "Which items are not relevant.",
             choices={
                 "candidates": "the other candidates",
-                "all": "the other candidates and, behind all of them, the training items",
+                "all": "the other candidates and, behind all of them, the training items; a "
+                "relevant item that was not ranked lies behind these, too",
             },
         ),
         "one_kind": Parameter(
@@ -72,10 +73,11 @@ def roc_auc(
     """Share of the (relevant, non-relevant) pairs of items in the right order; in [0, 1].
 
     The non-relevant items are the candidates that are not relevant. Relevant items that
-    were not ranked lie below every candidate. A tied pair counts half. Computed in whole
-    numbers up to the one division. Within a list, it is the mean over the number of hits in
-    the group that the cut-off parts. Where only k places are known, half of the relevant items
-    beyond lie above each other item there, which gives ``(h(k) + R) / 2`` pairs each.
+    were not ranked are misses: they lie below every candidate, and below the training items where
+    these are paired (not tied with them, though neither is ranked). A tied pair counts half.
+    Computed in whole numbers up to the one division. Within a list, it is the mean over the number
+    of hits in the group that the cut-off parts. Where only k places are known, half of the relevant
+    items beyond lie above each other item there, which gives ``(h(k) + R) / 2`` pairs each.
 
     References
     ----------

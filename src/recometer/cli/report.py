@@ -1,0 +1,432 @@
+"""``recometer report``: saved evaluations, or scored pairs, as a page to look at."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from recometer.auditing import audit
+from recometer.cli import _options as options
+from recometer.cli._by import groups_of
+from recometer.cli._exit import usage_of
+from recometer.cli._folder import load_split
+from recometer.cli._groups import Files, Reads, command
+from recometer.cli._inputs import Inputs, catalogue_columns
+from recometer.cli._job import named_by, reading
+from recometer.cli._models import Model
+from recometer.cli._results import named_results, paths_of
+from recometer.cli._stdin import StandardInput
+from recometer.comparing.alike import MAY_DIFFER
+from recometer.comparison import compare
+from recometer.data.files import column_names
+from recometer.data.storage import is_table
+from recometer.errors import FileError, UnknownNameError, did_you_mean
+from recometer.evaluation import evaluate
+from recometer.metrics.conventions import parse_under
+from recometer.protocol import Protocol
+from recometer.report import Report
+from recometer.report import report as make_report
+from recometer.report.result import check_report, format_of
+from recometer.results.evaluation import Evaluation, load
+from recometer.sources.base import Source
+
+SCORED = "ndcg@{k} recall@1..{k} precision@{k} ap"  # metrics of scored pairs
+K = 10  # in these, or the most rows of a user
+DATA = ("test", "train", "split", "user", "item", "value", "catalogue")
+FORMATS = {"html": ".html", "markdown": ".md"}
+
+Given = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME=]RESULT[,RESULT]...",
+        help="What --out of recometer evaluate wrote, or folders of that; several with commas "
+        "between are seeds of one model. With --score: one table of scored pairs.",
+        show_default=False,
+    ),
+    Reads(paths_of),
+]
+Out = Annotated[
+    Path | None,
+    options.output_option(
+        "--out",
+        "-o",
+        metavar="FILE",
+        help="Where to write: .html or .md.",
+        show_default="report.html, report.md",
+    ),
+]
+Form = Annotated[
+    str | None,
+    options.output_option(
+        "--format",
+        metavar="FORMAT",
+        help=f"{', '.join(FORMATS)}.",
+        show_default="as the name of the file says, else html",
+    ),
+]
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metrics",
+        "-m",
+        metavar="METRICS",
+        help="Those of the report, or that are computed where there are no results yet. May be "
+        "repeated.",
+        autocompletion=options.complete_metrics,
+        show_default=f"all; of scored pairs {SCORED.format(k=K)}",
+    ),
+]
+Primary = Annotated[
+    list[str] | None,
+    options.rule_option(
+        metavar="METRICS",
+        help="Those that decide; the first of them is what the report is about. May be repeated.",
+        show_default="all",
+    ),
+]
+Against = Annotated[
+    str | None,
+    options.rule_option(
+        "--baseline", metavar="NAME", help="The model that all others are compared with."
+    ),
+]
+Allow = Annotated[
+    list[str] | None,
+    options.rule_option(
+        metavar="NAME",
+        help="What may differ between evaluations, as of recometer compare. May be repeated.",
+        autocompletion=options.one_of(lambda: list(MAY_DIFFER)),
+    ),
+]
+Scores = Annotated[
+    list[str] | None,
+    options.column_option(
+        help="Column of the scores of one model, in a table of scored pairs. May be repeated: "
+        "several columns are several models."
+    ),
+]
+Show = Annotated[
+    list[str] | None,
+    options.output_option(
+        metavar="ID", help="A user whose lists are shown, beside others. May be repeated."
+    ),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Data:
+    """What the lists of single users need, and scored pairs."""
+
+    test: options.Test = None
+    train: options.Train = None
+    split: options.Split = None
+    user: options.User = None
+    item: options.Item = None
+    value: options.Value = None
+    score: Scores = None
+    catalogue: options.CatalogueOption = None
+
+    def options(self) -> options.DataOptions:
+        """Return the same as other commands take them."""
+        shared = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        del shared["score"]
+        return options.DataOptions(**shared)
+
+
+@dataclasses.dataclass(frozen=True)
+class Models:
+    """Models whose lists are shown, and that are evaluated where there is no result."""
+
+    run: options.Run = None
+    factors: options.Factors = None
+    baselines: options.Baselines = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Page:
+    """What the report looks like."""
+
+    out: Out = None
+    form: Form = None
+    title: Annotated[str | None, options.output_option(help="What stands above it.")] = None
+    show: Show = None
+    n_users: Annotated[
+        int,
+        options.output_option(min=1, help="How many who gain most, and as many who lose most."),
+    ] = 10
+    depth: Annotated[
+        int | None,
+        options.output_option(
+            min=1, help="Places of each list.", show_default="10; of scored pairs all, at most 50"
+        ),
+    ] = None
+    item_to_item: Annotated[
+        bool,
+        options.output_option(
+            "--item-to-item", help="Users are items, for which similar ones are recommended."
+        ),
+    ] = False
+
+    def path(self) -> Path:
+        """Return where the report is written; refuse what does not fit."""
+        if self.form is not None and self.form not in FORMATS:
+            raise typer.BadParameter(
+                f"there is no format {self.form!r}. {did_you_mean(self.form, FORMATS)}",
+                param_hint="--format",
+            )
+        path = self.out or Path("report").with_suffix(FORMATS[self.form or "html"])
+        with usage_of("--out"):
+            found = format_of(path)
+        if self.form not in (None, found):
+            raise typer.BadParameter(
+                f"{path} is the name of another format than {self.form}.", param_hint="--format"
+            )
+        return path
+
+
+@command
+def report(
+    files: Files,
+    data: Data,
+    models: Models,
+    page: Page,
+    results: Given = None,
+    metrics: Metrics = None,
+    primary: Primary = None,
+    baseline: Against = None,
+    allow: Allow = None,
+    by: options.By = None,
+    seed: options.Seed = 0,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Make a report: one HTML file to look at, which opens without network.
+
+    Of saved evaluations, of models (--run, --factors, --baselines, with --test), or of a table of
+    scored pairs (--score). With models beside saved evaluations of the same names, the report
+    shows the lists of single users.
+    """
+    path = page.path()
+    check_report(path, files)
+    asked = " ".join(metrics) if metrics else None
+    run = options.RunOptions(quiet=quiet, threads=threads)
+    if data.score:
+        found, more = _of_scores(results or [], data, asked, run), _titles(data)
+        first = str(next(iter(found.values()))[0].metrics[0])
+        primary = primary or ([first] if asked is None and len(found) > 1 else None)
+    else:
+        found, more = _of_results(results or [], data, models, asked, run)
+    made = _make(found, asked, primary, baseline, allow or (), threads)
+    title = page.title
+    options_of = {"name": next(iter(found))} if len(found) == 1 else {}
+    written: Report = make_report(
+        made,
+        path,
+        title=title,
+        groups=groups_of(by, {name: each[0] for name, each in found.items()}),
+        users=page.show or (),
+        n_users=page.n_users,
+        depth=page.depth,
+        item_to_item=page.item_to_item,
+        seed=seed,
+        threads=threads,
+        **options_of,
+        **more,
+    )
+    run.note(written.model.headline.verdict)
+    run.note(f"written: {path}")
+
+
+def _make(
+    found: Mapping[str, Sequence[Evaluation]],
+    metrics: str | None,
+    primary: Sequence[str] | None,
+    baseline: str | None,
+    allow: Sequence[str],
+    threads: int | None,
+) -> Any:
+    """Return the comparison of several models, or the evaluation of one."""
+    if len(found) > 1:
+        return compare(
+            {name: each[0] if len(each) == 1 else each for name, each in found.items()},
+            baseline=baseline,
+            metrics=metrics,
+            primary=" ".join(primary) if primary else None,
+            allow=" ".join(allow),
+            threads=threads,
+        )
+    several = {"--baseline": baseline, "--primary": primary, "--allow": allow}
+    for option, value in several.items():
+        if value:
+            raise typer.BadParameter("goes with several models.", param_hint=option)
+    (each,) = found.values()
+    if len(each) > 1:
+        raise typer.BadParameter(
+            "several results of one model alone are not shown: name a second model.",
+            param_hint="RESULT",
+        )
+    return each[0]
+
+
+def _of_results(
+    results: Sequence[str], data: Data, models: Models, metrics: str | None, run: options.RunOptions
+) -> tuple[dict[str, list[Evaluation]], dict[str, Any]]:
+    """Return the evaluations of each model, and what its lists need."""
+    _check_saved(results)
+    found = {
+        name: [load(path) for path in paths]
+        for name, paths in named_results(results, several=True).items()
+    }
+    if not (models.run or models.factors or models.baselines):
+        if not found:
+            raise typer.BadParameter(
+                "there is nothing to report. Hint: name saved evaluations, or models by --run.",
+                param_hint="RESULT",
+            )
+        return found, _audited(data, run)
+    known, inputs = _read_models(data, models, run)
+    for name, source in known.items():
+        if name not in found:
+            _check_evaluable(name, found)
+            found[name] = [
+                evaluate(
+                    source,
+                    inputs["test"],
+                    metrics=_metrics(metrics),
+                    progress=False,
+                    **_rest(inputs),
+                )
+            ]
+    return found, {"lists": known, **inputs}
+
+
+def _audited(data: Data, run: options.RunOptions) -> dict[str, Any]:
+    """Audit test and train where they are named without models, and nothing else is."""
+    given = {name for name in DATA if getattr(data, name) is not None}
+    if given == {"split"} and data.split is not None:
+        return {"audit": audit(load_split(data.split))}
+    if not given:
+        return {}
+    if not {"test", "train"} <= given or given & {"split", "catalogue"}:
+        raise typer.BadParameter(
+            "without models it says nothing. Hint: --run NAME=FILE with the names of the results; "
+            "or --split, or --test and --train alone, which are audited.",
+            param_hint=", ".join(f"--{name}" for name in DATA if name in given),
+        )
+    columns = {name: getattr(data, name) for name in ("user", "item", "value")}
+    with StandardInput(None) as stdin:
+        inputs = Inputs(stdin, {**columns, "time": None}, run.note)
+        test = inputs.interactions("test", str(data.test), value=True, time=True)
+        train = inputs.interactions("train", str(data.train), value=False, time=True, test=test)
+    return {"audit": audit(train, test)}
+
+
+def _check_saved(results: Sequence[str]) -> None:
+    for path in (path for text in results for path in paths_of(text)):
+        if Path(path).is_file() and not is_table(Path(path)):
+            raise FileError(
+                f"{path} is no saved evaluation. Hint: recometer evaluate --out writes them; of a "
+                "table of scored pairs, --score COLUMN names the scores."
+            )
+
+
+def _check_evaluable(name: str, found: Mapping[str, Sequence[Evaluation]]) -> None:
+    """Refuse a model without a result where others have one: its metrics would be others."""
+    saved = [one for one, each in found.items() if each[0].inputs_kept is None]
+    if saved:
+        raise typer.BadParameter(
+            f"there is no result of {name!r}, but of {', '.join(saved)}. Hint: models have the "
+            "names of their results, NAME=FILE.",
+            param_hint="--run",
+        )
+
+
+def _metrics(asked: str | None) -> Any:
+    with usage_of("--metrics"):
+        return parse_under(asked or "ndcg@10 recall@1..10 hit@10", Protocol())
+
+
+def _rest(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in inputs.items() if name != "test"}
+
+
+def _read_models(
+    data: Data, models: Models, run: options.RunOptions
+) -> tuple[dict[str, Source], dict[str, Any]]:
+    """Read the models that options name, with test and train."""
+    wanted = options.ModelOptions(
+        run=models.run, factors=models.factors, baselines=models.baselines
+    )
+    read = data.options()
+    named = named_by(read, wanted, Files(()))
+    if named.folds:
+        raise typer.BadParameter(
+            "lists are shown of one fold. Hint: --split FOLDER/fold_0.", param_hint="--split"
+        )
+    with reading(named, read, options.RuleOptions(), run, rated=False) as jobs:
+        (job,) = jobs
+        known = {model.name: source for model, source in job.sources()}
+        inputs = {"test": job.test, "train": job.train}
+        inputs["catalogue"] = job.given.get("catalogue")
+    return known, {name: value for name, value in inputs.items() if value is not None}
+
+
+def _of_scores(
+    results: Sequence[str], data: Data, metrics: str | None, run: options.RunOptions
+) -> dict[str, list[Evaluation]]:
+    """Evaluate a table of scored pairs, each column of scores as a model."""
+    if len(results) != 1:
+        raise typer.BadParameter("goes with one table of scored pairs.", param_hint="--score")
+    given = {name: getattr(data, name) for name in ("test", "train", "split")}
+    for name, value in given.items():
+        if value is not None:
+            raise typer.BadParameter(
+                "a table of scored pairs has the truth beside the scores.", param_hint=f"--{name}"
+            )
+    (path,) = results
+    found = {}
+    with usage_of("--metrics"):
+        asked = None if metrics is None else parse_under(metrics, Protocol())
+    for column in _columns(path, data.score or []):
+        columns = {"user": data.user, "item": data.item, "value": data.value, "score": column}
+        with StandardInput(None) as stdin:
+            inputs = Inputs(stdin, {**columns, "rank": None}, run.note)
+            source = inputs.source(Model(column, "pairs", [path]), None, None)
+        wanted = asked or parse_under(SCORED.format(k=_most_rows(source)), Protocol())
+        found[column] = [evaluate(source, metrics=wanted, progress=False)]
+    return found
+
+
+def _most_rows(source: Source) -> int:
+    """Return the cut-off that some user has rows for, at most `K`."""
+    truth = source.test()
+    return K if truth is None else max(min(int(np.diff(truth.indptr).max(initial=1)), K), 1)
+
+
+def _columns(path: str, asked: Sequence[str]) -> list[str]:
+    """Return the columns that are asked for, whose case may be another one."""
+    names = column_names(path)
+    found = []
+    for one in asked:
+        alike = [name for name in names if name.lower() == one.lower()]
+        if one not in names and len(alike) != 1:
+            raise UnknownNameError(
+                f"--score {one}: {path} has no such column. {did_you_mean(one, names)}"
+            )
+        found.append(one if one in names else alike[0])
+    return list(dict.fromkeys(found))
+
+
+def _titles(data: Data) -> dict[str, Any]:
+    """Return what is known of the items, for their titles."""
+    if data.catalogue is None:
+        return {}
+    with StandardInput(None) as stdin:
+        inputs = Inputs(stdin, {}, lambda text: None)
+        columns = catalogue_columns(data.catalogue, None, None, None)
+        return {"catalogue": inputs.catalogue(data.catalogue, None, columns)}

@@ -1,0 +1,57 @@
+"""Whether Polars still works in this process: its threads do not survive a fork."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from recometer.errors import InputError
+
+THREAD = re.compile(r"polars-\d+$")  # how Polars names those that work
+_lost = False
+
+
+def check_threads() -> None:
+    """Raise if Polars would wait forever for threads that a fork has left behind.
+
+    Raises
+    ------
+    InputError
+        The process was forked from one whose Polars had begun to work.
+    """
+    if _lost:
+        raise InputError(
+            "This process was forked from one in which Polars had worked. Polars' threads are "
+            "gone, and it would wait for them forever. Hint: start processes anew, with "
+            "multiprocessing.get_context('spawn') or DataLoader(..., multiprocessing_context="
+            "'spawn'); or pass NumPy arrays and sparse matrices alone, which need no Polars."
+        )
+
+
+def _remember() -> None:
+    """Note, before a fork, whether threads are about to be lost."""
+    global _about_to_lose
+    _about_to_lose = _lost or any(map(THREAD.match, _threads()))
+
+
+def _forget() -> None:
+    """Note, in the child, that they are."""
+    global _lost
+    _lost = _about_to_lose
+
+
+def _threads() -> list[str]:
+    """Return the names of the threads of this process; none where the system does not tell."""
+    names = []
+    try:
+        for thread in os.listdir("/proc/self/task"):
+            with open(f"/proc/self/task/{thread}/comm", encoding="utf-8") as file:
+                names.append(file.read().strip())
+    except OSError:
+        pass  # not Linux, or a thread has just ended
+    return names
+
+
+_about_to_lose = False
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_remember, after_in_child=_forget)

@@ -1,0 +1,103 @@
+"""What the fields of `Interactions` must be: also of those that are built by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.data.columns import Columns
+from recometer.data.ids import as_ids
+from recometer.data.rows import MAX_NUMBER, ascending
+from recometer.errors import InputError, InputTypeError, brief
+
+if TYPE_CHECKING:
+    from recometer.data.interactions import Interactions
+
+DTYPES = {
+    "indptr": ("int64",),
+    "items": ("int32",),
+    "values": ("float64",),
+    "times": ("int64", "float64"),
+    "copies": ("int64",),
+    "user_ids": ("int64", "uint64", "object"),
+    "item_ids": ("int64", "uint64", "object"),
+}
+OPTIONAL = ("values", "times", "copies", "user_ids", "item_ids")
+
+
+def check_fields(data: Interactions) -> None:
+    """Raise unless every field is of its type."""
+    check_count(data.n_items, "items")
+    if not isinstance(data.columns, Columns | None):
+        raise InputTypeError(
+            f"columns must be a Columns, or None, found {type(data.columns).__name__}. Hint: leave "
+            "it out."
+        )
+    for name, dtypes in DTYPES.items():
+        array = getattr(data, name)
+        if array is None and name in OPTIONAL:
+            continue
+        if not isinstance(array, np.ndarray):
+            raise InputTypeError(
+                f"{name} must be a NumPy array of {' or '.join(dtypes)}, found "
+                f"{type(array).__name__}. Hint: rm.Interactions.of(data) reads almost anything."
+            )
+        _check_array(name, array)
+
+
+def check_rows(data: Interactions) -> None:
+    """Raise unless the arrays fit together."""
+    indptr, items = data.indptr, data.items
+    if not len(indptr) or indptr[0] != 0 or indptr[-1] != len(items):
+        raise InputError(f"indptr must begin with 0 and end with {len(items)}.")
+    if (indptr[1:] < indptr[:-1]).any():
+        raise InputError("indptr must not decrease.")
+    if len(items) and (items.min() < 0 or items.max() >= data.n_items):
+        raise InputError(f"items must lie between 0 and n_items - 1 = {data.n_items - 1}.")
+    if not ascending(indptr, items):
+        raise InputError("The items of a user must ascend, without duplicates.")
+    lengths = dict.fromkeys(("values", "times", "copies"), len(items))
+    lengths |= {"user_ids": data.n_users, "item_ids": data.n_items}
+    for name, n in lengths.items():
+        array = getattr(data, name)
+        if array is not None:
+            _check_array(name, array, n)
+            if name.endswith("_ids"):
+                _check_ids(name, array)
+    if data.times is not None and data.times.dtype.kind == "f" and np.isnan(data.times).any():
+        raise InputError("times must not be NaN.")
+
+
+def check_count(n: object, what: str) -> None:
+    """Raise unless this is how many users or items there can be."""
+    if isinstance(n, bool) or not isinstance(n, int | np.integer):
+        raise InputTypeError(f"The number of {what} must be a whole number, found {brief(n)}.")
+    if not 0 <= n <= MAX_NUMBER:
+        raise InputError(f"There are {n:,} {what}, but at most {MAX_NUMBER:,} are possible.")
+
+
+def _check_array(name: str, array: Array, n: int | None = None) -> None:
+    fits = array.dtype.name in DTYPES[name] and array.ndim == 1
+    if not fits or (n is not None and len(array) != n):
+        raise InputError(
+            f"{name} must be {' or '.join(DTYPES[name])} [{'any' if n is None else n}], "
+            f"found {array.dtype.name} {list(array.shape)}."
+        )
+
+
+def _check_ids(name: str, ids: Array) -> None:
+    """Raise unless ids are sorted and distinct, none of them missing."""
+    try:
+        with np.errstate(invalid="ignore"):  # NaN, of which `as_ids` says where
+            fit = bool((ids[1:] > ids[:-1]).all())
+        hash(ids[0] if len(ids) and ids.dtype == object else None)
+    except (TypeError, ValueError):
+        fit = False
+    if not fit or len(ids) == 1:
+        as_ids(ids, name)  # says which are missing, or of several types
+    if not fit:
+        raise InputError(
+            f"{name} must be sorted and distinct, of a type that can be compared and hashed."
+        )

@@ -1,0 +1,51 @@
+"""Paths that users give: checked before anything is read or written there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from recometer.errors import FileError, InputTypeError, brief
+
+
+def as_path(path: str | os.PathLike[str], what: str) -> Path:
+    """Return a path that the system can look up, whether there is a file or not.
+
+    Parameters
+    ----------
+    path
+    what
+        What it is the path of, for messages: ``"a saved evaluation"``.
+
+    Raises
+    ------
+    InputTypeError
+        Something that is no path.
+    FileError
+        An empty path, or one that no file can have: with a NUL, a lone surrogate, a part that is
+        too long.
+    """
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise InputTypeError(
+            f"The path of {what} is of type {type(path).__name__}. Hint: pass a string or a "
+            "pathlib.Path."
+        )
+    text = os.fspath(path)
+    if not text:
+        raise FileError(f"The path of {what} is empty. Hint: name a file or a folder.")
+    try:
+        os.lstat(text)
+    except ValueError as error:
+        why = "a lone surrogate" if isinstance(error, UnicodeError) else "a NUL"
+        raise FileError(
+            f"The path of {what} holds {why}, as no path can: {brief(text)}. Hint: use letters, "
+            "digits and punctuation."
+        ) from None
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass  # whoever reads or writes says so
+    except OSError as error:
+        raise FileError(
+            f"The path of {what} is {brief(text)}: {error.strerror}. Hint: choose a shorter name, "
+            "of at most 255 bytes."
+        ) from None
+    return Path(path)

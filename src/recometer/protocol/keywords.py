@@ -1,0 +1,44 @@
+"""The types of rules that are given by name: ``evaluate(..., ties="item", relevant_from=4)``."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from recometer.protocol.rules import TieRule
+
+
+class Rules(TypedDict, total=False):
+    """The rules of `Protocol`, each as it is declared there: a test keeps both in step."""
+
+    name: str
+    ties: TieRule
+    relevant_from: float | None
+    undefined: Literal["nan"] | float
+    constant_scores: Literal["undefined", "ties"]
+    nan_scores: Literal["undefined", "first", "last"]
+    infinite_scores: Literal["undefined", "ranked"]
+    users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"]
+    min_positives: int
+    min_candidates: int
+    cold_start: bool
+    interval: Literal["gaffke", "t", "percentile", "bca", "bootstrap"]
+    confidence: float
+    correction: Literal["none", "plug_in", "unbiased", "cv"]
+    gamma: float
+    no_relevant: Literal["undefined", "computed"] | float
+    no_list: Literal["misses", "undefined"]
+    deep_cutoffs: Literal["undefined", "computed"]
+    all_relevant: Literal["undefined", "computed"]
+    missing: Literal["skip", "zero", "nan"]
+    average: Literal["usual", "users", "relevant", "pooled", "parts"]
+    decimals: int | None
+    percent: bool
+    unranked: Literal["misses", "left_out"]
+    unknown_items: Literal["misses", "left_out"]
+    score_above: float | None
+    duplicates: Literal["removed", "first", "counted", "joined"]
+    repeated_test: Literal["once", "counted", "joined", "multiplied"]
+    short_lists: Literal["misses", "first_item", "previous_user"]
+    seen: Literal["removed", "kept_in_lists", "kept"]
+    version: str
+    defects: bool

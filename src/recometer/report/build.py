@@ -1,0 +1,213 @@
+"""build: from a comparison or an evaluation to the model of its report."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer.auditing import Audit
+from recometer.auditing import audit as run_audit
+from recometer.comparing.wording import on_power
+from recometer.errors import InputError, InputTypeError
+from recometer.report import sections
+from recometer.report.facts import audited, call_of, facts
+from recometer.report.given import Given, given_by
+from recometer.report.headline import MOST_NAMED, compact, headline, main_pair, pairs_of
+from recometer.report.inspection import inspector
+from recometer.report.lists import Known, known_lists
+from recometer.report.model import Audited, Chart, ReportModel
+from recometer.report.numbers import (
+    MetricNumbers,
+    all_numbers,
+    ranked_metrics,
+    standings_of,
+)
+from recometer.report.popularity import popularity
+from recometer.version import __version__
+
+DEPTH, LONGEST = 10, 50  # places of a list that is shown
+MOST_AUDITED = 5_000_000  # rows of train, without being asked
+
+
+def build(
+    of: object,
+    *,
+    name: str = "model",
+    title: str | None = None,
+    lists: object = None,
+    data: Mapping[str, Any] | None = None,
+    audit: Audit | bool | None = None,
+    groups: object = None,
+    users: object = (),
+    n_users: int = 10,
+    depth: int | None = None,
+    item_to_item: bool = False,
+    seed: int = 0,
+    threads: int | None = None,
+) -> ReportModel:
+    """Return everything that the report of a comparison or an evaluation says; see `report`."""
+    given = given_by(of, name, groups, threads)
+    primary, ranked = given.metrics[0], ranked_metrics(given)
+    columns = [] if given.is_whole(primary) else given.columns(primary)
+    standings = standings_of(given, primary, primary in ranked, columns)
+    order = tuple(place.model for place in standings.places)
+    # From here on models stand in this order everywhere.
+    best_first = tuple(sorted(given.models, key=lambda model: order.index(model.name)))
+    given = dataclasses.replace(given, models=best_first)
+    pair = main_pair(given, standings)
+    numbers = all_numbers(given, pairs_of(given, pair), ranked, standings)
+    known = known_lists(given, lists, data or {})
+    found_audit = _audit(audit, known)
+    k = depth_of(known) if depth is None else depth
+    charts = _charts(given, numbers, known, k)
+    inspected = inspector(
+        given,
+        known,
+        order,
+        pair,
+        chosen=users,
+        n=n_users,
+        depth=k,
+        item_to_item=item_to_item,
+        seed=seed,
+    )
+    all_standings = {metric: one.standings for metric, one in numbers.items()}
+    return ReportModel(
+        title=title or _title(order, pair),
+        subtitle=_subtitle(given),
+        models=order,
+        metrics=given.metrics,
+        headline=headline(given, standings, pair, found_audit),
+        standings=tuple(all_standings.values()),
+        charts=charts,
+        audit=found_audit,
+        inspector=inspected,
+        protocol=facts(given, all_standings),
+        notes=tuple(_notes(given)),
+        missing=tuple(_missing(given, charts, known, found_audit, ranked)),
+        call=call_of(given),
+        version=__version__,
+    )
+
+
+def _charts(
+    given: Given, numbers: Mapping[str, MetricNumbers], known: Mapping[str, Known], k: int
+) -> tuple[Chart, ...]:
+    order = [model.name for model in given.models]
+    found = [
+        sections.leaderboard_chart(numbers, given.options.confidence),
+        sections.curves(given, numbers),
+        sections.trade_off(given, numbers),
+        sections.distributions(numbers, order),
+        *sections.differences(numbers),
+        *sections.groups(given, numbers),
+        popularity(given, known, order, k),
+        sections.repeats(given, order),
+    ]
+    return tuple(chart for chart in found if chart is not None)
+
+
+def depth_of(known: Mapping[str, Known]) -> int:
+    """Return how long the lists are that are shown: of scored pairs whole, within limits."""
+    if known and all(one.own for one in known.values()):
+        longest = max(int(np.diff(one.test.indptr).max()) for one in known.values())
+        return min(max(longest, DEPTH), LONGEST)
+    return DEPTH
+
+
+def _audit(wanted: Audit | bool | None, known: Mapping[str, Known]) -> Audited | None:
+    """Return the audit that was given, or audit train and test where they are known."""
+    if isinstance(wanted, Audit):
+        return audited(wanted)
+    if wanted is not None and not isinstance(wanted, bool):
+        raise InputTypeError(
+            f"audit= is of type {type(wanted).__name__}. Hint: audit=rm.audit(train, test), or "
+            "True and False."
+        )
+    one = next((one for one in known.values() if one.train is not None), None)
+    if wanted is False:
+        return None
+    if one is None or one.train is None:
+        if wanted:
+            raise InputError(
+                "audit=True looks at train and test, which are not known here. Hint: "
+                "audit=rm.audit(train, test)."
+            )
+        return None
+    if wanted is None and len(one.train) > MOST_AUDITED:
+        return None
+    return audited(run_audit(one.train, one.test, relevant_from=one.protocol.relevant_from))
+
+
+def _title(order: tuple[str, ...], pair: tuple[str, str] | None) -> str:
+    if pair is None:
+        return f"How good is {order[0]}?"
+    if len(order) == 2:
+        return f"{order[0]} or {order[1]}?"
+    return f"{len(order)} models compared"
+
+
+def _subtitle(given: Given) -> str:
+    described = given.first.inputs.get("test", {}).get("description", "")
+    if described.startswith("Interactions("):
+        described = described.removeprefix("Interactions(").removesuffix(")")
+    else:
+        described = f"{given.users.n:,} users" + (f", {described}" if described else "")
+    names = compact(given.metrics)
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"Test: {described}. Metrics: {', '.join(names[:MOST_NAMED])}{more}."
+
+
+def _notes(given: Given) -> list[str]:
+    """Return what is said of the comparison, of power only for the metrics that decide."""
+    comparison = given.comparison
+    if comparison is None:
+        return list(given.first.table().notes)
+    seldom = set(on_power([row for row in comparison.rows if not row.primary]))
+    return [note for note in comparison.table().notes if note not in seldom]
+
+
+def _missing(
+    given: Given,
+    charts: tuple[Chart, ...],
+    known: Mapping[str, Known],
+    audit: Audited | None,
+    ranked: tuple[str, ...],
+) -> list[str]:
+    """Say what is not shown, and how to get it."""
+    there = {chart.name for chart in charts}
+    found = []
+    if not known:
+        found.append(
+            "No lists of single users, and no popularity of what is recommended: results that were "
+            "loaded from files do not keep the lists. Hint: report(..., lists={'als': source}, "
+            "test=test, train=train); on the command line --run, --test and --train."
+        )
+    elif "popularity" not in there:
+        found.append("No popularity of what is recommended: there is no train. Hint: train=...")
+    if "cutoffs" not in there:
+        found.append("No curve over cut-offs. Hint: metrics='ndcg@1..20'.")
+    if "tradeoff" not in there and given.comparison is not None:
+        found.append(
+            "No accuracy against the rest: no metric of lists was evaluated. Hint: "
+            "metrics='ndcg@10 coverage@10 novelty@10'."
+        )
+    if "groups" not in there:
+        found.append("No groups of users: train is not known. Hint: train=..., or groups=...")
+    if "repeats" not in there:
+        found.append(
+            "No folds and seeds: each model was evaluated once. How far another seed of its "
+            "training would move the means is not known."
+        )
+    if audit is None:
+        found.append("No audit of the split. Hint: audit=rm.audit(train, test).")
+    if given.comparison is not None and len(ranked) < len(given.metrics):
+        found.append(
+            f"Ranks, and which models cannot be told from the best, are given for "
+            f"{', '.join(ranked)} alone: there are many users. Hint: primary= names others; "
+            "print(comparison) computes all."
+        )
+    return found

@@ -1,0 +1,487 @@
+"""Charts as Vega-Lite: plain dicts for the page, `altair.Chart` for notebooks, PNG and SVG."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from recometer.errors import InputError
+from recometer.report.extras import need
+from recometer.report.model import SAME, Chart, Key
+
+Spec = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+IMAGES = {".png": "png", ".svg": "svg"}
+IMAGE_WIDTH = 640
+ROW, CELL = 34, 44  # pixels of a row of marks, and of one of a heat map
+SHAPES = [
+    *("circle", "square", "triangle-up", "diamond", "cross", "triangle-down"),
+    *("triangle-right", "triangle-left", "stroke", "arrow"),
+]
+DASHES = [
+    [1, 0],
+    [6, 3],
+    [2, 2],
+    [8, 3, 2, 3],
+    [4, 4],
+    [10, 4],
+    [1, 3],
+    [6, 2, 1, 2],
+    [3, 1],
+    [12, 3],
+]
+WHO = {
+    "domain": ["better off", "the same", "worse off"],
+    "range": "diverging3",
+}
+# Colours that people with colour-blindness can tell apart, and that are seen on both grounds.
+LIGHT = {
+    "category": [
+        *("#0072b2", "#c24e00", "#117733", "#aa4499", "#7a6000", "#332288", "#b0505f", "#2f6f73"),
+        *("#5c5c5c", "#000000", "#8c564b"),
+    ],
+    "heatmap": ["#f2f7fb", "#8fc1e3"],
+    "diverging": ["#f0a875", "#f7f7f7", "#8fc1e3"],
+    "who": ["#0072b2", "#b8bec6", "#c24e00"],
+    "text": "#1d2733",
+    "muted": "#55606e",
+    "grid": "#e3e7ec",
+    "accent": "#0072b2",
+    "warm": "#c24e00",
+}
+DARK = {
+    "category": [
+        *("#56b4e9", "#f0a04b", "#4cc38a", "#dd9bc4", "#e8d44d", "#a99cf0", "#f08a9a", "#7fc8c8"),
+        *("#b5bdc6", "#ffffff", "#d0a58f"),
+    ],
+    "heatmap": ["#1b2530", "#1f5f8b"],
+    "diverging": ["#8a4b1f", "#1f2731", "#1f5f8b"],
+    "who": ["#56b4e9", "#5a6572", "#f0a04b"],
+    "text": "#e8edf2",
+    "muted": "#a9b4c0",
+    "grid": "#323d49",
+    "accent": "#56b4e9",
+    "warm": "#f0a04b",
+}
+
+
+def config(theme: Mapping[str, Any]) -> Spec:
+    """Return how charts look: the config of Vega-Lite for a theme."""
+    words = {"labelColor": theme["text"], "titleColor": theme["muted"]}
+    return {
+        "background": "transparent",
+        "font": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
+        "view": {"stroke": None},
+        "axis": {
+            **words,
+            "gridColor": theme["grid"],
+            "domainColor": theme["grid"],
+            "tickColor": theme["grid"],
+            "labelFontSize": 12,
+            "titleFontSize": 12,
+            "titleFontWeight": "normal",
+            "labelLimit": 150,
+        },
+        "legend": {
+            **words,
+            "labelFontSize": 12,
+            "orient": "bottom",
+            "columns": 2,
+            "labelLimit": 150,
+        },
+        "range": {name: theme[name] for name in ("category", "heatmap", "diverging")},
+        "mark": {"color": theme["accent"]},
+        "text": {"fill": theme["text"], "fontSize": 12},
+        "rule": {"color": theme["muted"]},
+        "style": {
+            "interval": {"stroke": theme["accent"], "strokeWidth": 3},
+            "chance": {"stroke": theme["warm"], "strokeDash": [4, 3], "strokeWidth": 2},
+            "zero": {"stroke": theme["text"], "strokeWidth": 1},
+            "front": {"stroke": theme["muted"], "strokeDash": [4, 3]},
+            "in-bar": {"fill": theme["text"], "fontSize": 12, "fontWeight": 600},
+        },
+    }
+
+
+def spec_of(chart: Chart) -> Spec:
+    """Return a chart's Vega-Lite specification, without data and as wide as its container."""
+    made = SPECS[chart.kind](chart)
+    return {
+        "$schema": SCHEMA,
+        "width": "container",
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"name": "rows", "values": []},
+        **made,
+    }
+
+
+def with_rows(chart: Chart, options: Sequence[str], theme: Mapping[str, Any] = LIGHT) -> Spec:
+    """Return a specification with data, of a fixed width.
+
+    Raises
+    ------
+    InputError
+        Options that the chart does not have.
+    """
+    spec = copy.deepcopy(spec_of(chart))
+    rows = [dict(row) for row in chart.rows[_key(chart, options)]]
+    who = theme["who"]
+    spec["data"] = {"values": rows}
+    return {
+        **_with_range(spec, who),
+        "width": IMAGE_WIDTH,
+        "title": {"text": chart.title, "anchor": "start", "color": theme["text"]},
+        "config": config(theme),
+    }
+
+
+def altair_chart(chart: Chart, options: Sequence[str] = ()) -> Any:
+    """Return a chart as an ``altair.Chart``."""
+    return need("altair").Chart.from_dict(with_rows(chart, options))
+
+
+def image(chart: Chart, options: Sequence[str], suffix: str) -> bytes:
+    """Return a chart as the content of a PNG or an SVG file."""
+    spec = with_rows(chart, options)
+    spec["config"]["background"] = "white"
+    convert = need("vl_convert")
+    if suffix == ".png":
+        return bytes(convert.vegalite_to_png(spec, scale=2))
+    return str(convert.vegalite_to_svg(spec)).encode()
+
+
+def _key(chart: Chart, options: Sequence[str]) -> Key:
+    if not options:
+        return tuple(choice.options[0] for choice in chart.choices)
+    key = tuple(options)
+    if key not in chart.rows:
+        ways = "; ".join(
+            f"{choice.label.lower()}: {', '.join(choice.options)}" for choice in chart.choices
+        )
+        raise InputError(
+            f"The chart {chart.name!r} has nothing for {', '.join(map(repr, key))}. Hint: it takes "
+            f"{len(chart.choices)} options. {ways}."
+        )
+    return key
+
+
+def _with_range(spec: Any, who: Sequence[str]) -> Any:
+    """Fill in the colours of who wins and who loses, which are no range that Vega-Lite names."""
+    if isinstance(spec, dict):
+        return {
+            name: list(who) if name == "range" and one == WHO["range"] else _with_range(one, who)
+            for name, one in spec.items()
+        }
+    return [_with_range(one, who) for one in spec] if isinstance(spec, list) else spec
+
+
+def _x(field: str, **more: Any) -> Spec:
+    return {"field": field, "type": "quantitative", "title": None, **more}
+
+
+def _by_model(chart: Chart) -> tuple[Spec, Spec, Spec]:
+    """Return colours, dashes and shapes of models, the same in all charts of a report."""
+    models = list(chart.models)
+    of = {"field": "model", "type": "nominal", "title": None, "sort": None}
+    legend = {"symbolOpacity": 1, "symbolStrokeWidth": 2}
+    return (
+        {**of, "scale": {"domain": models}, "legend": legend},
+        {**of, "scale": {"domain": models, "range": _repeated(DASHES, len(models))}, "legend": {}},
+        {**of, "scale": {"domain": models, "range": _repeated(SHAPES, len(models))}, "legend": {}},
+    )
+
+
+def _repeated(values: list[Any], n: int) -> list[Any]:
+    return (values * (n // len(values) + 1))[:n]
+
+
+def _tooltip(chart: Chart) -> list[Spec]:
+    formats = {"number": ".4f", "signed": "+.4f", "count": ",", "share": ".1%"}
+    return [
+        {"field": field.name, "title": field.title}
+        | (
+            {"format": formats[field.kind], "type": "quantitative"}
+            if field.kind in formats
+            else {"type": "nominal"}
+        )
+        for field in chart.fields
+    ]
+
+
+def _leaderboard(chart: Chart) -> Spec:
+    y = {"field": "model", "type": "nominal", "sort": None, "title": None}
+    near = {"zero": False}
+    filled = f"datum.verdict == '{SAME}'"
+    chance = {"field": "chance", "type": "quantitative", "format": ".4f", "title": "chance"}
+    return {
+        "height": ROW * max(chart.lines, 1),
+        "layer": [
+            {
+                "mark": {"type": "rule", "style": "interval"},
+                "encoding": {"y": y, "x": _x("low", scale=near), "x2": {"field": "high"}},
+            },
+            {
+                "mark": {"type": "point", "size": 110, "strokeWidth": 2},
+                "encoding": {
+                    "y": y,
+                    "x": _x("mean", scale=near),
+                    "fillOpacity": {"condition": {"test": filled, "value": 1}, "value": 0},
+                    "fill": {"value": LIGHT["accent"]},
+                    "tooltip": _tooltip(chart),
+                },
+            },
+            {
+                "transform": [
+                    {"filter": "isValid(datum.chance)"},
+                    {"aggregate": [{"op": "min", "field": "chance", "as": "chance"}]},
+                ],
+                "mark": {"type": "rule", "style": "chance"},
+                "encoding": {"x": _x("chance"), "tooltip": [chance]},
+            },
+        ],
+    }
+
+
+def _curves(chart: Chart) -> Spec:
+    color, dash, shape = _by_model(chart)
+    return {
+        "height": 280,
+        "encoding": {
+            "x": _x(
+                "k", axis={"tickMinStep": 1, "title": "k"}, scale={"zero": False, "nice": False}
+            ),
+            "color": color,
+        },
+        "layer": [
+            {
+                "mark": {"type": "area", "opacity": 0.14},
+                "encoding": {"y": _x("low", scale={"zero": False}), "y2": {"field": "high"}},
+            },
+            {"mark": {"type": "line"}, "encoding": {"y": _x("mean"), "strokeDash": dash}},
+            {
+                "mark": {"type": "point", "size": 36, "filled": True},
+                "encoding": {"y": _x("mean"), "shape": shape, "tooltip": _tooltip(chart)},
+            },
+        ],
+    }
+
+
+def _tradeoff(chart: Chart) -> Spec:
+    color, _, shape = _by_model(chart)
+    x, y = (
+        _x("x", scale={"zero": False, "padding": 24}),
+        _x("y", scale={"zero": False, "padding": 24}),
+    )
+    return {
+        "height": 320,
+        "layer": [
+            {
+                "transform": [{"filter": "datum.front"}],
+                "mark": {"type": "line", "style": "front"},
+                "encoding": {"x": x, "y": y, "order": {"field": "x", "type": "quantitative"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "color": color | {"legend": None},
+                    "shape": shape | {"legend": None},
+                    "size": {"condition": {"test": "datum.front", "value": 190}, "value": 70},
+                    "tooltip": _tooltip(chart),
+                },
+            },
+            {
+                "mark": {"type": "text", "dy": -15},
+                "encoding": {"x": x, "y": y, "text": {"field": "model", "type": "nominal"}},
+            },
+        ],
+    }
+
+
+def _ridges(chart: Chart) -> Spec:
+    n = max(chart.lines, 1)
+    y = {
+        "type": "quantitative",
+        "scale": {"domain": [-1, n - 1], "reverse": True, "nice": False, "zero": False},
+        "axis": None,
+    }
+    return {
+        "height": n * 64,
+        "layer": [
+            {
+                "transform": [{"calculate": "datum.line - 0.72 * datum.height", "as": "top"}],
+                "mark": {"type": "bar", "opacity": 0.85, "binSpacing": 1},
+                "encoding": {
+                    "x": _x("from", bin="binned"),
+                    "x2": {"field": "to"},
+                    "y": {"field": "line", **y},
+                    "y2": {"field": "top"},
+                    "tooltip": _tooltip(chart),
+                },
+            },
+            {
+                "transform": [
+                    {
+                        "aggregate": [{"op": "min", "field": "line", "as": "line"}],
+                        "groupby": ["model"],
+                    },
+                    {"calculate": "datum.line - 0.86", "as": "above"},
+                ],
+                "mark": {"type": "text", "align": "left", "fontWeight": 600},
+                "encoding": {
+                    "x": {"value": 0},
+                    "y": {"field": "above", **y},
+                    "text": {"field": "model", "type": "nominal"},
+                },
+            },
+        ],
+    }
+
+
+def _winners(chart: Chart) -> Spec:
+    y = {"field": "pair", "type": "nominal", "sort": None, "title": None}
+    color = {"field": "who", "type": "nominal", "title": None, "scale": WHO}
+    return {
+        "height": ROW * max(chart.lines, 1),
+        "encoding": {"y": y},
+        "layer": [
+            {
+                "mark": {"type": "bar", "height": 24},
+                "encoding": {
+                    "x": _x("from", axis={"format": "%"}, scale={"domain": [0, 1]}),
+                    "x2": {"field": "to"},
+                    "color": color,
+                    "tooltip": _tooltip(chart),
+                },
+            },
+        ],
+    }
+
+
+def _differences(chart: Chart) -> Spec:
+    color = {"field": "who", "type": "nominal", "title": None, "scale": WHO}
+    return {
+        "height": 220,
+        "layer": [
+            {
+                "mark": {"type": "bar", "binSpacing": 1},
+                "encoding": {
+                    "x": _x("from", bin="binned"),
+                    "x2": {"field": "to"},
+                    "y": _x("users", axis={"title": "users", "tickMinStep": 1}),
+                    "color": color,
+                    "tooltip": _tooltip(chart),
+                },
+            },
+            {
+                "data": {"values": [{"zero": 0}]},
+                "mark": {"type": "rule", "style": "zero"},
+                "encoding": {"x": _x("zero")},
+            },
+        ],
+    }
+
+
+def _heat(chart: Chart, scale: Spec, form: str) -> Spec:
+    across, up = chart.fields[:2]
+
+    def axis(title: str, **more: Any) -> Spec:
+        return {
+            "type": "ordinal",
+            "sort": None,
+            "axis": {"title": title, "labelAngle": 0, "labelLimit": 90, **more},
+        }
+
+    return {
+        "height": CELL * max(chart.lines, 1),
+        "encoding": {
+            "x": {"field": "axis0", **axis(across.title, labelOverlap="greedy")},
+            "y": {"field": "axis1", **axis(up.title)},
+        },
+        "layer": [
+            {
+                "mark": {"type": "rect"},
+                "encoding": {
+                    "color": {**_x("mean"), "scale": scale, "legend": None},
+                    "tooltip": _tooltip(chart),
+                },
+            },
+            {
+                "mark": {"type": "text", "style": "in-bar"},
+                "encoding": {"text": {**_x("mean"), "format": form}},
+            },
+        ],
+    }
+
+
+def _bars(chart: Chart) -> Spec:
+    y = {"field": "axis0", "type": "nominal", "sort": None, "title": None}
+    return {
+        "height": ROW * max(chart.lines, 1),
+        "encoding": {"y": y, "tooltip": _tooltip(chart)},
+        "layer": [
+            {"mark": {"type": "bar", "height": 20, "opacity": 0.6}, "encoding": {"x": _x("mean")}},
+            {
+                "mark": {"type": "text", "align": "left", "dx": 4, "style": "in-bar"},
+                "encoding": {"x": {"value": 0}, "text": {**_x("mean"), "format": ".4f"}},
+            },
+        ],
+    }
+
+
+def _popularity(chart: Chart) -> Spec:
+    color, dash, _ = _by_model(chart)
+    return {
+        "height": 300,
+        "encoding": {
+            "x": _x("items", axis={"format": "%", "title": "most popular items"}),
+            "y": _x("share", axis={"format": "%", "title": "share of recommendations"}),
+            "color": color,
+            "strokeDash": dash,
+            "tooltip": _tooltip(chart),
+        },
+        "mark": {"type": "line", "interpolate": "linear", "strokeWidth": 2.5},
+    }
+
+
+def _dots(chart: Chart) -> Spec:
+    return {
+        "height": ROW * max(chart.lines, 1),
+        "encoding": {
+            "y": {"field": "model", "type": "nominal", "sort": None, "title": None},
+            "x": _x("mean", scale={"zero": False}),
+        },
+        "layer": [
+            {
+                "mark": {"type": "point", "size": 80, "filled": True, "opacity": 0.7},
+                "encoding": {"tooltip": _tooltip(chart)},
+            },
+            {
+                "transform": [
+                    {
+                        "aggregate": [{"op": "mean", "field": "mean", "as": "mean"}],
+                        "groupby": ["model"],
+                    }
+                ],
+                "mark": {"type": "tick", "thickness": 3, "size": 22},
+            },
+        ],
+    }
+
+
+SPECS: dict[str, Callable[[Chart], Spec]] = {
+    "leaderboard": _leaderboard,
+    "curves": _curves,
+    "tradeoff": _tradeoff,
+    "ridges": _ridges,
+    "winners": _winners,
+    "differences": _differences,
+    "heat": lambda chart: _heat(chart, {"range": "heatmap", "zero": False}, ".3f"),
+    "heat_signed": lambda chart: _heat(chart, {"range": "diverging", "domainMid": 0}, "+.3f"),
+    "bars": _bars,
+    "popularity": _popularity,
+    "dots": _dots,
+}

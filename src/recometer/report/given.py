@@ -1,0 +1,210 @@
+"""Given: what a report is made of, checked and brought into one form."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.comparing.models import Model, Users
+from recometer.comparing.pairs import Options
+from recometer.comparing.result import Comparison
+from recometer.errors import InputTypeError
+from recometer.metrics.registry import MetricDefinition
+from recometer.results.evaluation import Evaluation
+from recometer.results.groups import LEFT_OUT, quantiles, read_groups
+from recometer.stats.ends import check_confidence
+from recometer.tasks import resolve_threads
+
+N_QUANTILES = 5  # of activity and of popularity
+TITLES = {
+    "activity": "activity (the user's training items)",
+    "popularity": "popularity (mean training users of these items)",
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of users along one axis or two.
+
+    Attributes
+    ----------
+    titles
+        Of the axes: one, or two.
+    names
+        Of the groups of each axis.
+    codes : int64 [n_users] per axis
+        `LEFT_OUT` for users without a group.
+    """
+
+    titles: tuple[str, ...]
+    names: tuple[tuple[str, ...], ...]
+    codes: tuple[Int64, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Given:
+    """Models, and what is known of them.
+
+    Attributes
+    ----------
+    models
+        In the order given.
+    users
+        All of them.
+    comparison
+        None of a single model.
+    metrics
+        The primary one first.
+    options
+        Confidence and threads are read.
+    groups
+        None where nothing is known of the users.
+    """
+
+    models: tuple[Model, ...]
+    users: Users
+    comparison: Comparison | None
+    metrics: tuple[str, ...]
+    options: Options
+    groups: Groups | None
+
+    @property
+    def first(self) -> Evaluation:
+        """An evaluation, for what all have in common."""
+        return self.models[0].first
+
+    def definition(self, metric: str) -> MetricDefinition:
+        """Return what is stated of a metric."""
+        return self.first.known_metric(metric).definition
+
+    def is_whole(self, metric: str) -> bool:
+        """Tell whether a metric has one value for all users."""
+        return metric in self.first.together
+
+    def model(self, name: str) -> Model:
+        """Return a model by its name."""
+        return next(model for model in self.models if model.name == name)
+
+    def columns(self, metric: str) -> list[Float64]:
+        """Return the users' values of each model; NaN where they do not count."""
+        return [self.users.values(model, metric) for model in self.models]
+
+
+def given_by(of: object, name: str, groups: object, threads: int | None) -> Given:
+    """Read a comparison, or an evaluation as one model of this name.
+
+    Raises
+    ------
+    InputTypeError
+        Something else.
+    InputError
+        Groups that do not fit.
+    """
+    if isinstance(of, Comparison):
+        models, users, comparison = of.models, of.users, of
+        # The first that decides is what the report is about.
+        metrics = tuple(dict.fromkeys((*of.primary, *of.metrics)))
+        options = of.options
+        if threads is not None:
+            options = dataclasses.replace(options, threads=resolve_threads(threads))
+    elif isinstance(of, Evaluation):
+        models, comparison = (Model(name, (of,)),), None
+        users = Users.of(models)
+        metrics = tuple(map(str, of.metrics))
+        options = _options_of(of, threads)
+    else:
+        raise InputTypeError(
+            f"A report is made of a comparison or an evaluation, found {type(of).__name__}. Hint: "
+            "rm.compare(results).report('report.html')."
+        )
+    return Given(models, users, comparison, metrics, options, groups_of(groups, models, users))
+
+
+def _options_of(result: Evaluation, threads: int | None) -> Options:
+    return Options(
+        test="randomisation",
+        interval="auto",
+        confidence=check_confidence(result.protocol.confidence),
+        margin=None,
+        clusters=None,
+        seed=0,
+        threads=resolve_threads(threads),
+    )
+
+
+def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | None:
+    """Return the groups that were asked for, or activity by popularity where train is known."""
+    if groups is None or isinstance(groups, str):
+        wanted = ("activity", "popularity") if groups is None else (groups,)
+        values = {name: profile(name, models, users) for name in wanted if name in TITLES}
+        if groups is None and any(one is None or np.isnan(one).all() for one in values.values()):
+            return None
+        if groups is None or groups in TITLES:
+            found = tuple(quantiles(name, values[name], N_QUANTILES)[0] for name in wanted)
+            ranges = (_ranges(values[name], of) for name, of in zip(wanted, found, strict=True))
+            return Groups(tuple(TITLES[name] for name in wanted), tuple(ranges), found)
+    codes, names = read_groups(groups, users.ids, users.n, None, None)
+    return Groups(("group",), (tuple(names),), (codes,))
+
+
+def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
+    """Return what each group spans, in few digits."""
+    assert values is not None
+
+    def text(value: float) -> str:
+        return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.1f}"
+
+    found = []
+    for code in range(int(codes.max()) + 1):
+        inside = values[codes == code]
+        low, high = text(inside.min()), text(inside.max())
+        found.append(low if low == high else f"{low} to {high}")
+    # Groups that look alike in few digits keep apart.
+    return tuple(
+        f"{one} ({at + 1})" if found.count(one) > 1 else one for at, one in enumerate(found)
+    )
+
+
+def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
+    """Return what evaluations say of the users' training items; None: there was no train."""
+    found: Float64 | None = None
+    for model in models:
+        columns = [getattr(run, name) for run in model.runs]
+        if any(column is None for column in columns):
+            continue
+        each = users.spread(model, [column.astype(np.float64) for column in columns], np.nan)
+        for column in each:
+            found = column if found is None else np.where(np.isnan(found), column, found)
+        if found is not None and not np.isnan(found).any():
+            break
+    return found
+
+
+def chance_of(given: Given, metric: str) -> float:
+    """Return the mean that a random order would have; NaN where it is not known."""
+    means = [
+        np.mean(run.chance[metric][run.reasons[metric] == 0])
+        for model in given.models
+        for run in model.runs[:1]
+        if metric in run.chance and (run.reasons[metric] == 0).any()
+    ]
+    return float(means[0]) if means else float("nan")
+
+
+def as_mapping(name: str, value: object) -> Mapping[str, Any]:
+    """Return a mapping by model; refuse what is none."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputTypeError(
+            f"{name}= is of type {type(value).__name__}, expected a mapping by the model's name. "
+            f"Hint: {name}={{'als': source}}."
+        )
+    return value
+
+
+__all__ = ["LEFT_OUT", "Given", "Groups", "as_mapping", "chance_of", "given_by", "profile"]

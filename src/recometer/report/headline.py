@@ -1,0 +1,211 @@
+"""The headline: who wins, how sure that is, and who loses by it, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from recometer.comparing.changes import UserChange
+from recometer.comparing.changes import changes as changes_of
+from recometer.comparing.pairs import compare_by
+from recometer.comparing.rows import PairRow
+from recometer.comparing.whole import compare_whole
+from recometer.report.given import Given
+from recometer.report.model import Audited, Difference, Headline, Standings
+
+MOST_NAMED = 6  # metrics in a sentence
+
+
+def main_pair(given: Given, standings: Standings) -> tuple[str, str] | None:
+    """Return the best model and the one it is held against: the baseline, or else the next best."""
+    names = [place.model for place in standings.places]
+    if len(names) < 2:
+        return None
+    baseline = given.comparison.baseline if given.comparison is not None else None
+    other = baseline if baseline is not None and baseline != names[0] else names[1]
+    return names[0], other
+
+
+def pairs_of(given: Given, pair: tuple[str, str] | None) -> list[tuple[str, str]]:
+    """Return the pairs whose users are shown: all less the baseline, or the best less all others.
+
+    The main pair comes first.
+    """
+    if pair is None:
+        return []
+    names = [model.name for model in given.models]
+    baseline = given.comparison.baseline if given.comparison is not None else None
+    if baseline is None:
+        found = [(pair[0], other) for other in names if other != pair[0]]
+    else:
+        found = [(model, baseline) for model in names if model != baseline]
+    return list(dict.fromkeys([pair, *found]))
+
+
+def headline(
+    given: Given, standings: Standings, pair: tuple[str, str] | None, audit: Audited | None
+) -> Headline:
+    """Say what the report says first."""
+    leaks = [f"Careful: {audit.verdict}"] if audit is not None and audit.leaks else []
+    if pair is None:
+        return _of_one(standings, leaks)
+    metric, (winner, other) = standings.metric, pair
+    row = _row(given, metric, pair)
+    told = not standings.place(other).best
+    tied = [place.model for place in standings.places if place.best and place.model != winner]
+    size = f"{abs(row.difference):.4f} {metric} {_ends(row)} over {users_of(row.n)}"
+    if math.isnan(row.difference):
+        verdict = f"{winner} and {other} cannot be compared by {metric}."
+    elif row.difference == 0:
+        verdict = f"{winner} and {other} are level: {size}."
+    elif told and _leaves_out_none(row):
+        verdict = f"{winner} beats {other} by {size}."
+    elif told:
+        verdict = (
+            f"{winner} is ahead of {other} by {size}: the test finds a difference, but its size "
+            "is open."
+        )
+    else:
+        verdict = f"{winner} leads by {metric}, but {other} cannot be told from it: {size}."
+    if told and tied:
+        verdict += f" {_listed(tied)} cannot be told from {winner}."
+    harmed = _most_harmed(given, metric, pair)
+    sentences = [*leaks, *_on_direction(standings), *_on_others(given, metric, pair)]
+    sentences += _on_users(row, pair) + _on_harmed(harmed, metric, pair)
+    return Headline(
+        verdict,
+        winner,
+        certain=not tied,
+        sentences=tuple(sentences),
+        difference=_difference(row, told),
+        harmed="" if harmed is None else str(harmed.user),
+    )
+
+
+def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
+    (place,) = standings.places
+    interval = "" if math.isnan(place.low) else f" [{place.low:.4f}, {place.high:.4f}]"
+    verdict = (
+        f"{place.model}: {place.mean:.4f} {standings.metric}{interval} over {users_of(place.n)}."
+    )
+    if math.isnan(place.mean):
+        verdict = f"{place.model}: {standings.metric} is undefined for all users."
+    said = [*leaks, *_on_direction(standings)]
+    if not math.isnan(standings.chance):
+        said.append(f"A random order of the same candidates would have {standings.chance:.4f}.")
+    said.append(
+        "One model alone: whether this is much can only be said beside another one, such as a list "
+        "of the most popular items."
+    )
+    return Headline(verdict, place.model, certain=None, sentences=tuple(said))
+
+
+def _row(given: Given, metric: str, pair: tuple[str, str]) -> PairRow:
+    models = given.model(pair[0]), given.model(pair[1])
+    if not given.is_whole(metric):
+        (row,) = compare_by(metric, [models], given.users, given.options)
+        return row
+    (row,) = compare_whole([metric], [models], given.users, given.options)
+    return row
+
+
+def _difference(row: PairRow, told: bool) -> Difference | None:
+    if math.isnan(row.difference):
+        return None
+    verdict = "better" if told else "not told apart"
+    ends = (row.low, row.high, row.interval.confidence)
+    counts = (row.n, row.n_better, row.n_equal, row.n_worse)
+    return Difference(row.metric, row.model, row.other, row.difference, *ends, *counts, verdict)
+
+
+def _leaves_out_none(row: PairRow) -> bool:
+    """Tell whether the interval has no place for no difference, or there is none."""
+    return not row.low <= 0 <= row.high
+
+
+def _ends(row: PairRow) -> str:
+    if math.isnan(row.low):
+        return "[no interval]"
+    ends = sorted((row.low, row.high) if row.difference >= 0 else (-row.low, -row.high))
+    return f"[{ends[0]:.4f}, {ends[1]:.4f}]"
+
+
+def _on_direction(standings: Standings) -> list[str]:
+    return [] if standings.higher_is_better else [f"Lower is better in {standings.metric}."]
+
+
+def _on_others(given: Given, primary: str, pair: tuple[str, str]) -> list[str]:
+    """Say how the pair differs in the metrics that are not the first."""
+    said: dict[str, list[str]] = {"better": [], "worse": [], "": []}
+    for row in given.comparison.rows if given.comparison is not None else ():
+        if row.metric == primary or {row.model, row.other} != set(pair):
+            continue
+        verdict = row.verdict if row.verdict in ("better", "worse") else ""
+        if row.model != pair[0]:
+            verdict = {"better": "worse", "worse": "better"}.get(verdict, "")
+        said[verdict].append(row.metric)
+    words = (("better", "better in"), ("worse", "worse in"), ("", "no difference found in"))
+    parts = [f"{words_} {_listed(compact(said[kind]))}" for kind, words_ in words if said[kind]]
+    return [f"By the other metrics {pair[0]} is, beside {pair[1]}: {'; '.join(parts)}."] * bool(
+        parts
+    )
+
+
+def _on_users(row: PairRow, pair: tuple[str, str]) -> list[str]:
+    if row.for_all_users:
+        return []
+    return [
+        f"{_users(row.n_better, 'is', 'are')} better off with {pair[0]} than with {pair[1]}, "
+        f"{row.n_equal:,} the same, {row.n_worse:,} worse off."
+    ]
+
+
+def users_of(n: int) -> str:
+    """Return ``"1 user"`` or ``"2,000 users"``."""
+    return f"{n:,} user" if n == 1 else f"{n:,} users"
+
+
+def _users(n: int, one: str, more: str) -> str:
+    return f"{users_of(n)} {one if n == 1 else more}"
+
+
+def _most_harmed(given: Given, metric: str, pair: tuple[str, str]) -> UserChange | None:
+    if given.is_whole(metric):
+        return None
+    models = given.model(pair[0]), given.model(pair[1])
+    higher = given.definition(metric).higher_is_better
+    harmed = changes_of(metric, *models, given.users, 1, higher).harmed
+    return harmed[0] if harmed else None
+
+
+def _on_harmed(harmed: UserChange | None, metric: str, pair: tuple[str, str]) -> list[str]:
+    if harmed is None:
+        return []
+    return [
+        f"Most harmed: user {harmed.user}, {metric} {harmed.value_other:.4f} with {pair[1]}, "
+        f"{harmed.value:.4f} with {pair[0]}."
+    ]
+
+
+def compact(metrics: Iterable[str]) -> list[str]:
+    """Return names of metrics, cut-offs that follow each other as one: ``"recall@1..10"``."""
+    families: dict[tuple[str, str], list[int]] = {}
+    for name in metrics:
+        before, at, after = name.partition("@")
+        digits = after[: len(after) - len(after.lstrip("0123456789"))]
+        key = (before + at, after[len(digits) :])
+        families.setdefault(key, []).extend([int(digits)] if digits else [])
+    found = []
+    for (before, after), cutoffs in families.items():
+        ordered = sorted(cutoffs)
+        if len(ordered) > 2 and ordered == list(range(ordered[0], ordered[-1] + 1)):
+            found.append(f"{before}{ordered[0]}..{ordered[-1]}{after}")
+        else:
+            found.append(f"{before}{','.join(map(str, cutoffs))}{after}")
+    return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > MOST_NAMED:
+        return f"{', '.join(names[:MOST_NAMED])} and {len(names) - MOST_NAMED} more"
+    return ", ".join(names)

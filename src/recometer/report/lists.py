@@ -1,0 +1,331 @@
+"""The lists of models: where they come from, and those of some users in full."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Int64
+from recometer.comparing.models import Model
+from recometer.data import ids
+from recometer.data.catalogue import Catalogue
+from recometer.data.interactions import Interactions, read_interactions
+from recometer.data.matching import relevant_rows
+from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.evaluating.arguments import test_of, with_order
+from recometer.protocol import Protocol
+from recometer.ranks import Ranks, TopLists
+from recometer.report.given import Given, as_mapping
+from recometer.sources.base import Request, Source
+from recometer.sources.candidates import read_candidates, read_items
+
+LOWEST = -1e300  # scores above it are asked for: all
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Known:
+    """A source, and what it is asked with.
+
+    Attributes
+    ----------
+    source
+        None where only `lists` are known, which a result keeps: they have no scores, and end early.
+    own
+        Whether the truth comes with the source.
+    lists
+        In the order of the users of `test`; None: the source is asked.
+    """
+
+    source: Source | None
+    test: Interactions
+    train: Interactions | None
+    catalogue: Catalogue | None
+    candidates: Any
+    exclude: Any
+    protocol: Protocol
+    seed: int
+    threads: int
+    own: bool
+    lists: TopLists | None = None
+
+    def top(self, test: Interactions, k: int) -> TopLists:
+        """Return the first k places of the users of a test."""
+        if self.source is not None:
+            return self.source.top(self.request(test), k)
+        assert self.lists is not None
+        rows = _positions(
+            self.test, np.arange(test.n_users) if test.user_ids is None else test.user_ids
+        )
+        return self.lists.users(rows)
+
+    def request(self, test: Interactions, *, scores: bool = False) -> Request:
+        """Return the request for the users of a test."""
+        rules = self.protocol
+        if self.source is not None:
+            rules = with_order(self.source, rules)
+        if scores:
+            rules = dataclasses.replace(rules, score_above=LOWEST)
+        catalogue: int | Array | None = None
+        if self.catalogue is not None:
+            numbers = self.catalogue.item_ids
+            catalogue = self.catalogue.n_items if numbers is None else numbers
+        chosen = self.candidates
+        exclude = None if self.exclude is None else read_items(self.exclude, "exclude")
+        return Request(
+            test,
+            self.train,
+            rules,
+            catalogue,
+            None,
+            self.threads,
+            False,
+            None if chosen is None else read_candidates(chosen, test),
+            exclude,
+            self.seed,
+        )
+
+    def of_users(self, positions: Int64) -> Interactions:
+        """Return test with the rows of some users alone, by their positions in it."""
+        if self.own:
+            return self.test
+        if self.test.user_ids is not None:
+            return self.test.select_users(np.unique(positions))
+        # Positions are what users are called: they stay.
+        chosen = np.zeros(self.test.n_users, bool)
+        chosen[positions] = True
+        lengths = np.where(chosen, np.diff(self.test.indptr), 0)
+        return self.test.with_rows(
+            ragged.indptr_of(lengths), np.repeat(chosen, np.diff(self.test.indptr))
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """An item that was ranked, or judged, for a user; `rank` None: not ranked."""
+
+    item: Any
+    rank: int | None
+    score: float | None
+    relevant: bool
+    tied: bool
+
+
+def known_lists(given: Given, lists: object, data: Mapping[str, Any]) -> dict[str, Known]:
+    """Return the sources that are known, by model: those given, and those that results keep.
+
+    Raises
+    ------
+    UnknownNameError
+        A source for a model that there is not.
+    InputTypeError
+        Something that is no source.
+    """
+    sources = as_mapping("lists", lists)
+    names = [model.name for model in given.models]
+    for name, source in sources.items():
+        if name not in names:
+            raise UnknownNameError(f"lists= names no model {name!r}. {did_you_mean(name, names)}")
+        if not isinstance(source, Source):
+            raise InputTypeError(
+                f"lists= has {type(source).__name__} for {name!r}, expected a source, such as "
+                "rm.Lists(frame) or rm.Factors(users, items)."
+            )
+    threads = given.options.threads
+    kept = {model.name: _kept(model, data) for model in given.models}
+    # What one result keeps of test and train holds for those that keep lists alone, too: they are
+    # compared on the same data.
+    beside = next((one for one in kept.values() if one.get("test") is not None), {})
+    found = {}
+    for model in given.models:
+        known = _known(model, sources.get(model.name), kept[model.name], beside, threads)
+        if known is not None:
+            found[model.name] = known
+    return found
+
+
+def _kept(model: Model, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of a model's evaluation."""
+    kept = {} if model.batches else dict(model.first.inputs_kept or {})
+    return kept | {name: value for name, value in data.items() if value is not None}
+
+
+def _known(
+    model: Model,
+    source: Source | None,
+    kept: Mapping[str, Any],
+    beside: Mapping[str, Any],
+    threads: int,
+) -> Known | None:
+    result = model.first
+    source = source or kept.get("source")
+    lists = None if model.batches else result.lists
+    if source is None and (lists is None or not beside):
+        return None
+    kept = {**{name: beside.get(name) for name in ("test", "train", "catalogue")}, **kept}
+    brings = source is not None and source.test() is not None
+    test = kept.get("test")
+    if test is None and not brings:
+        raise InputError(
+            f"The lists of {model.name!r} are shown beside test, which is not known: the result "
+            "was loaded from a file, or is large. Hint: test=..., and train=... where there was "
+            "one."
+        )
+    train, catalogue = kept.get("train"), kept.get("catalogue")
+    truth = (
+        read_interactions(test, "test")
+        if source is None
+        else test_of(source, None if brings else test)
+    )
+    if source is None and lists is not None and lists.n_users != truth.n_users:
+        return None
+    return Known(
+        source,
+        truth,
+        None if train is None else read_interactions(train, "train", warns=False),
+        catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue),
+        kept.get("candidates"),
+        kept.get("exclude"),
+        result.protocol,
+        result.seed,
+        threads,
+        brings,
+        lists,
+    )
+
+
+def places_of(
+    known: Known, users: Array | Int64, k: int
+) -> dict[int, tuple[list[Place], list[Place]]]:
+    """Return the first k places of some users, and the relevant items that are not among them.
+
+    `users` are ids, or positions where users have none. The result is by their number in `users`;
+    users that test lacks are left out.
+    """
+    positions = _positions(known.test, users)
+    there = np.flatnonzero(positions >= 0)
+    if not len(there):
+        return {}
+    test = known.of_users(positions[there])
+    tops, ranks = known.top(test, k), None
+    if known.source is not None:
+        rows = _positions(test, np.asarray(users)[there])
+        judged = test if known.own else _with_listed(test, tops, rows)
+        ranks = known.source.rank(known.request(judged, scores=True))
+    rows = _positions(test, np.asarray(users)[there])
+    relevant = _relevant(known, test)
+    return {
+        int(number): _places_of_user(known, tops, ranks, int(row), relevant, k)
+        for number, row in zip(there, rows, strict=True)
+    }
+
+
+def _positions(test: Interactions, users: Array) -> Int64:
+    if test.user_ids is None:
+        found = np.asarray(users, np.int64)
+        return np.where(found < test.n_users, found, -1)
+    return ids.match(np.asarray(users), test.user_ids, "user ids of the report", "user ids of test")
+
+
+def _with_listed(test: Interactions, tops: TopLists, rows: Int64) -> Interactions:
+    """Return test with the items that some users are recommended as rows, too."""
+    listed = np.zeros(tops.items.shape, bool)
+    listed[rows] = tops.items[rows] >= 0
+    users = np.concatenate([ragged.users_of(test.indptr), np.nonzero(listed)[0]])
+    if test.item_ids is None or tops.item_ids is None:
+        items = np.concatenate([test.items.astype(np.int64), tops.items[listed]])
+        n_items, item_ids = max(test.n_items, tops.n_items), None
+    else:
+        both = np.concatenate([test.item_ids, tops.item_ids])
+        codes, item_ids = ids.encode(both, "item ids")
+        items = np.concatenate(
+            [codes[: test.n_items][test.items], codes[test.n_items :][tops.items[listed]]]
+        )
+        n_items = len(item_ids)
+    keys = np.unique(users * n_items + items)
+    users, items = keys // n_items, keys % n_items
+    return Interactions(
+        indptr=ragged.indptr_of(np.bincount(users, minlength=test.n_users)),
+        items=items.astype(np.int32),
+        n_items=n_items,
+        user_ids=test.user_ids,
+        item_ids=item_ids,
+    )
+
+
+def _relevant(known: Known, test: Interactions) -> dict[int, set[Any]]:
+    """Return the relevant items of each user, by row of test; not where ranks say it."""
+    if known.own:
+        return {}
+    chosen = relevant_rows(test, known.protocol.relevant_from)
+    found: dict[int, set[Any]] = {}
+    for row, item in zip(
+        ragged.users_of(test.indptr)[chosen].tolist(), test.items[chosen].tolist(), strict=True
+    ):
+        found.setdefault(row, set()).add(named(test.item_ids, item))
+    return found
+
+
+def _places_of_user(
+    known: Known,
+    tops: TopLists,
+    ranks: Ranks | None,
+    row: int,
+    relevant: Mapping[int, set[Any]],
+    k: int,
+) -> tuple[list[Place], list[Place]]:
+    listed = [named(tops.item_ids, item) for item in tops.items[row, :k].tolist() if item >= 0]
+    judged = {} if ranks is None else _judged(known, ranks, row, relevant)
+    places = [
+        dataclasses.replace(
+            judged.get(item) or Place(item, None, None, item in relevant.get(row, ()), tied=False),
+            rank=rank,
+        )
+        for rank, item in enumerate(listed, start=1)
+    ]
+    shown = set(listed)
+    wanted = (
+        [item for item, place in judged.items() if place.relevant]
+        if known.own
+        else relevant.get(row, set())
+    )
+    # What the source does not know has no row among the ranks.
+    missed = [
+        judged.get(item) or Place(item, None, None, relevant=True, tied=False)
+        for item in wanted
+        if item not in shown
+    ]
+    missed.sort(key=lambda one: (one.rank is None, one.rank or 0, str(one.item)))
+    return places, missed
+
+
+def _judged(
+    known: Known, ranks: Ranks, row: int, relevant: Mapping[int, set[Any]]
+) -> dict[Any, Place]:
+    """Return where the judged items of a user landed, by item."""
+    judged: dict[Any, Place] = {}
+    for at in range(int(ranks.indptr[row]), int(ranks.indptr[row + 1])):
+        item = named(ranks.item_ids, int(ranks.item[at])) if ranks.item[at] >= 0 else None
+        above = int(ranks.above[at])
+        score = None if ranks.score is None else float(ranks.score[at])
+        wanted = bool(ranks.relevant[at]) if known.own else item in relevant.get(row, ())
+        place = Place(
+            item,
+            None if above < 0 else above + int(ranks.before[at]) + 1,
+            score if score is not None and np.isfinite(score) else None,
+            wanted,
+            bool(ranks.tied[at]),
+        )
+        judged.setdefault(item, place)
+    return judged
+
+
+def named(item_ids: Array | None, position: int) -> Any:
+    """Return an item's id, or its position."""
+    return position if item_ids is None else item_ids[position : position + 1].tolist()[0]
+
+
+__all__ = ["Known", "Place", "known_lists", "named", "places_of"]

@@ -1,0 +1,352 @@
+"""ReportModel: everything that a report says, as numbers and texts; no format is known here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+Key = tuple[str, ...]  # what is chosen, an option of each choice
+Row = Mapping[str, Any]
+
+SAME = "not told from the best"  # what a chart says of a model, and of the best one
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A column of the numbers behind a chart.
+
+    Attributes
+    ----------
+    name
+        Of the value in a row.
+    title
+        What people read.
+    kind
+        How it is written.
+    """
+
+    name: str
+    title: str
+    kind: Literal["text", "number", "signed", "count", "share", "flag"] = "text"
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What the reader may choose above a chart.
+
+    Attributes
+    ----------
+    label
+        For instance ``"Metric"``.
+    options
+        The first is chosen at the beginning.
+    """
+
+    label: str
+    options: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """What a chart shows: its numbers, and the words around it.
+
+    Attributes
+    ----------
+    name
+        What it is called in files, ``"leaderboard"``; how it is drawn follows from `kind`.
+    kind
+        A key of `charts.SPECS`.
+    title, text
+        Above it; `text` says how it is read.
+    fields
+        Columns of the table behind it.
+    choices
+        None for a chart that is always the same.
+    rows : mapping of Key to tuple of rows
+        Per combination of choices.
+    lines
+        How many rows of marks it has; its height follows.
+    models
+        In the order of their colours.
+    """
+
+    name: str
+    kind: str
+    title: str
+    text: str
+    fields: tuple[Field, ...]
+    rows: Mapping[Key, tuple[Row, ...]]
+    choices: tuple[Choice, ...] = ()
+    lines: int = 0
+    models: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> tuple[Row, ...]:
+        """The rows that are shown at the beginning."""
+        return self.rows[tuple(choice.options[0] for choice in self.choices)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Headline:
+    """What the report says first.
+
+    Attributes
+    ----------
+    verdict
+        The main sentence.
+    winner
+        The best model by the primary metric.
+    certain
+        Whether it was told from all others; None: there was nothing to tell.
+    sentences
+        Further ones: other metrics, users, what cannot be said.
+    difference
+        Of the main pair, with its interval, to be drawn; None where there is no pair.
+    harmed
+        The id of the user who loses most, as text; empty where there is none.
+    """
+
+    verdict: str
+    winner: str
+    certain: bool | None
+    sentences: tuple[str, ...]
+    difference: Difference | None = None
+    harmed: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """Two models by one metric."""
+
+    metric: str
+    model: str
+    other: str
+    difference: float
+    low: float
+    high: float
+    confidence: float
+    n: int
+    n_better: int
+    n_equal: int
+    n_worse: int
+    verdict: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """A model by one metric, among all.
+
+    Attributes
+    ----------
+    rank
+        ``"1"``, ``"1-2"``, or empty where ranks were not computed.
+    best
+        Whether the model is the best one, or cannot be told from it; None: not computed.
+    leads
+        Whether its mean is the best of all.
+    """
+
+    model: str
+    mean: float
+    low: float
+    high: float
+    n: int
+    rank: str
+    best: bool | None
+    leads: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Standings:
+    """All models by one metric, best first.
+
+    Attributes
+    ----------
+    chance
+        What a random order would have; NaN: not known.
+    """
+
+    metric: str
+    higher_is_better: bool
+    places: tuple[Place, ...]
+    chance: float
+
+    def place(self, model: str) -> Place:
+        """Return a model's place."""
+        return next(one for one in self.places if one.model == model)
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """An item in a user's list.
+
+    Attributes
+    ----------
+    item
+        A key of `Inspector.items`.
+    """
+
+    item: int
+    rank: int
+    score: float | None
+    relevant: bool
+    tied: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Missed:
+    """A relevant item that is not among the first places; rank None: not ranked at all."""
+
+    item: int
+    rank: int | None
+
+
+@dataclasses.dataclass(frozen=True)
+class UserLists:
+    """What one model recommends to one user, and what it misses."""
+
+    entries: tuple[Entry, ...]
+    missed: tuple[Missed, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class InspectedUser:
+    """A user in the inspector.
+
+    Attributes
+    ----------
+    id
+        As text.
+    title
+        Of a user that is an item itself; empty otherwise.
+    kinds
+        Why the user is here: ``"most improved"``, ``"most harmed"``, ``"random"``, ``"chosen"``.
+    change
+        In the primary metric, between the main pair; NaN where there is none.
+    values
+        Per model and metric; NaN where it is undefined.
+    history
+        Items of train, the last by time first where times are known.
+    n_history, n_relevant
+        How many there are in all.
+    lists
+        Per model; empty where its lists are not known.
+    """
+
+    id: str
+    title: str
+    kinds: tuple[str, ...]
+    change: float
+    values: Mapping[str, Mapping[str, float]]
+    history: tuple[int, ...]
+    n_history: int
+    n_relevant: int
+    lists: Mapping[str, UserLists]
+
+
+@dataclasses.dataclass(frozen=True)
+class Inspector:
+    """Lists of single users, the models side by side.
+
+    Attributes
+    ----------
+    who
+        ``"user"``, or ``"item"`` where items are recommended for an item.
+    models
+        Those whose lists are known.
+    metrics
+        Whose values are shown.
+    depth
+        So many places of each list.
+    users
+    items
+        Per number: id and title (perhaps empty) as texts.
+    note
+        What a reader has to know.
+    """
+
+    who: str
+    models: tuple[str, ...]
+    metrics: tuple[str, ...]
+    depth: int
+    users: tuple[InspectedUser, ...]
+    items: Mapping[int, tuple[str, str]]
+    note: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Something that the audit of the split found."""
+
+    name: str
+    what: str
+    level: str
+    count: str
+    share: str
+    sentence: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Audited:
+    """What the audit said; findings are those that were made."""
+
+    verdict: str
+    leaks: bool
+    findings: tuple[Finding, ...]
+    n_checked: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """A part of the protocol: a title, and rows of texts under headings."""
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    text: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportModel:
+    """Everything that a report says.
+
+    Attributes
+    ----------
+    title
+    subtitle
+        What was compared on what, in a line.
+    models
+        Names, best first by the primary metric; in charts and tables always in this order.
+    metrics
+        The primary one first.
+    headline, standings, charts, audit, inspector, protocol
+        The sections.
+    notes
+        What is said of the comparison.
+    missing
+        What is not shown, and how to get it.
+    call
+        What repeats all of it, as Python.
+    version
+        Of recometer.
+    """
+
+    title: str
+    subtitle: str
+    models: tuple[str, ...]
+    metrics: tuple[str, ...]
+    headline: Headline
+    standings: tuple[Standings, ...]
+    charts: tuple[Chart, ...]
+    audit: Audited | None
+    inspector: Inspector | None
+    protocol: tuple[Facts, ...]
+    notes: tuple[str, ...]
+    missing: tuple[str, ...]
+    call: str
+    version: str
+
+    def chart(self, name: str) -> Chart | None:
+        """Return a chart, if there is one of this name."""
+        return next((chart for chart in self.charts if chart.name == name), None)

@@ -1,0 +1,276 @@
+"""What is computed of each metric: standings, and users summed up in bins and groups."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from recometer import stats
+from recometer.arrays import Array, Float64
+from recometer.comparing.pairs import bounds_of
+from recometer.comparing.rows import Standing
+from recometer.report.given import LEFT_OUT, Given, chance_of
+from recometer.report.model import Place, Row, Standings
+
+N_BINS = 20  # of a histogram
+# More tests of pairs than this many values of users are not made for metrics that do not decide.
+MOST_TESTED = 1e8
+
+
+@dataclasses.dataclass(frozen=True)
+class MetricNumbers:
+    """What is known of all models by one metric.
+
+    Attributes
+    ----------
+    standings
+    values : rows
+        Per model and bin, how many users; empty for metrics with one value for all.
+    differences : rows
+        Per pair and bin, how many users.
+    counts : rows
+        Per pair, how many users win, lose, and neither.
+    groups : mapping of str to rows
+        Per model or pair, a row per group.
+    """
+
+    standings: Standings
+    values: tuple[Row, ...] = ()
+    differences: tuple[Row, ...] = ()
+    counts: tuple[Row, ...] = ()
+    groups: dict[str, tuple[Row, ...]] = dataclasses.field(default_factory=dict)
+
+
+def all_numbers(
+    given: Given, pairs: Sequence[tuple[str, str]], ranked: Sequence[str], primary: Standings
+) -> dict[str, MetricNumbers]:
+    """Return the numbers of every metric; ranks are found of some, those of the first are known."""
+
+    def one(metric: str) -> MetricNumbers:
+        known = primary if metric == primary.metric else None
+        return _numbers(given, metric, pairs, metric in ranked, known)
+
+    with ThreadPoolExecutor(given.options.threads) as pool:
+        found = pool.map(one, given.metrics)
+        return dict(zip(given.metrics, found, strict=True))
+
+
+def ranked_metrics(given: Given) -> tuple[str, ...]:
+    """Return the metrics whose ranks are found: all, unless there are very many users."""
+    comparison = given.comparison
+    if comparison is None:
+        return ()
+    n_pairs = len(given.models) * (len(given.models) - 1) // 2
+    known = "standings" in vars(comparison)
+    if known or n_pairs * given.users.n * len(given.metrics) <= MOST_TESTED:
+        return given.metrics
+    return comparison.primary if comparison.chosen else given.metrics[:1]
+
+
+def _numbers(
+    given: Given,
+    metric: str,
+    pairs: Sequence[tuple[str, str]],
+    ranked: bool,
+    known: Standings | None,
+) -> MetricNumbers:
+    whole = given.is_whole(metric)
+    columns = [] if whole else given.columns(metric)
+    standings = known or standings_of(given, metric, ranked, columns)
+    if whole:
+        return MetricNumbers(standings)
+    names = [model.name for model in given.models]
+    of = dict(zip(names, columns, strict=True))
+    bounds, _ = bounds_of(metric, given.models, columns)
+    higher = given.definition(metric).higher_is_better
+    differences = {
+        f"{one} less {other}": of[one] - of[other] for one, other in pairs if one != other
+    }
+    return MetricNumbers(
+        standings,
+        tuple(_histogram(names, columns, bounds)),
+        tuple(_difference_bins(differences, higher)),
+        tuple(_counts(differences, higher)),
+        _by_group(given, {**of, **differences}),
+    )
+
+
+def standings_of(given: Given, metric: str, ranked: bool, columns: Sequence[Float64]) -> Standings:
+    """Return all models by a metric, best first."""
+    higher = given.definition(metric).higher_is_better
+    if ranked and given.comparison is not None:
+        found = list(map(_place, given.comparison.standings_of(metric)))
+        if given.is_whole(metric):
+            found = [_with_interval(given, metric, place) for place in found]
+    elif columns:
+        found = _means(given, metric, columns)
+    else:
+        found = [
+            _with_interval(given, metric, _unranked(model.name, model.first.together[metric]))
+            for model in given.models
+        ]
+    found.sort(key=lambda one: (np.isnan(one.mean), -one.mean if higher else one.mean))
+    best = found[0].mean
+    places = tuple(dataclasses.replace(one, leads=one.mean == best) for one in found)
+    return Standings(metric, higher, places, chance_of(given, metric))
+
+
+def _place(standing: Standing) -> Place:
+    low, high = standing.rank_low, standing.rank_high
+    rank = f"{low}" if low == high else f"{low}-{high}"
+    ends = standing.low, standing.high
+    return Place(standing.model, standing.mean, *ends, standing.n, rank, standing.best, leads=False)
+
+
+def _unranked(
+    model: str, mean: float, ends: Iterable[float] = (np.nan, np.nan), n: int = 0
+) -> Place:
+    low, high = ends
+    return Place(model, mean, low, high, n, rank="", best=None, leads=False)
+
+
+def _with_interval(given: Given, metric: str, place: Place) -> Place:
+    """Add the interval of a metric with one value for all users, where one evaluation has it."""
+    runs = given.model(place.model).runs
+    n = place.n or max(run.n_users for run in runs)
+    if len(runs) > 1:
+        return dataclasses.replace(place, n=n)
+    low, high = runs[0].interval(metric)
+    return dataclasses.replace(place, low=low, high=high, n=n)
+
+
+def _means(given: Given, metric: str, columns: Sequence[Float64]) -> list[Place]:
+    """Return means with intervals over the users that all models have a value for."""
+    single = len(given.models) == 1 and len(given.models[0].runs) == 1
+    if single:
+        result, name = given.first, given.models[0].name
+        low, high = result.interval(metric)
+        n = int(np.count_nonzero(~np.isnan(columns[0])))
+        return [_unranked(name, result.mean()[metric], (low, high), n)]
+    known = ~np.isnan(np.column_stack(columns)).any(axis=1)
+    bounds, _ = bounds_of(metric, given.models, columns)
+    kind = given.options.interval if given.options.interval != "randomisation" else "auto"
+    clusters = given.options.clusters
+    found = []
+    for model, column in zip(given.models, columns, strict=True):
+        values = column[known]
+        interval = stats.interval(
+            values,
+            kind,
+            bounds=bounds,
+            confidence=given.options.confidence,
+            clusters=None if clusters is None else clusters[known],
+        )
+        mean = float(values.mean()) if len(values) else np.nan
+        found.append(_unranked(model.name, mean, interval, len(values)))
+    return found
+
+
+def _histogram(
+    names: Sequence[str], columns: Sequence[Float64], bounds: tuple[float, float]
+) -> list[Row]:
+    ends = [
+        (
+            column[~np.isnan(column)].min(initial=np.inf),
+            column[~np.isnan(column)].max(initial=-np.inf),
+        )
+        for column in columns
+    ]
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    if not np.isfinite([low, high]).all():
+        return []
+    if np.isfinite(bounds).all():
+        low, high = bounds
+    edges = np.linspace(low, high if high > low else low + 1, N_BINS + 1)
+    rows: list[Row] = []
+    for name, column in zip(names, columns, strict=True):
+        counts = _binned(column, edges)
+        rows += _bin_rows({"model": name}, counts, edges)
+    return rows
+
+
+def _binned(column: Float64, edges: Float64) -> Array:
+    """Count values in bins of equal width; those at an end belong to the last bin there."""
+    known = column[~np.isnan(column)]
+    width = (edges[-1] - edges[0]) / (len(edges) - 1)
+    places = np.clip(((known - edges[0]) / width).astype(np.int64), 0, len(edges) - 2)
+    return np.bincount(places, minlength=len(edges) - 1)
+
+
+def _bin_rows(of: dict[str, Any], counts: Array, edges: Float64) -> list[Row]:
+    total, most = max(int(counts.sum()), 1), max(int(counts.max(initial=0)), 1)
+    return [
+        {
+            **of,
+            "from": round(float(edges[at]), 6),
+            "to": round(float(edges[at + 1]), 6),
+            "users": count,
+            "share": round(count / total, 6),
+            "height": round(count / most, 4),
+        }
+        for at, count in enumerate(counts.tolist())
+        if count
+    ]
+
+
+def _difference_bins(differences: dict[str, Float64], higher: bool) -> list[Row]:
+    """Return how large differences are, of the users who have one."""
+    largest = max(
+        (float(np.nanmax(np.abs(column), initial=0)) for column in differences.values()), default=0
+    )
+    if not 0 < largest < np.inf:
+        return []
+    edges = np.linspace(-largest, largest, 2 * (N_BINS // 2) + 1)
+    rows: list[Row] = []
+    for name, column in differences.items():
+        differing = column[column != 0]
+        for row in _bin_rows({"pair": name}, _binned(differing, edges), edges):
+            gains = (row["from"] + row["to"] > 0) == higher
+            rows.append({**row, "who": "better off" if gains else "worse off"})
+    return rows
+
+
+def _counts(differences: dict[str, Float64], higher: bool) -> list[Row]:
+    rows: list[Row] = []
+    for name, column in differences.items():
+        above, below = int(np.count_nonzero(column > 0)), int(np.count_nonzero(column < 0))
+        better, worse = (above, below) if higher else (below, above)
+        equal = int(np.count_nonzero(column == 0))
+        n = max(better + equal + worse, 1)
+        begin = 0.0
+        for who, users in (("better off", better), ("the same", equal), ("worse off", worse)):
+            end = begin + users / n
+            rows.append(
+                {"pair": name, "who": who, "users": users, "share": users / n}
+                | {"from": round(begin, 6), "to": round(end, 6)}
+            )
+            begin = end
+    return rows
+
+
+def _by_group(given: Given, columns: dict[str, Float64]) -> dict[str, tuple[Row, ...]]:
+    """Return the mean of each column in each group, or in each pair of groups of two axes."""
+    groups = given.groups
+    if groups is None:
+        return {}
+    shape = [len(names) for names in groups.names]
+    inside = np.all([codes != LEFT_OUT for codes in groups.codes], axis=0)
+    cells = np.ravel_multi_index([np.where(inside, codes, 0) for codes in groups.codes], shape)
+    found: dict[str, tuple[Row, ...]] = {}
+    for name, column in columns.items():
+        chosen = inside & ~np.isnan(column)
+        users = np.bincount(cells[chosen], minlength=int(np.prod(shape)))
+        sums = np.bincount(cells[chosen], weights=column[chosen], minlength=len(users))
+        rows: list[Row] = []
+        for cell, at in enumerate(itertools.product(*map(range, shape))):
+            if users[cell]:
+                axes = {f"axis{axis}": groups.names[axis][one] for axis, one in enumerate(at)}
+                mean = float(sums[cell] / users[cell])
+                rows.append({**axes, "mean": round(mean, 6), "users": int(users[cell])})
+        found[name] = tuple(rows)
+    return found

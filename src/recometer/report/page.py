@@ -1,0 +1,229 @@
+"""The page: HTML that needs no other file, under a Content-Security-Policy without eval."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import json
+import math
+from importlib.resources import files
+from typing import Any
+
+from recometer.report import charts
+from recometer.report.extras import need
+from recometer.report.model import Chart, Difference, Inspector, ReportModel, Standings
+from recometer.report.writing import MARK
+
+# What ends a script, or a line of JavaScript, within JSON.
+UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+MISSING = "\u2013"  # in the place of a number
+DIGITS = 6  # of numbers in charts
+
+
+def to_html(model: ReportModel) -> str:
+    """Return the page."""
+    jinja = need("jinja2")
+    loader = jinja.FunctionLoader(_asset)
+    environment = jinja.Environment(
+        loader=loader,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja.StrictUndefined,
+    )
+    environment.filters |= {"number": number, "signed": signed}
+    style, script, library = _asset("report.css"), _asset("report.js"), vega()
+    policy = (
+        f"default-src 'none'; script-src {_hash(library)} {_hash(script)}; "
+        f"style-src {_hash(style)}; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    text: str = environment.get_template("report.html.j2").render(
+        mark=MARK,
+        model=model,
+        policy=policy,
+        style=jinja.utils.markupsafe.Markup(style),
+        script=jinja.utils.markupsafe.Markup(script),
+        library=jinja.utils.markupsafe.Markup(library),
+        data=jinja.utils.markupsafe.Markup(as_json(data_of(model))),
+        difference=None if model.headline.difference is None else bar(model.headline.difference),
+        board=board(model.standings[0]),
+        matrix=matrix(model),
+    )
+    return text
+
+
+def check_extra() -> None:
+    """Raise if a package is missing that the page needs."""
+    for module in ("jinja2", "vl_convert"):
+        need(module)
+
+
+@functools.lru_cache(maxsize=1)
+def vega() -> str:
+    """Return Vega, Vega-Lite and what embeds them, in one script."""
+    bundle: str = need("vl_convert").javascript_bundle("window.vegaEmbed=vegaEmbed;")
+    # In a script it would end that.
+    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def as_json(content: Any) -> str:
+    """Return JSON that can stand in a script, whatever its texts are."""
+    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    for character, escaped in UNSAFE.items():
+        text = text.replace(character, escaped)
+    return text
+
+
+def data_of(model: ReportModel) -> dict[str, Any]:
+    """Return what the page's script reads."""
+    return {
+        "charts": {chart.name: _chart(chart) for chart in model.charts},
+        "themes": {
+            name: {"config": charts.config(theme), "who": theme["who"], "accent": theme["accent"]}
+            for name, theme in (("light", charts.LIGHT), ("dark", charts.DARK))
+        },
+        "inspector": None if model.inspector is None else _inspector(model.inspector),
+        "best": [list(pair) for pair in _best(model)],
+    }
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number as people read it."""
+    return MISSING if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def signed(value: float) -> str:
+    """Return a difference with its sign."""
+    return MISSING if math.isnan(value) else f"{value:+.4f}".replace("-", "\u2212")
+
+
+def bar(one: Difference) -> dict[str, Any]:
+    """Return where a difference and its interval are drawn, between 0 and 100."""
+    known = [value for value in (0.0, one.difference, one.low, one.high) if not math.isnan(value)]
+    low, high = min(known), max(known)
+    width = (high - low) or 1.0
+
+    def at(value: float) -> float:
+        return round(6 + 88 * (value - low) / width, 2)
+
+    ends = (one.difference, one.difference) if math.isnan(one.low) else (one.low, one.high)
+    return {
+        "zero": at(0.0),
+        "low": at(ends[0]),
+        "high": at(ends[1]),
+        "width": round(max(at(ends[1]) - at(ends[0]), 0.8), 2),
+        "difference": at(one.difference),
+        "of": one,
+    }
+
+
+def board(standings: Standings) -> dict[str, Any]:
+    """Return the leaderboard of a metric, with where its intervals are drawn."""
+    places = standings.places
+    known = [
+        value
+        for place in places
+        for value in (place.mean, place.low, place.high, standings.chance)
+        if not math.isnan(value)
+    ]
+    low, high = min(known, default=0.0), max(known, default=1.0)
+    width = (high - low) or 1.0
+
+    def at(value: float) -> float | None:
+        return None if math.isnan(value) else round(2 + 96 * (value - low) / width, 2)
+
+    rows = [
+        {
+            "place": place,
+            "low": at(place.low),
+            "width": None if math.isnan(place.low) else round(at(place.high) - at(place.low), 2),  # type: ignore[operator]
+            "mean": at(place.mean),
+        }
+        for place in places
+    ]
+    return {"standings": standings, "rows": rows, "chance": at(standings.chance)}
+
+
+def matrix(model: ReportModel) -> list[dict[str, Any]]:
+    """Return a row per model with its places by all metrics."""
+    return [
+        {"model": name, "places": [one.place(name) for one in model.standings]}
+        for name in model.models
+    ]
+
+
+def _best(model: ReportModel) -> list[tuple[str, str]]:
+    return [(one.metric, p.model) for one in model.standings for p in one.places if p.best]
+
+
+def _chart(chart: Chart) -> dict[str, Any]:
+    names = list(
+        dict.fromkeys(name for rows in chart.rows.values() for row in rows for name in row)
+    )
+    places = [{option: at for at, option in enumerate(choice.options)} for choice in chart.choices]
+
+    def key(options: tuple[str, ...]) -> str:
+        return ",".join(str(of[option]) for of, option in zip(places, options, strict=True))
+
+    return {
+        "spec": charts.spec_of(chart),
+        "title": chart.title,
+        "fields": [[field.name, field.title, field.kind] for field in chart.fields],
+        "choices": [{"label": one.label, "options": list(one.options)} for one in chart.choices],
+        "columns": names,
+        "rows": {
+            key(options): [[_short(row.get(name)) for name in names] for row in rows]
+            for options, rows in chart.rows.items()
+        },
+    }
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def _inspector(inspector: Inspector) -> dict[str, Any]:
+    return {
+        "who": inspector.who,
+        "models": list(inspector.models),
+        "metrics": list(inspector.metrics),
+        "items": {number: list(texts) for number, texts in inspector.items.items()},
+        "users": [
+            {
+                "id": user.id,
+                "title": user.title,
+                "kinds": list(user.kinds),
+                "change": _short(user.change),
+                "values": {
+                    name: [_short(of[metric]) for metric in inspector.metrics]
+                    for name, of in user.values.items()
+                },
+                "history": list(user.history),
+                "n_history": user.n_history,
+                "n_relevant": user.n_relevant,
+                "lists": {
+                    name: {
+                        "entries": [
+                            [one.item, one.rank, _short(one.score), one.relevant, one.tied]
+                            for one in lists.entries
+                        ],
+                        "missed": [[one.item, one.rank] for one in lists.missed],
+                    }
+                    for name, lists in user.lists.items()
+                },
+            }
+            for user in inspector.users
+        ],
+    }
+
+
+def _asset(name: str) -> str:
+    return (files("recometer.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _hash(content: str) -> str:
+    digest = hashlib.sha256(content.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

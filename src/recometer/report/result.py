@@ -1,0 +1,163 @@
+"""report: a report of a comparison or an evaluation, as a page or in Markdown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.report import charts, markdown, page, writing
+from recometer.report.build import build
+from recometer.report.model import Chart, ReportModel
+
+FORMATS = {".html": "html", ".htm": "html", ".md": "markdown", ".markdown": "markdown"}
+
+
+class Report:
+    """What `Comparison.report` and `Evaluation.report` return.
+
+    Attributes
+    ----------
+    model : recometer.report.model.ReportModel
+        All that it says: numbers, directions, the best, texts; frozen.
+    """
+
+    def __init__(self, model: ReportModel) -> None:
+        self.model = model
+
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the page, which needs no other file and no network; a path: write it there, too.
+
+        Raises
+        ------
+        FileError
+            The path cannot be written, or holds a file that is no report of recometer.
+        MissingExtraError
+            The packages of the extra ``report`` are not installed.
+        """
+        text = page.to_html(self.model)
+        return text if path is None else writing.write(path, text)
+
+    def to_markdown(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report in Markdown, without charts; a path: write it there, too."""
+        text = markdown.to_markdown(self.model)
+        return text if path is None else writing.write(path, text)
+
+    @property
+    def charts(self) -> tuple[str, ...]:
+        """Return the names of its charts."""
+        return tuple(chart.name for chart in self.model.charts)
+
+    def chart(self, name: str, *options: str) -> Any:
+        """Return a chart as an ``altair.Chart``.
+
+        Parameters
+        ----------
+        name
+            One of `charts`.
+        options
+            What is shown, an option of each of the chart's choices: ``"ndcg@10"``. None given:
+            what the page shows first.
+        """
+        return charts.altair_chart(self._chart(name), options)
+
+    def save_chart(self, path: str | os.PathLike[str], name: str, *options: str) -> None:
+        """Write a chart into a file, as PNG or SVG by the name of the file.
+
+        Raises
+        ------
+        InputError
+            Another name.
+        """
+        suffix = Path(path).suffix.lower()
+        if suffix not in charts.IMAGES:
+            raise InputError(
+                f"{os.fspath(path)!r}: charts are written as .png or .svg. Hint: "
+                f"save_chart('{name}.svg', {name!r})."
+            )
+        image = charts.image(self._chart(name), options, suffix)
+        writing.write_image(path, image, suffix)
+
+    def __repr__(self) -> str:
+        return f"<Report: {self.model.headline.verdict}>"
+
+    def _chart(self, name: str) -> Chart:
+        chart = self.model.chart(name)
+        if chart is None:
+            raise UnknownNameError(
+                f"The report has no chart {name!r}. {did_you_mean(name, self.charts)}"
+            )
+        return chart
+
+
+def report(of: object, path: str | os.PathLike[str] | None = None, **options: Any) -> Report:
+    """Make a report of a comparison or an evaluation, and write it if there is a path.
+
+    Parameters
+    ----------
+    of
+        A `Comparison` or an `Evaluation`.
+    path
+        ``"report.html"``, or ``"report.md"``; None: nothing is written. A report that is there is
+        replaced, any other file is not.
+    options
+        See `recometer.results.reported.Reported.report`.
+
+    Raises
+    ------
+    InputError
+        A path with another ending.
+    """
+    form = None
+    if path is not None:
+        form = format_of(path)
+        check_report(path)
+    data = {
+        name: options.pop(name, None)
+        for name in ("test", "train", "catalogue", "candidates", "exclude")
+    }
+    made = Report(build(of, data=data, **options))
+    if form == "html":
+        made.to_html(path)
+    elif form == "markdown":
+        made.to_markdown(path)
+    return made
+
+
+def check_report(path: str | os.PathLike[str], inputs: Sequence[str] = ()) -> None:
+    """Raise if no report can be written there: before the work.
+
+    Parameters
+    ----------
+    path
+    inputs
+        Files that are read, and must not be replaced.
+
+    Raises
+    ------
+    FileError
+        Another file is there, or there is no such folder.
+    MissingExtraError
+        A package is missing that pages need.
+    """
+    writing.check(path, tuple(inputs))
+    if format_of(path) == "html":
+        page.check_extra()
+
+
+def format_of(path: str | os.PathLike[str]) -> str:
+    """Return the format that the name of a file stands for.
+
+    Raises
+    ------
+    InputError
+        It stands for none.
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise InputError(
+            f"{os.fspath(path)!r}: a report is written as .html or .md. Hint: report.html."
+        )
+    return FORMATS[suffix]

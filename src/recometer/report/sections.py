@@ -1,0 +1,286 @@
+"""The charts of a report, but for those that need the lists: their numbers and words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from recometer.report.given import Given
+from recometer.report.model import SAME, Chart, Choice, Field, Row, Standings
+from recometer.report.numbers import MetricNumbers
+from recometer.results.folds import FoldedEvaluation
+
+MODEL = Field("model", "model")
+MEAN = Field("mean", "mean", "number")
+LOW, HIGH = Field("low", "low end", "number"), Field("high", "high end", "number")
+USERS = Field("users", "users", "count")
+SHARE = Field("share", "share", "share")
+BIN = (Field("from", "from", "number"), Field("to", "to", "number"))
+FEWEST_CUTOFFS = 3  # that make a curve
+LESS = "worse than the best"
+
+
+def leaderboard_chart(numbers: Mapping[str, MetricNumbers], confidence: float) -> Chart:
+    """Return means with their intervals, a row per model."""
+    rows: dict[tuple[str, ...], tuple[Row, ...]] = {
+        (metric,): tuple(_bars(one.standings)) for metric, one in numbers.items()
+    }
+    return Chart(
+        "leaderboard",
+        "leaderboard",
+        "Means and intervals",
+        f"Point: mean over users; line: its {confidence:.0%} interval. Filled points are the best "
+        "model and those that cannot be told from it; dashed: chance, where it is known.",
+        (
+            MODEL,
+            MEAN,
+            LOW,
+            HIGH,
+            Field("verdict", "beside the best"),
+            Field("chance", "chance", "number"),
+        ),
+        rows,
+        (Choice("Metric", tuple(numbers)),),
+        len(next(iter(numbers.values())).standings.places),
+    )
+
+
+def _bars(standings: Standings) -> list[Row]:
+    chance = None if math.isnan(standings.chance) else standings.chance
+    return [
+        {
+            "model": place.model,
+            "mean": number(place.mean),
+            "low": number(place.low),
+            "high": number(place.high),
+            "verdict": SAME if place.best or (place.best is None and place.leads) else LESS,
+            "chance": chance,
+        }
+        for place in standings.places
+        if not math.isnan(place.mean)
+    ]
+
+
+def curves(given: Given, numbers: Mapping[str, MetricNumbers]) -> Chart | None:
+    """Return metrics against their cut-offs, for those with several."""
+    families: dict[str, dict[int, str]] = {}
+    for name in given.metrics:
+        metric = given.first.known_metric(name)
+        if metric.cutoff is not None:
+            families.setdefault(f"{metric.variant}@k", {})[metric.cutoff] = name
+    rows: dict[tuple[str, ...], tuple[Row, ...]] = {}
+    for family, of in families.items():
+        if len(of) >= FEWEST_CUTOFFS:
+            rows[(family,)] = tuple(
+                {"k": k, "model": place.model}
+                | {name: number(getattr(place, name)) for name in ("mean", "low", "high")}
+                for k, metric in sorted(of.items())
+                for place in numbers[metric].standings.places
+            )
+    if not rows:
+        return None
+    return Chart(
+        "cutoffs",
+        "curves",
+        "Metric against cut-off",
+        "The mean at every cut-off k; the band is its interval.",
+        (Field("k", "k", "count"), MODEL, MEAN, LOW, HIGH),
+        rows,
+        (Choice("Metric", tuple(family for (family,) in rows)),),
+        models=tuple(model.name for model in given.models),
+    )
+
+
+def trade_off(given: Given, numbers: Mapping[str, MetricNumbers]) -> Chart | None:
+    """Return accuracy against what lies beyond it, with the Pareto front."""
+    accurate = [m for m in given.metrics if given.definition(m).record != "lists"]
+    beyond = [m for m in given.metrics if given.definition(m).record == "lists"]
+    if not accurate or not beyond or len(given.models) < 2:
+        return None
+    rows: dict[tuple[str, ...], tuple[Row, ...]] = {
+        (one, other): tuple(_points(numbers[one].standings, numbers[other].standings))
+        for one in accurate
+        for other in beyond
+    }
+    return Chart(
+        "tradeoff",
+        "tradeoff",
+        "Accuracy against the rest",
+        "A model on the Pareto front (large, joined by a line) is not beaten in both metrics at "
+        "once by any other model. Axes run in the metric's own direction.",
+        (
+            MODEL,
+            Field("x", "accuracy", "number"),
+            Field("y", "beyond", "number"),
+            Field("front", "on the Pareto front", "flag"),
+        ),
+        rows,
+        (Choice("Across", tuple(accurate)), Choice("Up", tuple(beyond))),
+        models=tuple(model.name for model in given.models),
+    )
+
+
+def _points(across: Standings, up: Standings) -> list[Row]:
+    points = [(place.model, place.mean, up.place(place.model).mean) for place in across.places]
+    points = [point for point in points if not math.isnan(point[1] + point[2])]
+    signs = [1 if one.higher_is_better else -1 for one in (across, up)]
+
+    def beaten(point: tuple[str, float, float]) -> bool:
+        mine = [sign * value for sign, value in zip(signs, point[1:], strict=True)]
+        for other in points:
+            theirs = [sign * value for sign, value in zip(signs, other[1:], strict=True)]
+            if theirs != mine and all(t >= m for t, m in zip(theirs, mine, strict=True)):
+                return True
+        return False
+
+    return [
+        {"model": name, "x": number(x), "y": number(y), "front": not beaten((name, x, y))}
+        for name, x, y in points
+    ]
+
+
+def distributions(numbers: Mapping[str, MetricNumbers], order: Sequence[str]) -> Chart | None:
+    """Return how the users' values are spread, a row per model in this order."""
+    place = {model: at for at, model in enumerate(order)}
+    rows: dict[tuple[str, ...], tuple[Row, ...]] = {
+        (metric,): tuple(
+            {**row, "line": place[row["model"]]}
+            for row in sorted(one.values, key=lambda row: place[row["model"]])
+        )
+        for metric, one in numbers.items()
+        if one.values
+    }
+    if not rows:
+        return None
+    return Chart(
+        "values",
+        "ridges",
+        "Values of users",
+        "How many users have which value: a row of bars per model, the highest bar of each row "
+        "being as high as the row.",
+        (MODEL, *BIN, USERS, SHARE),
+        rows,
+        (Choice("Metric", tuple(metric for (metric,) in rows)),),
+        len(order),
+    )
+
+
+def differences(numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
+    """Return who wins and who loses: users counted, and how large their differences are."""
+    metrics = tuple(metric for metric, one in numbers.items() if one.counts)
+    if not metrics:
+        return []
+    pairs = tuple(dict.fromkeys(row["pair"] for row in numbers[metrics[0]].counts))
+    pair = Field("pair", "models")
+    counted = Chart(
+        "winners",
+        "winners",
+        "Who wins, who loses",
+        "The share of users who are better off, the same and worse off, per pair of models.",
+        (pair, Field("who", "users who are"), USERS, SHARE),
+        {(metric,): numbers[metric].counts for metric in metrics},
+        (Choice("Metric", metrics),),
+        len(pairs),
+    )
+    large = Chart(
+        "differences",
+        "differences",
+        "Differences of users",
+        "How much each user gains or loses. Users with no difference are left out: "
+        '"Who wins, who loses" counts them.',
+        (pair, Field("who", "users who are"), *BIN, USERS),
+        {
+            (metric, one): tuple(row for row in numbers[metric].differences if row["pair"] == one)
+            for metric in metrics
+            for one in pairs
+        },
+        (Choice("Metric", metrics), Choice("Models", pairs)),
+    )
+    return [counted, large]
+
+
+def groups(given: Given, numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
+    """Return differences between two models in groups of users, and the models' means there."""
+    known = given.groups
+    metrics = tuple(metric for metric, one in numbers.items() if one.groups)
+    if known is None or not metrics:
+        return []
+    models = [model.name for model in given.models]
+    shown = tuple(numbers[metrics[0]].groups)
+    two = len(known.names) == 2
+    by = " by ".join(known.titles)
+    return [
+        Chart(
+            name,
+            kind if two else "bars",
+            title,
+            f"{text} in each group of users: {by}.",
+            (*(Field(f"axis{at}", one) for at, one in enumerate(known.titles)), MEAN, USERS),
+            {(metric, one): numbers[metric].groups[one] for metric in metrics for one in of},
+            (Choice("Metric", metrics), Choice(label, of)),
+            len(known.names[-1]) if two else len(known.names[0]),
+        )
+        for name, kind, title, text, label, of in (
+            (
+                "group_differences",
+                "heat_signed",
+                "Differences between models in groups of users",
+                "The mean difference",
+                "Models",
+                tuple(one for one in shown if one not in models),
+            ),
+            (
+                "groups",
+                "heat",
+                "Models in groups of users",
+                "The mean",
+                "Model",
+                tuple(one for one in shown if one in models),
+            ),
+        )
+        if of
+    ]
+
+
+def repeats(given: Given, order: Sequence[str]) -> Chart | None:
+    """Return folds and seeds as dots."""
+    rows: dict[tuple[str, ...], tuple[Row, ...]] = {}
+    for metric in given.metrics:
+        found = [
+            {"model": name, "run": run, "mean": number(mean)}
+            for name in order
+            for run, mean in _runs(given, name, metric)
+        ]
+        if found:
+            rows[(metric,)] = tuple(found)
+    if not rows:
+        return None
+    return Chart(
+        "repeats",
+        "dots",
+        "Folds and seeds",
+        "A dot per fold, or per seed of the training: how far chance in both moves the mean.",
+        (MODEL, Field("run", "fold or seed"), MEAN),
+        rows,
+        (Choice("Metric", tuple(metric for (metric,) in rows)),),
+        len(order),
+    )
+
+
+def _runs(given: Given, name: str, metric: str) -> list[tuple[str, float]]:
+    model = given.model(name)
+    found = []
+    if len(model.runs) > 1:
+        what = "batch" if model.batches else "seed"
+        found = [(f"{what} {at}", run.mean()[metric]) for at, run in enumerate(model.runs, start=1)]
+    for run in model.runs:
+        if isinstance(run, FoldedEvaluation):
+            found += [(f"fold {at}", fold.mean()[metric]) for at, fold in enumerate(run.folds)]
+    return [one for one in found if not math.isnan(one[1])]
+
+
+def number(value: float) -> float | None:
+    """Return a number as JSON has it."""
+    return round(float(value), 8) if np.isfinite(value) else None

@@ -1,0 +1,69 @@
+"""Reports in files: whole or not at all, and never in the place of something else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from recometer.data.storage import check_replaced
+from recometer.errors import FileError
+
+MARK = "recometer report"
+"""Stands in the first line of what is written."""
+HEADS = {".png": b"\x89PNG", ".svg": b"<svg"}
+
+
+def check(path: str | os.PathLike[str], inputs: tuple[str, ...] = ()) -> None:
+    """Raise if a report cannot be written there, or would replace something else."""
+    path = Path(path)
+    if path.is_dir():
+        raise FileError(f"{path} is a folder. Hint: name a file in it, such as report.html.")
+    if not path.parent.is_dir():
+        raise FileError(f"{path} cannot be written: there is no folder {path.parent}.")
+    try:
+        check_replaced([path], is_report, inputs)
+    except FileError as error:
+        # There the hint speaks of folders, which this is not.
+        said = str(error).partition(" Hint:")[0]
+        raise FileError(f"{said} Hint: choose another name, or remove the file.") from None
+
+
+def is_report(path: Path) -> bool:
+    """Tell whether a file is a report of recometer."""
+    try:
+        with path.open("rb") as file:
+            return MARK.encode() in file.readline(200)
+    except OSError:
+        return False
+
+
+def write(path: str | os.PathLike[str], text: str) -> str:
+    """Write a report and return it."""
+    check(path)
+    _write(Path(path), text.encode("utf-8"))
+    return text
+
+
+def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None:
+    """Write a chart; another one of the same format is replaced."""
+    path = Path(path)
+    if path.exists() and not path.read_bytes()[:16].startswith(HEADS[suffix]):
+        raise FileError(
+            f"{path} exists, and is no {suffix[1:].upper()}: it is not replaced. Hint: choose "
+            "another name."
+        )
+    _write(path, image)
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError as error:
+        raise FileError(
+            f"{str(path)!r} cannot be written: {error.strerror}. Hint: the folder must exist and "
+            "be writable."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)

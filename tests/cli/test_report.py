@@ -1,0 +1,179 @@
+"""``recometer report``: a page of saved evaluations, of models, or of scored pairs."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+import recometer as rm
+from recometer.cli._app import app
+from recometer.report import page
+
+RNG = np.random.default_rng(3)
+USERS, ITEMS, DEPTH = 40, 25, 8
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "300"})
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def data_of(path: str) -> dict[str, Any]:
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work in a folder with test, train, the lists of two models and their results."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
+    order = np.argsort(RNG.random((USERS, ITEMS)), axis=1)
+    parts = {"test": order[:, :4], "train": order[:, 4:8]}
+    lists = {"random": np.argsort(RNG.random((USERS, ITEMS)), axis=1)[:, :DEPTH]}
+    lists["good"] = np.concatenate([order[:, :3], order[:, 8 : 5 + DEPTH]], axis=1)
+    for name, items in (parts | lists).items():
+        users = np.repeat(np.arange(USERS), items.shape[1])
+        frame = pl.DataFrame({"user_id": users, "item_id": items.ravel()})
+        if name in lists:
+            ranks = np.tile(np.arange(items.shape[1]) + 1, USERS)
+            frame = frame.with_columns(rank=pl.Series(ranks))
+        frame.write_parquet(f"{name}.parquet")
+    titles = [f"Title {item}" for item in range(ITEMS)]
+    pl.DataFrame({"item_id": range(ITEMS), "title": titles}).write_csv("items.csv")
+    models = [argument for name in lists for argument in ("--run", f"{name}.parquet")]
+    made = run(
+        *("evaluate", "--test", "test.parquet", "--train", "train.parquet", *models),
+        *("-m", "ndcg@5 recall@1..5", "--out", "results", "--quiet"),
+    )
+    assert made.exit_code == 0, made.stderr
+
+
+def test_saved_evaluations() -> None:
+    found = run("report", "results", "--primary", "ndcg@5", "-o", "report.html")
+    assert found.exit_code == 0, found.stderr
+    versus = rm.compare(
+        {name: f"results/{name}.parquet" for name in ("good", "random")}, primary="ndcg@5"
+    )
+    assert versus.report().model.headline.verdict in found.stderr
+    assert found.stderr.endswith("written: report.html\n")
+    data = data_of("report.html")
+    assert data["inspector"] is None
+    assert "leaderboard" in data["charts"]
+
+
+def test_lists_come_from_models_of_the_same_names() -> None:
+    inputs = ("--test", "test.parquet", "--train", "train.parquet", "--catalogue", "items.csv")
+    models = ("--run", "good.parquet", "--run", "random.parquet")
+    found = run("report", "results", *models, *inputs, "--show", "7", "--depth", "4")
+    assert found.exit_code == 0, found.stderr
+    inspector = data_of("report.html")["inspector"]
+    assert inspector["models"] == ["good", "random"]
+    assert inspector["users"][0]["id"] == "7"
+    entries = inspector["users"][0]["lists"]["good"]["entries"]
+    assert [relevant for _, _, _, relevant, _ in entries] == [True, True, True, False]
+    assert all(title.startswith("Title ") for _, title in inspector["items"].values())
+    other = run("report", "results", "--run", "x=good.parquet", *inputs)
+    assert other.exit_code == 2
+    assert "there is no result of 'x', but of good, random" in one_line(other.stderr)
+
+
+def test_test_and_train_without_models_are_audited() -> None:
+    data = ("--test", "test.parquet", "--train", "train.parquet")
+    found = run("report", "results", *data, "-o", "page.md")
+    assert found.exit_code == 0, found.stderr
+    assert "## Audit of the split" in pathlib.Path("page.md").read_text(encoding="utf-8")
+    for unused in (("--catalogue", "items.csv"), ("--test", "test.parquet"), ("--user", "user_id")):
+        refused = run("report", "results", *unused)
+        assert refused.exit_code == 2, unused
+        assert "without models it says nothing" in one_line(refused.stderr)
+
+
+def test_models_are_evaluated_where_there_are_no_results() -> None:
+    found = run(
+        *("report", "--run", "good.parquet", "--baselines", "popular", "--quiet"),
+        *("--test", "test.parquet", "--train", "train.parquet", "-o", "page.md", "-m", "rr@5"),
+    )
+    assert found.exit_code == 0, found.stderr
+    assert found.stderr == ""
+    text = pathlib.Path("page.md").read_text(encoding="utf-8")
+    assert "good beats popular by" in text
+
+
+def test_columns_of_scores_are_models() -> None:
+    rng = np.random.default_rng(0)
+    rows = {"object": np.repeat([4, 9], 6), "item": np.tile(np.arange(6), 2)}
+    relevant = np.tile([1, 0, 1, 0, 0, 1], 2)
+    frame = pl.DataFrame({**rows, "relevant": relevant, "Random scores": rng.random(12)})
+    frame = frame.with_columns(pl.Series("KNN scores", relevant + rng.random(12)))
+    frame.write_csv("knowledge.csv")
+    scores = ("--score", "random scores", "--score", "KNN scores")
+    found = run("report", "knowledge.csv", "--user", "object", *scores)
+    assert found.exit_code == 0, found.stderr
+    inspector = data_of("report.html")["inspector"]
+    assert inspector["models"] == ["KNN scores", "Random scores"]
+    user = next(one for one in inspector["users"] if one["id"] == "4")
+    assert user["values"]["KNN scores"][inspector["metrics"].index("recall@3")] == 1
+    entries = user["lists"]["KNN scores"]["entries"]
+    assert [relevant for _, _, _, relevant, _ in entries] == [True] * 3 + [False] * 3
+    wrong = run("report", "knowledge.csv", "--user", "object", "--score", "SVD scores")
+    assert wrong.exit_code == 2
+    assert "knowledge.csv has no such column" in wrong.stderr
+    without = run("report", "knowledge.csv")
+    assert without.exit_code == 1
+    assert "no saved evaluation. Hint:" in without.stderr
+    assert "--score COLUMN names the scores" in without.stderr
+
+
+def test_one_model() -> None:
+    found = run("report", "results/good.parquet", "--format", "markdown")
+    assert found.exit_code == 0, found.stderr
+    assert pathlib.Path("report.md").read_text(encoding="utf-8").startswith("<!-- recometer report")
+    refused = run("report", "results/good.parquet", "--baseline", "random")
+    assert refused.exit_code == 2
+    assert "goes with several models" in refused.stderr
+
+
+def test_what_is_not_ours_stays() -> None:
+    pathlib.Path("report.html").write_text("mine", encoding="utf-8")
+    found = run("report", "results")
+    assert found.exit_code == 1
+    assert "was not written by recometer" in found.stderr
+    assert pathlib.Path("report.html").read_text(encoding="utf-8") == "mine"
+    pathlib.Path("items.md").write_text("recometer report", encoding="utf-8")
+    inputs = ("--test", "test.parquet", "--catalogue", "items.md")
+    read = run("report", "--run", "good.parquet", *inputs, "-o", "items.md")
+    assert read.exit_code == 1
+    assert "is an input, and would be replaced" in read.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "there is nothing to report"),
+        (("results", "-o", "report.pdf"), "a report is written as .html or .md"),
+        (
+            ("results", "-o", "report.md", "--format", "html"),
+            "the name of another format than html",
+        ),
+        (("--score", "a"), "goes with one table of scored pairs"),
+        (("x.csv", "--score", "a", "--train", "t.csv"), "has the truth beside the scores"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], said: str) -> None:
+    found = run("report", *arguments)
+    assert found.exit_code == 2
+    assert said in one_line(found.stderr)
+    assert not list(pathlib.Path().glob("report.*"))

@@ -1,0 +1,68 @@
+"""Sessions of users on the command line: ``--user user,session``."""
+
+from __future__ import annotations
+
+import pathlib
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from recometer.cli._app import app
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
+
+
+@pytest.fixture
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    test = pl.DataFrame({"user": [1, 1, 2], "session": ["a", "b", "a"], "item": [7, 8, 9]})
+    test.write_csv(tmp_path / "test.csv")
+    test.with_columns(item=pl.Series([5, 8, 9])).write_parquet(tmp_path / "own.parquet")
+    (tmp_path / "plain.csv").write_text("user,item,rank\n1,5,1\n1,7,2\n2,9,1\n")
+    (tmp_path / "train.csv").write_text("user,session,item\n1,z,5\n1,z,4\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folder")
+def test_apart_with_what_knows_users_alone() -> None:
+    found = call(
+        *("evaluate", "--test", "test.csv", "--run", "own.parquet", "--run", "plain.csv"),
+        *("--train", "train.csv", "--user", "user,session", "-m", "rr", "--per-user"),
+        *("--format", "csv"),
+    )
+    assert found.exit_code == 0, found.stderr
+    assert found.stdout.splitlines() == [
+        *("model,user,session,rr", "own,1,a,0.0", "own,1,b,1.0", "own,2,a,1.0"),
+        *("plain,1,a,1.0", "plain,1,b,0.0", "plain,2,a,1.0"),
+    ]
+    assert "train.csv (user 'user', item 'item')" in found.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_compared_over_users_and_split() -> None:
+    runs = ("--run", "own.parquet", "--run", "plain.csv", "--user", "user,session", "-m", "rr")
+    assert call("evaluate", "--test", "test.csv", *runs, "--out", "saved").exit_code == 0
+    compared = call("compare", "saved")
+    assert compared.exit_code == 0, compared.stderr
+    assert "over the 2 clusters of these" in compared.stdout
+    split = call(
+        *("split", "train.csv", "--what", "number=1", "--user", "user,session", "--out", "made")
+    )
+    assert split.exit_code == 0, split.stderr
+    found = call("evaluate", "--split", "made", *runs[2:])
+    assert found.exit_code == 0, found.stderr
+    assert "sessions of 1 users" in found.stdout
+    why = call(
+        "why", "--test", "test.csv", *runs[:2], *runs[4:6], "--metric", "rr", "--to", "trec_eval"
+    )
+    assert why.exit_code == 0, why.stderr
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_column_that_is_nowhere() -> None:
+    found = call("evaluate", "--test", "test.csv", "--run", "plain.csv", "--user", "user,sesion")
+    assert found.exit_code != 0
+    assert "'session'" in found.stderr

@@ -1,0 +1,60 @@
+"""A process that was forked after Polars had worked is told so: it would wait forever."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = """
+import os, sys, warnings
+import numpy as np, polars as pl, recometer as rm
+warnings.simplefilter("ignore")
+
+def matrices():
+    return rm.evaluate(rm.Scores(np.eye(3)), np.eye(3)[::-1], metrics="rr").mean()
+
+def ids():
+    return rm.evaluate(rm.Lists({"ann": ["a", "b"]}), {"ann": ["b", "a"]}, metrics="rr").mean()
+
+def frames():
+    return len(rm.Interactions.of(pl.DataFrame({"user_id": [1], "item_id": [2]})))
+
+def files():
+    return rm.load("result.parquet")
+
+pl.Series(["b", "a", "b"]).unique().sort()
+pl.DataFrame({"a": [1, 2]}).lazy().group_by("a").len().collect()
+expected = matrices()
+for work in (matrices, ids, frames, files):
+    child = os.fork()
+    if child == 0:
+        try:
+            print(work.__name__, work() == expected, flush=True)
+        except rm.RecometerError as error:
+            print(work.__name__, error, flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+print("parent", ids(), flush=True)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system names no threads")
+def test_a_forked_process_says_that_polars_has_lost_its_threads(tmp_path):
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    said = dict(line.split(" ", 1) for line in run.stdout.splitlines())
+    assert said["matrices"] == "True"
+    for work in ("ids", "frames", "files"):
+        assert "forked from one in which Polars had worked" in said[work]
+        assert "Hint: start processes anew" in said[work]
+    assert said["parent"] == "{'rr': 1.0}"

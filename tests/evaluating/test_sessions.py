@@ -1,0 +1,165 @@
+"""Users with sessions: evaluated apart, matched with what knows users alone, clustered by user."""
+
+from __future__ import annotations
+
+import datetime
+import pathlib
+import uuid
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.errors import ColumnError, InputTypeError
+
+TEST = pl.DataFrame(
+    {
+        "user": ["ann", "ann", "ann", "bob", "bob"],
+        "session": [1, 1, 2, 1, 3],
+        "item": ["x", "y", "z", "x", "z"],
+    }
+)
+RUN = TEST.with_columns(item=pl.Series(["y", "x", "z", "w", "z"]), rank=pl.Series([1, 2, 1, 1, 1]))
+BOTH = ["user", "session"]
+SESSIONS = [("ann", 1), ("ann", 2), ("bob", 1), ("bob", 3)]
+
+
+def written(frame: pl.DataFrame, folder: pathlib.Path, name: str) -> str:
+    path = folder / name
+    frame.write_parquet(path) if path.suffix == ".parquet" else frame.write_csv(path)
+    return str(path)
+
+
+@pytest.mark.parametrize("form", ["polars", "lazy", "pandas", "arrow", "csv", "parquet"])
+def test_test_and_lists_in_every_form(form: str, tmp_path: pathlib.Path) -> None:
+    def made(frame: pl.DataFrame) -> Any:
+        if form in ("csv", "parquet"):
+            return written(frame, tmp_path, f"{len(frame.columns)}.{form}")
+        ways = {"pandas": frame.to_pandas, "arrow": frame.to_arrow, "lazy": frame.lazy}
+        return ways.get(form, lambda: frame)()
+
+    test = rm.Interactions.of(made(TEST), user=BOTH)
+    assert test.user_ids is not None
+    assert test.user_ids.tolist() == SESSIONS
+    assert repr(test).startswith("Interactions(4 sessions (str and int ids of column 'user, sess")
+    lists = rm.Lists(made(RUN), user=BOTH)
+    result = rm.evaluate(lists, test, metrics="rr")
+    assert result["rr"].tolist() == [1, 1, 0, 1]
+    assert result.per_user().columns == ["user", "session", "rr"]
+    assert result.per_user()["session"].to_list() == [1, 2, 1, 3]
+
+
+def test_rows_in_any_order_and_pairs() -> None:
+    scored = TEST.with_columns(
+        score=pl.Series([1.0, 2.0, 3.0, 4.0, 5.0]), label=pl.Series([1, 0, 1, 1, 1])
+    )
+    result = rm.evaluate(rm.Pairs(scored.reverse(), user=BOTH), metrics="rr")
+    np.testing.assert_array_equal(result["rr"], [0.5, np.nan, np.nan, np.nan])
+    shuffled = rm.Lists(RUN.sample(fraction=1.0, shuffle=True, seed=1), user=BOTH)
+    test = rm.Interactions.of(TEST, user=BOTH)
+    assert rm.evaluate(shuffled, test, metrics="rr")["rr"].tolist() == [1, 1, 0, 1]
+
+
+def test_what_knows_users_alone_holds_for_all_of_their_sessions() -> None:
+    test = rm.Interactions.of(TEST, user=BOTH)
+    lists = rm.Lists({"ann": ["q", "z"], "bob": ["x"]})
+    assert rm.evaluate(lists, test, metrics="rr")["rr"].tolist() == [0, 0.5, 1, 0]
+    removed = rm.evaluate(lists, test, train={"ann": ["q"]}, metrics="rr")
+    assert removed["rr"].tolist() == [0, 1, 1, 0]
+    assert removed.activity is not None
+    assert removed.activity.tolist() == [1, 1, 0, 0]
+    factors = rm.Factors(
+        np.array([[1.0], [-1.0]]),
+        np.array([[1.0], [2.0], [3.0]]),
+        user_ids=["ann", "bob"],
+        item_ids=["x", "y", "z"],
+    )
+    assert rm.evaluate(factors, test, metrics="rr")["rr"].tolist() == [0.5, 1, 1, 1 / 3]
+    # A train of sessions holds for these alone.
+    own = rm.Interactions.of({("ann", 2): ["q"]})
+    by_session = rm.evaluate(rm.Lists({("ann", 2): ["q", "z"]}), test, train=own, metrics="rr")
+    assert by_session["rr"].tolist() == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("interval", ["t", "bootstrap"])
+def test_intervals_of_means_are_over_users(interval: str) -> None:
+    """Sessions that are copies of one another say nothing new."""
+    rng = np.random.default_rng(1)
+    once = {user: [f"i{rng.integers(5)}"] for user in range(60)}
+    copies = {(user, number): items for user, items in once.items() for number in range(8)}
+    lists = rm.Lists({user: [f"i{place}" for place in rng.permutation(5)] for user in once})
+    rules = {"metrics": "rr coverage@1", "interval": interval, "catalogue": 5}
+    alone = rm.evaluate(lists, once, **rules)
+    sessions = rm.evaluate(lists, copies, **rules)
+    assert sessions.mean() == pytest.approx(alone.mean())
+    assert sessions.interval("rr")[:2] == pytest.approx(alone.interval("rr")[:2])
+    assert sessions.interval("coverage@1") == alone.interval("coverage@1")
+    assert "480 sessions of 60 users" in str(sessions)
+
+
+def test_differences_rest_on_users_unless_asked() -> None:
+    rng = np.random.default_rng(2)
+    users = {(user, number): ["x"] for user in range(40) for number in range(5)}
+    models = {}
+    for name in ("one", "two"):
+        places = {user: rng.permutation(["x", "y", "z"]).tolist() for user in range(40)}
+        models[name] = rm.evaluate(
+            rm.Lists({session: places[session[0]] for session in users}), users, metrics="rr"
+        )
+    by_users = rm.compare(models)
+    mapping = {session: session[0] for session in users}
+    assert by_users.rows[0].interval == rm.compare(models, cluster=mapping).rows[0].interval
+    apart = rm.compare(models, cluster=False)
+    assert np.diff(apart.rows[0].interval[:2]) < 0.7 * np.diff(by_users.rows[0].interval[:2])
+    assert "over the 40 clusters" in str(by_users)
+    assert "taken as independent" in str(apart)
+    assert by_users.per_user("rr").columns == ["user", "session", "one", "two"]
+
+
+def test_groups_are_named_by_user() -> None:
+    test = rm.Interactions.of(TEST, user=BOTH)
+    groups = rm.evaluate(rm.Lists(RUN, user=BOTH), test, metrics="rr").by({"ann": 1, "bob": 2})
+    assert [(row.group, row.users, row.mean) for row in groups.rows] == [("1", 2, 1), ("2", 2, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("user", "session"),
+    [("ann", datetime.date(2020, 1, 2)), (2**63, "s"), (uuid.UUID(int=3), 1.5), (1, 2)],
+)
+def test_saved_and_loaded(user: object, session: object, tmp_path: pathlib.Path) -> None:
+    result = rm.evaluate(rm.Lists({(user, session): ["x"]}), {(user, session): ["x"]}, metrics="rr")
+    result.save(tmp_path / "saved.parquet")
+    found = rm.load(tmp_path / "saved.parquet").user_ids
+    assert found is not None
+    assert found.tolist() == [(user, session)]
+    assert result.user_ids is not None
+    assert list(map(type, found[0])) == list(map(type, result.user_ids[0]))
+
+
+def test_what_cannot_be_read() -> None:
+    with pytest.raises(ColumnError, match=r"no column 'sesion'.*'session'"):
+        rm.Interactions.of(TEST, user=["user", "sesion"])
+    with pytest.raises(ColumnError, match="'user' is named by user= twice"):
+        rm.Lists(RUN, user=["user", "user"])
+    with pytest.raises(InputTypeError, match="or of two"):
+        rm.Interactions.of(TEST, user=["user", "session", "item"])
+    with pytest.raises(InputTypeError, match="item= must be the name of a column, found list"):
+        rm.Interactions.of(TEST, item=["item", "session"])
+    missing = TEST.with_columns(session=pl.Series([1, None, 1, 1, 1]))
+    with pytest.raises(rm.InputError, match=r"'session'.* no value in row 1"):
+        rm.Interactions.of(missing, user=BOTH)
+    with pytest.raises(InputTypeError, match="column 'user' are of type UUID"):
+        rm.Interactions.of(
+            TEST.to_pandas().assign(user=[uuid.UUID(int=n) for n in range(5)]), user=BOTH
+        )
+
+
+def test_split_by_sessions(tmp_path: pathlib.Path) -> None:
+    frame = TEST.with_columns(time=pl.int_range(5))
+    for data in (frame, written(frame, tmp_path, "a.csv"), written(frame, tmp_path, "b.parquet")):
+        made = rm.split(data, rm.split.Last(1), user=BOTH)
+        train = made.train.lazy().collect()
+        assert train.columns == frame.columns
+        assert train.rows() == [("ann", 1, "x", 0)]

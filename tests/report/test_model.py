@@ -1,0 +1,336 @@
+"""What a report says: the model that all formats are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from results import evaluation
+from shared import SHARED
+
+import recometer as rm
+from recometer.report.model import ReportModel
+
+ITEM = "</script><script>alert(1)</script>"
+MODEL = "<b>als</b> & co"
+
+
+@pytest.fixture(scope="module")
+def model(comparison: rm.Comparison) -> ReportModel:
+    return comparison.report().model
+
+
+def test_the_headline_names_the_winner_and_how_sure_that_is(
+    model: ReportModel, comparison: rm.Comparison
+) -> None:
+    said, row = model.headline, comparison.row("ndcg@5", MODEL, "bpr")
+    assert said.winner == MODEL
+    assert said.certain is True
+    ends = f"[{row.low:.4f}, {row.high:.4f}] over {row.n} users"
+    assert said.verdict == f"{MODEL} beats bpr by {row.difference:.4f} ndcg@5 {ends}."
+    assert f"{row.n_worse:,} worse off." in " ".join(said.sentences)
+
+
+def test_the_harmed_user_is_the_one_who_loses_most(
+    model: ReportModel, comparison: rm.Comparison
+) -> None:
+    harmed = comparison.changes("ndcg@5", MODEL, "bpr").harmed[0]
+    assert model.headline.harmed == harmed.user
+    assert model.inspector is not None
+    first = model.inspector.users[0]
+    assert (first.id, first.kinds) == (harmed.user, ("most harmed",))
+    assert first.change == harmed.difference
+
+
+def test_the_headline_of_models_that_cannot_be_told_apart() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.random(50)
+    noisy = values + rng.normal(scale=0.01, size=50)
+    results = {
+        "one": evaluation({"ndcg@10": values.tolist()}),
+        "two": evaluation({"ndcg@10": noisy.clip(0, 1).tolist()}),
+    }
+    said = rm.compare(results).report().model.headline
+    assert said.certain is False
+    assert "cannot be told from it" in said.verdict
+
+
+def test_lower_is_better_where_the_metric_says_so() -> None:
+    results = {
+        "good": evaluation({"rmse": [0.1, 0.2, 0.1, 0.3] * 10}),
+        "bad": evaluation({"rmse": [0.9, 0.8, 0.7, 0.9] * 10}),
+    }
+    made = rm.compare(results).report().model
+    assert made.headline.winner == "good"
+    assert "Lower is better in rmse." in made.headline.sentences
+    assert [place.model for place in made.standings[0].places] == ["good", "bad"]
+    (row, *_) = made.chart("winners").first  # type: ignore[union-attr]
+    assert (row["who"], row["users"]) == ("better off", 40)
+
+
+def test_standings_are_those_of_the_comparison(
+    model: ReportModel, comparison: rm.Comparison
+) -> None:
+    of = {(one.metric, one.model): one for one in comparison.standings}
+    for standings in model.standings:
+        for place in standings.places:
+            expected = of[standings.metric, place.model]
+            assert place.mean == expected.mean
+            assert place.best == expected.best
+    chance = model.standings[0].chance
+    values = comparison.models[0].first.chance["ndcg@5"]
+    assert chance == pytest.approx(np.nanmean(values))
+
+
+def test_charts_have_all_users_in_their_bins(model: ReportModel, comparison: rm.Comparison) -> None:
+    values = model.chart("values")
+    assert values is not None
+    for name in model.models:
+        rows = [row for row in values.rows["ndcg@5",] if row["model"] == name]
+        n = np.count_nonzero(~np.isnan(comparison.users.values(comparison.model(name), "ndcg@5")))
+        assert sum(row["users"] for row in rows) == n
+    winners = model.chart("winners")
+    assert winners is not None
+    row = comparison.row("ndcg@5", MODEL, "bpr")
+    counts = [one["users"] for one in winners.first if one["pair"] == f"{MODEL} less bpr"]
+    assert counts == [row.n_better, row.n_equal, row.n_worse]
+
+
+def test_the_pareto_front_is_what_nothing_beats(model: ReportModel) -> None:
+    chart = model.chart("tradeoff")
+    assert chart is not None
+    for rows in chart.rows.values():
+        for row in rows:
+            beaten = any(
+                other["x"] >= row["x"]
+                and other["y"] >= row["y"]
+                and other is not row
+                and (other["x"], other["y"]) != (row["x"], row["y"])
+                for other in rows
+            )
+            assert row["front"] == (not beaten)
+
+
+def test_groups_add_up_to_all_users(model: ReportModel, comparison: rm.Comparison) -> None:
+    chart = model.chart("groups")
+    assert chart is not None
+    rows = chart.rows["ndcg@5", "bpr"]
+    values = comparison.users.values(comparison.model("bpr"), "ndcg@5")
+    n = sum(row["users"] for row in rows)
+    mean = sum(row["users"] * row["mean"] for row in rows) / n
+    assert n == np.count_nonzero(~np.isnan(values))
+    assert mean == pytest.approx(np.nanmean(values), abs=1e-5)
+
+
+def test_own_groups(results: dict[str, rm.Evaluation]) -> None:
+    own = ["old" if at % 2 else "new" for at in range(60)]
+    chart = rm.compare(results, metrics="hit@5").report(groups=own).model.chart("groups")
+    assert chart is not None
+    assert {row["axis0"] for row in chart.first} == {"old", "new"}
+    assert sum(row["users"] for row in chart.first) <= 60
+
+
+def test_popularity_begins_at_none_and_ends_at_all(model: ReportModel) -> None:
+    chart = model.chart("popularity")
+    assert chart is not None
+    for name in (*model.models, "training data"):
+        curve = [row["share"] for row in chart.first if row["model"] == name]
+        assert (curve[0], curve[-1]) == (0.0, 1.0)
+        assert curve == sorted(curve)
+
+
+def test_lists_agree_with_the_metrics(model: ReportModel) -> None:
+    inspector = model.inspector
+    assert inspector is not None
+    for user in inspector.users:
+        for name, lists in user.lists.items():
+            hits = [entry.relevant for entry in lists.entries[:5]]
+            recall = user.values[name]["recall@5"]
+            if not math.isnan(recall):
+                assert recall == pytest.approx(sum(hits) / user.n_relevant)
+            ranks = [one.rank for one in lists.missed]
+            assert all(rank is not None and rank > inspector.depth for rank in ranks)
+            in_list = sum(entry.relevant for entry in lists.entries)
+            assert in_list + len(ranks) == user.n_relevant
+            scores = [entry.score for entry in lists.entries]
+            assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
+    titles = {title for _, title in inspector.items.values()}
+    assert f"Title of {ITEM}" in titles
+
+
+def test_scored_pairs_show_every_item_of_a_user() -> None:
+    frame = pl.DataFrame(
+        {
+            "object": [0, 0, 0, 1, 1, 1],
+            "item": [5, 6, 7, 5, 6, 7],
+            "relevant": [1, 0, 1, 0, 0, 1],
+            "KNN": [0.9, 0.5, 0.1, 0.3, 0.2, 0.1],
+            "random": [0.1, 0.2, 0.3, 0.1, 0.9, 0.5],
+        }
+    )
+    results = {
+        name: rm.evaluate(rm.Pairs(frame, user="object", score=name), metrics="recall@2")
+        for name in ("KNN", "random")
+    }
+    inspector = rm.compare(results).report().model.inspector
+    assert inspector is not None
+    first = next(user for user in inspector.users if user.id == "0")
+    entries = first.lists["KNN"].entries
+    assert [inspector.items[one.item][0] for one in entries] == ["5", "6", "7"]
+    assert [one.relevant for one in entries] == [True, False, True]
+    assert [one.score for one in entries] == [0.9, 0.5, 0.1]
+    assert first.values["KNN"]["recall@2"] == 0.5
+
+
+def test_lists_of_results_from_files_come_from_sources(
+    results: dict[str, rm.Evaluation], tmp_path: Any
+) -> None:
+    for name in ("bpr", "random"):
+        results[name].save(tmp_path / f"{name}.parquet")
+    loaded = rm.compare([tmp_path / "bpr.parquet", tmp_path / "random.parquet"])
+    without = loaded.report().model
+    assert without.inspector is None
+    assert any("No lists of single users" in one for one in without.missing)
+    kept = results["bpr"].inputs_kept
+    assert kept is not None
+    lists = {name: results[name].inputs_kept["source"] for name in ("bpr", "random")}  # type: ignore[index]
+    shown = loaded.report(lists=lists, test=kept["test"], train=kept["train"]).model.inspector
+    assert shown is not None
+    assert shown.models == ("bpr", "random")
+    with pytest.raises(rm.InputError, match=r"beside test, which is not known.*Hint: test="):
+        loaded.report(lists=lists)
+    with pytest.raises(rm.UnknownNameError, match="names no model 'bpt'"):
+        loaded.report(lists={"bpt": lists["bpr"]})
+
+
+def test_chosen_users(comparison: rm.Comparison) -> None:
+    inspector = comparison.report(users=["user 07"], n_users=1).model.inspector
+    assert inspector is not None
+    assert inspector.users[0].id == "user 07"
+    assert "chosen" in inspector.users[0].kinds
+    with pytest.raises(rm.UnknownNameError, match="There is no user 'nobody'"):
+        comparison.report(users="nobody")
+
+
+def test_item_to_item_has_titles_of_what_is_recommended_for() -> None:
+    lists = rm.Lists({1: [2, 3], 2: [3, 1]})
+    test = {1: [3], 2: [1]}
+    catalogue = rm.Catalogue({"item_id": [1, 2, 3], "title": ["Heat", "Up", "Alien"]})
+    result = rm.evaluate(lists, test, metrics="rr hit@1", catalogue=catalogue)
+    inspector = result.report(item_to_item=True).model.inspector
+    assert inspector is not None
+    assert inspector.who == "item"
+    assert {user.title for user in inspector.users} == {"Heat", "Up"}
+
+
+def test_one_model_alone(results: dict[str, rm.Evaluation]) -> None:
+    made = results["bpr"].report(name="bpr").model
+    assert made.headline.certain is None
+    assert made.headline.verdict.startswith("bpr: ")
+    assert made.chart("winners") is None
+    assert made.chart("leaderboard") is not None
+    assert made.inspector is not None
+
+
+def test_what_is_level_or_undefined_is_said_so() -> None:
+    same = {name: evaluation({"rr": [1.0, 0.5, 0.25]}) for name in ("one", "two")}
+    assert "one and two are level" in rm.compare(same).report().model.headline.verdict
+    nothing = evaluation({"rr": [math.nan]}).report(name="one").model
+    assert nothing.headline.verdict == "one: rr is undefined for all users."
+    single = evaluation({"rr": [1.0]}).report(name="one").model
+    assert single.headline.verdict.endswith("over 1 user.")
+
+
+def test_folds_of_one_model() -> None:
+    chosen = {user: [(user * step) % 17 for step in range(1, 9)] for user in range(1, 17)}
+    folds = rm.split.folds(chosen, rm.split.KFold(3))
+    result = rm.evaluate(lambda split: rm.baselines.most_popular(split.train), folds, metrics="rr")
+    chart = result.report().model.chart("repeats")
+    assert chart is not None
+    assert [row["run"] for row in chart.first] == ["fold 0", "fold 1", "fold 2"]
+
+
+def test_folds_and_seeds_are_dots(results: dict[str, rm.Evaluation]) -> None:
+    seeds = {"two": [results["bpr"], results["random"]], "one": results[MODEL]}
+    chart = rm.compare(seeds, metrics="hit@5").report().model.chart("repeats")
+    assert chart is not None
+    assert [row["run"] for row in chart.first] == ["seed 1", "seed 2"]
+    inspector = rm.compare(seeds, metrics="hit@5").report().model.inspector
+    assert inspector is not None
+    assert all(user.n_relevant > 0 for user in inspector.users if user.lists)
+
+
+def test_the_baseline_is_what_all_are_held_against(results: dict[str, rm.Evaluation]) -> None:
+    made = rm.compare(results, baseline="random", metrics="ndcg@5").report().model
+    assert "beats random by" in made.headline.verdict
+    chart = made.chart("winners")
+    assert chart is not None
+    assert {row["pair"] for row in chart.first} == {f"{MODEL} less random", "bpr less random"}
+
+
+def test_leakage_is_said_first(results: dict[str, rm.Evaluation]) -> None:
+    kept = results["bpr"].inputs_kept
+    assert kept is not None
+    leaking = rm.audit(kept["test"], kept["test"])
+    made = results["bpr"].report(audit=leaking).model
+    assert made.audit is not None
+    assert made.audit.leaks
+    assert "leakage" in made.headline.sentences[0]
+    assert results["bpr"].report(audit=False).model.audit is None
+
+
+def test_the_protocol_is_whole(model: ReportModel) -> None:
+    parts = {part.title: part for part in model.protocol}
+    assert {"Formulas", "Rules", "All means", "Data", "Versions"} <= parts.keys()
+    assert {row[0] for row in parts["Formulas"].rows} >= {"ndcg", "recall", "novelty"}
+    assert "primary='ndcg@5'" in model.call
+    assert "'ndcg@5 recall@1..5 hit@5 roc_auc coverage@5 novelty@5'" in model.call
+    compile(model.call, "call", "exec")
+
+
+def test_the_model_is_frozen_and_plain(model: ReportModel) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        model.title = "other"  # type: ignore[misc]
+    rows = [row for chart in model.charts for rows in chart.rows.values() for row in rows]
+    assert rows
+    json.dumps(rows, allow_nan=False)
+
+
+def test_what_cannot_be_reported_is_refused(comparison: rm.Comparison) -> None:
+    from recometer.report import report
+
+    with pytest.raises(rm.InputTypeError, match="a comparison or an evaluation, found dict"):
+        report({})
+    with pytest.raises(rm.InputError, match="n_users=0 must be a whole number"):
+        comparison.report(n_users=0)
+    with pytest.raises(rm.InputTypeError, match="audit= is of type str"):
+        comparison.report(audit="yes")
+    with pytest.raises(rm.InputError, match="audit=True looks at train and test"):
+        evaluation({"rr": [1.0, 0.0]}).report(audit=True)
+    with pytest.raises(rm.InputError, match="groups has 2 entries"):
+        comparison.report(groups=["a", "b"])
+
+
+@pytest.mark.shared
+def test_knowledge_recall() -> None:
+    """The lists of one object, with the recall@3 that were measured for it."""
+    frame = pl.read_parquet(SHARED / "data" / "knowledge_recall" / "example.parquet")
+    columns = ["Random scores", "KNN scores"]
+    pairs = {name: rm.Pairs(frame, user="object", score=name) for name in columns}
+    results = {name: rm.evaluate(pairs[name], metrics="recall@3") for name in columns}
+    inspector = rm.compare(results).report().model.inspector
+    assert inspector is not None
+    (user,) = (user for user in inspector.users if user.id == "4")
+    found = [f"{user.values[name]['recall@3']:.2%}" for name in columns]
+    assert found == ["15.38%", "23.08%"]
+    for name in columns:
+        rows = frame.filter(object=4).sort(name, descending=True)
+        entries = user.lists[name].entries
+        assert [inspector.items[one.item][0] for one in entries] == [*map(str, rows["item"])]
+        assert [one.relevant for one in entries] == (rows["relevant"] == 1).to_list()
+        assert [one.score for one in entries] == rows[name].to_list()

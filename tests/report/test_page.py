@@ -1,0 +1,188 @@
+"""Pages, Markdown and single charts, and files that they are written to."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html.parser
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import recometer as rm
+from recometer.report import page
+
+ITEM = "</script><script>alert(1)</script>"
+USER = '"><img src=x onerror=alert(1)>'
+MODEL = "<b>als</b> & co"
+
+
+class Tags(html.parser.HTMLParser):
+    """Collects the tags of a page, and the texts of scripts and styles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self.texts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem:
+            self.texts[-1] += data
+
+
+@pytest.fixture
+def text(comparison: rm.Comparison, _no_vega: None) -> str:
+    return str(comparison.report().to_html())
+
+
+@pytest.fixture
+def tags(text: str) -> Tags:
+    parsed = Tags()
+    parsed.feed(text)
+    return parsed
+
+
+def test_names_from_data_are_no_markup(text: str, tags: Tags) -> None:
+    names = [tag for tag, _ in tags.found]
+    assert "img" not in names
+    assert "b" not in names
+    assert names.count("script") == 3
+    for name in (ITEM, USER, MODEL):
+        assert name not in text
+    data = json.loads(next(one for one in tags.texts if one.startswith("{")))
+    assert ITEM in {identity for identity, _ in data["inspector"]["items"].values()}
+    assert MODEL in data["inspector"]["models"]
+
+
+def test_the_policy_allows_these_scripts_alone(tags: Tags) -> None:
+    (policy,) = (attrs["content"] for tag, attrs in tags.found if attrs.get("http-equiv"))
+    assert policy is not None
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    executed = [one for one in tags.texts if not one.startswith("{")]
+    assert len(executed) == 3
+    for one in executed:
+        digest = base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+
+
+def test_nothing_is_fetched(text: str, tags: Tags) -> None:
+    addresses = [
+        value
+        for _, attrs in tags.found
+        for name, value in attrs.items()
+        if name in ("src", "href", "action") and value and not value.startswith("#")
+    ]
+    assert addresses == []
+    assert "@import" not in text
+
+
+def test_ids_are_distinct_and_labels_lead_to_them(tags: Tags) -> None:
+    ids = [attrs["id"] for _, attrs in tags.found if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    targets = [attrs["href"] for tag, attrs in tags.found if tag == "a"]
+    labelled = [attrs["aria-labelledby"] for _, attrs in tags.found if "aria-labelledby" in attrs]
+    assert {str(one).removeprefix("#") for one in (*targets, *labelled)} <= set(ids)
+
+
+def test_json_in_a_script_cannot_end_it() -> None:
+    nasty = ["</script>", "<!--", "a & b", "\u2028\u2029"]
+    text = page.as_json(nasty)
+    assert not re.search(r"[<>&\u2028\u2029]", text)
+    assert json.loads(text) == nasty
+
+
+def test_markdown_has_the_same_numbers(comparison: rm.Comparison) -> None:
+    made = comparison.report()
+    text = made.to_markdown()
+    place = made.model.standings[0].places[0]
+    assert f"{place.mean:.4f}" in text
+    words = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert not re.search(r"(?<!\\)<(?!!--)", words)
+    assert "\\<b\\>als" in text
+    assert "## Protocol" in text
+
+
+def test_charts_for_notebooks(comparison: rm.Comparison, results: dict[str, Any]) -> None:
+    assert "leaderboard" in dir(comparison.plot)
+    chart = comparison.plot.leaderboard("hit@5")
+    assert type(chart).__module__.startswith("altair")
+    values = chart.to_dict()["datasets"]
+    assert {row["model"] for rows in values.values() for row in rows} == {MODEL, "bpr", "random"}
+    assert results["bpr"].plot.values() is not None
+    with pytest.raises(AttributeError, match="no chart 'leaderbord'"):
+        comparison.plot.leaderbord()
+    with pytest.raises(rm.InputError, match="has nothing for 'ndcg@7'"):
+        comparison.plot.leaderboard("ndcg@7")
+
+
+def test_every_chart_can_be_drawn(comparison: rm.Comparison, tmp_path: Path) -> None:
+    made = comparison.report()
+    for name in made.charts:
+        made.save_chart(tmp_path / f"{name}.svg", name)
+        drawn = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+        assert drawn.startswith("<svg"), name
+        assert drawn.count("<path") > 3, name
+        assert "<script" not in drawn
+    made.save_chart(tmp_path / "board.png", "leaderboard", "hit@5")
+    assert (tmp_path / "board.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(rm.InputError, match=r"written as .png or .svg"):
+        made.save_chart("board.gif", "leaderboard")
+    with pytest.raises(rm.UnknownNameError, match="no chart 'bord'"):
+        made.save_chart("board.png", "bord")
+
+
+@pytest.mark.usefixtures("_no_vega")
+def test_files_of_others_stay(comparison: rm.Comparison, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("mine", encoding="utf-8")
+    with pytest.raises(rm.FileError, match=r"not written by recometer.*Hint: choose another name"):
+        comparison.report(path)
+    assert path.read_text(encoding="utf-8") == "mine"
+    path.unlink()
+    comparison.report(path)
+    comparison.report(path, title="Once more")
+    assert "<title>Once more</title>" in path.read_text(encoding="utf-8")
+    comparison.report(tmp_path / "report.md")
+    comparison.report(tmp_path / "report.md")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["report.html", "report.md"]
+
+
+def test_paths_that_cannot_be(comparison: rm.Comparison, tmp_path: Path) -> None:
+    with pytest.raises(rm.FileError, match="is a folder"):
+        comparison.report(_folder(tmp_path / "a.html"))
+    with pytest.raises(rm.FileError, match="there is no folder"):
+        comparison.report(tmp_path / "none" / "report.html")
+    with pytest.raises(rm.InputError, match=r"written as .html or .md"):
+        comparison.report(tmp_path / "report.pdf")
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("module", "package"), [("jinja2", "jinja2"), ("vl_convert", "vl-convert-python")]
+)
+def test_a_missing_package_is_named(
+    comparison: rm.Comparison,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    module: str,
+    package: str,
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=f"the package {package}.*recometer\\[report\\]"):
+        comparison.report(tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+    assert comparison.report(tmp_path / "report.md")

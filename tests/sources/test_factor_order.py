@@ -1,0 +1,198 @@
+"""Scoring the items with the longest factors first changes no result, whatever the factors."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer import _kernel
+from recometer.sources import _factor_order
+from recometer.sources._align import align
+from recometer.sources._factor_order import LongestFirst, length_bounds
+from recometer.sources.base import Request
+from recometer.sources.candidates import read_candidates
+
+KINDS = ["whole", "skewed", "parallel", "repeated", "tiny", "large", "constant", "special"]
+
+
+def drawn(rng, kind, n, n_factors, dtype):
+    """Factors with lengths and ties of all kinds."""
+    rows = rng.standard_normal((n, n_factors))
+    limits = np.finfo(dtype)
+    if kind == "whole":
+        rows = rng.integers(-1, 2, rows.shape)
+    elif kind == "skewed":
+        rows *= np.exp(2 * rng.standard_normal((n, 1)))
+    elif kind == "parallel":  # scores that reach the bounds, and differ by single roundings
+        rows = np.ones((n, 1)) * rows[:1] * (1 + rng.integers(-2, 3, (n, 1)) * float(limits.eps))
+    elif kind == "repeated":
+        rows = rows[rng.integers(0, max(n // 3, 1), n)]
+    elif kind == "tiny":
+        rows *= float(limits.tiny) ** rng.choice([0.4, 0.5, 0.55, 1.0], (n, 1))
+    elif kind == "large":
+        rows *= float(limits.max) ** rng.choice([0.3, 0.45], (n, 1))
+    elif kind == "constant":
+        rows[:] = 1
+    elif n_factors:
+        rows[rng.integers(n), rng.integers(n_factors)] = rng.choice([np.nan, np.inf])
+    return rows.astype(dtype)
+
+
+def drawn_bias(rng, kind, n, dtype):
+    return {
+        "none": lambda: None,
+        "whole": lambda: rng.integers(-2, 3, n).astype(dtype),
+        "large": lambda: (100 * rng.standard_normal(n) + 100).astype(dtype),
+        "negative": lambda: -rng.random(n).astype(dtype),
+        "zero": lambda: np.zeros(n, dtype),
+    }[kind]()
+
+
+def interactions(rng, n_users, n_items, share):
+    chosen = rng.random((n_users, n_items)) < share
+    chosen[0, 0] = True
+    return rm.Interactions.of(
+        {
+            f"u{user}": [f"i{item}" for item in np.flatnonzero(row)]
+            for user, row in enumerate(chosen)
+        }
+    )
+
+
+def outcome(source, request, k, *, longest_first):
+    """Return all that is found, with and without the order."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("LEAST_ITEMS", "LEAST_USERS"):
+            patch.setattr(_factor_order, name, 0 if longest_first else 2**62)
+        patch.setattr(_factor_order, "MOST_ALIKE", np.inf)
+        ranks = source.rank(dataclasses.replace(request, depth=k))
+        lists = source.top(request, k)
+    return dataclasses.asdict(ranks), dataclasses.asdict(lists)
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    user_kind=st.sampled_from(KINDS),
+    item_kind=st.sampled_from(KINDS),
+    bias=st.sampled_from(["none", "whole", "large", "negative", "zero"]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    shape=st.sampled_from([(3, 40, 2), (20, 700, 1), (17, 900, 5), (9, 300, 0), (2, 1300, 33)]),
+    k=st.sampled_from([1, 3, 10, 200]),
+    ties=st.sampled_from(["expected", "item_desc", "random"]),
+    some=st.booleans(),
+)
+@examples(2)
+def test_the_order_changes_nothing(seed, user_kind, item_kind, bias, dtype, shape, k, ties, some):
+    rng = np.random.default_rng(seed)
+    n_users, n_items, n_factors = shape
+    source = rm.Factors(
+        drawn(rng, user_kind, n_users, n_factors, dtype),
+        drawn(rng, item_kind, n_items, n_factors, dtype),
+        item_bias=drawn_bias(rng, bias, n_items, dtype),
+        user_ids=[f"u{user}" for user in rng.permutation(n_users)],
+        item_ids=[f"i{item}" for item in rng.permutation(n_items)],
+    )
+    offered = [f"i{item}" for item in range(n_items) if rng.random() < 0.8] + ["i0"]
+    request = Request(
+        interactions(rng, n_users, n_items, 0.02),
+        interactions(rng, n_users, n_items, 0.1),
+        rm.Protocol(ties=ties),
+        candidates=read_candidates(offered) if some else None,
+    )
+    with np.errstate(all="ignore"):
+        mine, other = (outcome(source, request, k, longest_first=on) for on in (True, False))
+    for found, expected in zip(mine, other, strict=True):
+        for name, value in expected.items():
+            np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    kinds=st.tuples(*[st.sampled_from(KINDS[:-1])] * 2),
+    bias=st.sampled_from(["none", "whole", "large", "negative", "zero"]),
+    dtype=st.sampled_from([np.float32, np.float64]),
+    n_factors=st.sampled_from([0, 1, 2, 7, 64, 513]),
+    aligned=st.booleans(),
+)
+@examples(3)
+def test_no_score_is_above_its_bound(seed, kinds, bias, dtype, n_factors, aligned):
+    rng = np.random.default_rng(seed)
+    users = drawn(rng, kinds[0], 6, n_factors, dtype)
+    items = drawn(rng, kinds[1], 50, n_factors, dtype)
+    if aligned and n_factors:  # the cosine is 1: nothing but the room for rounding is left
+        items[:25] = users[0] * rng.choice([1, 1 / 3, 7, 1 - float(np.finfo(dtype).eps)], (25, 1))
+    own = drawn_bias(rng, bias, 50, dtype)
+    more = 0.0 if own is None else np.maximum(own, 0).astype(np.float64)
+    bounds = np.multiply.outer(
+        length_bounds(users, 0.0 if own is None else 1.0), length_bounds(items, more)
+    )
+    for instruction_set in _kernel.instruction_sets():
+        scores = np.empty(300, dtype)
+        _kernel.score_items(
+            instruction_set=instruction_set,
+            users=users,
+            items=items,
+            bias=own,
+            rows=None,
+            indptr=np.arange(7) * 50,
+            listed=np.tile(np.arange(50, dtype=np.int32), 6),
+            scores=scores,
+        )
+        assert not (scores.reshape(6, 50) > bounds).any()
+
+
+def test_users_leave_where_lengths_fall(monkeypatch):
+    """The first call of the kernel ends it for everybody, in ranks and in lists."""
+    rng = np.random.default_rng(3)
+    lengths = 1 / np.arange(1, 20_001)
+    items = (np.abs(rng.standard_normal((20_000, 8))) * lengths[:, np.newaxis]).astype(np.float32)
+    users = np.abs(rng.standard_normal((30, 8))).astype(np.float32)
+    last = []
+    for name in ("rank_factors", "top_factors"):
+        native = getattr(_kernel, name)
+
+        def call(native=native, **given):
+            last.append(given["last"])
+            return native(**given)
+
+        monkeypatch.setattr(_kernel, name, call)
+    monkeypatch.setattr("recometer.sources._factor_work.SECONDS_PER_CALL", 1e-9)
+    test = rm.Interactions.of((rng.random((30, 20_000)) < 0.001).astype(float))
+    source = rm.Factors(users, items[rng.permutation(20_000)])
+    ranks = source.rank(Request(test, depth=10))
+    source.top(Request(test), 10)
+    assert last == [2048, 2048]
+    monkeypatch.setattr(_factor_order, "LEAST_ITEMS", 10**9)
+    others = source.rank(Request(test, depth=10))
+    np.testing.assert_array_equal(ranks.above, others.above)
+    assert max(last) > 2048
+
+
+def order_of(source, request):
+    order = LongestFirst.of(source._factors, align(source._index, request))
+    assert order is not None
+    return order
+
+
+def test_bounds_fall_and_places_are_a_permutation(monkeypatch):
+    monkeypatch.setattr(_factor_order, "MOST_ALIKE", np.inf)
+    rng = np.random.default_rng(5)
+    for kind in KINDS[:-1]:
+        items = drawn(rng, kind, 3000, 4, np.float64)
+        source = rm.Factors(items[:20], items, item_bias=rng.random(3000))
+        order = order_of(source, Request(rm.Interactions.of(np.eye(20, 3000)), depth=5))
+        np.testing.assert_array_equal(order.by_place[order.places], np.arange(3000))
+        assert (np.diff(order.item_bound) <= 0).all()
+
+
+@pytest.mark.parametrize("spread", [0.1, 2.0])
+def test_lengths_that_are_alike_are_left_in_their_order(spread):
+    rng = np.random.default_rng(7)
+    items = rng.standard_normal((4000, 32)) * np.exp(spread * rng.standard_normal((4000, 1)))
+    source, test = rm.Factors(items[:20], items), rm.Interactions.of(np.eye(20, 4000))
+    found = LongestFirst.of(source._factors, align(source._index, Request(test, depth=5)))
+    assert (found is None) == (spread < 1)

@@ -1,0 +1,137 @@
+"""Whatever comes in, what is wrong with it is said: tests/bad_input.toml, case by case."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import shlex
+import sys
+import warnings
+
+import pytest
+from command_line import CliRunner
+
+import recometer as rm
+from recometer.cli._app import app
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+TABLE = tomllib.loads(
+    pathlib.Path(__file__).with_suffix(".toml").with_stem("bad_input").read_text("utf-8")
+)
+PYTHON, COMMANDS = TABLE["python"], TABLE["commands"]
+# Some part of every message says what was expected, or what to do.
+WAY_OUT = re.compile(r"Hint|must|expected|needs?\b|cannot|takes|[Tt]here (is|are)|has no|no(ne)? ")
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
+    """Make what the calls name."""
+    made = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(TABLE["setup"], made)
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Work in a folder of one's own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def wrong_with(call, expected, text, names):
+    """Return what is wrong with a call's error; nothing if it is as it should be."""
+    try:
+        value = eval(call, names)
+    except rm.RecometerError as error:
+        said = str(error)
+        if type(error).__name__ != expected:
+            return f"is a {type(error).__name__}: {said}"
+        if text not in said or not WAY_OUT.search(said):
+            return f"says: {said}"
+        return ""
+    except Exception as error:
+        return f"raised {error!r}"
+    return f"returned {value!r}"
+
+
+@pytest.mark.filterwarnings("ignore::recometer.DataWarning")
+@pytest.mark.parametrize("section", PYTHON)
+def test_calls(section, names, folder):
+    found = {}
+    for number, (call, expected, text) in enumerate(PYTHON[section]["cases"]):
+        names["folder"] = folder / str(number)
+        names["folder"].mkdir()
+        wrong = wrong_with(call, expected, text, names)
+        if wrong:
+            found[call] = wrong
+    assert found == {}
+
+
+def test_commands(folder):
+    exec(COMMANDS["setup"], {"folder": folder})
+    before = sorted(folder.rglob("*"))
+    found = {}
+    for what, command, code, text in COMMANDS["cases"]:
+        result = CliRunner().invoke(app, shlex.split(command), env={"COLUMNS": "200"})
+        said = " ".join(re.sub("[│╭╮╰╯─]", " ", result.stderr).split())
+        ours = isinstance(result.exception, SystemExit)
+        if result.exit_code != code or not ours or text not in said:
+            found[command] = what, result.exit_code, result.exception, said
+    assert found == {}
+    assert sorted(folder.rglob("*")) == before, "nothing half-written remains"
+
+
+def test_nothing_half_written_remains(names, folder):
+    tried = 0
+    for section in PYTHON.values():
+        for call, *_ in section["cases"]:
+            if call.startswith(("result.save", "result.to_csv")):
+                names["folder"] = folder
+                with pytest.raises(rm.RecometerError):
+                    eval(call, names)
+                tried += 1
+    assert tried > 10
+    assert [path for path in folder.rglob("*") if path.is_file()] == []
+
+
+def test_every_public_name_is_in_the_table():
+    calls = "\n".join(case[0] for section in PYTHON.values() for case in section["cases"])
+    calls += TABLE["setup"]
+    made_by_others = {
+        *("Audit", "Comparison", "Convention", "DataWarning", "Evaluation", "Folds", "Leaderboard"),
+        *("Ranks", "TopLists", "UserFlag", "conventions"),
+    }
+    errors = {name for name in rm.__all__ if name.endswith("Error")}
+    named = {name for name in rm.__all__ if f"rm.{name}" in calls}
+    assert set(rm.__all__) - named - errors == made_by_others | {"__version__"}
+    commands = {shlex.split(case[1])[0] for case in COMMANDS["cases"]}
+    assert {one.callback.__name__ for one in app.registered_commands} <= commands
+
+
+def test_messages_are_of_one_piece():
+    """A fragment that says next to nothing would pass for another error."""
+    cases = [case for section in PYTHON.values() for case in section["cases"]]
+    assert len(cases) >= 300
+    assert [case for case in cases if len(case[-1]) < 12] == []
+    assert len({case[0] for case in cases}) == len(cases)
+
+
+def test_long_values_are_cut_short():
+    for long in ({"ann": ["a" * 10**6 + "\ud800"]}, {"ann": ["a" * 10**6, 3]}):
+        with pytest.raises(rm.RecometerError, match=r"aaa\.\.\.aaa") as caught:
+            rm.Interactions.of(long)
+        assert len(str(caught.value)) < 500
+
+
+def test_no_file_is_left_of_a_name_that_is_as_long_as_names_can_be(names, folder):
+    longest = "x" * (255 - len(".parquet")) + ".parquet"
+    names["result"].save(longest)
+    assert os.listdir(folder) == [longest]
+    assert rm.load(longest)["rr"].tolist() == names["result"]["rr"].tolist()

@@ -1,0 +1,85 @@
+"""Types of keywords are those of what they stand for, and users' programs pass type checkers."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib.util
+import inspect
+import json
+import pathlib
+import subprocess
+import sys
+import typing
+
+import pytest
+
+import recometer as rm
+from recometer.protocol import Protocol, Rules
+
+SAMPLE = pathlib.Path(__file__).with_name("sample.py")
+PACKAGE = pathlib.Path(rm.__file__).parent
+
+
+def test_rules_are_typed_as_the_protocol_declares_them() -> None:
+    declared = {field.name: field.type for field in dataclasses.fields(Protocol)}
+    typed = {name: one.__forward_arg__ for name, one in Rules.__annotations__.items()}
+    plain = {name: ast.unparse(ast.parse(str(text))) for name, text in declared.items()}
+    assert {name: ast.unparse(ast.parse(text)) for name, text in typed.items()} == plain
+    hints = typing.get_type_hints(Protocol)
+    assert typing.get_type_hints(Rules) == {name: hints[name] for name in typed}
+
+
+def parameters(path: str, name: str) -> list[dict[str, str]]:
+    """Return the parameters of every function of a name in a file, with their types."""
+    tree = ast.parse((PACKAGE / path).read_text())
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            each = [*node.args.args, *node.args.kwonlyargs]
+            found.append({one.arg: ast.unparse(one.annotation) for one in each if one.annotation})
+    return found
+
+
+def test_overloads_of_evaluate_have_all_options() -> None:
+    *overloads, real = parameters("evaluation.py", "evaluate")
+    for one in overloads:
+        assert list(one) == list(real)
+        differing = {name for name in one if one[name] != real[name]}
+        assert differing <= {"source", "test", "train"}
+
+
+def test_options_of_split_are_typed_as_they_are() -> None:
+    real, *_ = parameters("split/splitting.py", "split")
+    tree = ast.parse((PACKAGE / "split/calling.py").read_text())
+    (options,) = [
+        node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == "Options"
+    ]
+    typed = {
+        ast.unparse(line.target): ast.unparse(line.annotation).replace("Seen", "SeenInTrain")
+        for line in options.body
+        if isinstance(line, ast.AnnAssign)
+    }
+    assert typed == {name: one for name, one in real.items() if name not in ("data", "what")}
+    assert inspect.signature(rm.split) == inspect.signature(rm.split.split)
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("checker", ["mypy", "basedpyright"])
+def test_a_program_of_a_user(checker: str, tmp_path: pathlib.Path) -> None:
+    assert importlib.util.find_spec(checker), f"{checker} is not installed"
+    command = [sys.executable, "-m", checker]
+    if checker == "mypy":
+        command += ["--strict", "--cache-dir", str(tmp_path), str(SAMPLE)]
+    else:
+        config = {
+            "include": [str(SAMPLE)],
+            "extraPaths": [str(PACKAGE.parent)],
+            "typeCheckingMode": "standard",
+        }
+        (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+        command += ["--pythonpath", sys.executable, "--project", str(tmp_path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=PACKAGE.parent.parent
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
