@@ -71,7 +71,7 @@ def test_comparisons_without_a_p_value_do_not_count() -> None:
 
 
 def test_what_cannot_be_adjusted_is_refused() -> None:
-    with pytest.raises(InputError, match=r"one of them is 1\.5"):
+    with pytest.raises(InputError, match=r"found 1\.5"):
         adjust([0.1, 1.5])
     with pytest.raises(UnknownNameError, match="Did you mean 'bonferroni'"):
         adjust([0.1], "bonferoni")  # type: ignore[arg-type]
