@@ -191,3 +191,9 @@ def test_chance_is_held_against_no_gate() -> None:
     assert [row.model for row in report.rows] == ["new"]
     against = rm.compare(models, baseline="chance", chance=True).gate("ndcg@5 >= 10%")
     assert [row.model for row in against.rows] == ["old", "new"]
+
+
+def test_a_confidence_sequence_is_of_one_seed() -> None:
+    models = {"old": evaluation({"rr": OLD.tolist()}), "new": [made(0.01), made(0.02)]}
+    with pytest.raises(rm.InputError, match="several seeds"):
+        rm.compare(models, baseline="old").gate("rr >= -1%", "sequential")

@@ -382,6 +382,11 @@ def _sequence(comparison: Compared, gate: Gate, row: PairRow) -> tuple[float, fl
             "other, but there are clusters. Hint: another gate mode, or cluster=False."
         )
     model, other = (comparison.model(name) for name in (row.model, row.other))
+    if max(model.n_seeds, other.n_seeds) > 1:
+        raise InputError(
+            "A confidence sequence is over users and does not hold for several seeds of a model. "
+            "Hint: one seed of each model, or another gate mode."
+        )
     users = comparison.users
     order = users.order(model)
     x, y = (users.values(one, gate.metric)[order] for one in (model, other))
