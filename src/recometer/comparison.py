@@ -81,8 +81,8 @@ def compare(
         ``"randomisation"`` (paired, by sign flips), ``"t"``, ``"wilcoxon"`` or ``"sign"``.
     interval
         Of the difference. ``"auto"``: the interval that belongs to the test, Gaffke's where fewer
-        than 30 users differ and the metric has a range. Or ``"randomisation"``, ``"gaffke"``,
-        ``"t"``, ``"percentile"``, ``"bca"``.
+        than 30 users differ, or all by the same, and the metric has a range. Or
+        ``"randomisation"``, ``"gaffke"``, ``"t"``, ``"percentile"``, ``"bca"``.
     confidence
         Coverage of intervals; 1 - confidence is the level of significance. None: that of the
         evaluations' protocol.
@@ -159,7 +159,7 @@ def compare(
         interval=interval,
         confidence=check_confidence(level),
         margin=margin,
-        clusters=_clusters(cluster, users),
+        clusters=_clusters(cluster, users, found),
         seed=seed,
         threads=resolve_threads(threads),
         progress=progress,
@@ -319,11 +319,21 @@ def _on_users(users: Users, options: Options) -> list[str]:
     return wording.on_sessions(users.ids, options.clusters)
 
 
-def _clusters(cluster: object, users: Users) -> Array | None:
-    if cluster is None:
-        return clusters_of(users.ids)
+def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:
     if cluster is False:
         return None
+    found = clusters_of(users.ids) if cluster is None else _given_clusters(cluster, users)
+    seeds = next((model.name for model in models if model.n_seeds > 1), None)
+    if found is not None and seeds is not None:
+        raise InputError(
+            f"{seeds} has several seeds: the variance between seeds is separated from that between "
+            "users, not from that between clusters of users, or of sessions. Hint: one seed of "
+            "each model; or cluster=False, which takes all as independent."
+        )
+    return found
+
+
+def _given_clusters(cluster: object, users: Users) -> Array:
     codes, _ = read_groups(cluster, users.ids, users.n, None, None)
     if (codes == LEFT_OUT).any():
         without = np.flatnonzero(codes == LEFT_OUT)

@@ -15,8 +15,8 @@ import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from recometer.data.paths import as_path
-from recometer.errors import FileError, UnknownNameError, did_you_mean
+from recometer.data.paths import as_path, write_whole
+from recometer.errors import UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.table import Table as RichTable
@@ -438,11 +438,4 @@ def _written(text: str, path: str | os.PathLike[str] | None) -> str:
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write a text file; what UTF-8 lacks (lone surrogates) is escaped."""
-    path = as_path(path, "a table")
-    try:
-        path.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-    except OSError as error:
-        raise FileError(
-            f"{os.fspath(path)!r} cannot be written: {error.strerror}. Hint: the folder must exist "
-            "and be writable."
-        ) from error
+    write_whole(as_path(path, "a table"), text.encode("utf-8", errors="backslashreplace"))

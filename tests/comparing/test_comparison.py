@@ -347,10 +347,54 @@ def test_clusters_keep_together(results: dict[str, rm.Evaluation]) -> None:
         rm.compare(results, cluster={0: "x"})
 
 
+def test_whole_clusters_are_drawn_where_one_value_is_for_all_users() -> None:
+    pair = {"a": evaluate(0.05, metrics="gini@5"), "b": evaluate(0.0, metrics="gini@5")}
+    alone = rm.compare(pair).rows[0]
+    assert rm.compare(pair, cluster=np.arange(120)).rows[0].interval == alone.interval
+    together = rm.compare(pair, cluster=np.arange(120) // 30).rows[0]
+    assert together.interval.width != alone.interval.width
+    (one,) = rm.compare(pair, cluster=np.zeros(120)).rows
+    assert "Fewer than two clusters" in one.interval.note
+
+
+def test_relative_differences_of_seeds_count_their_variance() -> None:
+    generator = np.random.default_rng(6)
+    values = generator.random(300) / 2
+
+    def runs(*levels: float) -> list[rm.Evaluation]:
+        return [evaluation({"rr": (values * level).tolist()}) for level in levels]
+
+    models = {"a": runs(1.0, 1.2, 1.4), "b": runs(0.95, 1.0)}
+    found = rm.compare(models)
+    (row,) = found.rows
+    assert row.relative_interval.method == "random effects"
+    assert 0.0 in row.interval
+    assert 0.0 in row.relative_interval
+    # The baseline's mean hardly varies beside the seeds, so that both are one interval but for it.
+    scaled = np.array(tuple(row.interval)) / row.mean_other
+    np.testing.assert_allclose(tuple(row.relative_interval), scaled, rtol=0.1)
+    assert (
+        row.relative_interval.width
+        > 5 * rm.compare({"a": models["a"][1], "b": models["b"][0]}).rows[0].relative_interval.width
+    )
+    assert "but for the variance between seeds" in str(found).replace("\n  ", " ")
+    far = rm.compare({"a": runs(0.01, 1.0), "b": runs(1.0, 1.0)}).rows[0]
+    assert far.relative_low == -1.0
+
+
+def test_clusters_do_not_go_with_seeds(results: dict[str, rm.Evaluation]) -> None:
+    with pytest.raises(rm.InputError, match="als has several seeds"):
+        rm.compare(
+            {"als": [results["als"], results["bpr"]], "pop": results["pop"]},
+            cluster=np.arange(120),
+        )
+
+
 def test_equivalence_by_a_margin() -> None:
-    values = RNG.random(400)
+    generator = np.random.default_rng(0)
+    values = generator.random(400)
     one = evaluation({"rr": values.tolist()})
-    two = evaluation({"rr": np.clip(values + RNG.normal(0, 0.01, 400), 0, 1).tolist()})
+    two = evaluation({"rr": np.clip(values + generator.normal(0, 0.01, 400), 0, 1).tolist()})
     found = rm.compare({"a": one, "b": two}, margin=0.05)
     assert found.rows[0].verdict == "equivalent"
     assert "p equivalent" in str(found)
@@ -366,6 +410,42 @@ def test_a_comparison_that_could_not_be_significant_says_so() -> None:
     assert "rr, a less b: 3 users differ: p cannot fall below 0.2500" in text
     assert "after correction over 2 comparisons not below 0.5000" in text
     assert "nothing here can be resolved" in text
+
+
+def test_no_difference_is_promised_that_cannot_be() -> None:
+    pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
+    text = str(rm.compare(pair)).replace("\n  ", " ")
+    assert "Power: too few of the 2 users differ to say which difference in rr" in text
+    one, two = [1.0, 1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
+    pair = {"a": evaluation({"rr": one}), "b": evaluation({"rr": two})}
+    text = str(rm.compare(pair)).replace("\n  ", " ")
+    assert "Power: with 6 users no difference that rr can have is found 4 times in 5." in text
+    near = evaluation({"rr": [0.9, 0.95, 0.8, 0.1, 0.2, 0.7]})
+    text = str(rm.compare({**pair, "c": near}, correction="none")).replace("\n  ", " ")
+    assert "or more (by pair; for some none that is possible) in rr" in text
+
+
+def test_what_is_no_number_is_refused() -> None:
+    pair = {"a": evaluation({"rr": [1.0, 0.5]}), "b": evaluation({"rr": [0.5, 0.25]})}
+    with pytest.raises(rm.InputError, match="confidence='high' must be above 0"):
+        rm.compare(pair, confidence="high")  # type: ignore[arg-type]
+    with pytest.raises(rm.InputError, match="margin='little' must be above 0"):
+        rm.compare(pair, margin="little")  # type: ignore[arg-type]
+
+
+def test_all_users_differ_by_the_same() -> None:
+    pair = {"a": evaluation({"rr": [1.0] * 40}), "b": evaluation({"rr": [0.5] * 40})}
+    for test in ("randomisation", "t"):
+        (row,) = rm.compare(pair, test=test).rows
+        assert row.interval.method == "gaffke"
+        assert row.low < 0.5 < row.high
+        assert "exact bound" in row.interval.note
+
+
+def test_gaffkes_interval_needs_a_range_that_values_keep() -> None:
+    one, two = evaluation({"rr": [1.5, 0.5, 0.1]}), evaluation({"rr": [0.5, 0.4, 0.3]})
+    with pytest.raises(rm.InputError, match=r"rr has none. The value 1.5 lies outside .* 0 to 1"):
+        rm.compare({"a": one, "b": two}, interval="gaffke")
 
 
 def test_nothing_differs() -> None:

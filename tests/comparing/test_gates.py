@@ -171,3 +171,29 @@ def test_what_is_not_known_does_not_pass() -> None:
     assert row.verdict == "failed"
     assert "not above 0" in row.note
     assert compared.gate("rr >= -1%", "strict").verdict == "undecided"
+
+
+def test_a_confidence_sequence_follows_users_who_are_independent() -> None:
+    models = {"old": evaluation({"rr": OLD.tolist()}), "new": made(0.01)}
+    found = rm.compare(models, baseline="old", cluster=np.arange(len(OLD)) // 2)
+    with pytest.raises(rm.InputError, match="have to be independent"):
+        found.gate("rr >= -1%", "sequential")
+
+
+def test_chance_is_held_against_no_gate() -> None:
+    generator = np.random.default_rng(1)
+    test, noise = generator.random((80, 30)) < 0.1, generator.random((80, 30))
+    models = {
+        name: rm.evaluate(rm.Scores(noise + strength * test), test, metrics="ndcg@5", chance=True)
+        for name, strength in (("old", 0.5), ("new", 0.6))
+    }
+    report = rm.compare(models, baseline="old", chance=True).gate("ndcg@5 >= -1%")
+    assert [row.model for row in report.rows] == ["new"]
+    against = rm.compare(models, baseline="chance", chance=True).gate("ndcg@5 >= 10%")
+    assert [row.model for row in against.rows] == ["old", "new"]
+
+
+def test_a_confidence_sequence_is_of_one_seed() -> None:
+    models = {"old": evaluation({"rr": OLD.tolist()}), "new": [made(0.01), made(0.02)]}
+    with pytest.raises(rm.InputError, match="several seeds"):
+        rm.compare(models, baseline="old").gate("rr >= -1%", "sequential")

@@ -686,3 +686,29 @@ def test_intervals_of_gains_are_negative_only_where_a_gain_is(metric: str, tmp_p
         lowest[value] = result.interval(metric).low
     assert lowest[None] == lowest[2.0] == 0
     assert lowest[-1.0] < 0
+
+
+def test_another_interval_is_asked_for_later() -> None:
+    generator = np.random.default_rng(0)
+    test, scores = generator.random((60, 20)) < 0.2, rm.Scores(generator.random((60, 20)))
+    metrics = "ndcg@5 coverage@5"
+    result = rm.evaluate(scores, test, metrics=metrics)
+    groups = np.arange(60) % 2
+    for kind in ("t", "percentile", "bca", "bootstrap"):
+        asked = rm.evaluate(scores, test, metrics=metrics, interval=kind)
+        assert result.summary(interval=kind) == asked.summary()
+        assert str(result.by(groups, interval=kind)) == str(asked.by(groups))
+    assert result.summary()[0].method == "gaffke"
+    assert result.summary(interval="gaffke") == result.summary()
+    with pytest.raises(rm.InputError, match="interval='normal' does not exist"):
+        result.summary(interval="normal")
+
+
+def test_a_saved_evaluation_keeps_what_it_cannot_compute_anew(tmp_path) -> None:
+    generator = np.random.default_rng(0)
+    test, scores = generator.random((60, 20)) < 0.2, rm.Scores(generator.random((60, 20)))
+    result = rm.evaluate(scores, test, metrics="ndcg@5 gini@5")
+    result.save(tmp_path / "result.parquet")
+    assert rm.load(tmp_path / "result.parquet").summary(interval="t") == result.summary(
+        interval="t"
+    )

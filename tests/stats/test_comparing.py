@@ -14,7 +14,7 @@ from scipy import stats
 
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import compare, compare_all, most_changed, randomisation
-from recometer.stats.comparing import FEW_DIFFER
+from recometer.stats.comparing import FEW_DIFFER, Test
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -268,6 +268,27 @@ def test_clusters_change_signs_together() -> None:
     assert wilcoxon.p_value == pytest.approx(compare(first, second, test="wilcoxon").test.p_value)
 
 
+@pytest.mark.parametrize("test", ["randomisation", "sign", "wilcoxon", "t"])
+def test_clusters_of_different_sizes_change_signs_whole(test: Test) -> None:
+    first, second = models(60, gain=0.1, share=0.9)
+    clusters = np.random.default_rng(3).integers(0, 16, 60)
+    sums = np.array([(first - second)[clusters == one].sum() for one in np.unique(clusters)])
+    found = compare(first, second, bounds=UNIT, clusters=clusters, test=test)
+    assert found.test.n_differ == len(sums) == 16
+    if test == "t":
+        statistic = found.difference / found.error
+        expected = 2 * stats.t.sf(abs(statistic), 15)
+    else:
+        expected = {
+            "randomisation": enumerated(sums),
+            "sign": stats.binomtest(int((sums > 0).sum()), 16).pvalue,
+            "wilcoxon": stats.wilcoxon(sums, method="exact").pvalue,
+        }[test]
+    assert found.test.p_value == pytest.approx(expected, rel=1e-9)
+    if test == "randomisation":
+        assert "clusters differ and they are of different sizes" in found.interval.note
+
+
 def test_many_users_in_cells_are_compared_as_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = models(9_000, gain=0.01)
     for values in ((first, second), (np.round(first, 1), np.round(second, 1))):
@@ -329,6 +350,9 @@ def test_nobody_and_nothing_to_compare_is_said(test) -> None:
 def test_constant_differences() -> None:
     found = compare(np.full(40, 0.75), np.full(40, 0.5), bounds=UNIT)
     assert found.test.p_value == pytest.approx(2.0**-39)
+    assert found.interval.low < 0.25 < found.interval.high
+    assert "exact bound" in found.interval.note
+    found = compare(np.full(40, 0.75), np.full(40, 0.5))
     assert (found.interval.low, found.interval.high) == (0.25, 0.25)
     assert "All 40 differences are 0.25" in found.interval.note
     assert found.effects.standardised == np.inf

@@ -12,8 +12,10 @@ from scipy import stats
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import (
     adjust,
+    compare,
     equivalence,
     friedman,
+    over_runs,
     power,
     power_of,
     published,
@@ -25,6 +27,7 @@ from recometer.stats import (
     users_needed,
 )
 from recometer.stats.several import normal_range_quantile, normal_range_tail
+from recometer.stats.two_one_sided import equivalence_over_runs
 
 # statsmodels 0.15.0: statsmodels.stats.multitest.multipletests(P, method=method)[1], with the
 # methods holm, fdr_bh and bonferroni.
@@ -68,7 +71,7 @@ def test_comparisons_without_a_p_value_do_not_count() -> None:
 
 
 def test_what_cannot_be_adjusted_is_refused() -> None:
-    with pytest.raises(InputError, match=r"one of them is 1\.5"):
+    with pytest.raises(InputError, match=r"found 1\.5"):
         adjust([0.1, 1.5])
     with pytest.raises(UnknownNameError, match="Did you mean 'bonferroni'"):
         adjust([0.1], "bonferoni")  # type: ignore[arg-type]
@@ -165,6 +168,8 @@ def test_the_plan_of_a_comparison() -> None:
         power(differences, wanted=0.01)
     with pytest.raises(InputError, match="alpha=5"):
         power(differences, alpha=5)
+    with pytest.raises(InputError, match="difference=nan must be a finite number"):
+        power(differences, np.nan)
     with pytest.raises(InputError, match="deviation=0"):
         power_of(0.1, 0.0, 10)
 
@@ -194,6 +199,39 @@ def test_models_are_equivalent_where_the_interval_lies_within(test, n: int, seed
     if abs(found.p_value - 0.05) > 1e-3:
         assert found.equivalent == inside == (found.p_value <= 0.05)
     assert found.interval.confidence == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize("test", ["randomisation", "t"])
+def test_equivalence_keeps_clusters_together(test) -> None:
+    """Copies of users tell nothing new."""
+    differences = np.random.default_rng(2).normal(0.01, 0.1, 60)
+    once = equivalence(differences, 0.03, test=test)
+    thrice = equivalence(
+        np.tile(differences, 3), 0.03, test=test, clusters=np.tile(np.arange(60), 3)
+    )
+    assert thrice.p_value == pytest.approx(once.p_value)
+    np.testing.assert_allclose(tuple(thrice.interval), tuple(once.interval))
+    clusters = np.arange(60) // 4 + (np.arange(60) < 2)
+    uneven = equivalence(differences, 0.03, test=test, clusters=clusters)
+    shifted = [
+        compare(sign * differences + 0.03, np.zeros(60), test=test, clusters=clusters).test.p_value
+        for sign in (1, -1)
+    ]
+    assert uneven.p_value == pytest.approx(max(shifted) / 2)
+
+
+def test_equivalence_over_runs_counts_their_variance() -> None:
+    generator = np.random.default_rng(4)
+    users = generator.random((200, 1))
+    one = users + generator.normal(0, 0.01, (200, 3)) + generator.normal(0, 0.02, 3)
+    two = users + generator.normal(0, 0.01, (200, 1))
+    found = equivalence_over_runs(one, two, 0.05)
+    inside = over_runs(one, two, confidence=0.9).interval
+    assert found.equivalent == (inside.low > -0.05 and inside.high < 0.05)
+    assert tuple(found.interval) == tuple(inside)
+    assert found.p_value > equivalence((one - two).mean(axis=1), 0.05).p_value
+    tight = max(abs(end) for end in inside)
+    assert equivalence_over_runs(one, two, tight).p_value == pytest.approx(0.05)
 
 
 def test_equivalence_of_few_who_differ() -> None:

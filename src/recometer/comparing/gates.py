@@ -14,7 +14,7 @@ from recometer import stats
 from recometer.comparing.changes import PROFILES, Changes, Segment
 from recometer.comparing.compared import Compared
 from recometer.comparing.pairs import bounds_of
-from recometer.comparing.rows import PairRow
+from recometer.comparing.rows import PairRow, p_text
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.rendering import Column, Printed, Table
 
@@ -162,7 +162,7 @@ class GateReport(Printed):
             Column("verdict"),
             Column("difference", ("text",), _difference, number=True),
             Column(f"{self.confidence:.0%} interval", ("text",), _ends, number=True),
-            *([Column("p", ("p_value",), _p, number=True)] if self.mode == "test" else []),
+            *([Column("p", ("p_value",), p_text, number=True)] if self.mode == "test" else []),
             Column("users", ("n",), "{:,}".format, number=True),
         ]
         return Table(columns, rows, notes)
@@ -224,10 +224,6 @@ def _ends(row: GateRow) -> str:
     )
 
 
-def _p(p: float) -> str:
-    return "" if math.isnan(p) else f"{p:.4f}"
-
-
 def read_gate(text: str, comparison: Compared) -> Gate:
     """Read a gate as it is written.
 
@@ -281,7 +277,11 @@ def check_gates(
 
 
 def _rows(comparison: Compared, gate: Gate) -> list[PairRow]:
-    return [row for row in comparison.rows if row.metric == gate.metric]
+    return [
+        row
+        for row in comparison.rows
+        if row.metric == gate.metric and not comparison.model(row.model).by_chance
+    ]
 
 
 def _check(comparison: Compared, gate: Gate, row: PairRow, mode: Mode) -> GateRow:
@@ -376,7 +376,17 @@ def _sequence(comparison: Compared, gate: Gate, row: PairRow) -> tuple[float, fl
             f"{gate.metric} is one value for all users, which cannot be followed user by user. "
             "Hint: another gate mode."
         )
+    if comparison.options.clusters is not None:
+        raise InputError(
+            "A confidence sequence follows users one by one, who have to be independent of each "
+            "other, but there are clusters. Hint: another gate mode, or cluster=False."
+        )
     model, other = (comparison.model(name) for name in (row.model, row.other))
+    if max(model.n_seeds, other.n_seeds) > 1:
+        raise InputError(
+            "A confidence sequence is over users and does not hold for several seeds of a model. "
+            "Hint: one seed of each model, or another gate mode."
+        )
     users = comparison.users
     order = users.order(model)
     x, y = (users.values(one, gate.metric)[order] for one in (model, other))

@@ -30,11 +30,14 @@ class Model:
         Its evaluations: of several seeds on the same users, or of batches of users.
     batches
         Whether the runs have no user in common: one batch of users after the other.
+    by_chance
+        Whether it is a random order of another model's candidates.
     """
 
     name: str
     runs: tuple[Evaluation, ...]
     batches: bool = False
+    by_chance: bool = False
 
     @property
     def first(self) -> Evaluation:
@@ -100,7 +103,7 @@ def by_chance(models: Sequence[Model]) -> Model:
             f"chance=True needs an evaluation that knows chance, which {first.name} does not. "
             "Hint: rm.evaluate(..., chance=True)."
         )
-    return Model("chance", tuple(map(_random_order, runs)), first.batches)
+    return Model("chance", tuple(map(_random_order, runs)), first.batches, by_chance=True)
 
 
 def _random_order(run: Evaluation) -> Evaluation:

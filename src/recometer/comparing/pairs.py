@@ -12,11 +12,13 @@ from recometer import stats
 from recometer.arrays import Array, Float64
 from recometer.comparing.models import Model, Users
 from recometer.comparing.rows import PairRow
+from recometer.errors import InputError
 from recometer.metrics.registry import rules_of
 from recometer.results.folds import FoldedEvaluation
-from recometer.stats import Difference, Interval, Runs, TestResult
+from recometer.stats import Difference, Equivalence, Interval, Runs, TestResult
 from recometer.stats.comparing import Test
 from recometer.stats.means import Kind
+from recometer.stats.two_one_sided import equivalence_over_runs
 
 Pair = tuple[Model, Model]
 IntervalKind = Kind | Literal["randomisation"]
@@ -50,6 +52,11 @@ def compare_by(metric: str, pairs: Sequence[Pair], users: Users, options: Option
     models = {model.name: model for pair in pairs for model in pair}
     values = {name: users.values(model, metric) for name, model in models.items()}
     bounds, note = bounds_of(metric, list(models.values()), values.values())
+    if options.interval == "gaffke" and not np.isfinite(bounds).all():
+        raise InputError(
+            f"interval='gaffke' needs a range, and {metric} has none. {note} "
+            "Hint: interval='bca', or metrics= without it."
+        )
     found = compare_columns(
         [(values[one.name], values[other.name]) for one, other in pairs], bounds, options
     )
@@ -127,11 +134,11 @@ def _row(
     if not higher:
         better, chance = better[::-1], 1 - chance
         chances = dataclasses.replace(chances, low=1 - chances.high, high=1 - chances.low)
-    margin = options.margin_of(metric)
     runs = _runs(metric, pair, users, options)
-    test, interval = found.test, found.interval
+    test, interval, relative_interval = found.test, found.interval, found.relative_interval
     if runs is not None and max(model.n_seeds, other.n_seeds) > 1:
         test, interval = _of_runs(runs, test)
+        relative_interval = _relative_of_runs(metric, pair, users, relative_interval)
     return PairRow(
         metric=metric,
         model=model.name,
@@ -145,7 +152,7 @@ def _row(
         difference=found.difference,
         interval=interval,
         relative=found.relative,
-        relative_interval=found.relative_interval,
+        relative_interval=relative_interval,
         test=test,
         n_better=better[0],
         n_equal=effects.n_equal,
@@ -154,19 +161,37 @@ def _row(
         probability_better=chance,
         probability_interval=chances,
         deviation=float(known.std(ddof=1)) if len(known) > 1 else np.nan,
+        largest_difference=float(bounds[1] - bounds[0]),
         unit=found.unit if test.test == "randomisation" else 0.0,
         error=found.error,
-        equivalence=None
-        if margin is None
-        else stats.equivalence(
-            differences,
-            margin,
-            alpha=options.alpha,
-            test="t" if options.test == "t" else "randomisation",
-            bounds=bounds,
-        ),
+        equivalence=_equivalence(metric, pair, differences, bounds, users, options),
         runs=runs,
-        notes=_notes(metric, pair, interval, found, test, runs),
+        notes=_notes(metric, pair, (interval, relative_interval), test, runs),
+    )
+
+
+def _equivalence(
+    metric: str,
+    pair: Pair,
+    differences: Float64,
+    bounds: tuple[float, float],
+    users: Users,
+    options: Options,
+) -> Equivalence | None:
+    """Return the two one-sided tests, where a margin was given."""
+    margin = options.margin_of(metric)
+    if margin is None:
+        return None
+    if max(model.n_seeds for model in pair) > 1:
+        one, two = (np.column_stack(users.runs(each, metric)) for each in pair)
+        return equivalence_over_runs(one, two, margin, alpha=options.alpha)
+    return stats.equivalence(
+        differences,
+        margin,
+        alpha=options.alpha,
+        test="t" if options.test == "t" else "randomisation",
+        bounds=bounds,
+        clusters=options.clusters,
     )
 
 
@@ -203,16 +228,34 @@ def _of_runs(runs: Runs, test: TestResult) -> tuple[TestResult, Interval]:
     return changed, runs.interval
 
 
+def _relative_of_runs(metric: str, pair: Pair, users: Users, over_users: Interval) -> Interval:
+    """Return the interval of the ratio of means, less 1, for users and seeds that are both drawn.
+
+    The ratio r of the means of x and y is linearised: it varies as the mean of (x - r y) / (mean y)
+    does, whose variance is that of `recometer.stats.over_runs`.
+    """
+    if not np.isfinite(over_users.low):
+        return over_users
+    x, y = (np.column_stack(users.runs(one, metric)) for one in pair)
+    known = ~np.isnan(np.column_stack([x, y])).any(axis=1)
+    mean = float(y[known].mean())
+    ratio = float(x[known].mean()) / mean
+    found = stats.over_runs(x / mean, ratio * y / mean, confidence=over_users.confidence).interval
+    low, high = (ratio - 1 + end for end in found)
+    if x[known].min() >= 0:
+        low = max(low, -1.0)
+    return dataclasses.replace(found, low=low, high=high)
+
+
 def _notes(
     metric: str,
     pair: Pair,
-    interval: Interval,
-    found: Difference,
+    intervals: tuple[Interval, Interval],
     test: TestResult,
     runs: Runs | None,
 ) -> tuple[str, ...]:
     average = {rules_of(one.first.known_metric(metric), one.first.protocol).average for one in pair}
-    notes = [interval.note, test.note, found.relative_interval.note]
+    notes = [intervals[0].note, test.note, intervals[1].note]
     unequal = average - {"users", "usual"}
     if unequal:
         notes.append(

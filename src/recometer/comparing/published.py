@@ -170,7 +170,8 @@ def _range(metric: str, bounds: tuple[float, float] | None) -> tuple[tuple[float
     low, high = known.bounds(negative=False, binary=False)
     if known.definition.over_users:
         raise InputError(
-            f"{metric} is one value for all users: means of users cannot be told apart."
+            f"{metric} is one value for all users, and no mean of theirs, so that nothing can be "
+            "told from it. Hint: leave the column out."
         )
     if not -math.inf < low < high < math.inf:
         raise InputError(

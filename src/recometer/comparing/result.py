@@ -47,7 +47,7 @@ class Comparison(Compared, Reported, Printed):
     """
 
     def gate(self, gates: str | Gate | Sequence[str | Gate], mode: Mode = "interval") -> GateReport:
-        """Hold all models against bounds of their difference to the baseline.
+        """Hold all models but chance against bounds of their difference to the baseline.
 
         Parameters
         ----------
@@ -127,7 +127,7 @@ class Comparison(Compared, Reported, Printed):
             *wording.on_correction(self.rows, self.primary, self.chosen, self.correction),
             *wording.on_methods(tested, self.options),
             *wording.on_smallest_p(self.rows, self.options),
-            *wording.on_power(self.rows),
+            *wording.on_power(self.rows, self.options),
             *wording.on_runs(self.rows),
             *wording.on_seeds(self.models),
             *([undefined] if (undefined := wording.on_undefined(self.rows)) else []),

@@ -57,7 +57,9 @@ class PairRow:
         Standard error of the difference, over users, or over clusters of them.
     smallest_difference
         The true difference that this test set shows with a power of 80 %, at the level of one of
-        as many comparisons.
+        as many comparisons. Above `largest_difference` there is none.
+    largest_difference
+        The largest difference that two values can have; infinite where the metric has no range.
     equivalence
         The outcome of two one-sided tests, where a margin was given.
     runs
@@ -93,6 +95,7 @@ class PairRow:
     unit: float = 0.0
     error: float = math.nan
     smallest_difference: float = math.nan
+    largest_difference: float = math.inf
     equivalence: Equivalence | None = None
     runs: Runs | None = None
     notes: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ from recometer.comparing.pairs import Options
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole_values import Pair, WholeValues, resampled_values, saved_values
 from recometer.results.folds import FoldedEvaluation
+from recometer.results.means import NO_WIDTH
 from recometer.results.together import read_together
 from recometer.stats import Interval, Runs, TestResult
 from recometer.stats.runs import over_values
@@ -26,7 +27,7 @@ FOLDS = (
     "From the differences of {} folds, by Student's t. Models of folds are trained on data that "
     "overlap; what all folds have in common no interval over them shows."
 )
-NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
+NO_CLUSTERS = "Clusters are not accounted for: these intervals are over single users."
 
 
 def compare_whole(
@@ -64,8 +65,14 @@ def _by_values(metrics: Sequence[str], pair: Pair, users: Users, options: Option
             values = resampled_values(names, pair, users, options)
         else:
             values = {name: saved_values(name, pair, confidence) for name in names}
+            if options.clusters is not None and any(run.clusters is None for run in runs):
+                values = {name: _without_clusters(one) for name, one in values.items()}
         found += [_compared(name, pair, values[name], confidence) for name in names]
     return found
+
+
+def _without_clusters(values: WholeValues) -> WholeValues:
+    return dataclasses.replace(values, note=f"{values.note} {NO_CLUSTERS}")
 
 
 def _untested(metric: str, pair: Pair, note: str, confidence: float) -> PairRow:

@@ -83,7 +83,8 @@ def resampled_values(
     centre = numbers(None)
     ends = resampled(numbers, centre, n, confidence, options.seed, resamples_of(data[0]), clusters)
     errors = {key: _error((high - low) / 2, confidence) for key, (low, high) in ends.items()}
-    note = "" if n > 1 else "Fewer than two users: there is nothing to resample."
+    n_units, what = (n, "users") if clusters is None else (len(np.unique(clusters)), "clusters")
+    note = "" if n_units > 1 else f"Fewer than two {what}: there is nothing to resample."
     found = {}
     for name in metrics:
         values = np.array([centre[_key(name, run)] for run in range(len(runs))])

@@ -125,33 +125,49 @@ def on_runs(rows: Sequence[PairRow]) -> list[str]:
     return found
 
 
-def on_power(rows: Sequence[PairRow]) -> list[str]:
+def on_power(rows: Sequence[PairRow], options: Options) -> list[str]:
     """Say which difference each metric can show, a line per metric."""
     found = []
     for metric in dict.fromkeys(row.metric for row in rows):
         known = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
         if not known:
             continue
-        sizes = [row.smallest_difference for row in known]
         users = sorted({row.test.n for row in known})
         n = f"{users[0]:,}" if len(users) == 1 else f"{users[0]:,} to {users[-1]:,}"
         what = "users" if all(row.test.n == row.n for row in known) else "clusters"
-        size = f"{min(sizes):.4f}"
-        if f"{max(sizes):.4f}" != size:
-            size = f"{size} to {max(sizes):.4f} (by pair)"
-        found.append(
-            f"Power: with {n} {what} a true difference of {size} in {metric} is found 4 times in 5."
-        )
+        found.append(f"Power: {_on_power_of(metric, known, f'{n} {what}', options)}.")
     return found
+
+
+def _on_power_of(metric: str, rows: Sequence[PairRow], users: str, options: Options) -> str:
+    told = [row for row in rows if not _could_not_be_significant(row, options)]
+    if not told:
+        return f"too few of the {users} differ to say which difference in {metric} would be found"
+    sizes = [row.smallest_difference for row in told]
+    possible = [
+        size for size, row in zip(sizes, told, strict=True) if size <= row.largest_difference
+    ]
+    if not possible:
+        return f"with {users} no difference that {metric} can have is found 4 times in 5"
+    size = f"{min(possible):.4f}"
+    if len(possible) < len(told):
+        size = f"{size} or more (by pair; for some none that is possible)"
+    elif f"{max(possible):.4f}" != size:
+        size = f"{size} to {max(possible):.4f} (by pair)"
+    seeds = any(row.test.test == "random effects" for row in rows)
+    but = ", but for the variance between seeds" if seeds else ""
+    return f"with {users} a true difference of {size} in {metric} is found 4 times in 5{but}"
+
+
+def _could_not_be_significant(row: PairRow, options: Options) -> bool:
+    """Tell whether so few users differ that p could not fall below the level."""
+    differ = row.primary and row.test.n_differ > 0
+    return differ and row.smallest_adjusted_p > options.alpha
 
 
 def on_smallest_p(rows: Sequence[PairRow], options: Options) -> list[str]:
     """Say which comparisons could not have been significant."""
-    hopeless = [
-        row
-        for row in rows
-        if row.primary and row.test.n_differ and row.smallest_adjusted_p > options.alpha
-    ]
+    hopeless = [row for row in rows if _could_not_be_significant(row, options)]
     found = []
     n_tests = sum(row.primary and row.test.method != "none" for row in rows)
     for row in hopeless[:MOST]:

@@ -49,3 +49,29 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
             "of at most 255 bytes."
         ) from None
     return Path(path)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that is there whole or not at all, and replaces another one only then.
+
+    Raises
+    ------
+    FileError
+        It cannot be written.
+    """
+    # What is no file, such as a pipe or /dev/stdout, is written to, not replaced.
+    replaces = path.is_file() or not path.exists()
+    # A name of its own: that of the file may be as long as names can be.
+    written = path.with_name(f".{os.urandom(8).hex()}") if replaces else path
+    try:
+        written.write_bytes(content)
+        if replaces:
+            written.replace(path)
+    except OSError as error:
+        raise FileError(
+            f"{os.fspath(path)!r} cannot be written: {error.strerror}. Hint: the folder must exist "
+            "and be writable."
+        ) from error
+    finally:
+        if replaces:
+            written.unlink(missing_ok=True)

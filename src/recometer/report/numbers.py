@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -152,7 +153,9 @@ def _means(given: Given, metric: str, columns: Sequence[Float64]) -> list[Place]
         low, high = result.interval(metric)
         n = int(np.count_nonzero(~np.isnan(columns[0])))
         return [_unranked(name, result.mean()[metric], (low, high), n)]
-    known = ~np.isnan(np.column_stack(columns)).any(axis=1)
+    missing = functools.reduce(np.logical_or, map(np.isnan, columns))
+    # Nothing is copied where every user has a value.
+    known = ~missing if missing.any() else slice(None)
     bounds, _ = bounds_of(metric, given.models, columns)
     kind = given.options.interval if given.options.interval != "randomisation" else "auto"
     clusters = given.options.clusters
@@ -174,14 +177,9 @@ def _means(given: Given, metric: str, columns: Sequence[Float64]) -> list[Place]
 def _histogram(
     names: Sequence[str], columns: Sequence[Float64], bounds: tuple[float, float]
 ) -> list[Row]:
-    ends = [
-        (
-            column[~np.isnan(column)].min(initial=np.inf),
-            column[~np.isnan(column)].max(initial=-np.inf),
-        )
-        for column in columns
-    ]
-    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    # Of these two, NaN is neither.
+    low = min(float(np.fmin.reduce(column, initial=np.inf)) for column in columns)
+    high = max(float(np.fmax.reduce(column, initial=-np.inf)) for column in columns)
     if not np.isfinite([low, high]).all():
         return []
     if np.isfinite(bounds).all():
@@ -221,7 +219,7 @@ def _bin_rows(of: dict[str, Any], counts: Array, edges: Float64) -> list[Row]:
 def _difference_bins(differences: dict[str, Float64], higher: bool) -> list[Row]:
     """Return how large differences are, of the users who have one."""
     largest = max(
-        (float(np.nanmax(np.abs(column), initial=0)) for column in differences.values()), default=0
+        (float(np.fmax.reduce(np.abs(one), initial=0)) for one in differences.values()), default=0
     )
     if not 0 < largest < np.inf:
         return []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from recometer.data.paths import write_whole
 from recometer.data.storage import check_replaced
 from recometer.errors import FileError
 
@@ -40,7 +41,7 @@ def is_report(path: Path) -> bool:
 def write(path: str | os.PathLike[str], text: str) -> str:
     """Write a report and return it."""
     check(path)
-    _write(Path(path), text.encode("utf-8"))
+    write_whole(Path(path), text.encode("utf-8"))
     return text
 
 
@@ -52,18 +53,4 @@ def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None
             f"{path} exists, and is no {suffix[1:].upper()}: it is not replaced. Hint: choose "
             "another name."
         )
-    _write(path, image)
-
-
-def _write(path: Path, content: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-    try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError as error:
-        raise FileError(
-            f"{str(path)!r} cannot be written: {error.strerror}. Hint: the folder must exist and "
-            "be writable."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(path, image)

@@ -128,9 +128,8 @@ class Evaluation(Reported, rendering.Printed):
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
-    # What the intervals of `over_users` are computed from; None: they are known already.
+    # What the intervals of `over_users` and of `over_rows` are computed from; None: they are known.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
-    # Likewise of `over_rows`.
     rated: RatedTogether | None = dataclasses.field(default=None, repr=False)
     inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
     _intervals: dict[str, Interval] = dataclasses.field(
@@ -275,14 +274,16 @@ class Evaluation(Reported, rendering.Printed):
         undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
         return {reason.sentence: int(users[reason]) for reason in undefined}
 
-    def summary(self, weights: Weights = None) -> list[SummaryRow]:
+    def summary(self, weights: Weights = None, interval: str | None = None) -> list[SummaryRow]:
         """Return a row per metric: its mean, the mean's interval, and who counts in it.
 
         Parameters
         ----------
-        weights
-            As in `mean`.
+        weights, interval
+            As in `mean`; and another interval than that of the rule: ``"t"``, ``"bca"``, ...
         """
+        if interval is not None:
+            return summary.under_interval(self, interval).summary(weights)
         means, together = self.mean(weights), values_together(self, weights)
         rows = []
         for name, found in zip(means, self._all_intervals(means, weights), strict=True):
@@ -310,6 +311,7 @@ class Evaluation(Reported, rendering.Printed):
         user: str | None = None,
         quantiles: int = 4,
         weights: Weights = None,
+        interval: str | None = None,
     ) -> Segments:
         """Return every metric for each group of users, and how far the groups are apart.
 
@@ -327,8 +329,8 @@ class Evaluation(Reported, rendering.Printed):
         quantiles
             How many groups ``"activity"`` and ``"popularity"`` make, at least 2; fewer where
             many users have the same value, since these stay together.
-        weights
-            As in `mean`.
+        weights, interval
+            As in `summary`.
 
         Returns
         -------
@@ -365,7 +367,8 @@ class Evaluation(Reported, rendering.Printed):
             codes, names = dividing.read_groups(groups, self.user_ids, self.n_users, column, user)
 
         def summed_up(chosen: Int64) -> list[SummaryRow]:
-            return self.of_users(chosen).summary(self._averaging.weights_of(weights, chosen))
+            weight = self._averaging.weights_of(weights, chosen)
+            return self.of_users(chosen).summary(weight, interval)
 
         kept = weights is not None or self.list_data is not None
         not_kept = () if kept else tuple(self.over_users)
@@ -377,9 +380,8 @@ class Evaluation(Reported, rendering.Printed):
         Parameters
         ----------
         positions : integers [m], or bool [n_users]
-            Their places among all users, or a mask of these. What was counted over all users
-            stays as it is. Metrics with one value for all users are computed anew; those of an
-            evaluation that was loaded from a file cannot be, and are left out.
+            Their places, or a mask. What was counted over all users stays as it is. Metrics with
+            one value for all are computed anew; those of a loaded evaluation are left out.
 
         Raises
         ------

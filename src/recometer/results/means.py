@@ -25,6 +25,7 @@ from recometer.stats.grouping import LARGEST
 Weights = Literal["users", "relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
 
+NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
 # Of the users, for metrics with one value for all: fewer where many places are listed.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
@@ -223,7 +224,8 @@ def _weighted(values: Float64, weight: Float64) -> float:
 def _of_resamples(ends: Ends, confidence: float, n: int, note: str) -> Interval:
     if np.isnan(ends).any():
         return Interval.unknown(confidence, n, note)
-    return Interval(*ends, "bootstrap", confidence, n)
+    no_width = NO_WIDTH if ends[0] == ends[1] else ""
+    return Interval(*ends, "bootstrap", confidence, n, no_width)
 
 
 def _within_bounds(interval: Interval, bounds: Ends, values: Float64) -> Interval:

@@ -86,6 +86,17 @@ class SummaryRow:
 CHANCE = "chance: the mean of all orders of the same candidates, exactly"
 
 
+def under_interval(result: Evaluation, interval: str) -> Evaluation:
+    """Return an evaluation whose means have another interval.
+
+    Intervals of values that all users have together do not follow from the rule, and stay.
+    """
+    changed = dataclasses.replace(result, protocol=result.protocol.replace(interval=interval))
+    known = result._intervals
+    changed._intervals.update({name: known[name] for name in result.together if name in known})
+    return changed
+
+
 def columns(protocol: Protocol, *, chance: bool = False) -> list[Column]:
     """Return the columns of a table of `SummaryRow`, with or without that of chance."""
     number = protocol.undefined

@@ -9,14 +9,13 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions
+from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
 from recometer.sources import _top
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
-
-MAX_DEPTH = 2**31 - 1
 
 
 class Cut(Source):
@@ -41,8 +40,8 @@ class Cut(Source):
     """
 
     def __init__(self, source: Source, depth: int) -> None:
-        if not 1 <= depth <= MAX_DEPTH:
-            raise InputError(f"depth={depth} must be a whole number from 1 to {MAX_DEPTH:,}.")
+        if not 1 <= depth <= MAX_NUMBER:
+            raise InputError(f"depth={depth} must be a whole number from 1 to {MAX_NUMBER:,}.")
         self._source = source
         self._depth = depth
         self.has_input_order = source.has_input_order

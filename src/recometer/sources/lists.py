@@ -10,6 +10,7 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data.matching import SourceIndex
+from recometer.data.rows import MAX_NUMBER
 from recometer.errors import InputError, brief
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, TopLists
@@ -27,8 +28,6 @@ from recometer.sources._list_work import ListWork
 from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Items
-
-MAX_DEPTH = 2**31 - 1
 
 
 class Lists(Source):
@@ -113,9 +112,9 @@ class Lists(Source):
         depth: int | None = None,
     ) -> None:
         whole = isinstance(depth, int | np.integer) and not isinstance(depth, bool)
-        if depth is not None and not (whole and 1 <= depth <= MAX_DEPTH):
+        if depth is not None and not (whole and 1 <= depth <= MAX_NUMBER):
             raise InputError(
-                f"depth={brief(depth)} must be a whole number from 1 to {MAX_DEPTH:,}, or None."
+                f"depth={brief(depth)} must be a whole number from 1 to {MAX_NUMBER:,}, or None."
             )
         self._depth = None if depth is None else int(depth)
         self._table = read_lists(

@@ -33,6 +33,7 @@ __all__ = [
     "compare_all",
     "difference_interval",
     "differences_of",
+    "paired_test",
 ]
 
 Test = Literal["randomisation", "t", "wilcoxon", "sign"]
@@ -107,7 +108,8 @@ def compare(
         ``"randomisation"`` (`randomisation.randomisation`), ``"t"``, ``"wilcoxon"``, ``"sign"``.
     interval
         ``"auto"``: that of the test, by inversion for randomisation; Gaffke's where fewer than 30
-        users differ and the range is known. Or one of `recometer.stats.ends`'s.
+        users differ, or all by the same, and the range is known. Or one of
+        `recometer.stats.ends`'s.
     confidence
         Coverage, in (0, 1).
     clusters : [n_users] or None
@@ -195,6 +197,19 @@ def differences_of(
     return pairs.differences if clusters is None else pairs.differences_of_clusters
 
 
+def paired_test(
+    test: Test,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+) -> TestResult:
+    """Return the test alone; parameters as of `compare`."""
+    _check_names(test, "auto")
+    pairs = _Pairs.of(first, second, clusters)
+    units = pairs.differences_of_clusters if clusters is not None else pairs.differences
+    return _test(test, pairs, units)
+
+
 def difference_interval(
     differences: Grouped,
     test: TestResult,
@@ -217,19 +232,21 @@ def difference_interval(
     spread = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     if kind != "auto" and kind != "randomisation":
         return interval_of(differences, kind, bounds=spread, confidence=confidence)
-    if kind == "auto" and test.test == "t":
-        return student(differences, confidence).within(spread)
-    few = kind == "auto" and test.n_differ < FEW_DIFFER
+    few = test.n_differ < FEW_DIFFER and test.test != "t"
+    few = kind == "auto" and (few or differences.constant)
     if few and spread is not None and _holds(differences, spread):
         return gaffke(differences, spread, confidence)
+    if kind == "auto" and test.test == "t":
+        return student(differences, confidence).within(spread)
     found = inverted(differences, confidence)
     if test.test == "randomisation" and np.isfinite(test.p_value):
         found = consistent(found, test.p_value)
     if few and not found.note:
-        note = (
-            f"Only {test.n_differ:,} users differ and the metric has no known range: the interval "
-            "may be too short."
-        )
+        one_size = isinstance(differences.sizes, float)
+        what, why = "users", "the metric has no known range"
+        if not one_size:
+            what, why = "clusters", "they are of different sizes"
+        note = f"Only {test.n_differ:,} {what} differ and {why}: the interval may be too short."
         found = dataclasses.replace(found, note=note)
     return found.within(spread)
 
@@ -249,7 +266,10 @@ def _check_names(test: str, interval: str) -> None:
 def _test(name: str, pairs: _Pairs, units: Grouped) -> TestResult:
     if name == "wilcoxon":
         return wilcoxon(pairs.sums_of_clusters[0] - pairs.sums_of_clusters[1])
-    return {"randomisation": randomisation, "t": paired_t, "sign": sign}[name](units)
+    if name == "t":
+        return paired_t(units)
+    # Whole clusters change sign, whatever their sizes.
+    return {"randomisation": randomisation, "sign": sign}[name](pairs.differences_of_sums)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -298,6 +318,14 @@ class _Pairs:
         return by_cluster(self.first, self.clusters), by_cluster(self.second, self.clusters)
 
     @functools.cached_property
+    def differences_of_sums(self) -> Grouped:
+        """Return the differences of the sums of whole clusters; without clusters, of the rows."""
+        if self.clusters is None or not len(self.first):
+            return self.differences
+        x, y = self.sums_of_clusters
+        return group_checked(x - y)
+
+    @functools.cached_property
     def differences_of_clusters(self) -> Grouped:
         """Return the differences of whole clusters, whose sizes are their numbers of rows."""
         if not len(self.first):
@@ -308,7 +336,10 @@ class _Pairs:
         # Of clusters of one size it is a plain mean, whose interval may be Gaffke's.
         if (sizes == sizes[0]).all():
             return group_checked((x - y) / sizes)
-        return group_checked(x - y, sizes)
+        sums = self.differences_of_sums
+        return dataclasses.replace(
+            group_checked(x - y, sizes), n_above=sums.n_above, n_below=sums.n_below
+        )
 
     def relative(self, confidence: float) -> tuple[float, Interval]:
         """Return the relative difference."""

@@ -44,7 +44,7 @@ class Grouped:
     estimate
         The statistic; NaN without a user.
     n_above, n_below
-        Number of users whose x is above and below 0; not counted with sizes of many users.
+        Number of users whose x is above and below 0; with sizes not counted, and 0.
     sum_of_squares
         Sum of the squared residuals x - estimate · y, of the users themselves.
     exact

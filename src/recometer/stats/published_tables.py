@@ -84,7 +84,10 @@ def published(
         raise InputError(f"bounds={bounds!r} are no range of finite numbers.")
     for mean in (first, second):
         if not low <= mean <= high:
-            raise InputError(f"The mean {mean:g} lies outside the range from {low:g} to {high:g}.")
+            raise InputError(
+                f"The mean {mean:g} lies outside the range from {low:g} to {high:g}. Hint: means "
+                "in percent are divided by 100."
+            )
     if n < 2:
         raise InputError(f"n={n} users are too few to compare; at least two are needed.")
     u, v = ((mean - low) / (high - low) for mean in (first, second))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 from collections.abc import Callable
 from typing import Literal
 
@@ -10,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
-from recometer.stats.comparing import difference_interval
+from recometer.stats.comparing import difference_interval, differences_of, paired_test
 from recometer.stats.ends import Interval
-from recometer.stats.grouping import column, group
-from recometer.stats.paired import paired_t
-from recometer.stats.sign_flips import randomisation
+from recometer.stats.grouping import column
+from recometer.stats.runs import over_runs
 from recometer.stats.test_result import TestResult
 
-__all__ = ["Equivalence", "equivalence"]
+__all__ = ["Equivalence", "equivalence", "equivalence_over_runs"]
 
 STEPS = 40
 
@@ -38,7 +38,8 @@ class Equivalence:
         Of the mean difference, with the confidence 1 - 2 · alpha: it lies within the margins where
         the models are equivalent.
     method
-        ``"randomisation"``, ``"t"``, or ``"gaffke"`` where few users differ.
+        ``"randomisation"``, ``"t"``, ``"gaffke"`` where few users differ, or ``"random effects"``
+        of several runs.
     note
         What a reader has to know.
     """
@@ -58,6 +59,7 @@ def equivalence(
     alpha: float = 0.05,
     test: Literal["randomisation", "t"] = "randomisation",
     bounds: tuple[float, float] | None = None,
+    clusters: npt.ArrayLike | None = None,
 ) -> Equivalence:
     """Test whether a mean difference lies between -margin and +margin.
 
@@ -78,22 +80,22 @@ def equivalence(
         ``"randomisation"`` or ``"t"``.
     bounds
         The lowest and the highest value that a user can have, of a single model.
+    clusters : [n_users] or None
+        Users with equal entries keep together: whole clusters change sign.
 
     Raises
     ------
     InputError
-        A margin that is not above 0, or an alpha outside.
+        A margin that is not above 0, an alpha outside, or another number of clusters' entries.
     """
-    if not 0 < margin < np.inf:
-        raise InputError(f"margin={margin!r} must be above 0: the difference that would matter.")
-    if not 0 < alpha < 0.5:
-        raise InputError(f"alpha={alpha!r} must be above 0 and below 0.5. Hint: 0.05 is usual.")
+    _check(margin, alpha)
     if test not in ("randomisation", "t"):
         hint = did_you_mean(str(test), ("randomisation", "t"))
         raise UnknownNameError(f"There is no test of equivalence {test!r}. {hint}")
     given = column(differences, "differences")
-    values = group(given)
-    whole = randomisation(values) if test == "randomisation" else paired_t(values)
+    zeros = np.zeros(len(given))
+    values = differences_of(given, zeros, clusters)
+    whole = paired_test(test, given, zeros, clusters)
 
     def interval(level: float) -> Interval:
         return difference_interval(values, whole, bounds, "auto", 1 - 2 * level)
@@ -104,8 +106,7 @@ def equivalence(
     if found.method == "gaffke":
         p = _least_level(interval, margin)
         return Equivalence(p, p <= alpha, margin, found, "gaffke")
-    take = randomisation if test == "randomisation" else paired_t
-    sides = [take(given + margin), take(margin - given)]
+    sides = [paired_test(test, each, zeros, clusters) for each in (given + margin, margin - given)]
     p = max(
         _one_sided(side, mean > 0)
         for side, mean in zip(
@@ -117,6 +118,39 @@ def equivalence(
         note = f"All {values.n:,} differences are {values.estimate:g}; Student's t has no value."
         return Equivalence(np.nan, constant and values.n > 1, margin, found, test, note)
     return Equivalence(p, p <= alpha, margin, found, test)
+
+
+def equivalence_over_runs(
+    first: npt.ArrayLike, second: npt.ArrayLike, margin: float, *, alpha: float = 0.05
+) -> Equivalence:
+    """Test as `equivalence` does for users and runs that are both drawn; see `over_runs`.
+
+    Parameters
+    ----------
+    first, second : [n_users, n_runs]
+        A column for each run of each model.
+    margin, alpha
+        As of `equivalence`.
+    """
+    _check(margin, alpha)
+    whole = over_runs(first, second, confidence=1 - 2 * alpha)
+    tables = np.asarray(first, np.float64), np.asarray(second, np.float64)
+    below, above = (
+        over_runs(tables[0] + margin, tables[1]),
+        over_runs(tables[0] - margin, tables[1]),
+    )
+    p = max(
+        side.p_value / 2 if good > 0 else 1 - side.p_value / 2
+        for side, good in ((below, below.mean), (above, -above.mean))
+    )
+    return Equivalence(p, p <= alpha, margin, whole.interval, "random effects", whole.note)
+
+
+def _check(margin: float, alpha: float) -> None:
+    if not isinstance(margin, numbers.Real) or not 0 < margin < np.inf:
+        raise InputError(f"margin={margin!r} must be above 0: the difference that would matter.")
+    if not 0 < alpha < 0.5:
+        raise InputError(f"alpha={alpha!r} must be above 0 and below 0.5. Hint: 0.05 is usual.")
 
 
 def _one_sided(result: TestResult, above: bool) -> float:

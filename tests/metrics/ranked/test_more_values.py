@@ -14,6 +14,7 @@ import recometer as rm
 from recometer.measuring.compute import compute
 from recometer.measuring.ranked import RankedUsers
 from recometer.metrics import Metric, metric, parse, place_sums
+from recometer.metrics.ranked import stopping
 from recometer.metrics.ranked.hits import expand
 from recometer.metrics.registry import METRICS
 from recometer.protocol import Protocol
@@ -227,6 +228,18 @@ def test_all_of_a_large_group_is_relevant():
         f"err@{k}(max_gain=3)",
     ):
         assert value(name, tied) == pytest.approx(value(name, tied, ties="item"), rel=1e-12), name
+
+
+def test_what_no_longer_matters_of_large_groups_changes_nothing(monkeypatch):
+    """Of 600 tied relevant items, the chance that the first 100 satisfy nobody is nothing."""
+    generator = np.random.default_rng(3)
+    gains = np.where(generator.random(1000) < 0.6, generator.integers(1, 5, 1000), np.nan)
+    ranks = rank(generator.integers(0, 2, 1000).astype(float), gains)
+    names = ["err(max_gain=4)", "err@300(max_gain=4)", "err@300(max_gain=6)"]
+    shortened = [value(name, ranks) for name in names]
+    monkeypatch.setattr(stopping, "NEGLIGIBLE", 0.0)
+    with np.errstate(divide="ignore"):
+        assert shortened == pytest.approx([value(name, ranks) for name in names], rel=1e-15)
 
 
 def test_huge_gains():

@@ -16,6 +16,9 @@ from recometer.metrics.sums import means_of_members, ratio, running_sums, sums_b
 from recometer.ragged import take
 from recometer.ties import Groups, two_to
 
+NEGLIGIBLE = 2.0**-60  # beside a value: far less than its rounding error
+LOOK = 64  # places between two looks at what is left
+
 
 @metric(
     title="Rank-biased precision",
@@ -167,23 +170,16 @@ def _of_tied_groups(
     """
     order = np.argsort(-places, kind="stable")  # those that are done first stand last
     start, size, relevant, places = start[order], size[order], relevant[order], places[order]
-    # A row per group and number m of judged items that have come, from 0 to all.
+    # A row per group and number m of judged items that have come, from 0 to all that matter.
+    most = _that_matter(size, relevant, content, first[order])
     offset = np.zeros(len(order) + 1, np.int64)
-    np.cumsum(relevant + 1, out=offset[1:])
-    row = np.repeat(np.arange(len(order)), relevant + 1)
+    np.cumsum(most + 1, out=offset[1:])
+    row = np.repeat(np.arange(len(order)), most + 1)
     come = np.arange(len(row)) - offset[row]
     r, n = relevant[row], size[row]
-
-    # e(m): the i-th item is among m of the first i with the chance m / i.
-    product = (come == 0).astype(np.float64)
-    member = first[order][row] - 1
-    for i in range(1, int(relevant.max(initial=0)) + 1):
-        at = np.flatnonzero((r >= i) & (come <= i))
-        m = come[at]
-        previous = np.where(m > 0, product[at - (m > 0)], 0.0)
-        unsatisfied = 1 - content[member[at] + i]
-        product[at] = m / i * unsatisfied * previous + (i - m) / i * product[at]
-    drop = product - np.append(product[1:], 0.0)  # of no use where all have come
+    product = _means_of_products(relevant, most, row, come, content, first[order])
+    drop = product - np.append(product[1:], 0.0)
+    drop[offset[1:] - 1] = 0.0  # all have come, or all that matter
 
     found = np.zeros(len(order))
     chance = (come == 0).astype(np.float64)
@@ -194,11 +190,50 @@ def _of_tied_groups(
         coming = chance[rows] * ((r[rows] - come[rows]) / (n[rows] - place))
         added = np.bincount(row[rows], weights=coming * drop[rows], minlength=active)
         chance[rows] -= coming
+        coming[offset[1 : active + 1] - 1] = 0.0
         chance[1 : rows.stop] += coming[:-1]
         found[:active] += added / (start[:active] + place + 1)
+        if place % LOOK == LOOK - 1:
+            # What may still come is at most the chance that nobody is content yet.
+            left = np.bincount(row[rows], weights=chance[rows] * product[rows], minlength=active)
+            if (left <= NEGLIGIBLE * found[:active] * (start[:active] + place + 1)).all():
+                break
     result = np.empty_like(found)
     result[order] = found
     return result
+
+
+def _means_of_products(
+    relevant: Int64, most: Int64, row: Int64, come: Int64, content: Float64, first: Int64
+) -> Float64:
+    """Return e(m) of each group and number m: the mean product of ``1 - q`` over m of its items."""
+    # The i-th item is among m of the first i with the chance m / i.
+    r, member = relevant[row], first[row] - 1
+    product: Float64 = (come == 0).astype(np.float64)
+    widest, gone = int(most.max(initial=0)), {n + 1 for n in np.unique(relevant).tolist()}
+    for i in range(1, int(relevant.max(initial=0)) + 1):
+        if i <= widest or i in gone:  # otherwise the rows stay as they are
+            at = np.flatnonzero((r >= i) & (come <= i))
+            m, here = come[at], member[at]
+            some, last = m > 0, at - (m > 0)
+        previous = np.where(some, product[last], 0.0)
+        unsatisfied = 1 - content[here + i]
+        product[at] = m / i * unsatisfied * previous + (i - m) / i * product[at]
+    return product
+
+
+def _that_matter(size: Int64, relevant: Int64, content: Float64, first: Int64) -> Int64:
+    """Return after how many judged items of a group the rest adds less than a rounding error.
+
+    e(m) is at most the m-th power of the mean of ``1 - q`` (Maclaurin's inequality), and the first
+    place alone adds the mean of q times the share of judged items.
+    """
+    total = np.append(0.0, np.cumsum(content))
+    mean = (total[first + relevant] - total[first]) / np.maximum(relevant, 1)
+    with np.errstate(all="ignore"):  # means that are 0, 1 or NaN
+        enough = np.log(NEGLIGIBLE * mean * relevant / size) / np.log1p(-mean)
+    few = enough < relevant
+    return np.where(few, np.ceil(np.where(few, enough, 0.0)), relevant).astype(np.int64)
 
 
 def _with_more_than(count: Int64) -> Iterator[Int64]:
