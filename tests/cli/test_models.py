@@ -312,6 +312,9 @@ class TestGroups:
         unnamed = run("show", "out", "--by", "ages.csv")
         assert unnamed.exit_code == 1
         assert "which column is meant? Hint: --by COLUMN=ages.csv" in one_line(unnamed.stderr)
+        of_users = run("show", "out", "--by", "user=ages.csv")
+        assert of_users.exit_code == 1
+        assert "Hint: name another column; there are: size, age." in one_line(of_users.stderr)
 
 
 def test_archives_and_matrices(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
