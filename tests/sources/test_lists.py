@@ -725,3 +725,9 @@ def test_frames_without_rows_hold_no_list():
     for empty in (pl.DataFrame(schema=columns), pl.DataFrame(schema=columns).to_pandas()):
         with pytest.raises(InputError, match=r"no list: the recommendations are empty. Hint"):
             rm.Lists(empty)
+
+
+def test_many_lists_of_two_items_that_test_lacks_are_warned_of() -> None:
+    lists = rm.Lists({user: ["a", "b"] for user in range(20)})
+    with pytest.warns(rm.DataWarning, match="Lists and test share no item"):
+        rm.evaluate(lists, {user: ["c", "d"] for user in range(20)}, metrics="recall@2")

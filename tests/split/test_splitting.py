@@ -1124,3 +1124,12 @@ def test_several_parquet_files_are_one_table(data, tmp_path, monkeypatch):
         assert_frame_equal(pl.read_parquet(f"made/{name}.parquet"), getattr(expected, name))
     with pytest.raises(FileError, match=r"No file is called none-\*\.parquet"):
         split("none-*.parquet", Last(1))
+
+
+def test_a_date_beside_seconds_since_1970_says_their_number() -> None:
+    frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "time": [1_700_000_000, 1_700_000_001]})
+    with pytest.raises(InputError, match=r"Hint: give a number in their unit, here 1675036800;"):
+        split(frame, After("2023-01-30"))
+    millis = frame.with_columns(pl.col("time") * 1000)
+    with pytest.raises(InputError, match=r"here 1675036800000;"):
+        split(millis, After("2023-01-30"))

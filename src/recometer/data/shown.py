@@ -25,11 +25,18 @@ def times(numbers: Array) -> str:
     """
     low, high = numbers.min(), numbers.max()
     text = f"every time {low}" if low == high else f"times {low} to {high}"
-    for unit in UNITS:
-        if low / unit >= EARLIEST and high / unit < LATEST:
-            first, last = (_day(int(time // unit)) for time in (low, high))
-            return f"{text} ({first})" if first == last else f"{text} ({first} to {last})"
-    return text
+    unit = unit_of_times(numbers)
+    if unit is None:
+        return text
+    first, last = (_day(int(time // unit)) for time in (low, high))
+    return f"{text} ({first})" if first == last else f"{text} ({first} to {last})"
+
+
+def unit_of_times(numbers: Array) -> int | None:
+    """Return how many to a second times since 1970 seem to count; None: they do not look so."""
+    low, high = numbers.min(), numbers.max()
+    fitting = (unit for unit in UNITS if low / unit >= EARLIEST and high / unit < LATEST)
+    return next(fitting, None)
 
 
 def _day(seconds: int) -> str:

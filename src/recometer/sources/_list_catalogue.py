@@ -18,7 +18,7 @@ from recometer.sources.base import Request
 from recometer.sources.candidates import Items, SampledCandidates
 
 PROBE = 1024  # entries
-FEW_ITEMS = 5  # that share none without a warning
+FEW_ITEMS = 5  # entries that share no item without a warning
 
 
 class ListCatalogue(NamedTuple):
@@ -126,8 +126,9 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
     listed = np.zeros(len(table.item_ids) + 1, bool)
     listed[table.items] = True  # the last is padding
     named = table.item_ids[listed[:-1]]
-    if min(len(named), len(test.item_ids)) < FEW_ITEMS:
-        return  # chance alone explains it
+    # Of a few entries, chance alone explains it.
+    if min(len(table.items), len(test)) < FEW_ITEMS:
+        return
     if any(_shared(named, other) for other in (test.item_ids, *others)):
         return
     warn(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from recometer.data.shown import unit_of_times
 from recometer.errors import InputError, InputTypeError
 from recometer.split.table import Table
 
@@ -66,13 +67,15 @@ def moment(table: Table, time: Any) -> int | float:
             f"A time must be a number or a date, found {type(time).__name__} ({time!r}). Hint: "
             "for instance 20240531, or '2024-05-31'."
         )
-    if not table.dates:
-        raise InputError(
-            f"The time {time} is a date, but the times of the data are numbers. Hint: give a "
-            "number in their unit, or make dates of them."
-        )
     if not isinstance(time, datetime.datetime):
         time = datetime.datetime.combine(time, datetime.time())
     time = time.replace(tzinfo=datetime.timezone.utc) if time.tzinfo is None else time
     since: datetime.timedelta = time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+    if not table.dates:
+        unit = unit_of_times(table.times) if len(table.times) else None
+        number = "" if unit is None else f", here {int(since.total_seconds()) * unit}"
+        raise InputError(
+            f"The time {time:%Y-%m-%d %H:%M:%S} is a date, but the times of the data are numbers. "
+            f"Hint: give a number in their unit{number}; or make dates of them."
+        )
     return since // datetime.timedelta(microseconds=1)
