@@ -188,7 +188,41 @@ def test_the_leaderboard_marks_the_best_and_ranks(comparison: rm.Comparison) -> 
     hits = [row for row in comparison.standings if row.metric == "hit@5"]
     assert [(row.rank_low, row.rank_high) for row in hits] == [(1, 1), (2, 3), (2, 3)]
     assert f"{first[0].mean:.4f}* 1" in str(comparison)
-    assert r"\textbf{" in comparison.to_latex()
+
+
+def test_the_best_mean_is_told_from_those_that_cannot_be_told_from_it() -> None:
+    few = [0.9, 0.1, 0.5, 0.4, 0.8, 0.2]
+    found = rm.compare(
+        {
+            "near": evaluation({"rr": few}),
+            "best": evaluation({"rr": [one + 0.01 for one in few[:3]] + few[3:]}),
+        }
+    )
+    assert [(row.model, row.leads, row.best) for row in found.standings] == [
+        ("best", True, True),
+        ("near", False, True),
+    ]
+    one, two = (f"{row.mean:.4f}" for row in found.standings)
+    best, near = f"{one}* 1-2", f"{two}≈ 1-2"
+    explained = (
+        "* is the best mean of a metric. ≈ marks a mean that cannot be told from the best one."
+    )
+    assert all(part in str(found) for part in (best, near, explained))
+    markdown = found.to_markdown()
+    assert rf"| best | **{one}\* 1-2** |" in markdown
+    assert f"| near | {near} |" in markdown
+    assert "\n\n\\" + explained in markdown
+    assert f"<strong>{best}</strong>" in found.to_html()
+    assert f">{near}<" in found.to_html()
+    board, _, after = found.to_latex().partition(r"\bottomrule")
+    assert rf"best & \textbf{{{best}}}" in board
+    assert rf"near & {two}$\approx$ 1-2" in board
+    within = after.split(r"\end{tabular}")[0].strip().split("\n")
+    assert within == [
+        r"\multicolumn{2}{l}{\footnotesize * is the best mean of a metric. $\approx$ marks a mean "
+        r"that cannot be told from the best one.} \\",
+        r"\multicolumn{2}{l}{\footnotesize Behind each mean stand the ranks that are possible.} \\",
+    ]
 
 
 def test_saved_evaluations_are_compared_alike(

@@ -8,10 +8,23 @@ import math
 from recometer.rendering import Column
 from recometer.stats import Equivalence, Interval, Runs, TestResult
 
-__all__ = ["PairRow", "Standing", "difference_columns", "p_text", "standing_text", "user_columns"]
+__all__ = [
+    "SIGNS",
+    "PairRow",
+    "Standing",
+    "difference_columns",
+    "p_text",
+    "standing_text",
+    "user_columns",
+]
 
 
 SMALLEST_P = 1e-300  # shown
+SIGNS = (
+    "* is the best mean of a metric. ≈ marks a mean that cannot be told from the best one.",
+    "Behind each mean stand the ranks that are possible.",
+)
+"""What `standing_text` shows."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,6 +170,8 @@ class Standing:
         Over the users that all models have a value for.
     n
         How many these are.
+    leads
+        Whether the mean is the best one.
     best
         Whether the model cannot be told from the best one.
     rank_low, rank_high
@@ -168,6 +183,7 @@ class Standing:
     mean: float
     interval: Interval
     n: int
+    leads: bool
     best: bool
     rank_low: int
     rank_high: int
@@ -203,12 +219,13 @@ def percent(value: float) -> str:
 
 
 def standing_text(standing: Standing) -> str:
-    """Return a mean, its sign among the best, and its rank: ``"0.1234* 1-2"``."""
+    """Return a mean, its sign, and its rank: ``"0.1234* 1-2"``; see `SIGNS`."""
     if math.isnan(standing.mean):
         return "undefined"
     low, high = standing.rank_low, standing.rank_high
     rank = f"{low}" if low == high else f"{low}-{high}"
-    return f"{standing.mean:.4f}{'*' if standing.best else ' '} {rank}"
+    sign = "*" if standing.leads else "≈" if standing.best else " "
+    return f"{standing.mean:.4f}{sign} {rank}"
 
 
 def difference_columns(confidence: float, *, margin: bool) -> list[Column]:

@@ -123,6 +123,7 @@ def _standings(
         means, adjusted, alpha=options.alpha, higher_is_better=higher
     )
     score = np.where(np.isnan(means), np.inf, -means if higher else means)
+    order = np.argsort(score, kind="stable").tolist()
     return [
         Standing(
             metric=metric,
@@ -130,9 +131,10 @@ def _standings(
             mean=float(means[at]),
             interval=intervals[at],
             n=n,
+            leads=bool(means[at] == means[order[0]]),
             best=bool(ranking.best[at]) and not np.isnan(means[at]),
             rank_low=int(ranking.low[at]),
             rank_high=int(ranking.high[at]),
         )
-        for at in np.argsort(score, kind="stable").tolist()
+        for at in order
     ]

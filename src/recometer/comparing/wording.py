@@ -199,16 +199,15 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
 def on_standings(
     standings: Iterable[Standing], options: Options, correction: Correction
 ) -> list[str]:
-    """Explain the signs of the leaderboard."""
+    """Say what the signs and ranks of the leaderboard rest on."""
     counts = dict.fromkeys(row.n for row in standings)
     users = " or ".join(f"{n:,}" for n in counts)
     by = "paired tests of all pairs, adjusted by Holm's method"
     if correction == "tukey":
         by = "Tukey's test of all models by randomisation"
     return [
-        f"Means over the {users} users that all models have a value for. * not told from the best "
-        f"model, then the ranks that are possible: by {by} "
-        f"({options.confidence:.0%} for all ranks of a metric at once; Mogstad et al. 2024)."
+        f"Means over the {users} users that all models have a value for. Signs and ranks: by "
+        f"{by} ({options.confidence:.0%} for all ranks of a metric at once; Mogstad et al. 2024)."
     ]
 
 
