@@ -103,7 +103,9 @@ def compare(
         even then every session is taken as independent.
     chance
         Add a random order of the same candidates as the model ``"chance"``, from the first model's
-        ``rm.evaluate(..., chance=True)``; by metrics of rankings only.
+        ``rm.evaluate(..., chance=True)``. Metrics that have no value for it (coverage, ...) leave
+        it out, which the result says. It is not ranked; and comparisons with it do not count among
+        those that p is adjusted over, unless it is the baseline.
     seed
         Of the users that are drawn for metrics with one value for all of them.
     threads
@@ -148,7 +150,8 @@ def compare(
     found = _models(models, baseline, chance)
     users = Users.of(found)
     notes = check_alike(found, users, read_allow(allow))
-    compared = _metrics(found, metrics)
+    compared = _metrics([model for model in found if not model.by_chance], metrics)
+    compared, without = _with_chance(compared, found, baseline)
     decisive = compared if primary is None else _primary(primary, compared, found[0].first)
     check_correction(correction, test, found, decisive)
     if isinstance(margin, Mapping):
@@ -167,17 +170,24 @@ def compare(
     rows = _compare_all(found, baseline, compared, users, options)
     _check_users(rows)
     shuffled = decisive if correction == "tukey" else []
-    tests = {name: tukey_by(name, found, users, options) for name in shuffled}
+    counted = [model for model in found if not model.by_chance or model.name == baseline]
+    tests = {name: tukey_by(name, counted, users, options) for name in shuffled}
     result = Comparison(
         models=tuple(found),
         baseline=baseline,
         metrics=tuple(compared),
         primary=tuple(decisive),
-        rows=tuple(adjusted(rows, decisive, correction, options, tests, found)),
+        rows=tuple(adjusted(rows, decisive, correction, options, tests, counted)),
         correction=correction,
         options=options,
         users=users,
-        notes=(*notes, *_on_users(users, options), *on_tukey(tests, options)),
+        notes=(
+            *notes,
+            *without,
+            *wording.on_chance(found, counted),
+            *_on_users(users, options),
+            *on_tukey(tests, options),
+        ),
         chosen=primary is not None,
     )
     undefined = wording.on_undefined(result.rows)
@@ -308,6 +318,27 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
     return own
 
 
+def _with_chance(
+    metrics: list[str], models: Sequence[Model], baseline: str | None
+) -> tuple[list[str], list[str]]:
+    """Return the metrics to compare, and a note of those that have no value for chance."""
+    lacking = [
+        name for name in metrics if any(not one.has(name) for one in models if one.by_chance)
+    ]
+    if not lacking:
+        return metrics, []
+    names = ", ".join(lacking)
+    if not any(model.by_chance and model.name == baseline for model in models):
+        return metrics, [f"chance is left out for {names}: a random order has no value there."]
+    left = [name for name in metrics if name not in lacking]
+    if not left:
+        raise InputError(
+            f"The baseline is chance, and a random order has no value of {names}. Hint: another "
+            "baseline, or metrics of rankings, such as ndcg@10."
+        )
+    return left, [f"Left out: {names}. The baseline, a random order, has no value there."]
+
+
 def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evaluation) -> list[str]:
     names = primary.split() if isinstance(primary, str) else list(primary)
     if not names:
@@ -357,9 +388,13 @@ def _compare_all(
         (base,) = (model for model in models if model.name == baseline)
         pairs = [(model, base) for model in models if model is not base]
     whole = [name for name in metrics if name in models[0].first.together]
-    found = {name: compare_by(name, pairs, users, options) for name in metrics if name not in whole}
+    found = {}
+    for name in metrics:
+        known = [pair for pair in pairs if all(model.has(name) for model in pair)]
+        found[name] = [] if name in whole else compare_by(name, known, users, options)
     if whole:
-        rows = compare_whole(whole, pairs, users, options)
+        known = [pair for pair in pairs if not any(model.by_chance for model in pair)]
+        rows = compare_whole(whole, known, users, options)
         for name in whole:
             found[name] = [row for row in rows if row.metric == name]
     return [row for name in metrics for row in found[name]]

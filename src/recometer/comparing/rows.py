@@ -51,9 +51,10 @@ class PairRow:
     test
         Of the null hypothesis that the two do not differ.
     primary
-        Whether the metric is one of those that p is adjusted over.
+        Whether it is one of the comparisons that p is adjusted over: by primary metrics, and not
+        with chance, unless that is the baseline.
     adjusted_p
-        p adjusted for all comparisons of primary metrics; NaN of others.
+        p adjusted for all of these comparisons; NaN of others.
     smallest_adjusted_p
         What `adjusted_p` cannot fall below, whatever the values of the users who differ.
     n_better, n_equal, n_worse
@@ -175,7 +176,8 @@ class Standing:
     best
         Whether the model cannot be told from the best one.
     rank_low, rank_high
-        Interval of its rank; those of all models of the metric hold at once.
+        Interval of its rank; those of all models of the metric hold at once. 0: a random order
+        (``chance=True``), which is not ranked.
     """
 
     metric: str
@@ -223,6 +225,8 @@ def standing_text(standing: Standing) -> str:
     if math.isnan(standing.mean):
         return "undefined"
     low, high = standing.rank_low, standing.rank_high
+    if low == 0:
+        return f"{standing.mean:.4f}  -"
     rank = f"{low}" if low == high else f"{low}-{high}"
     sign = "*" if standing.leads else "≈" if standing.best else " "
     return f"{standing.mean:.4f}{sign} {rank}"
