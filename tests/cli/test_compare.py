@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import pathlib
@@ -96,6 +98,13 @@ def test_every_format_has_the_gates() -> None:
     assert {gate["verdict"] for gate in content["gates"]["gates"]} == {"failed", "passed"}
     assert len(content["comparisons"]) == 3
     assert "| rr >= -5% | bad | failed |" in run(*gated, "markdown").stdout
+    rows = list(csv.DictReader(io.StringIO(run(*gated, "csv").stdout)))
+    assert [(row["gate"], row["model"], row["verdict"]) for row in rows] == [
+        (row["gate"], row["model"], row["verdict"]) for row in content["gates"]["gates"]
+    ]
+    assert [float(row["found"]) for row in rows] == [
+        row["found"] for row in content["gates"]["gates"]
+    ]
 
 
 def test_seeds_are_separated_by_commas(results: dict[str, rm.Evaluation]) -> None:

@@ -47,8 +47,8 @@ class WithGates(Shown):
         return [*self.comparison.tables(width), *self.report.tables(width)]
 
     def data(self) -> Table:
-        """Return the rows of the comparison."""
-        return self.comparison.data()
+        """Return a row per gate and model."""
+        return self.report.data()
 
     def to_dict(self) -> dict[str, Any]:
         """Return both as plain values (for JSON)."""

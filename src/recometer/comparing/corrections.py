@@ -77,7 +77,8 @@ def adjusted(
 ) -> list[PairRow]:
     """Adjust p over the comparisons by primary metrics, and add what depends on their number.
 
-    Only comparisons of `models` with each other count. `tests` has Tukey's test of each primary metric, where that is the correction.
+    Only comparisons of `models` with each other count. `tests` has Tukey's test of each primary
+    metric, where that is the correction.
     """
     names = {model.name for model in models}
     own = np.array([row.metric in primary and {row.model, row.other} <= names for row in rows])
