@@ -230,8 +230,10 @@ def compare(
     with usage_of("--gate"):
         gates = [read_gate(text, comparison) for text in gate]
     report = comparison.gate(gates, gate_mode)  # type: ignore[arg-type]
+    if junit is not None:  # before anything is printed: what cannot be written is an error
+        write_junit(report, junit)
     output(WithGates(comparison, report), form)
-    _conclude(report, junit)
+    _conclude(report)
 
 
 def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
@@ -256,10 +258,8 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
     return found.get("", found or None)
 
 
-def _conclude(report: GateReport, junit: Path | None) -> None:
-    """Write the gates to a file, if asked for; say what did not pass, and exit accordingly."""
-    if junit is not None:
-        write_junit(report, junit)
+def _conclude(report: GateReport) -> None:
+    """Say what did not pass, and exit accordingly."""
     for row in report.rows:
         if row.verdict != "passed":
             typer.echo(" ".join(row.sentences()), err=True)
