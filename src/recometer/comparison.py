@@ -27,11 +27,10 @@ from recometer.comparing.pairs import IntervalKind, Options, compare_by
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole import compare_whole
-from recometer.data.sessions import clusters_of
 from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
 from recometer.metrics.conventions import parse_under
+from recometer.results.clusters import read_clusters
 from recometer.results.evaluation import Evaluation
-from recometer.results.groups import LEFT_OUT, read_groups
 from recometer.stats import Power
 from recometer.stats.comparing import Test
 from recometer.stats.ends import check_confidence
@@ -150,8 +149,9 @@ def compare(
     found = _models(models, baseline, chance)
     users = Users.of(found)
     notes = check_alike(found, users, read_allow(allow))
-    compared = _metrics([model for model in found if not model.by_chance], metrics)
-    compared, without = _with_chance(compared, found, baseline)
+    counted = [model for model in found if not model.by_chance or model.name == baseline]
+    compared, without = _with_chance(_metrics(found, metrics), found, counted)
+    notes += without
     decisive = compared if primary is None else _primary(primary, compared, found[0].first)
     check_correction(correction, test, found, decisive)
     if isinstance(margin, Mapping):
@@ -170,7 +170,6 @@ def compare(
     rows = _compare_all(found, baseline, compared, users, options)
     _check_users(rows)
     shuffled = decisive if correction == "tukey" else []
-    counted = [model for model in found if not model.by_chance or model.name == baseline]
     tests = {name: tukey_by(name, counted, users, options) for name in shuffled}
     result = Comparison(
         models=tuple(found),
@@ -181,13 +180,7 @@ def compare(
         correction=correction,
         options=options,
         users=users,
-        notes=(
-            *notes,
-            *without,
-            *wording.on_chance(found, counted),
-            *_on_users(users, options),
-            *on_tukey(tests, options),
-        ),
+        notes=(*notes, *_on_users(users, options), *on_tukey(tests, options)),
         chosen=primary is not None,
     )
     undefined = wording.on_undefined(result.rows)
@@ -287,7 +280,8 @@ def _models(given: object, baseline: str | None, chance: bool) -> list[Model]:
 
 
 def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list[str]:
-    """Return the metrics to compare."""
+    """Return the metrics to compare; a random order may lack some."""
+    models = [model for model in models if not model.by_chance]
     first = models[0]
     own = [str(metric) for metric in first.first.metrics]
     if asked is not None:
@@ -319,17 +313,24 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
 
 
 def _with_chance(
-    metrics: list[str], models: Sequence[Model], baseline: str | None
+    metrics: list[str], models: Sequence[Model], counted: Sequence[Model]
 ) -> tuple[list[str], list[str]]:
-    """Return the metrics to compare, and a note of those that have no value for chance."""
+    """Return the metrics to compare, and what is said of a random order.
+
+    `counted` are the models whose comparisons p is adjusted over.
+    """
+    said = wording.on_chance(models, counted)
     lacking = [
         name for name in metrics if any(not one.has(name) for one in models if one.by_chance)
     ]
     if not lacking:
-        return metrics, []
+        return metrics, said
     names = ", ".join(lacking)
-    if not any(model.by_chance and model.name == baseline for model in models):
-        return metrics, [f"chance is left out for {names}: a random order has no value there."]
+    if not any(model.by_chance for model in counted):
+        return metrics, [
+            f"chance is left out for {names}: a random order has no value there.",
+            *said,
+        ]
     left = [name for name in metrics if name not in lacking]
     if not left:
         raise InputError(
@@ -351,9 +352,7 @@ def _on_users(users: Users, options: Options) -> list[str]:
 
 
 def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:
-    if cluster is False:
-        return None
-    found = clusters_of(users.ids) if cluster is None else _given_clusters(cluster, users)
+    found = read_clusters(cluster, users.ids, users.n)
     seeds = next((model.name for model in models if model.n_seeds > 1), None)
     if found is not None and seeds is not None:
         raise InputError(
@@ -362,17 +361,6 @@ def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array |
             "each model; or cluster=False, which takes all as independent."
         )
     return found
-
-
-def _given_clusters(cluster: object, users: Users) -> Array:
-    codes, _ = read_groups(cluster, users.ids, users.n, None, None)
-    if (codes == LEFT_OUT).any():
-        without = np.flatnonzero(codes == LEFT_OUT)
-        raise InputError(
-            f"{len(without):,} of {users.n:,} users have no cluster, for instance "
-            f"{users.show(int(without[0]))}. Hint: a user alone is a cluster of its own."
-        )
-    return codes
 
 
 def _compare_all(

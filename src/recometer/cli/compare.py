@@ -230,10 +230,7 @@ def compare(
     with usage_of("--gate"):
         gates = [read_gate(text, comparison) for text in gate]
     report = comparison.gate(gates, gate_mode)  # type: ignore[arg-type]
-    if junit is not None:  # before anything is printed: what cannot be written is an error
-        write_junit(report, junit)
-    output(WithGates(comparison, report), form)
-    _conclude(report)
+    _conclude(comparison, report, form, junit)
 
 
 def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
@@ -258,8 +255,11 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
     return found.get("", found or None)
 
 
-def _conclude(report: GateReport) -> None:
-    """Say what did not pass, and exit accordingly."""
+def _conclude(comparison: Comparison, report: GateReport, form: str, junit: Path | None) -> None:
+    """Write both, and the gates to a file, if asked for; exit accordingly."""
+    if junit is not None:  # before anything is printed: what cannot be written is an error
+        write_junit(report, junit)
+    output(WithGates(comparison, report), form)
     for row in report.rows:
         if row.verdict != "passed":
             typer.echo(" ".join(row.sentences()), err=True)
