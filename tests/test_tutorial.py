@@ -22,7 +22,7 @@ MODELS = 5
 
 @pytest.fixture(autouse=True)
 def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in a folder with ratings.csv: what 60 users like of 40 items."""
+    """Work in a folder with ratings.csv: what 60 users, named by texts, like of 40."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
@@ -33,7 +33,7 @@ def _ratings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     items = np.argsort(-liking, axis=1)[:, :15].ravel()
     frame = pl.DataFrame(
         {
-            "user_id": users + 1,
+            "user_id": [f"Jürg, {user}" for user in users],
             "item_id": items + 1001,
             "rating": generator.integers(1, 6, len(users)),
             "timestamp": 1_700_000_000 + generator.integers(0, 10**7, len(users)),

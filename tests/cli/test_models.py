@@ -312,6 +312,9 @@ class TestGroups:
         unnamed = run("show", "out", "--by", "ages.csv")
         assert unnamed.exit_code == 1
         assert "which column is meant? Hint: --by COLUMN=ages.csv" in one_line(unnamed.stderr)
+        of_users = run("show", "out", "--by", "user=ages.csv")
+        assert of_users.exit_code == 1
+        assert "Hint: name another column; there are: size, age." in one_line(of_users.stderr)
 
 
 def test_archives_and_matrices(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,6 +339,12 @@ def test_archives_and_matrices(tmp_path: pathlib.Path, monkeypatch: pytest.Monke
     assert "holds no array 'user_factors'. Hint: the arrays are called user_factors" in one_line(
         result.stderr
     )
+    result = run("evaluate", "--test", "test.npz", "--run", "model.npz")
+    assert (result.exit_code, "--factors reads arrays" in one_line(result.stderr)) == (1, True)
+    texts = np.array([f"user {row}" for row in range(15)], dtype=object)
+    np.savez("odd.npz", user_factors=users, item_factors=items, user_ids=texts)
+    result = run("evaluate", "--test", "test.npz", "--factors", "odd.npz")
+    assert (result.exit_code, "user_ids.tolist()" in one_line(result.stderr)) == (1, True)
     for text in ("test.npz", "mf.npz"):
         pathlib.Path(text).write_bytes(b"PK no archive")
     result = run("evaluate", "--test", "test.npz", "--factors", "model.npz")

@@ -127,6 +127,8 @@ def test_cutoffs_in_a_dict() -> None:
 def test_an_unknown_name_lists_what_there_is() -> None:
     with pytest.raises(rm.UnknownNameError, match=r"LensKit has no metric 'NDGC@5'.*NDCG\[@k\]"):
         convention("lenskit").parse("NDGC@5")
+    with pytest.raises(rm.InputError, match=r"no number for its cut-off k. Hint: write NDCG@10"):
+        convention("lenskit").parse("NDCG[@k]")
     with pytest.raises(rm.UnknownNameError, match=r"no protocol 'lenskti'.*'lenskit'"):
         rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr", protocol="lenskti")
 

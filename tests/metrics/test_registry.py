@@ -250,6 +250,9 @@ def test_a_range_holds_both_ends(first, length):
     ("text", "says"),
     [
         ("ndgc@10", r"There is no metric 'ndgc'\. Hint: Did you mean 'ndcg'"),
+        ("NDCG10", r"There is no metric 'NDCG10'\. Hint: a cut-off follows an @: ndcg@10\."),
+        ("hit_rate_at_5", "a cut-off follows an @: hit@5"),
+        ("ndgc10", "Did you mean 'ndcg'"),
         ("precison@5,10", r"Did you mean 'precision'"),
         ("GAUC", r"metric 'GAUC' is not clear\. Hint: ask for roc_auc, and result\.mean\(weights"),
         ("arhr@10", r"metric 'arhr' is not clear\. Hint: .* rr\(all\)"),

@@ -466,6 +466,11 @@ def test_unknown_names() -> None:
         evaluate(source, test, trian=test)
     with pytest.raises(UnknownNameError, match=r"rule 'k'.*cut-offs stand in the names of metrics"):
         evaluate(source, test, k=test)
+    for name, column in (("user_id", "user"), ("timestamp", "time"), ("label", "value")):
+        with pytest.raises(
+            UnknownNameError, match=rf"{name}.*Interactions.of\(test, {column}=...\)"
+        ):
+            evaluate(source, test, **{name: "column"})
     with pytest.raises(InputError, match=r"ties='best'"):
         evaluate(source, test, ties="best")
     with pytest.raises(InputTypeError, match=r"protocol=3 must be a name or a Protocol"):

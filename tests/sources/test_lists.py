@@ -260,6 +260,15 @@ def test_lists_and_test_that_share_no_item():
     assert rr(lists, test, catalogue=range(200)) == [0, 0]
 
 
+def test_train_that_shares_no_item():
+    lists, test = rm.Lists({"a": range(5)}), {"a": [3]}
+    with pytest.warns(rm.DataWarning, match="none of the items of Lists .* such as 103, written"):
+        assert rr(lists, test, train={"a": range(103, 108)}) == [1 / 4]
+    assert rr(lists, test, train={"a": range(103, 108), "b": [4]}) == [1 / 4]
+    others = {"a": range(104, 108), "b": [103]}
+    assert rr(lists, {"a": [3, 103]}, train=others) == [1 / 4]
+
+
 @pytest.mark.parametrize(
     ("array", "message"),
     [

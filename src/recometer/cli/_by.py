@@ -47,6 +47,11 @@ def of_users(text: str, option: str, result: Evaluation) -> pl.DataFrame:
         raise ColumnError(
             f"{option}: {path} has no column {column!r}. {did_you_mean(column, names)}"
         )
+    if column == users[0]:
+        raise ColumnError(
+            f"{option}: {column!r} is the column of the users of {path}, each of whom would be a "
+            f"group. Hint: name another column; there are: {', '.join(others) or 'none'}."
+        )
     if not column and len(others) != 1:
         raise ColumnError(
             f"{option} {path}: which column is meant? Hint: {option} COLUMN={path}. Columns: "

@@ -100,7 +100,8 @@ def _from_archive(
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(
             f"{path} cannot be read as an archive of arrays: {error}. Hint: numpy.savez(path, "
-            "user_factors=..., item_factors=..., user_ids=..., item_ids=...) writes one."
+            "user_factors=..., item_factors=..., user_ids=..., item_ids=...) writes one; arrays of "
+            "Python objects are not read: give texts as user_ids.tolist()."
         ) from error
     for name in known[:2]:
         if name not in given:
@@ -174,7 +175,8 @@ def _load(path: Path) -> Array:
     except (OSError, ValueError, EOFError) as error:
         raise FileError(
             f"{path} cannot be read as a NumPy array: {error}. Hint: numpy.save(path, array) "
-            "writes one; arrays of objects are not read."
+            "writes one; arrays of Python objects are not read: numpy.save(path, array.tolist()) "
+            "writes texts."
         ) from error
     return array
 

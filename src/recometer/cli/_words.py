@@ -42,6 +42,10 @@ PHRASES = {
     'rm.compare({"als": result, "pop": other}, baseline="pop").': (
         "recometer compare als.parquet pop.parquet --baseline pop."
     ),
+    "; load others into a data frame and pass that.": (
+        "; --factors reads arrays of factors (.npy, .npz)."
+    ),
+    "; in Python they are in recometer.metrics.METRICS.": ".",
     "bounds=(0, 1)": "--bounds 0 1",
     "candidates=rm.Negatives(candidates)": "--negatives FILE",
     "Hint: rm.evaluate(..., train=...).": "Hint: --train FILE.",

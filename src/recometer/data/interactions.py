@@ -369,7 +369,11 @@ def _build(rows: Rows) -> Interactions:
                 warn(
                     f"{duplicates:,} of {len(users):,} interactions repeat a pair "
                     f"of user and item (the first: {pair}); "
-                    + ("they count once." if values is None else "their values were summed.")
+                    + (
+                        "they count once, unless the rule repeated_test says otherwise."
+                        if values is None
+                        else "their values were summed."
+                    )
                 )
                 if values is not None:
                     # Smallest first: the sum does not depend on the order of the rows.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from recometer.data.columns import common_names
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
 from recometer.metrics.conventions import conventions, find
@@ -136,9 +137,14 @@ def _not_here(name: str) -> str:
     """Return the hint for what is said elsewhere; nothing for a name that is not known."""
     if name.lower() in CUTOFFS:
         return "Hint: cut-offs stand in the names of metrics, as in metrics='ndcg@5,10'."
-    if name in COLUMNS:
-        where = [f"rm.Interactions.of(test, {name}=...)"] if name not in ("rank", "score") else []
-        where += [f"rm.Lists(frame, {name}=...)"] if name not in ("value", "time") else []
+    # A column's own name, too: user_id="uid" is meant as user="uid".
+    column = next((kind for kind in COLUMNS if kind == name or common_names(kind, [name])), None)
+    if column is not None:
+        calls = {
+            f"rm.Interactions.of(test, {column}=...)": column not in ("rank", "score"),
+            f"rm.Lists(frame, {column}=...)": column not in ("value", "time"),
+        }
+        where = [call for call, reads in calls.items() if reads]
         return f"Hint: columns are named where a table is read: {' or '.join(where)}."
     if name in IDS:
         return (

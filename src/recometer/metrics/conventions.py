@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.metrics.cutoffs import cutoff_without_number
 from recometer.metrics.names import Metrics, names_in, parse, parse_cutoffs, split
 from recometer.metrics.registry import METRICS, Metric, meaning, rules_of
 from recometer.protocol import Protocol
@@ -221,6 +222,8 @@ class Convention:
         name, _, pairs = split(text)
         ours = meaning(name)
         if ours is None:
+            if text in self.names:
+                raise cutoff_without_number(text)
             raise UnknownNameError(
                 f"{self.library} has no metric {text!r}, and recometer has none of that name. "
                 f"{did_you_mean(text, self.names)} Recometer's own names are known, too, such as "

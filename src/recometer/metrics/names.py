@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import SupportsIndex
 
 from recometer.errors import InputError, InputTypeError
+from recometer.metrics.cutoffs import bad_cutoff
 from recometer.metrics.parameters import Value
-from recometer.metrics.registry import METRICS, Metric, bad_cutoff, canonical
+from recometer.metrics.registry import METRICS, Metric, canonical
 from recometer.ties import WHOLE
 
 # Spaces separate names, and so do commas before a letter, but not within the brackets of

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from recometer.arrays import Float64, Int64
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.metrics.cutoffs import bad_cutoff, misplaced_cutoff
 from recometer.metrics.parameters import Parameter, Value
 from recometer.protocol import Protocol
 from recometer.ties import WHOLE, Property
@@ -427,14 +428,6 @@ def with_largest_gain(metrics: Iterable[Metric], largest: float) -> list[Metric]
     return list(dict.fromkeys(settled))
 
 
-def bad_cutoff(name: str, found: object) -> InputError:
-    """Return the error for what is no cut-off."""
-    return InputError(
-        f"The cut-off {str(found)!r} of the metric {name!r} must be a whole number, at least 1 "
-        f"(and less than 2^63). Hint: write {name}@10, {name}@5,10 or {name}@1..10."
-    )
-
-
 def canonical(name: str) -> str:
     """Return the metric in `METRICS` that a name stands for.
 
@@ -456,7 +449,7 @@ def canonical(name: str) -> str:
     """
     found = meaning(name)
     if found is None:
-        hint = did_you_mean(str(name), METRICS, LISTED)
+        hint = misplaced_cutoff(str(name), meaning) or did_you_mean(str(name), METRICS, LISTED)
         if not name:
             hint = "Hint: write the cut-off without a space: ndcg@10."
         raise UnknownNameError(f"There is no metric {name!r}. {hint}")

@@ -67,6 +67,7 @@ def with_all_items(table: ListTable, request: Request) -> tuple[ListTable, Reque
         given |= {"candidates": chosen, "exclude": None if never is None else never.ids}
         widened = table.with_items({w: more for w, more in given.items() if more is not None})
         _warn_of_strangers(table, test, [other for other in others if other is not None])
+        _warn_of_train(table, test, train)
         return widened, request
     n_items = max(
         test.n_items,
@@ -134,6 +135,22 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
         f"Lists, such as {ids.show(named, 0)}, written like those of test, such as "
         f"{ids.show(test.item_ids, 0)}? Those of a graph's nodes begin after its users: "
         "rm.Lists(array, item_offset=n_users)."
+    )
+
+
+def _warn_of_train(table: ListTable, test: Interactions, train: Interactions | None) -> None:
+    """Warn where train has no item that is listed or in test: nothing would be left out."""
+    of_train = None if train is None else train.item_ids
+    if of_train is None or test.item_ids is None or table.item_ids is None:
+        return
+    if len(of_train) < FEW_ITEMS or _shared(table.item_ids, of_train):
+        return
+    if _shared(test.item_ids, of_train):
+        return
+    warn(
+        "train has none of the items of Lists and of test: no item is left out of a list. Hint: "
+        f"are its item ids, such as {ids.show(of_train, 0)}, written like those of test, such as "
+        f"{ids.show(test.item_ids, 0)}?"
     )
 
 

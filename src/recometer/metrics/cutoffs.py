@@ -1,0 +1,38 @@
+"""What is said where the cut-off of a metric is not written as it should be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from recometer.errors import InputError
+
+AT_THE_END = re.compile(r"(.*?)(?:[-_]?at)?[-_]?(\d+)", re.IGNORECASE)
+STANDS_FOR_ONE = re.compile(r"\[@k\]|@k\b")
+
+
+def bad_cutoff(name: str, found: object) -> InputError:
+    """Return the error for what is no cut-off."""
+    return InputError(
+        f"The cut-off {str(found)!r} of the metric {name!r} must be a whole number, at least 1 "
+        f"(and less than 2^63). Hint: write {name}@10, {name}@5,10 or {name}@1..10."
+    )
+
+
+def misplaced_cutoff(name: str, meaning: Callable[[str], str | None]) -> str:
+    """Return the hint for a cut-off that is part of a name, as in ndcg10 or ndcg_at_10.
+
+    `meaning` says which metric a name stands for. Nothing for another name.
+    """
+    parts = AT_THE_END.fullmatch(name)
+    found = meaning(parts[1]) if parts else None
+    if parts is None or found is None:
+        return ""
+    return f"Hint: a cut-off follows an @: {found}@{parts[2]}."
+
+
+def cutoff_without_number(name: str) -> InputError:
+    """Return the error for a name as a convention lists it, with a k for the number."""
+    return InputError(
+        f"{name!r} has no number for its cut-off k. Hint: write {STANDS_FOR_ONE.sub('@10', name)}."
+    )
