@@ -27,11 +27,10 @@ from recometer.comparing.pairs import IntervalKind, Options, compare_by
 from recometer.comparing.result import Comparison
 from recometer.comparing.rows import PairRow
 from recometer.comparing.whole import compare_whole
-from recometer.data.sessions import clusters_of
 from recometer.errors import InputError, UnknownNameError, did_you_mean, warn
 from recometer.metrics.conventions import parse_under
+from recometer.results.clusters import read_clusters
 from recometer.results.evaluation import Evaluation
-from recometer.results.groups import LEFT_OUT, read_groups
 from recometer.stats import Power
 from recometer.stats.comparing import Test
 from recometer.stats.ends import check_confidence
@@ -103,7 +102,9 @@ def compare(
         even then every session is taken as independent.
     chance
         Add a random order of the same candidates as the model ``"chance"``, from the first model's
-        ``rm.evaluate(..., chance=True)``; by metrics of rankings only.
+        ``rm.evaluate(..., chance=True)``. Metrics that have no value for it (coverage, ...) leave
+        it out, which the result says. It is not ranked; and comparisons with it do not count among
+        those that p is adjusted over, unless it is the baseline.
     seed
         Of the users that are drawn for metrics with one value for all of them.
     threads
@@ -148,7 +149,9 @@ def compare(
     found = _models(models, baseline, chance)
     users = Users.of(found)
     notes = check_alike(found, users, read_allow(allow))
-    compared = _metrics(found, metrics)
+    counted = [model for model in found if not model.by_chance or model.name == baseline]
+    compared, without = _with_chance(_metrics(found, metrics), found, counted)
+    notes += without
     decisive = compared if primary is None else _primary(primary, compared, found[0].first)
     check_correction(correction, test, found, decisive)
     if isinstance(margin, Mapping):
@@ -167,13 +170,13 @@ def compare(
     rows = _compare_all(found, baseline, compared, users, options)
     _check_users(rows)
     shuffled = decisive if correction == "tukey" else []
-    tests = {name: tukey_by(name, found, users, options) for name in shuffled}
+    tests = {name: tukey_by(name, counted, users, options) for name in shuffled}
     result = Comparison(
         models=tuple(found),
         baseline=baseline,
         metrics=tuple(compared),
         primary=tuple(decisive),
-        rows=tuple(adjusted(rows, decisive, correction, options, tests, found)),
+        rows=tuple(adjusted(rows, decisive, correction, options, tests, counted)),
         correction=correction,
         options=options,
         users=users,
@@ -277,7 +280,8 @@ def _models(given: object, baseline: str | None, chance: bool) -> list[Model]:
 
 
 def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list[str]:
-    """Return the metrics to compare."""
+    """Return the metrics to compare; a random order may lack some."""
+    models = [model for model in models if not model.by_chance]
     first = models[0]
     own = [str(metric) for metric in first.first.metrics]
     if asked is not None:
@@ -308,6 +312,34 @@ def _metrics(models: Sequence[Model], asked: str | Iterable[str] | None) -> list
     return own
 
 
+def _with_chance(
+    metrics: list[str], models: Sequence[Model], counted: Sequence[Model]
+) -> tuple[list[str], list[str]]:
+    """Return the metrics to compare, and what is said of a random order.
+
+    `counted` are the models whose comparisons p is adjusted over.
+    """
+    said = wording.on_chance(models, counted)
+    lacking = [
+        name for name in metrics if any(not one.has(name) for one in models if one.by_chance)
+    ]
+    if not lacking:
+        return metrics, said
+    names = ", ".join(lacking)
+    if not any(model.by_chance for model in counted):
+        return metrics, [
+            f"chance is left out for {names}: a random order has no value there.",
+            *said,
+        ]
+    left = [name for name in metrics if name not in lacking]
+    if not left:
+        raise InputError(
+            f"The baseline is chance, and a random order has no value of {names}. Hint: another "
+            "baseline, or metrics of rankings, such as ndcg@10."
+        )
+    return left, [f"Left out: {names}. The baseline, a random order, has no value there."]
+
+
 def _primary(primary: str | Iterable[str], metrics: Sequence[str], result: Evaluation) -> list[str]:
     names = primary.split() if isinstance(primary, str) else list(primary)
     if not names:
@@ -320,9 +352,7 @@ def _on_users(users: Users, options: Options) -> list[str]:
 
 
 def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array | None:
-    if cluster is False:
-        return None
-    found = clusters_of(users.ids) if cluster is None else _given_clusters(cluster, users)
+    found = read_clusters(cluster, users.ids, users.n)
     seeds = next((model.name for model in models if model.n_seeds > 1), None)
     if found is not None and seeds is not None:
         raise InputError(
@@ -331,17 +361,6 @@ def _clusters(cluster: object, users: Users, models: Sequence[Model]) -> Array |
             "each model; or cluster=False, which takes all as independent."
         )
     return found
-
-
-def _given_clusters(cluster: object, users: Users) -> Array:
-    codes, _ = read_groups(cluster, users.ids, users.n, None, None)
-    if (codes == LEFT_OUT).any():
-        without = np.flatnonzero(codes == LEFT_OUT)
-        raise InputError(
-            f"{len(without):,} of {users.n:,} users have no cluster, for instance "
-            f"{users.show(int(without[0]))}. Hint: a user alone is a cluster of its own."
-        )
-    return codes
 
 
 def _compare_all(
@@ -357,9 +376,13 @@ def _compare_all(
         (base,) = (model for model in models if model.name == baseline)
         pairs = [(model, base) for model in models if model is not base]
     whole = [name for name in metrics if name in models[0].first.together]
-    found = {name: compare_by(name, pairs, users, options) for name in metrics if name not in whole}
+    found = {}
+    for name in metrics:
+        known = [pair for pair in pairs if all(model.has(name) for model in pair)]
+        found[name] = [] if name in whole else compare_by(name, known, users, options)
     if whole:
-        rows = compare_whole(whole, pairs, users, options)
+        known = [pair for pair in pairs if not any(model.by_chance for model in pair)]
+        rows = compare_whole(whole, known, users, options)
         for name in whole:
             found[name] = [row for row in rows if row.metric == name]
     return [row for name in metrics for row in found[name]]

@@ -35,6 +35,7 @@ LATEX = {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
     "±": r"$\pm$",
+    "≈": r"$\approx$",
 }
 
 
@@ -143,6 +144,9 @@ class Table(Printed):
         Mappings, or objects with attributes, that have the values of the columns.
     notes
         Lines below the table.
+    legend
+        Lines that explain the signs in the cells, before the notes; LaTeX has them within the
+        table.
     head
         Lines above it.
     best
@@ -154,6 +158,7 @@ class Table(Printed):
     notes: Sequence[str] = ()
     head: Sequence[str] = ()
     best: Collection[tuple[int, int]] = ()
+    legend: Sequence[str] = ()
 
     def table(self) -> Table:
         """Return the table itself."""
@@ -163,6 +168,11 @@ class Table(Printed):
     def shown(self) -> list[Column]:
         """The columns that people read."""
         return [column for column in self.columns if not column.hidden]
+
+    @property
+    def below(self) -> list[str]:
+        """All lines below the table."""
+        return [*self.legend, *self.notes]
 
     @property
     def headers(self) -> list[str]:
@@ -218,7 +228,7 @@ def _table_as_text(table: Table, width: int | None) -> str:
         .rstrip()
         for line in lines
     ]
-    head, notes = ([wrapped(one, width) for one in lines] for lines in (table.head, table.notes))
+    head, notes = ([wrapped(one, width) for one in lines] for lines in (table.head, table.below))
     parts = (head, texts, notes)
     return "\n\n".join("\n".join(part) for part in parts if part)
 
@@ -250,7 +260,7 @@ def to_markdown(shown: Shown) -> str:
     """Return tables in Markdown, each with the lines around it as paragraphs."""
 
     def escape(text: str) -> str:
-        return " ".join(text.split()).replace("|", r"\|")
+        return " ".join(text.split()).replace("|", r"\|").replace("*", r"\*")
 
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
@@ -260,12 +270,15 @@ def to_markdown(shown: Shown) -> str:
         rule = ["---:" if column.number else "---" for column in table.shown]
         rows = table.marked(lambda text: f"**{text}**", escape)
         lines = [line(map(escape, table.headers)), line(rule), *map(line, rows)]
-        parts += [*table.head, "\n".join(lines), *table.notes]
+        parts += [*table.head, "\n".join(lines), *map(escape, table.legend), *table.notes]
     return "\n\n".join(parts)
 
 
 def to_latex(shown: Shown) -> str:
-    """Return tables in LaTeX, with booktabs' rules; lines around them are comments."""
+    """Return tables in LaTeX, with booktabs' rules.
+
+    Lines around them are comments, but for those that explain signs, which are rows of their own.
+    """
 
     def escape(text: str) -> str:
         return "".join(LATEX.get(character, character) for character in text)
@@ -283,7 +296,11 @@ def to_latex(shown: Shown) -> str:
         parts += comments(table.head)
         parts += [rf"\begin{{tabular}}{{{aligned}}}", r"\toprule"]
         parts += [line(map(escape, table.headers)), r"\midrule", *map(line, rows)]
-        parts += [r"\bottomrule", r"\end{tabular}", *comments(table.notes)]
+        signs = [
+            line([rf"\multicolumn{{{len(aligned)}}}{{l}}{{\footnotesize {escape(text)}}}"])
+            for text in table.legend
+        ]
+        parts += [r"\bottomrule", *signs, r"\end{tabular}", *comments(table.notes)]
     return "\n".join(parts)
 
 
@@ -308,7 +325,7 @@ def to_html(shown: Shown) -> str:
         parts += paragraphs(table.head)
         parts += ["<table>", f"<thead>{cells('th', map(html.escape, table.headers))}</thead>"]
         parts += ["<tbody>", *(cells("td", row) for row in rows), "</tbody>", "</table>"]
-        parts += paragraphs(table.notes)
+        parts += paragraphs(table.below)
     return "\n".join(parts)
 
 
@@ -377,7 +394,7 @@ def output(shown: Shown, form: str = "table", width: int | None = WIDTH) -> None
         for line in lines:
             console.print(line, markup=False)
         console.print(rich_table(table))
-        for line in ["", *table.notes] if table.notes else []:
+        for line in ["", *table.below] if table.below else []:
             console.print(line, markup=False)
 
 

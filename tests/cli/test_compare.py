@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import pathlib
@@ -96,6 +98,13 @@ def test_every_format_has_the_gates() -> None:
     assert {gate["verdict"] for gate in content["gates"]["gates"]} == {"failed", "passed"}
     assert len(content["comparisons"]) == 3
     assert "| rr >= -5% | bad | failed |" in run(*gated, "markdown").stdout
+    rows = list(csv.DictReader(io.StringIO(run(*gated, "csv").stdout)))
+    assert [(row["gate"], row["model"], row["verdict"]) for row in rows] == [
+        (row["gate"], row["model"], row["verdict"]) for row in content["gates"]["gates"]
+    ]
+    assert [float(row["found"]) for row in rows] == [
+        row["found"] for row in content["gates"]["gates"]
+    ]
 
 
 def test_seeds_are_separated_by_commas(results: dict[str, rm.Evaluation]) -> None:
@@ -271,14 +280,15 @@ def test_the_action_uses_options_that_exist() -> None:
     assert set(given) <= inputs
 
 
-def test_the_script_of_the_action_runs(tmp_path: pathlib.Path) -> None:
+def run_action(tmp_path: pathlib.Path, **changes: str) -> int:
+    """Run the script of the action on the evaluations here, and return how it ended."""
     action = (ROOT / "action.yml").read_text(encoding="utf-8")
     script = textwrap.dedent(action.rpartition("run: |\n")[2])
     program = tmp_path / "recometer" / "bin" / "recometer"
     program.parent.mkdir(parents=True)
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m recometer "$@"\n', encoding="utf-8")
     program.chmod(0o755)
-    given = {
+    inputs = {
         "RESULTS": "results/bad.parquet results/prod.parquet",
         "BASELINE": "prod",
         "GATES": "rr >= -0.5%\n\nrr >= -90%\n",
@@ -291,10 +301,31 @@ def test_the_script_of_the_action_runs(tmp_path: pathlib.Path) -> None:
         "GITHUB_OUTPUT": "output.txt",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
-    found = subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", script], env={**os.environ, **given}, check=False
-    )
-    assert found.returncode == 1
+    command = ["bash", "-e", "-o", "pipefail", "-c", script]
+    return subprocess.run(command, env={**os.environ, **inputs, **changes}, check=False).returncode
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "message"),
+    [
+        ({"RESULTS": "results/none.parquet results/prod.parquet"}, 1, "none.parquet"),
+        ({"MODE": "intervall"}, 2, "there is no 'intervall'"),
+        ({"GATES": "rrr >= -1%"}, 2, "'rrr' was not compared"),
+        ({"JUNIT": "missing/gates.xml"}, 1, "missing"),
+    ],
+)
+def test_the_action_tells_an_error_from_a_gate_that_fails(
+    tmp_path: pathlib.Path, changes: dict[str, str], code: int, message: str
+) -> None:
+    assert run_action(tmp_path, **changes) == code
+    assert "verdict=error" in pathlib.Path("output.txt").read_text(encoding="utf-8")
+    shown = pathlib.Path("summary.md").read_text("utf-8")
+    assert shown.startswith("**The models could not be compared**")
+    assert message in one_line(shown)
+
+
+def test_the_script_of_the_action_runs(tmp_path: pathlib.Path) -> None:
+    assert run_action(tmp_path) == 1
     assert "verdict=failed" in pathlib.Path("output.txt").read_text(encoding="utf-8")
     assert "| rr >= -0.5% | bad | failed |" in pathlib.Path("summary.md").read_text("utf-8")
     assert ElementTree.parse("gates.xml").getroot().get("tests") == "2"

@@ -188,7 +188,41 @@ def test_the_leaderboard_marks_the_best_and_ranks(comparison: rm.Comparison) -> 
     hits = [row for row in comparison.standings if row.metric == "hit@5"]
     assert [(row.rank_low, row.rank_high) for row in hits] == [(1, 1), (2, 3), (2, 3)]
     assert f"{first[0].mean:.4f}* 1" in str(comparison)
-    assert r"\textbf{" in comparison.to_latex()
+
+
+def test_the_best_mean_is_told_from_those_that_cannot_be_told_from_it() -> None:
+    few = [0.9, 0.1, 0.5, 0.4, 0.8, 0.2]
+    found = rm.compare(
+        {
+            "near": evaluation({"rr": few}),
+            "best": evaluation({"rr": [one + 0.01 for one in few[:3]] + few[3:]}),
+        }
+    )
+    assert [(row.model, row.leads, row.best) for row in found.standings] == [
+        ("best", True, True),
+        ("near", False, True),
+    ]
+    one, two = (f"{row.mean:.4f}" for row in found.standings)
+    best, near = f"{one}* 1-2", f"{two}≈ 1-2"
+    explained = (
+        "* is the best mean of a metric. ≈ marks a mean that cannot be told from the best one."
+    )
+    assert all(part in str(found) for part in (best, near, explained))
+    markdown = found.to_markdown()
+    assert rf"| best | **{one}\* 1-2** |" in markdown
+    assert f"| near | {near} |" in markdown
+    assert "\n\n\\" + explained in markdown
+    assert f"<strong>{best}</strong>" in found.to_html()
+    assert f">{near}<" in found.to_html()
+    board, _, after = found.to_latex().partition(r"\bottomrule")
+    assert rf"best & \textbf{{{best}}}" in board
+    assert rf"near & {two}$\approx$ 1-2" in board
+    within = after.split(r"\end{tabular}")[0].strip().split("\n")
+    assert within == [
+        r"\multicolumn{2}{l}{\footnotesize * is the best mean of a metric. $\approx$ marks a mean "
+        r"that cannot be told from the best one.} \\",
+        r"\multicolumn{2}{l}{\footnotesize Behind each mean stand the ranks that are possible.} \\",
+    ]
 
 
 def test_saved_evaluations_are_compared_alike(
@@ -685,3 +719,71 @@ def test_clusters_are_what_power_is_planned_by() -> None:
     assert planned.power == pytest.approx(expected.power)
     assert "numbers of clusters" in planned.note
     assert "Power: with 40 clusters a true difference" in str(together).replace("\n  ", " ")
+
+
+@pytest.fixture(scope="module")
+def by_chance() -> dict[str, rm.Evaluation]:
+    metrics = "ndcg@5 hit@5 coverage@5"
+    return {
+        name: rm.evaluate(scores(strength, seed), TEST, metrics=metrics, chance=True)
+        for name, strength, seed in (("pop", 0.0, 1), ("bpr", 0.05, 2), ("als", 0.3, 3))
+    }
+
+
+@pytest.mark.parametrize("correction", ["holm", "bonferroni", "benjamini-hochberg", "tukey"])
+@pytest.mark.parametrize("baseline", [None, "pop"])
+def test_chance_changes_nothing_for_the_others(
+    by_chance: dict[str, rm.Evaluation], correction: Any, baseline: str | None
+) -> None:
+    given: dict[str, Any] = {
+        "baseline": baseline,
+        "correction": correction,
+        "primary": "ndcg@5 hit@5",
+    }
+    without = rm.compare(by_chance, **given)
+    found = rm.compare(by_chance, chance=True, **given)
+    for row in without.rows:
+        same = found.row(row.metric, row.model, row.other)
+        assert (same.p_value, same.primary, same.verdict) == (row.p_value, row.primary, row.verdict)
+        assert same.adjusted_p == pytest.approx(row.adjusted_p, nan_ok=True)
+        assert same.smallest_difference == pytest.approx(row.smallest_difference, nan_ok=True)
+    others = [row for row in found.standings if row.model != "chance"]
+    assert others == list(without.standings)
+    added = [row for row in found.rows if "chance" in (row.model, row.other)]
+    assert {row.metric for row in added} == {"ndcg@5", "hit@5"}
+    assert all(np.isnan(row.adjusted_p) and row.p_value > 0 for row in added)
+    text = str(found).replace("\n  ", " ")
+    assert "chance is left out for coverage@5: a random order has no value there." in text
+    assert "p of comparisons with it is neither adjusted nor counted." in text
+    mean = np.nanmean(by_chance["pop"].chance["hit@5"])
+    (own,) = (row for row in found.standings_of("hit@5") if row.model == "chance")
+    assert own.mean == pytest.approx(mean)
+    assert f"{own.mean:.4f}  -" in text
+
+
+def test_chance_as_the_baseline_is_what_p_is_adjusted_for(
+    by_chance: dict[str, rm.Evaluation],
+) -> None:
+    found = rm.compare(by_chance, baseline="chance", chance=True)
+    assert found.metrics == ("ndcg@5", "hit@5")
+    assert not any(np.isnan(row.adjusted_p) for row in found.rows)
+    assert "Left out: coverage@5." in str(found)
+    with pytest.raises(rm.InputError, match="a random order has no value of coverage@5"):
+        rm.compare(by_chance, baseline="chance", chance=True, metrics="coverage@5")
+
+
+def test_what_chance_has_no_value_of_is_refused_by_name(
+    tmp_path: pathlib.Path,
+) -> None:
+    metrics = "ndcg@5 novelty@5"
+    train = TEST[:, ::-1]
+    results = {
+        name: rm.evaluate(scores(0.1, seed), TEST, train=train, metrics=metrics, chance=True)
+        for seed, name in enumerate(("one", "two"))
+    }
+    found = rm.compare(results, chance=True)
+    assert "novelty@5" in found.report(tmp_path / "report.html").to_markdown()
+    assert "chance" not in found.per_user("novelty@5").columns
+    assert "chance" in found.per_user("ndcg@5").columns
+    with pytest.raises(rm.InputError, match="novelty@5 has no value for a random order"):
+        found.changes("novelty@5", "one", "chance")

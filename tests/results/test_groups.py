@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import pathlib
 from typing import Any
@@ -267,3 +268,74 @@ def test_popularity_needs_training_items_of_somebody() -> None:
     with pytest.raises(rm.InputError, match="none of the 2 users has any"):
         result.by("popularity")
     assert [row.users for row in result.by("activity").rows] == [2]
+
+
+CLUSTERS = np.arange(60) // 6
+
+
+def clustered(**options: Any) -> Evaluation:
+    """Return an evaluation of users who are alike within each cluster of `CLUSTERS`."""
+    generator = np.random.default_rng(3)
+    test = generator.random((60, 20)) < 0.2
+    strength = generator.random(10)[CLUSTERS, None]
+    scores = rm.Scores(generator.random((60, 20)) + strength * test)
+    return rm.evaluate(scores, test, metrics="ndcg@5 gini@5", **options)
+
+
+def test_intervals_are_over_whole_clusters(tmp_path: pathlib.Path) -> None:
+    result = clustered()
+    plain, coverage = result.summary()
+    row, drawn = result.summary(cluster=CLUSTERS)
+    known = ~np.isnan(result["ndcg@5"])
+    expected = interval_of(result["ndcg@5"][known], clusters=CLUSTERS[known], bounds=(0, 1))
+    assert (row.low, row.high) == pytest.approx(tuple(expected))
+    assert row.mean == plain.mean
+    assert row.high - row.low > plain.high - plain.low
+    assert (drawn.low, drawn.high) != (coverage.low, coverage.high)
+    assert drawn.mean == coverage.mean
+    for given_as in (
+        dict(enumerate(CLUSTERS.tolist())),
+        pl.DataFrame({"user_id": range(60), "person": CLUSTERS}),
+    ):
+        assert result.summary(cluster=given_as) == [row, drawn]
+    for kind in ("t", "percentile", "bca", "bootstrap"):
+        asked = result.summary(interval=kind, cluster=CLUSTERS)[0]
+        assert asked.high - asked.low > plain.high - plain.low
+    # A file has no lists to draw clusters from: the interval over users is not passed off as one.
+    result.save(tmp_path / "result.parquet")
+    loaded = rm.load(tmp_path / "result.parquet").summary(cluster=CLUSTERS)
+    assert loaded[0] == row
+    assert math.isnan(loaded[1].low)
+    assert loaded[1].note
+
+
+def test_groups_have_intervals_over_clusters_too() -> None:
+    result = clustered()
+    groups = np.arange(60) % 2
+    found = result.by(groups, cluster=CLUSTERS)
+    for row in found.rows:
+        chosen = np.flatnonzero(groups == int(row.group))
+        own = result.of_users(chosen).summary(cluster=CLUSTERS[chosen])
+        (same,) = (one for one in own if one.metric == row.metric)
+        assert (row.mean, row.low, row.high) == (same.mean, same.low, same.high)
+    assert str(found) != str(result.by(groups))
+
+
+def test_sessions_are_clusters_unless_they_are_taken_as_independent() -> None:
+    result = clustered()
+    pairs = np.empty(60, object)
+    pairs[:] = [(f"u{cluster}", place) for place, cluster in enumerate(CLUSTERS.tolist())]
+    sessions = dataclasses.replace(result, user_ids=pairs)
+    assert sessions.summary() == sessions.summary(cluster=CLUSTERS)
+    assert sessions.summary() == result.summary(cluster=CLUSTERS)
+    assert sessions.summary(cluster=False) == result.summary() == result.summary(cluster=False)
+    groups = np.arange(60) % 2
+    assert str(sessions.by(groups, cluster=False)) == str(result.by(groups))
+
+
+def test_users_without_a_cluster_are_named() -> None:
+    result = clustered()
+    some = dict.fromkeys(range(59), "one")
+    for ask in (result.summary, lambda **more: result.by(CLUSTERS, **more)):
+        with pytest.raises(rm.InputError, match="1 of 60 users have no cluster, for instance 59"):
+            ask(cluster=some)

@@ -47,8 +47,8 @@ class WithGates(Shown):
         return [*self.comparison.tables(width), *self.report.tables(width)]
 
     def data(self) -> Table:
-        """Return the rows of the comparison."""
-        return self.comparison.data()
+        """Return a row per gate and model."""
+        return self.report.data()
 
     def to_dict(self) -> dict[str, Any]:
         """Return both as plain values (for JSON)."""
@@ -230,8 +230,7 @@ def compare(
     with usage_of("--gate"):
         gates = [read_gate(text, comparison) for text in gate]
     report = comparison.gate(gates, gate_mode)  # type: ignore[arg-type]
-    output(WithGates(comparison, report), form)
-    _conclude(report, junit)
+    _conclude(comparison, report, form, junit)
 
 
 def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
@@ -256,10 +255,11 @@ def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:
     return found.get("", found or None)
 
 
-def _conclude(report: GateReport, junit: Path | None) -> None:
-    """Write the gates to a file, if asked for; say what did not pass, and exit accordingly."""
-    if junit is not None:
+def _conclude(comparison: Comparison, report: GateReport, form: str, junit: Path | None) -> None:
+    """Write both, and the gates to a file, if asked for; exit accordingly."""
+    if junit is not None:  # before anything is printed: what cannot be written is an error
         write_junit(report, junit)
+    output(WithGates(comparison, report), form)
     for row in report.rows:
         if row.verdict != "passed":
             typer.echo(" ".join(row.sentences()), err=True)

@@ -82,7 +82,8 @@ class Compared:
     def _standings(self, metric: str) -> list[Standing]:
         if metric not in self.models[0].first.together:
             return standings_by(metric, self.models, self.users, self.options, self.correction)
-        pairs = list(itertools.combinations(self.models, 2))
+        ranked = [model for model in self.models if not model.by_chance]
+        pairs = list(itertools.combinations(ranked, 2))
         rows = compare_whole([metric], pairs, self.users, self.options)
         return standings_of_whole(metric, self.models, rows, self.options)
 
@@ -126,8 +127,9 @@ class Compared:
 
         name = self.known(metric)
         self._check_per_user(name)
-        columns = [self.users.values(model, name) for model in self.models]
-        labels = [model.name for model in self.models]
+        models = [model for model in self.models if model.has(name)]
+        columns = [self.users.values(model, name) for model in models]
+        labels = [model.name for model in models]
         users = np.arange(self.users.n) if self.users.ids is None else self.users.ids
         frame = pl.DataFrame(sessions.id_columns(users)).with_columns(
             pl.Series(label, column) for label, column in zip(labels, columns, strict=True)
@@ -155,7 +157,7 @@ class Compared:
         """
         name = self.known(metric)
         self._check_per_user(name)
-        pair = self.model(model), self.model(self._other(model, other))
+        pair = self._pair(name, model, other)
         return changes(name, *pair, self.users, n, self.higher_is_better(name))
 
     def by(
@@ -180,7 +182,7 @@ class Compared:
         """
         name = self.known(metric)
         self._check_per_user(name)
-        pair = self.model(model), self.model(self._other(model, other))
+        pair = self._pair(name, model, other)
         return segments(name, *pair, self.users, groups, self.options, quantiles)
 
     def power(
@@ -204,7 +206,7 @@ class Compared:
                     f"{len(pairs)} pairs of models were compared. Hint: model= names one: {found}."
                 )
             model, other = pairs[0]
-        pair = self.model(model), self.model(self._other(model, other))
+        pair = self._pair(name, model, other)
         values = [self.users.values(one, name) for one in pair]
         level = 1 - self.confidence if alpha is None else alpha
         by_randomisation = self.options.test == "randomisation"
@@ -237,6 +239,13 @@ class Compared:
     def higher_is_better(self, metric: str) -> bool:
         """Return the direction of a metric."""
         return self.models[0].first.known_metric(metric).definition.higher_is_better
+
+    def _pair(self, metric: str, model: str, other: str | None) -> tuple[Model, Model]:
+        pair = self.model(model), self.model(self._other(model, other))
+        for one in pair:
+            if not one.has(metric):
+                raise InputError(f"{metric} has no value for a random order, {one.name!r}.")
+        return pair
 
     def _other(self, model: str, other: str | None) -> str:
         self.model(model)

@@ -77,9 +77,11 @@ def adjusted(
 ) -> list[PairRow]:
     """Adjust p over the comparisons by primary metrics, and add what depends on their number.
 
-    `tests` has Tukey's test of each primary metric, where that is the correction.
+    Only comparisons of `models` with each other count. `tests` has Tukey's test of each primary
+    metric, where that is the correction.
     """
-    own = np.array([row.metric in primary for row in rows])
+    names = {model.name for model in models}
+    own = np.array([row.metric in primary and {row.model, row.other} <= names for row in rows])
     p_values = np.array([row.p_value for row in rows])
     smallest = np.array([row.test.smallest_p for row in rows])
     p_values[~own] = np.nan
@@ -123,7 +125,7 @@ def _by_tukey(
     return np.array(
         [
             tests[row.metric].p_values[names.index(row.model), names.index(row.other)]
-            if row.metric in tests
+            if row.metric in tests and row.model in names and row.other in names
             else np.nan
             for row in rows
         ]

@@ -49,6 +49,10 @@ class Model:
         """Return how often each user was evaluated."""
         return 1 if self.batches else len(self.runs)
 
+    def has(self, metric: str) -> bool:
+        """Tell whether it was evaluated by a metric; a random order has no value of some."""
+        return metric in self.first.reasons
+
     def label(self, run: int) -> str:
         """Return how a message names a run."""
         if len(self.runs) == 1:
@@ -253,7 +257,12 @@ class Users:
         return found
 
     def runs(self, model: Model, metric: str) -> list[Float64]:
-        """Return the values that count in a metric's mean, of each seed: float64 [n]."""
+        """Return the values that count in a metric's mean, of each seed: float64 [n].
+
+        All NaN where a random order has no value.
+        """
+        if model.by_chance and not model.has(metric):
+            return [np.full(self.n, np.nan)]
         columns = (run.counted_values(metric) for run in model.runs)
         found = self.spread(model, columns, np.nan)
         if not model.batches:

@@ -104,7 +104,7 @@ def bounds_of(
 
     Where a value lies outside, nothing is known of the range, which a note then says.
     """
-    each = [run.bounds(metric) for model in models for run in model.runs]
+    each = [run.bounds(metric) for model in models if model.has(metric) for run in model.runs]
     low, high = min(low for low, _ in each), max(high for _, high in each)
     rounding = 1e-9 * (high - low) if np.isfinite(high - low) else 0.0
     for column in columns:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from recometer.comparing import wording
 from recometer.comparing.compared import Compared
 from recometer.comparing.gates import Gate, GateReport, Mode, check_gates
-from recometer.comparing.rows import difference_columns, standing_text, user_columns
+from recometer.comparing.rows import SIGNS, difference_columns, standing_text, user_columns
 from recometer.rendering import Column, Printed, Table
 from recometer.results.reported import Reported
 from recometer.results.side_by_side import fitting, metric_column
@@ -78,7 +78,9 @@ class Comparison(Compared, Reported, Printed):
         """Return the leaderboard, how users differ, and the differences."""
         *before, board = fitting(self._board, self.metrics, width)
         board = dataclasses.replace(
-            board, notes=wording.on_standings(self.standings, self.options, self.correction)
+            board,
+            legend=SIGNS,
+            notes=wording.on_standings(self.standings, self.options, self.correction),
         )
         per_user = [row for row in self.rows if not row.for_all_users]
         of_users = [Table(user_columns(self.confidence), per_user)] if per_user else []
@@ -147,6 +149,6 @@ class Comparison(Compared, Reported, Printed):
             (line, at)
             for line, model in enumerate(order)
             for at, metric in enumerate(metrics, start=1)
-            if of[model, metric].best
+            if of[model, metric].leads
         }
         return Table([Column("model"), *map(metric_column, metrics)], lines, best=best)

@@ -8,10 +8,23 @@ import math
 from recometer.rendering import Column
 from recometer.stats import Equivalence, Interval, Runs, TestResult
 
-__all__ = ["PairRow", "Standing", "difference_columns", "p_text", "standing_text", "user_columns"]
+__all__ = [
+    "SIGNS",
+    "PairRow",
+    "Standing",
+    "difference_columns",
+    "p_text",
+    "standing_text",
+    "user_columns",
+]
 
 
 SMALLEST_P = 1e-300  # shown
+SIGNS = (
+    "* is the best mean of a metric. ≈ marks a mean that cannot be told from the best one.",
+    "Behind each mean stand the ranks that are possible.",
+)
+"""What `standing_text` shows."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,9 +51,10 @@ class PairRow:
     test
         Of the null hypothesis that the two do not differ.
     primary
-        Whether the metric is one of those that p is adjusted over.
+        Whether it is one of the comparisons that p is adjusted over: by primary metrics, and not
+        with chance, unless that is the baseline.
     adjusted_p
-        p adjusted for all comparisons of primary metrics; NaN of others.
+        p adjusted for all of these comparisons; NaN of others.
     smallest_adjusted_p
         What `adjusted_p` cannot fall below, whatever the values of the users who differ.
     n_better, n_equal, n_worse
@@ -157,10 +171,13 @@ class Standing:
         Over the users that all models have a value for.
     n
         How many these are.
+    leads
+        Whether the mean is the best one.
     best
         Whether the model cannot be told from the best one.
     rank_low, rank_high
-        Interval of its rank; those of all models of the metric hold at once.
+        Interval of its rank; those of all models of the metric hold at once. 0: a random order
+        (``chance=True``), which is not ranked.
     """
 
     metric: str
@@ -168,6 +185,7 @@ class Standing:
     mean: float
     interval: Interval
     n: int
+    leads: bool
     best: bool
     rank_low: int
     rank_high: int
@@ -203,12 +221,15 @@ def percent(value: float) -> str:
 
 
 def standing_text(standing: Standing) -> str:
-    """Return a mean, its sign among the best, and its rank: ``"0.1234* 1-2"``."""
+    """Return a mean, its sign, and its rank: ``"0.1234* 1-2"``; see `SIGNS`."""
     if math.isnan(standing.mean):
         return "undefined"
     low, high = standing.rank_low, standing.rank_high
+    if low == 0:
+        return f"{standing.mean:.4f}  -"
     rank = f"{low}" if low == high else f"{low}-{high}"
-    return f"{standing.mean:.4f}{'*' if standing.best else ' '} {rank}"
+    sign = "*" if standing.leads else "≈" if standing.best else " "
+    return f"{standing.mean:.4f}{sign} {rank}"
 
 
 def difference_columns(confidence: float, *, margin: bool) -> list[Column]:

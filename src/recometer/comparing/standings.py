@@ -34,8 +34,10 @@ def standings_by(
 
     All pairs are tested on the users that all models have a value for, and their p-values adjusted
     by Holm's method, unless Tukey's test was asked for; ranks follow from these
-    (`recometer.stats.rank_intervals`).
+    (`recometer.stats.rank_intervals`). A random order has its mean, but no rank: it is no model
+    that others compete with.
     """
+    given, models = models, [model for model in models if not model.by_chance]
     columns = np.column_stack([users.values(model, metric) for model in models])
     known = ~np.isnan(columns).any(axis=1)
     columns = columns[known]
@@ -59,13 +61,42 @@ def standings_by(
         for column in columns.T
     ]
     higher = models[0].first.known_metric(metric).definition.higher_is_better
-    return _standings(metric, models, means, intervals, adjusted, len(columns), higher, options)
+    found = _standings(metric, models, means, intervals, adjusted, len(columns), higher, options)
+    for model in given:
+        if model.by_chance:
+            values = users.values(model, metric)[known]
+            mean = float(values.mean()) if len(values) else np.nan
+            found.append(_unranked(metric, model, mean, len(values), options))
+
+    def score(one: Standing) -> float:
+        return np.inf if np.isnan(one.mean) else -one.mean if higher else one.mean
+
+    return sorted(found, key=score)
+
+
+def _unranked(metric: str, model: Model, mean: float, n: int, options: Options) -> Standing:
+    """Return the mean of a random order."""
+    return Standing(
+        metric=metric,
+        model=model.name,
+        mean=mean,
+        interval=Interval.unknown(options.confidence, n, "A random order is not ranked."),
+        n=n,
+        leads=False,
+        best=False,
+        rank_low=0,
+        rank_high=0,
+    )
 
 
 def standings_of_whole(
     metric: str, models: Sequence[Model], rows: Sequence[PairRow], options: Options
 ) -> list[Standing]:
-    """Return the models by a metric with one value for all users; rows are of all pairs."""
+    """Return the models by a metric with one value for all users; rows are of all pairs.
+
+    A random order has no such value.
+    """
+    given, models = models, [model for model in models if not model.by_chance]
     names = [model.name for model in models]
     p_values = np.ones((len(names), len(names)))
     means = np.full(len(names), np.nan)
@@ -77,7 +108,10 @@ def standings_of_whole(
     unknown = Interval.unknown(options.confidence, n, "See the differences.")
     higher = rows[0].higher_is_better
     adjusted = _by_holm(p_values)
-    return _standings(metric, models, means, [unknown] * len(names), adjusted, n, higher, options)
+    unknowns = [unknown] * len(names)
+    found = _standings(metric, models, means, unknowns, adjusted, n, higher, options)
+    chance = [model for model in given if model.by_chance]
+    return [*found, *(_unranked(metric, model, np.nan, n, options) for model in chance)]
 
 
 def _by_holm(p_values: Float64) -> Float64:
@@ -123,6 +157,7 @@ def _standings(
         means, adjusted, alpha=options.alpha, higher_is_better=higher
     )
     score = np.where(np.isnan(means), np.inf, -means if higher else means)
+    order = np.argsort(score, kind="stable").tolist()
     return [
         Standing(
             metric=metric,
@@ -130,9 +165,10 @@ def _standings(
             mean=float(means[at]),
             interval=intervals[at],
             n=n,
+            leads=bool(means[at] == means[order[0]]),
             best=bool(ranking.best[at]) and not np.isnan(means[at]),
             rank_low=int(ranking.low[at]),
             rank_high=int(ranking.high[at]),
         )
-        for at in np.argsort(score, kind="stable").tolist()
+        for at in order
     ]

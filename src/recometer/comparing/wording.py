@@ -67,7 +67,7 @@ def on_correction(
     """Say what p is adjusted over."""
     metrics = list(dict.fromkeys(row.metric for row in rows))
     tested = [row for row in rows if row.primary and row.test.method != "none"]
-    n_pairs = len({(row.model, row.other) for row in rows})
+    n_pairs = len({(row.model, row.other) for row in rows if row.primary})
     over = _counted(len(tested), "comparison")
     of = f"{_counted(len(primary), 'metric')}, {_counted(n_pairs, 'pair')} of models"
     text = f"adjusted p: {CORRECTIONS[correction]} over {over} ({of})."
@@ -76,6 +76,16 @@ def on_correction(
     elif len(primary) < len(metrics):
         text += f" Primary: {', '.join(primary)}; p of other metrics is exploratory."
     return [text]
+
+
+def on_chance(models: Sequence[Model], counted: Sequence[Model]) -> list[str]:
+    """Say that comparisons with a random order are not among those that p is adjusted over."""
+    return [
+        f"{model.name}: a random order of the same candidates. It is not ranked, and p of "
+        "comparisons with it is neither adjusted nor counted."
+        for model in models
+        if model not in counted
+    ]
 
 
 def on_sessions(ids: Array | None, clusters: Array | None) -> list[str]:
@@ -130,6 +140,7 @@ def on_power(rows: Sequence[PairRow], options: Options) -> list[str]:
     found = []
     for metric in dict.fromkeys(row.metric for row in rows):
         known = [row for row in rows if row.metric == metric and row.smallest_difference > 0]
+        known = [row for row in known if row.primary] or known  # not those with chance
         if not known:
             continue
         users = sorted({row.test.n for row in known})
@@ -199,16 +210,15 @@ def on_rows(rows: Sequence[PairRow]) -> list[str]:
 def on_standings(
     standings: Iterable[Standing], options: Options, correction: Correction
 ) -> list[str]:
-    """Explain the signs of the leaderboard."""
+    """Say what the signs and ranks of the leaderboard rest on."""
     counts = dict.fromkeys(row.n for row in standings)
     users = " or ".join(f"{n:,}" for n in counts)
     by = "paired tests of all pairs, adjusted by Holm's method"
     if correction == "tukey":
         by = "Tukey's test of all models by randomisation"
     return [
-        f"Means over the {users} users that all models have a value for. * not told from the best "
-        f"model, then the ranks that are possible: by {by} "
-        f"({options.confidence:.0%} for all ranks of a metric at once; Mogstad et al. 2024)."
+        f"Means over the {users} users that all models have a value for. Signs and ranks: by "
+        f"{by} ({options.confidence:.0%} for all ranks of a metric at once; Mogstad et al. 2024)."
     ]
 
 

@@ -123,7 +123,7 @@ def standings_of(given: Given, metric: str, ranked: bool, columns: Sequence[Floa
 
 def _place(standing: Standing) -> Place:
     low, high = standing.rank_low, standing.rank_high
-    rank = f"{low}" if low == high else f"{low}-{high}"
+    rank = "" if low == 0 else f"{low}" if low == high else f"{low}-{high}"
     ends = standing.low, standing.high
     return Place(standing.model, standing.mean, *ends, standing.n, rank, standing.best, leads=False)
 
@@ -139,7 +139,7 @@ def _with_interval(given: Given, metric: str, place: Place) -> Place:
     """Add the interval of a metric with one value for all users, where one evaluation has it."""
     runs = given.model(place.model).runs
     n = place.n or max(run.n_users for run in runs)
-    if len(runs) > 1:
+    if len(runs) > 1 or not given.model(place.model).has(metric):
         return dataclasses.replace(place, n=n)
     low, high = runs[0].interval(metric)
     return dataclasses.replace(place, low=low, high=high, n=n)

@@ -274,16 +274,25 @@ class Evaluation(Reported, rendering.Printed):
         undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
         return {reason.sentence: int(users[reason]) for reason in undefined}
 
-    def summary(self, weights: Weights = None, interval: str | None = None) -> list[SummaryRow]:
+    def summary(
+        self, weights: Weights = None, interval: str | None = None, *, cluster: object = None
+    ) -> list[SummaryRow]:
         """Return a row per metric: its mean, the mean's interval, and who counts in it.
 
         Parameters
         ----------
         weights, interval
             As in `mean`; and another interval than that of the rule: ``"t"``, ``"bca"``, ...
+        cluster
+            As in `recometer.compare`: intervals are over whole clusters of users.
         """
         if interval is not None:
-            return summary.under_interval(self, interval).summary(weights)
+            return summary.under_interval(self, interval).summary(weights, cluster=cluster)
+        if cluster is not None:
+            from recometer.results.clusters import read_clusters, under_clusters
+
+            clusters = read_clusters(cluster, self.user_ids, self.n_users)
+            return under_clusters(self, clusters).summary(weights)
         means, together = self.mean(weights), values_together(self, weights)
         rows = []
         for name, found in zip(means, self._all_intervals(means, weights), strict=True):
@@ -312,6 +321,7 @@ class Evaluation(Reported, rendering.Printed):
         quantiles: int = 4,
         weights: Weights = None,
         interval: str | None = None,
+        cluster: object = None,
     ) -> Segments:
         """Return every metric for each group of users, and how far the groups are apart.
 
@@ -329,7 +339,7 @@ class Evaluation(Reported, rendering.Printed):
         quantiles
             How many groups ``"activity"`` and ``"popularity"`` make, at least 2; fewer where
             many users have the same value, since these stay together.
-        weights, interval
+        weights, interval, cluster
             As in `summary`.
 
         Returns
@@ -358,21 +368,9 @@ class Evaluation(Reported, rendering.Printed):
         95% interval: Gaffke's (rr); Clopper and Pearson's (rr)
         rr: gap 0.3333, ratio 0.6667 (lowest: new, highest: old)
         """
-        from recometer.results import groups as dividing  # few results are divided
+        from recometer.results.dividing import divided  # few results are divided
 
-        if isinstance(groups, str) and groups in PROFILE:
-            values = self.activity if groups == "activity" else self.popularity
-            codes, names = dividing.quantiles(groups, values, quantiles)
-        else:
-            codes, names = dividing.read_groups(groups, self.user_ids, self.n_users, column, user)
-
-        def summed_up(chosen: Int64) -> list[SummaryRow]:
-            weight = self._averaging.weights_of(weights, chosen)
-            return self.of_users(chosen).summary(weight, interval)
-
-        kept = weights is not None or self.list_data is not None
-        not_kept = () if kept else tuple(self.over_users)
-        return dividing.segments_of(summed_up, codes, names, self.protocol.confidence, not_kept)
+        return divided(self, groups, column, user, quantiles, weights, interval, cluster)
 
     def of_users(self, positions: npt.ArrayLike) -> Evaluation:
         """Return the evaluation of some users alone.

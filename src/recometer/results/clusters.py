@@ -1,0 +1,57 @@
+"""Clusters of users who are not independent of each other, as `cluster=` gives them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from recometer.arrays import Array, Int64
+from recometer.data import ids, sessions
+from recometer.errors import InputError
+from recometer.results.groups import LEFT_OUT, read_groups
+
+if TYPE_CHECKING:
+    from recometer.results.evaluation import Evaluation
+
+
+def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int64 | None:
+    """Return the number of each user's cluster; None: every user is independent of the others.
+
+    Parameters
+    ----------
+    cluster
+        The cluster of each user, as groups in `Evaluation.by`; None: the users, where ids are those
+        of sessions; False: every session by itself.
+    user_ids
+    n_users
+
+    Raises
+    ------
+    InputError, InputTypeError
+        Users without a cluster, or something that names none.
+    """
+    if cluster is False:
+        return None
+    if cluster is None:
+        return sessions.clusters_of(user_ids)
+    codes, _ = read_groups(cluster, user_ids, n_users, None, None)
+    without = np.flatnonzero(codes == LEFT_OUT)
+    if len(without):
+        first = int(without[0])
+        shown = str(first) if user_ids is None else ids.show(user_ids, first)
+        raise InputError(
+            f"{len(without):,} of {n_users:,} users have no cluster, for instance {shown}. Hint: a "
+            "user alone is a cluster of its own."
+        )
+    return codes
+
+
+def under_clusters(result: Evaluation, clusters: Int64 | None) -> Evaluation:
+    """Return an evaluation whose intervals are over these clusters of users."""
+    changed = dataclasses.replace(result)
+    # Cached by `Evaluation.clusters`, which otherwise reads them from the ids of sessions.
+    numbered = None if clusters is None else np.unique(clusters, return_inverse=True)[1]
+    vars(changed)["clusters"] = numbered
+    return changed
