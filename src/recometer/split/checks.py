@@ -73,9 +73,9 @@ def moment(table: Table, time: Any) -> int | float:
     since: datetime.timedelta = time - datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
     if not table.dates:
         unit = unit_of_times(table.times) if len(table.times) else None
-        number = "" if unit is None else f", here {int(since.total_seconds()) * unit}"
+        here = "" if unit is None else f", here {int(since.total_seconds()) * unit}"
         raise InputError(
             f"The time {time:%Y-%m-%d %H:%M:%S} is a date, but the times of the data are numbers. "
-            f"Hint: give a number in their unit{number}; or make dates of them."
+            f"Hint: give a number in their unit{here}; or make dates of them."
         )
     return since // datetime.timedelta(microseconds=1)
