@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import time
 import numpy as np
 import pytest
 
+import recometer as rm
 from recometer import tasks
 from recometer.errors import InputError
 from recometer.tasks import resolve_threads, run_tasks
@@ -239,3 +241,29 @@ def test_limit_of_control_groups(tmp_path, limits: dict[str, str], expected: int
     assert tasks._control_group_limit(groups) == expected
     assert tasks.control_groups(tmp_path / "missing", tmp_path / "root") == []
     assert tasks._control_group_limit([]) == sys.maxsize
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("patience", "said"), [(0.0, True), (60.0, False)])
+def test_work_of_unknown_length_is_said_on_a_terminal(
+    patience: float, said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(tasks, "PATIENCE", patience)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    made = rm.split.split({user: [1, 2, 3] for user in range(5)}, rm.split.Number(1))
+    rm.audit(made)
+    with tasks.waiting("Looking"):
+        time.sleep(0.2 if said else 0)
+    assert ("Looking" in terminal.getvalue()) == said
+
+
+def test_nothing_is_said_beside_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with tasks.waiting("Looking"):
+        time.sleep(0)
+    assert capsys.readouterr().err == ""

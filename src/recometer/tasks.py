@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -248,6 +248,26 @@ class _Work(Generic[T, R]):
     def _report(self, weight: float) -> None:
         with self._lock:
             self.done += weight
+
+
+@contextlib.contextmanager
+def waiting(label: str) -> Iterator[None]:
+    """Say on a terminal what is going on, once it takes a while: work of unknown length."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    status = Console(stderr=True).status(label)
+    begin = threading.Timer(PATIENCE, status.start)
+    begin.daemon = True
+    begin.start()
+    try:
+        yield
+    finally:
+        begin.cancel()
+        begin.join()  # it may be starting just now
+        status.stop()
 
 
 class _Bar:

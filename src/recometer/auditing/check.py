@@ -11,6 +11,7 @@ from recometer.auditing.result import Audit
 from recometer.data.interactions import Interactions, read_interactions, together
 from recometer.errors import InputError, InputTypeError
 from recometer.protocol import Protocol
+from recometer.tasks import waiting
 
 # A check is a function of Sides that returns a Finding; this is the order they are shown in.
 OF_LEAKAGE = (_leakage.overlap, _leakage.older_than_own_training, _leakage.older_than_training)
@@ -108,9 +109,10 @@ def audit(
         train, test = _of_split(train)
     if isinstance(train, Interactions) and isinstance(test, Interactions):
         Interactions.of(train, **columns)  # refuses columns
-    sides = Sides.of(_read("train", train, columns), _read("test", test, columns), rules)
-    findings = (dataclasses.replace(check(sides), name=check.__name__) for check in CHECKS)
-    return Audit(findings=tuple(findings), train=repr(sides.train), test=repr(sides.test))
+    with waiting("Auditing"):
+        sides = Sides.of(_read("train", train, columns), _read("test", test, columns), rules)
+        findings = (dataclasses.replace(check(sides), name=check.__name__) for check in CHECKS)
+        return Audit(findings=tuple(findings), train=repr(sides.train), test=repr(sides.test))
 
 
 def _of_split(split: object) -> tuple[Interactions, Interactions]:

@@ -17,7 +17,7 @@ from recometer.split.memory import check_memory
 from recometer.split.result import Folds, Split, SplitProtocol
 from recometer.split.what import Folding, Held, What
 from recometer.split.who import AllUsers, UserFolds, Who
-from recometer.tasks import resolve_threads
+from recometer.tasks import resolve_threads, waiting
 
 MEANING = {
     "what": "what is held out",
@@ -121,10 +121,11 @@ def split(
             "rm.split.folds(...) returns them."
         )
     columns = {"user": user, "item": item, "value": value, "time": time}
-    work = _Work(data, columns, filters, untested, min_train, min_test, seed, threads)
-    _check_kind(what, What, "what")
-    _check_kind(who, Who, "who")
-    return work.split(who, what, what.held(work.table, work.seed, work.threads), None)
+    with waiting("Splitting"):
+        work = _Work(data, columns, filters, untested, min_train, min_test, seed, threads)
+        _check_kind(what, What, "what")
+        _check_kind(who, Who, "who")
+        return work.split(who, what, what.held(work.table, work.seed, work.threads), None)
 
 
 def folds(
