@@ -43,8 +43,8 @@ def read_factors(
         return _from_archive(paths, test, note, columns)
     users, items, user_ids, item_ids = [*paths, "", ""][:4]
     sides = (
-        ("user", users, user_ids, None if test is None else test.user_ids),
-        ("item", items, item_ids, None if test is None else test.item_ids),
+        ("user", users, user_ids, known_ids(test, "user")),
+        ("item", items, item_ids, known_ids(test, "item")),
     )
     matrices, names = [], []
     for what, path, ids_path, known in sides:
@@ -111,7 +111,7 @@ def _from_archive(
     if unread:
         note(f"{path}: not read: {', '.join(unread)}")
     for what, factors, file in zip(REQUIRED, known, [*of_ids, "", ""], strict=False):
-        ids_of_test = None if test is None else getattr(test, f"{what}_ids")
+        ids_of_test = known_ids(test, what)
         name = f"{what}_ids"
         if file and name in given:
             raise InputError(f"{path} has {what} ids of its own. Hint: leave out {file}.")
@@ -132,6 +132,12 @@ def _lacking(path: str, what: str, known: Array | None) -> NoReturn:
         "NAME=USERS,ITEMS,USER_IDS,ITEM_IDS; or, where the ids count the rows from 0, "
         f"--factors NAME=USERS,ITEMS,{POSITIONS},{POSITIONS}."
     )
+
+
+def known_ids(test: Interactions | None, what: str) -> Array | None:
+    """Return the ids of test's users or items, if there is one that has ids."""
+    found: Array | None = None if test is None else getattr(test, f"{what}_ids")
+    return found
 
 
 def read_ids(path: Path, what: str, column: str | None, known: Array | None) -> object:

@@ -14,7 +14,7 @@ import numpy as np
 import typer
 
 from recometer.arrays import Array
-from recometer.cli._factors import like, read_factors, read_ids, read_matrix
+from recometer.cli._factors import known_ids, like, read_factors, read_ids, read_matrix
 from recometer.cli._models import Model
 from recometer.cli._stdin import InputFormat, StandardInput, is_stdin, is_stream
 from recometer.cli._text import Note
@@ -433,12 +433,6 @@ def _naming(what: str, show: Callable[..., None]) -> Callable[..., None]:
         show(f"{what}: {message}", *where)
 
     return show_named
-
-
-def known_ids(test: Interactions | None, what: str) -> Array | None:
-    """Return the ids of test's users or items, if there is one that has ids."""
-    found: Array | None = None if test is None else getattr(test, f"{what}_ids")
-    return found
 
 
 def _alike(lists: Lists, test: Interactions | None) -> bool:

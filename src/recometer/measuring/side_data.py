@@ -12,7 +12,7 @@ from recometer import ragged
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
-from recometer.data.interactions import Interactions
+from recometer.data.interactions import Interactions, gains
 from recometer.data.matching import both_have_ids, in_train, places_of_users
 from recometer.errors import InputError
 from recometer.metrics import ListData, Metric, Side
@@ -79,14 +79,14 @@ def list_data(
             stays = ~in_train(test, train)
         indptr = ragged.offsets(stays, test.indptr)
         positions = items.of(test, "test")[stays]
-        gain = (np.ones(len(test)) if test.values is None else test.values)[stays]
+        gain = gains(test)[stays]
         found["test"], order = _side(indptr, positions, gain)
         found["relevant"] = relevant[stays][order]
     if "train" in needed and train is not None:
         positions = items.of(train, "train")
         users = places_of_users(train, test, "train")
         indptr, rows = ragged.take(train.indptr, users)
-        gain = np.ones(len(train)) if train.values is None else train.values
+        gain = gains(train)
         found["train"], _ = _side(indptr, positions[rows], gain[rows])
         found["n_train_users"] = int(np.count_nonzero(np.diff(train.indptr)))
         found["n_train_interactions"] = len(train)
@@ -176,7 +176,7 @@ def _judged_items(
     rows = np.flatnonzero(missing)
     if not np.array_equal(np.sort(user[unknown]), test_user[rows]):
         return ranks.item
-    gain = np.ones(len(test)) if test.values is None else test.values
+    gain = gains(test)
     found = ranks.item.copy()
     order = np.lexsort((gain[rows], test_user[rows]))
     found[unknown[np.lexsort((ranks.gain[unknown], user[unknown]))]] = positions[rows[order]]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recometer.arrays import Array, Bool, Float64, Int64
-from recometer.data.interactions import Interactions, read_interactions
+from recometer.data.interactions import Interactions, gains, read_interactions
 from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.protocol import Protocol
 from recometer.ragged import users_of
@@ -421,7 +421,7 @@ def _named(lists: TopLists) -> list[list[Any]]:
 
 
 def _pairs(data: Interactions) -> dict[tuple[Any, Any], float]:
-    values = np.ones(len(data)) if data.values is None else data.values
+    values = gains(data)
     keys = zip(
         _names(data.user_ids, users_of(data.indptr)),
         _names(data.item_ids, data.items),
