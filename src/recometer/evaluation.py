@@ -221,7 +221,7 @@ def _evaluated(given: Inputs, begin: float) -> Evaluation:
     records = find_records(given)
     ranked = time.perf_counter()
     with Fingerprinting(given.arrays(), given.threads) as fingerprinting:
-        measured = _measure(given, records)
+        measured = measure(given, records)
         metrics_end = time.perf_counter()
         fingerprints = fingerprinting.result()
     check_defined(measured["values"], measured["reasons"])
@@ -234,14 +234,14 @@ def _evaluated(given: Inputs, begin: float) -> Evaluation:
         protocol=given.stated,
         seed=given.seed,
         counts={**records.counts, **given.duplicates()},
-        definitions=_definitions(given.metrics),
+        definitions=definitions_of(given.metrics),
         timings={
             "reading": read - begin,
             "ranking": ranked - read,
             "metrics": metrics_end - ranked,
             "total": time.perf_counter() - begin,
         },
-        versions=_versions(),
+        versions=versions(),
         inputs=given.described(fingerprints),
         inputs_kept=given.kept(),
         negative_gains=gains is not None and bool((gains < 0).any()),
@@ -249,7 +249,7 @@ def _evaluated(given: Inputs, begin: float) -> Evaluation:
     )
 
 
-def _measure(given: Inputs, records: Records) -> dict[str, Any]:
+def measure(given: Inputs, records: Records) -> dict[str, Any]:
     """Compute all metrics: the fields of an `Evaluation` that hold values."""
     measured, rules = measured_by(given, records), given.protocol
     values, reasons = compute(measured.values(), given.metrics, rules, given.threads)
@@ -273,7 +273,8 @@ def _measure(given: Inputs, records: Records) -> dict[str, Any]:
     return found
 
 
-def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
+def definitions_of(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
+    """Return what metrics are, per name without cut-off; see `Evaluation.definitions`."""
     parts = ("title", "formula", "source")
     found = {}
     for metric in metrics:
@@ -283,7 +284,8 @@ def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Return the versions that numbers may depend on."""
     return {
         "recometer": __version__,
         "python": platform.python_version(),

@@ -21,7 +21,7 @@ from recometer.evaluating.arguments import (
 )
 from recometer.evaluating.effects import warn_without_effect
 from recometer.measuring import corrections
-from recometer.measuring.side_data import check_side_data, needed_by
+from recometer.measuring.side_data import Popularity, check_side_data, needed_by
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric, rules_of, with_largest_gain
@@ -60,6 +60,8 @@ class Inputs:
     as_given: Mapping[str, Any]  # what the evaluation is repeated with; test without more users
     brings_truth: bool  # whether test comes with the source
     chance: bool  # whether the value of a random order is asked for
+    popularity: Popularity | None = None  # of the whole train, where train holds some users
+    some_users: bool = False  # whether other users are evaluated elsewhere, and put together
 
     def reading(self, *records: str) -> list[Metric]:
         """Return the metrics that read one of some records."""
@@ -97,8 +99,8 @@ class Inputs:
             name: {"description": text, "fingerprints": fingerprints[name]}
             for name, text in texts.items()
         }
-        if _is_uniform(self.candidates) is not None:
-            found["candidates"]["warning"] = _warning(self.candidates, self.protocol)
+        if is_uniform(self.candidates) is not None:
+            found["candidates"]["warning"] = warning_of(self.candidates, self.protocol)
         reading = self._reading()
         if reading:
             found["test"]["reading"] = reading
@@ -171,9 +173,10 @@ def read_inputs(
     trained = None if train is None else read_interactions(train, "train", warns=False)
     chosen = read_candidates(candidates, truth)
     never = None if exclude is None else read_items(exclude, "exclude")
-    corrections.check(requested, settled, _is_uniform(chosen))
-    given_test, truth = truth, _as_counted(source, truth, requested, settled)
-    requested = with_largest_gain(requested, _largest_gain(truth))
+    corrections.check(requested, settled, is_uniform(chosen))
+    check_not_empty(truth)
+    given_test, truth = truth, as_counted(source, truth, requested, settled)
+    requested = with_largest_gain(requested, largest_gain(truth))
     check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
     return Inputs(
         source=source,
@@ -202,18 +205,22 @@ def read_inputs(
     )
 
 
-def _as_counted(
-    source: Source, test: Interactions, metrics: Sequence[Metric], protocol: Protocol
-) -> Interactions:
-    """Check that test is not empty, and add the users with a list where these count, too.
-
-    Where each row counts that repeats a pair, its value is the mean of theirs, and not the sum.
-    """
+def check_not_empty(test: Interactions) -> None:
+    """Refuse a test without users or interactions."""
     if test.n_users == 0 or len(test) == 0:
         raise InputError(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+
+
+def as_counted(
+    source: Source, test: Interactions, metrics: Sequence[Metric], protocol: Protocol
+) -> Interactions:
+    """Add the users with a list where these count, too.
+
+    Where each row counts that repeats a pair, its value is the mean of theirs, and not the sum.
+    """
     each = any(rules_of(one, protocol).repeated_test != "once" for one in metrics)
     if each and test.values is not None and test.copies is not None:
         test = dataclasses.replace(test, values=test.values / test.copies)
@@ -223,7 +230,7 @@ def _as_counted(
     return test.with_users(listed)
 
 
-def _largest_gain(test: Interactions) -> float:
+def largest_gain(test: Interactions) -> float:
     """Return the largest value of test; 1 where there is none above 0."""
     if test.values is None:
         return 1.0
@@ -233,14 +240,14 @@ def _largest_gain(test: Interactions) -> float:
     return float(largest) or 1.0
 
 
-def _is_uniform(candidates: Candidates | None) -> bool | None:
+def is_uniform(candidates: Candidates | None) -> bool | None:
     """Return whether users have uniformly drawn candidates; None: they have no sets at all."""
     if isinstance(candidates, SampledCandidates):
         return candidates.by == "uniform"
     return True if isinstance(candidates, Interactions) else None
 
 
-def _warning(candidates: Candidates | None, protocol: Protocol) -> str:
+def warning_of(candidates: Candidates | None, protocol: Protocol) -> str:
     """Say what values of candidate sets are worth."""
     if protocol.correction != "none":
         return (

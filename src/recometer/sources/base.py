@@ -42,6 +42,9 @@ class Request:
         `_align.align` settles both.
     seed
         Of the order that ``ties="random"`` gives equal scores in a list.
+    some_users
+        Whether test holds some of the users alone, others being asked for elsewhere: then nothing
+        follows from what none of them has.
     """
 
     test: Interactions
@@ -54,6 +57,7 @@ class Request:
     candidates: Candidates | None = None
     exclude: Items | None = None
     seed: int = 0
+    some_users: bool = False
 
     @property
     def pace(self) -> dict[str, Any]:

@@ -1,0 +1,11 @@
+"""The same evaluation on Spark: users are spread over machines, and nothing is approximated.
+
+`evaluate` takes DataFrames where `recometer.evaluate` takes arrays and files; `Factors`, `Lists`,
+`Pairs` and `Interactions` say what they hold. It runs on classic Spark and on Spark Connect.
+"""
+
+from recometer.spark.evaluation import evaluate
+from recometer.spark.given import Factors, Interactions, Lists, Pairs
+from recometer.spark.result import SparkEvaluation
+
+__all__ = ["Factors", "Interactions", "Lists", "Pairs", "SparkEvaluation", "evaluate"]

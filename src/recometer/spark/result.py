@@ -1,0 +1,304 @@
+"""SparkEvaluation: what `recometer.spark.evaluate` returns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from recometer import rendering
+from recometer.errors import InputError
+from recometer.evaluation import versions
+from recometer.measuring.reasons import Reason
+from recometer.metrics.registry import Metric, rules_of
+from recometer.protocol import Protocol
+from recometer.results import summary
+from recometer.results.evaluation import Evaluation
+from recometer.results.naming import name_of, names_of
+from recometer.results.summary import SummaryRow
+from recometer.spark._frames import Frame, quoted
+from recometer.spark._job import USERS
+from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
+from recometer.stats import Interval
+from recometer.stats.ends import check_confidence
+from recometer.stats.means import interval_of
+
+Weights = Literal["users", "relevant", "pooled"] | None
+
+NO_INTERVAL = "On Spark a mean with weights has no interval. Hint: result.collect() has it."
+NO_BOOTSTRAP = (
+    "On Spark no users are resampled. Hint: interval='auto', or result.collect() for the bootstrap."
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class SparkEvaluation(rendering.Printed):
+    """How good recommendations were: every metric for every user, as a DataFrame.
+
+    Means, intervals and counts come from sums, which are all that was brought to the driver.
+
+    Attributes
+    ----------
+    metrics
+        What was asked for, in that order.
+    protocol
+        The rules that the numbers depend on.
+    seed
+        Of all that is random.
+    n_users : int
+        Number of users of test.
+    counts
+        What the rules settled, over all users.
+    definitions
+        As in `Evaluation`.
+    inputs
+        Of source, test, train and candidates: a description.
+    timings
+        Seconds per step.
+    kept : bool
+        Whether Spark keeps the users' values (``persist``), so that they are computed once; see
+        `unpersist`.
+    """
+
+    metrics: tuple[Metric, ...]
+    protocol: Protocol
+    seed: int
+    sums: Sums = dataclasses.field(repr=False)
+    rows: Frame = dataclasses.field(repr=False)
+    counts: Mapping[str, int]
+    definitions: Mapping[str, Mapping[str, str]]
+    inputs: Mapping[str, Mapping[str, Any]]
+    timings: Mapping[str, float]
+    kept: bool
+    chance: bool
+    user: str  # the name of the users' column
+
+    @property
+    def n_users(self) -> int:
+        """Number of users of test, those without a defined value included."""
+        return self.sums.n_users
+
+    def __len__(self) -> int:
+        """Return the number of users."""
+        return self.n_users
+
+    def per_user(self, *, reasons: bool = False) -> Frame:
+        """Return a DataFrame: the column of users, and one per metric, NaN where it is undefined.
+
+        Parameters
+        ----------
+        reasons
+            Also, per metric, the column ``"ndcg@10 reason"``: the code of `recometer`'s `Reason`
+            why it is undefined, 0 where it is defined; and what else is known of each user.
+        """
+        chosen = [f"u AS {quoted(self.user)}"]
+        for number, metric in enumerate(self.metrics):
+            chosen.append(f"m{number} AS {quoted(str(metric))}")
+            if reasons:
+                chosen.append(f"r{number} AS {quoted(f'{metric} reason')}")
+        return self._users().selectExpr(*chosen, *(USERS if reasons else ()))
+
+    def mean(self, weights: Weights = None) -> dict[str, float]:
+        """Return the mean of each metric over the users for whom it is defined.
+
+        Parameters
+        ----------
+        weights
+            None, ``"users"``, ``"relevant"`` or ``"pooled"``, as in `Evaluation.mean`.
+        """
+        return {str(metric): self._mean(metric, weights) for metric in self.metrics}
+
+    def interval(self, metric: str | Metric) -> Any:
+        """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
+
+        From counts of equal values. Where a metric has more than some thousands, values of the
+        same leading bits count as their mean: ends are then those of one machine but for less
+        than a thousandth of the interval.
+
+        Parameters
+        ----------
+        metric
+            Its name, or several cut-offs: ``"ndcg@1..20"``.
+
+        Returns
+        -------
+        recometer.stats.Interval, or a dict by name for several cut-offs
+        """
+        names, several = names_of(metric, self._reasons(), self.protocol)
+        found = [self._interval(self._metric(name)) for name in names]
+        return dict(zip(names, found, strict=True)) if several else found[0]
+
+    def skipped(self, metric: str | Metric) -> dict[str, int]:
+        """Return why a metric is undefined, with the number of users for each reason."""
+        users = self._of(self._metric(metric)).reasons
+        undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
+        return {reason.sentence: int(users[reason]) for reason in undefined}
+
+    def summary(self, weights: Weights = None, interval: str | None = None) -> list[SummaryRow]:
+        """Return a row per metric: its mean, the mean's interval, and who counts in it.
+
+        Parameters
+        ----------
+        weights
+            As in `mean`.
+        interval
+            Another than that of the rule: ``"t"``, ``"bca"``, ...
+        """
+        protocol = self.protocol if interval is None else self.protocol.replace(interval=interval)
+        rows = []
+        for metric in self.metrics:
+            sums = self._of(metric)
+            counted = 0 if self._is_nan(metric) else sums.cells.n + sums.n_infinite
+            found = self._interval(metric, weights, protocol)
+            chance = sums.chance[0] / sums.chance[1] if sums.chance[1] else np.nan
+            mean = self._mean(metric, weights)
+            rows.append(
+                SummaryRow(
+                    str(metric),
+                    mean,
+                    found.low,
+                    found.high,
+                    counted,
+                    self.n_users - counted,
+                    self.skipped(metric),
+                    found.method,
+                    found.note,
+                    float(chance),
+                )
+            )
+        return rows
+
+    def collect(self) -> Evaluation:
+        """Bring the values of all users to this machine: the same as `recometer.evaluate` returns.
+
+        It can be saved, compared and reported; what a result of one machine knows beside the values
+        (`lists`, `activity`, fingerprints of the inputs) is not there.
+        """
+        table = self._users().drop("sums", "error").toArrow()
+        ids = np.array(table["u"].to_pylist(), object)
+        if str(table["u"].type) == "int64":
+            ids = table["u"].to_numpy()
+        order = np.argsort(ids, kind="stable")
+
+        def column(name: str, dtype: Any = np.float64) -> Any:
+            return np.asarray(table[name].to_numpy()).astype(dtype)[order]
+
+        of = {str(metric): number for number, metric in enumerate(self.metrics)}
+        facts = self.sums.facts
+        return Evaluation(
+            values={name: column(f"m{number}") for name, number in of.items()},
+            reasons={name: column(f"r{number}", np.uint8) for name, number in of.items()},
+            chance={name: column(f"c{n}") for name, n in of.items()} if self.chance else {},
+            user_ids=ids[order],
+            **{name: column(name, np.int64) for name in USERS if name != "flags"},
+            flags=column("flags", np.uint32),
+            metrics=self.metrics,
+            protocol=self.protocol,
+            seed=self.seed,
+            counts=self.counts,
+            definitions=self.definitions,
+            timings=self.timings,
+            versions=versions(),
+            inputs={name: {"fingerprints": {}, **one} for name, one in self.inputs.items()},
+            negative_gains=facts.get("negative", 0) > 0,
+            binary_gains=facts.get("not_binary", 0) == 0,
+        )
+
+    def unpersist(self) -> None:
+        """Let Spark forget the users' values; they are computed again where they are needed."""
+        if self.kept:
+            self.rows.unpersist()
+
+    def table(self) -> rendering.Table:
+        """Return what ``print`` shows, for other ways to show it."""
+        notes = summary.notes(self.inputs, self.counts, self.protocol)
+        return summary.table(self.summary(), self.protocol, notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the users' values as plain values (for JSON)."""
+        return summary.to_dict(self)  # type: ignore[arg-type]  # it has what is read there
+
+    def __repr__(self) -> str:
+        return f"<SparkEvaluation of {self.n_users} users: {', '.join(map(str, self.metrics))}>"
+
+    def _users(self) -> Frame:
+        return self.rows.where("sums IS NULL AND error IS NULL")
+
+    def _reasons(self) -> Mapping[str, Any]:
+        return {name: one.reasons for name, one in self.sums.metrics.items()}
+
+    def _metric(self, metric: str | Metric) -> Metric:
+        name = name_of(metric, self._reasons(), self.protocol)
+        return next(one for one in self.metrics if str(one) == name)
+
+    def _of(self, metric: Metric) -> MetricSums:
+        return self.sums.metrics[str(metric)]
+
+    def _is_nan(self, metric: Metric) -> bool:
+        rules = rules_of(metric, self.protocol)
+        return rules.missing == "nan" and self._of(metric).n_missing > 0
+
+    def _mean(self, metric: Metric, weights: Weights) -> float:
+        sums, rules = self._of(metric), rules_of(metric, self.protocol)
+        if self._is_nan(metric):
+            return np.nan
+        if weights is None and rules.average == "parts":
+            return _of_parts(metric, sums)
+        wanted = rules.average if weights is None else weights
+        if weights is None and wanted not in WEIGHTS:
+            wanted = "users"
+        if wanted not in WEIGHTS:
+            raise InputError(
+                f"weights={weights!r} does not exist on Spark. Hint: 'users', 'relevant', 'pooled' "
+                "or None."
+            )
+        total, weight = sums.weighted[WEIGHTS.index(wanted)]
+        if np.isnan(weight):
+            raise InputError(
+                f"There is no pooled mean of {str(metric)!r}: it is no ratio whose denominators "
+                "are kept. Hint: weights='relevant'."
+            )
+        return float(total / weight) if weight > 0 else np.nan
+
+    def _interval(
+        self, metric: Metric, weights: Weights = None, protocol: Protocol | None = None
+    ) -> Interval:
+        rules = rules_of(metric, protocol or self.protocol)
+        sums, confidence = self._of(metric), self.protocol.confidence
+        check_confidence(confidence)
+        n, kind = sums.cells.n + sums.n_infinite, rules.interval
+        weighted = weights not in (None, "users") or rules.average not in ("users", "usual")
+        if weights is None and rules.average == "parts":
+            note = "The interval of a mean of parts is not known."
+            return Interval.unknown(confidence, n, note)
+        if weighted or self._is_nan(metric):
+            return Interval.unknown(confidence, n, NO_INTERVAL if weighted else "")
+        if kind == "bootstrap":
+            return Interval.unknown(confidence, n, NO_BOOTSTRAP)
+        if sums.n_infinite:
+            return Interval.unknown(confidence, n, "A value is infinite: the mean has no interval.")
+        facts = self.sums.facts
+        bounds = metric.bounds(
+            negative=facts.get("negative", 0) > 0, binary=facts.get("not_binary", 0) == 0
+        )
+        grouped = sums.cells.grouped()
+        found = interval_of(
+            grouped,
+            "auto" if kind == "gaffke" else kind,
+            bounds=bounds,
+            confidence=confidence,
+        )
+        values = grouped.values
+        lower = -np.inf if (values < bounds[0]).any() else bounds[0]
+        upper = np.inf if (values > bounds[1]).any() else bounds[1]
+        return found.within((lower, upper))
+
+
+def _of_parts(metric: Metric, sums: MetricSums) -> float:
+    """Return the F measure of the mean precision and the mean recall."""
+    precision, recall, n = sums.parts
+    square = beta_of(metric) ** 2
+    below = square * precision + recall
+    return float((1 + square) * precision * recall / below / n) if below > 0 and n else np.nan
