@@ -169,12 +169,11 @@ def read_inputs(
     other = baseline_of(baseline)
     seed, threads = seed_of(seed), resolve_threads(threads)
     brings_truth = test is None
-    truth = test_of(source, test)
+    truth = _not_empty(test_of(source, test))
     trained = None if train is None else read_interactions(train, "train", warns=False)
     chosen = read_candidates(candidates, truth)
     never = None if exclude is None else read_items(exclude, "exclude")
     corrections.check(requested, settled, is_uniform(chosen))
-    check_not_empty(truth)
     given_test, truth = truth, as_counted(source, truth, requested, settled)
     requested = with_largest_gain(requested, largest_gain(truth))
     check_side_data(needed_by(requested), train=trained, baseline=other, catalogue=known_items)
@@ -205,13 +204,14 @@ def read_inputs(
     )
 
 
-def check_not_empty(test: Interactions) -> None:
+def _not_empty(test: Interactions) -> Interactions:
     """Refuse a test without users or interactions."""
     if test.n_users == 0 or len(test) == 0:
         raise InputError(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+    return test
 
 
 def as_counted(
