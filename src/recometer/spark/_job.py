@@ -19,13 +19,14 @@ from recometer.evaluating.checks import KnownUsers
 from recometer.evaluating.inputs import Inputs, as_counted
 from recometer.evaluating.records import find_records
 from recometer.evaluation import measure
-from recometer.ranks import UserFlag
 from recometer.sources.base import Source
-from recometer.sources.candidates import Negatives, SampledCandidates, read_candidates
+from recometer.sources.candidates import Negatives, read_candidates
 from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 from recometer.spark._blocks import blocks
+from recometer.spark._columns import ids, numbers, split, vectors
+from recometer.spark._counting import Counted
 from recometer.spark._sums import Sums, metric_sums
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Job:
     Attributes
     ----------
     kind
-        ``"factors"``, ``"lists"``, ``"arrays"`` or ``"pairs"``.
+        ``"factors"``, ``"counts"`` (of factors), ``"lists"``, ``"arrays"`` or ``"pairs"``.
     options
         Of the source: what its class takes beside the data.
     items
@@ -101,7 +102,7 @@ class Job:
     def _inputs(self, table: Any) -> Inputs:
         """Return what the users of a block are evaluated with."""
         parts = split(table)
-        source = self._source(parts[SOURCE])
+        source = self._source(parts[SOURCE], _known(parts[TEST], parts[TRAIN]))
         train = None
         if "train" in self.values:
             train = self._interactions(parts[TRAIN], "train")
@@ -132,10 +133,12 @@ class Job:
         columns = table.select(["u", "i", "x"] if value else ["u", "i"])
         return Interactions.of(columns, user="u", item="i", value=value, time=False)
 
-    def _source(self, table: Any) -> Source:
+    def _source(self, table: Any, known: Array) -> Source:
         named: dict[str, Any] = {"user": "u", "item": "i"}
         if self.kind == "factors":
             return self._factors(table)
+        if self.kind == "counts":
+            return Counted(table, known, self.options["n_items"])
         if self.kind == "pairs":
             truth = self.options["truth"]
             columns = {**named, "score": "x", **({} if truth is None else {truth: "y"})}
@@ -242,45 +245,6 @@ class Job:
         )
 
 
-def split(table: Any) -> list[Any]:
-    """Return the rows of each of the four tables, by their number."""
-    import pyarrow.compute as pc
-
-    return [table.filter(pc.equal(table["t"], number)).drop_columns(["t"]) for number in range(4)]
-
-
-def ids(column: Any) -> Array:
-    """Return a column of ids as an array."""
-    return (
-        column.to_numpy() if str(column.type) == "int64" else np.array(column.to_pylist(), object)
-    )
-
-
-def numbers(column: Any) -> Array:
-    """Return a column of numbers as an array, NaN where one is missing."""
-    found: Array = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-    return found
-
-
-def vectors(column: Any, n_factors: int | None, what: str) -> Array:
-    """Return a column of arrays as rows, which must be of one length and complete."""
-    import pyarrow.compute as pc
-
-    from recometer.errors import InputError
-
-    lengths = pc.list_value_length(column).to_numpy(zero_copy_only=False)
-    wrong = lengths != (lengths[0] if n_factors is None and len(lengths) else n_factors)
-    flat = pc.list_flatten(column).combine_chunks()
-    if wrong.any() or flat.null_count:
-        raise InputError(
-            f"A row of {what} has {lengths[wrong][0] if wrong.any() else 'missing'} factors, "
-            f"others have {n_factors if n_factors is not None else lengths[0]}. Hint: all rows "
-            "need as many numbers."
-        )
-    width = n_factors if n_factors is not None else int(lengths[0]) if len(lengths) else 0
-    return np.asarray(flat.to_numpy(zero_copy_only=False)).reshape(len(lengths), width)
-
-
 def _listed(table: Any) -> Any:
     """Return a row per user, with the items and scores of the rows in cells.
 
@@ -300,13 +264,13 @@ def _listed(table: Any) -> Any:
     return pa.table({"u": encoded.values, **cells})
 
 
+def _known(*tables: Any) -> Array:
+    """Return the items of some rows that have factors, as their column y says."""
+    import pyarrow as pa
+
+    rows = pa.concat_tables(tables)
+    return np.unique(ids(rows["i"].filter(rows["y"].is_valid())))
+
+
 def _one(column: Any) -> Any:
     return column.combine_chunks()
-
-
-def read_sets(candidates: object) -> bool:
-    """Tell whether candidates are sets per user, which do not travel with the job."""
-    return not isinstance(candidates, SampledCandidates | type(None))
-
-
-__all__ = ["CANDIDATES", "SOURCE", "TEST", "TRAIN", "USERS", "ItemFactors", "Job", "UserFlag"]

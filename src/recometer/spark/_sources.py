@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from recometer.sources.base import Source
 from recometer.sources.lists import Lists as OneLists
 from recometer.sources.pairs import Pairs as OnePairs
 from recometer.spark import _frames
+from recometer.spark._columns import ids, numbers, vectors
 from recometer.spark._frames import Frame, IdKinds, Table
-from recometer.spark._job import SOURCE, ItemFactors, ids, numbers, vectors
+from recometer.spark._job import SOURCE, ItemFactors
 from recometer.spark.given import Factors, Lists, Pairs
 
 UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
@@ -175,15 +176,26 @@ def bytes_of(size: object, name: str) -> int:
     return int(float(found[1]) * UNITS[found[2]])
 
 
-def item_bytes(items: Table) -> tuple[int, int]:
-    """Return the number of items, and of the bytes that their factors and ids take."""
+class ItemSizes(NamedTuple):
+    """How many items there are, factors of each, and bytes of all, ids included."""
+
+    n_items: int
+    n_factors: int
+    n_bytes: int
+
+
+def item_sizes(items: Table) -> ItemSizes:
+    """Return how much the factors of all items are."""
     row = items.frame.selectExpr(
         "count(*) AS n",
         f"coalesce(max(size({items['vector']})), 0) AS k",
         f"coalesce(sum(octet_length(CAST({items['item']} AS string))), 0) AS t",
     ).collect()[0]
     width = 4 if _frames.type_of(items, "vector").elementType.typeName() == "float" else 8
-    return int(row["n"]), int(row["n"]) * int(row["k"]) * width + int(row["t"])
+    n, k = int(row["n"]), int(row["k"])
+    if not n:
+        raise InputError("Factors has no items to rank.")
+    return ItemSizes(n, k, n * k * width + int(row["t"]))
 
 
 def read_items(items: Table, kind: str, array: str) -> ItemFactors:
