@@ -7,5 +7,15 @@
 from recometer.spark.evaluation import evaluate
 from recometer.spark.given import Factors, Interactions, Lists, Pairs
 from recometer.spark.result import SparkEvaluation
+from recometer.spark.splitting import SparkSplit, split
 
-__all__ = ["Factors", "Interactions", "Lists", "Pairs", "SparkEvaluation", "evaluate"]
+__all__ = [
+    "Factors",
+    "Interactions",
+    "Lists",
+    "Pairs",
+    "SparkEvaluation",
+    "SparkSplit",
+    "evaluate",
+    "split",
+]

@@ -9,16 +9,20 @@ from typing import Any
 ROWS_PER_BLOCK = 2**18
 
 
-def blocks(batches: Iterable[Any], rows_per_block: int = ROWS_PER_BLOCK) -> Iterator[Any]:
+def blocks(
+    batches: Iterable[Any], rows_per_block: int = ROWS_PER_BLOCK, user: str = "u"
+) -> Iterator[Any]:
     """Put batches together, and cut them where users end.
 
     Parameters
     ----------
     batches : pyarrow.RecordBatch
-        Rows sorted by user, in the column ``u``.
+        Rows sorted by user.
     rows_per_block
         A block has at least so many rows but for the last one, and ends with the batch that
         reaches them.
+    user
+        The column of users.
 
     Yields
     ------
@@ -38,7 +42,7 @@ def blocks(batches: Iterable[Any], rows_per_block: int = ROWS_PER_BLOCK) -> Iter
         if n_rows < rows_per_block:
             continue
         table = pa.Table.from_batches(waiting)
-        of_last = pc.equal(table["u"], table["u"][n_rows - 1])
+        of_last = pc.equal(table[user], table[user][n_rows - 1])
         n_last = int(pc.sum(of_last).as_py() or 0)
         if n_last == n_rows:
             continue

@@ -154,3 +154,23 @@ def check_array(data_type: Any, where: str) -> Any:
             hint = " Hint: pyspark.ml.functions.vector_to_array makes an array of a vector."
         raise ColumnError(f"{where} must hold arrays, found {data_type.simpleString()}.{hint}")
     return data_type.elementType
+
+
+def persisted(rows: Frame) -> bool:
+    """Let Spark keep rows once they are computed; False: it cannot (serverless has no cache)."""
+    from pyspark.errors import PySparkException
+
+    try:
+        rows.persist()
+    except PySparkException:
+        return False
+    return True
+
+
+def schema_with(frame: Frame, more: Mapping[str, str]) -> Any:
+    """Return the schema of a frame with more columns, whose types are given by name."""
+    from pyspark.sql.types import ByteType, LongType, StructField, StructType
+
+    types = {"tinyint": ByteType, "bigint": LongType}
+    added = [StructField(name, types[kind]()) for name, kind in more.items()]
+    return StructType([*frame.schema.fields, *added])

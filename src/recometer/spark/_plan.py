@@ -28,9 +28,10 @@ from recometer.sources.candidates import Items, Negatives, SampledCandidates, re
 from recometer.spark import _frames
 from recometer.spark import given as given_module
 from recometer.spark._blocked import Blocked, blocks_of, limits_of
+from recometer.spark._columns import ids
 from recometer.spark._counting import Counting
 from recometer.spark._frames import Frame, IdKinds, Table
-from recometer.spark._job import CANDIDATES, TEST, TRAIN, Job, ids
+from recometer.spark._job import CANDIDATES, TEST, TRAIN, Job
 from recometer.spark._sources import Given, ItemSizes, item_sizes
 from recometer.spark._sources import read_items as read_item_factors
 from recometer.spark._sums import Sums

@@ -121,7 +121,7 @@ def evaluate(
     plan.check()
     job = plan.job(seed_of(seed), bool(chance))
     rows = _rows(plan, job, partitions)
-    kept = keep and _persisted(rows)
+    kept = keep and _frames.persisted(rows)
     sums = _collected(rows)
     plan = dataclasses.replace(plan, metrics=list(job.given["metrics"]))
     plan.check_sums(sums)
@@ -155,17 +155,6 @@ def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
         return job.run(batches)
 
     return spread.mapInArrow(run, job.schema())
-
-
-def _persisted(rows: Frame) -> bool:
-    """Let Spark keep the rows, if it can."""
-    from pyspark.errors import PySparkException
-
-    try:
-        rows.persist()
-    except PySparkException:  # serverless has no cache
-        return False
-    return True
 
 
 def _collected(rows: Frame) -> Sums:
