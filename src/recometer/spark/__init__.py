@@ -4,6 +4,7 @@
 `Pairs` and `Interactions` say what they hold. It runs on classic Spark and on Spark Connect.
 """
 
+from recometer.spark.comparing import SparkComparison, compare
 from recometer.spark.evaluation import evaluate
 from recometer.spark.given import Factors, Interactions, Lists, Pairs
 from recometer.spark.result import SparkEvaluation
@@ -14,8 +15,10 @@ __all__ = [
     "Interactions",
     "Lists",
     "Pairs",
+    "SparkComparison",
     "SparkEvaluation",
     "SparkSplit",
+    "compare",
     "evaluate",
     "split",
 ]

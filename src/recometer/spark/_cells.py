@@ -56,7 +56,7 @@ class Cells:
         if all((part.low == part.high).all() for part in parts):
             keys, cell = np.unique(columns["low"], return_inverse=True)
         else:
-            keys, cell = np.unique(_leading(columns["low"]), return_inverse=True)
+            keys, cell = np.unique(leading(columns["low"]), return_inverse=True)
         return _joined(columns, cell, len(keys), squares)._narrowed()
 
     @property
@@ -88,11 +88,11 @@ class Cells:
         columns: dict[str, Array] = {
             name: getattr(self, name) for name in ("low", "high", "total", "counts")
         }
-        keys, cell = np.unique(_leading(self.low), return_inverse=True)
+        keys, cell = np.unique(leading(self.low), return_inverse=True)
         return _joined(columns, cell, len(keys), self.squares)
 
 
-def _leading(values: Float64) -> Int64:
+def leading(values: Float64) -> Int64:
     """Return numbers that ascend with the values, the same for those with the same leading bits."""
     bits = np.ascontiguousarray(values).view(np.int64)
     size = (bits & np.int64(2**63 - 1)) >> np.int64(64 - LEADING_BITS)

@@ -98,7 +98,7 @@ class SparkEvaluation(rendering.Printed):
             chosen.append(f"m{number} AS {quoted(str(metric))}")
             if reasons:
                 chosen.append(f"r{number} AS {quoted(f'{metric} reason')}")
-        return self._users().selectExpr(*chosen, *(USERS if reasons else ()))
+        return self.values().selectExpr(*chosen, *(USERS if reasons else ()))
 
     def mean(self, weights: Weights = None) -> dict[str, float]:
         """Return the mean of each metric over the users for whom it is defined.
@@ -176,7 +176,7 @@ class SparkEvaluation(rendering.Printed):
         It can be saved, compared and reported; what a result of one machine knows beside the values
         (`lists`, `activity`, fingerprints of the inputs) is not there.
         """
-        table = self._users().drop("sums", "error").toArrow()
+        table = self.values().drop("sums", "error").toArrow()
         ids = np.array(table["u"].to_pylist(), object)
         if str(table["u"].type) == "int64":
             ids = table["u"].to_numpy()
@@ -223,8 +223,16 @@ class SparkEvaluation(rendering.Printed):
     def __repr__(self) -> str:
         return f"<SparkEvaluation of {self.n_users} users: {', '.join(map(str, self.metrics))}>"
 
-    def _users(self) -> Frame:
+    def values(self) -> Frame:
+        """Return the rows of users with columns by number: ``u``, ``m0``, ``r0``, ..."""
         return self.rows.where("sums IS NULL AND error IS NULL")
+
+    def bounds(self, metric: str | Metric) -> tuple[float, float]:
+        """Return the lowest and the highest value that a user can have; perhaps infinite."""
+        facts, known = self.sums.facts, self._metric(metric)
+        return known.bounds(
+            negative=facts.get("negative", 0) > 0, binary=facts.get("not_binary", 0) == 0
+        )
 
     def _reasons(self) -> Mapping[str, Any]:
         return {name: one.reasons for name, one in self.sums.metrics.items()}
@@ -279,10 +287,7 @@ class SparkEvaluation(rendering.Printed):
             return Interval.unknown(confidence, n, NO_BOOTSTRAP)
         if sums.n_infinite:
             return Interval.unknown(confidence, n, "A value is infinite: the mean has no interval.")
-        facts = self.sums.facts
-        bounds = metric.bounds(
-            negative=facts.get("negative", 0) > 0, binary=facts.get("not_binary", 0) == 0
-        )
+        bounds = self.bounds(metric)
         grouped = sums.cells.grouped()
         found = interval_of(
             grouped,
