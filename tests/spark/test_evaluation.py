@@ -146,3 +146,26 @@ def test_blocks_of_items_give_what_all_items_give(table, ids):
     result = rs.evaluate(source, tables[0], train=tables[1], closure=120, partitions=3, **given)
     expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
     assert_same(result, expected)
+
+
+def test_errors_of_ratings_are_over_the_rows_of_all_users(table):
+    users, items, _, _, rng = data(ids=int)
+    user, item = np.nonzero(rng.random((len(users), len(items))) < 0.3)
+    rows = {
+        "user": [users[n] for n in user],
+        "item": [items[n] for n in item],
+        "rating": rng.integers(1, 6, len(user)).astype(float),
+        "prediction": rng.normal(3, 1, len(user)),
+    }
+    frame = table(rows, "user bigint, item bigint, rating double, prediction double")
+    given = {"metrics": "rmse mae mse r2 explained_variance fcp ndcg@5 rated_precision@5"}
+    result = rs.evaluate(rs.Pairs(frame, threshold=3.5), **given)
+    expected = rm.evaluate(rm.Pairs(pl.DataFrame(rows), threshold=3.5), **given)
+    found = result.collect()
+    for name, values in expected.values.items():
+        np.testing.assert_array_equal(found.values[name], values, err_msg=name)
+    assert result.mean() == pytest.approx(expected.mean(), rel=1e-12)
+    assert result.mean("users") == pytest.approx(expected.mean("users"), rel=1e-12)
+    assert [row.counted for row in result.summary()] == [row.counted for row in expected.summary()]
+    with pytest.raises(rm.InputError, match="pairs of rows of all users"):
+        rs.evaluate(rs.Pairs(frame), metrics="rated_roc_auc")

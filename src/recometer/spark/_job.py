@@ -231,6 +231,7 @@ class Job:
                 measured["reasons"][str(metric)],
                 measured.get("chance", {}).get(str(metric)),
                 users,
+                measured.get("rated"),
             )
             for metric in given.metrics
         }

@@ -25,7 +25,7 @@ from recometer.measuring.side_data import Popularity, check_side_data, needed_by
 from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.sources.candidates import Items, Negatives, SampledCandidates, read_items
-from recometer.spark import _frames
+from recometer.spark import _frames, _rows
 from recometer.spark import given as given_module
 from recometer.spark._blocked import Blocked, blocks_of, limits_of
 from recometer.spark._columns import ids
@@ -103,11 +103,11 @@ class Plan:
         )
         for metric in self.metrics:
             rules = rules_of(metric, self.protocol)
-            if metric.definition.over_users or metric.definition.record == "ratings":
-                what = "users" if metric.definition.over_users else "rows of all users"
+            _rows.check(metric)
+            if metric.definition.over_users:
                 raise InputError(
-                    f"The metric {str(metric)!r} has one value for all {what}, which is not "
-                    "computed on Spark. Hint: collect the lists or pairs, or a sample of them, for "
+                    f"The metric {str(metric)!r} has one value for all users, which is not "
+                    "computed on Spark. Hint: collect the lists, or a sample of them, for "
                     "recometer.evaluate."
                 )
             if rules.short_lists == "previous_user":

@@ -19,10 +19,12 @@ import numpy as np
 from recometer.arrays import Bool, Float64, Int64, UInt8
 from recometer.errors import InputError
 from recometer.evaluating.checks import KnownUsers
+from recometer.measuring.rated import RatedTogether
 from recometer.measuring.reasons import Reason, entering
 from recometer.metrics.registry import METRICS, Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.results.pooling import denominators
+from recometer.spark import _rows
 from recometer.spark._cells import Cells
 
 N_REASONS = max(Reason) + 1
@@ -47,6 +49,8 @@ class MetricSums:
         For the rule ``average="parts"``: the sums of precision, of recall, and of users.
     chance : float64 [2]
         The sums of weight times the value of a random order, and of weights.
+    rows : float64 [_rows.SIZE]
+        Of metrics over the rows of all users.
     """
 
     reasons: Int64
@@ -56,6 +60,7 @@ class MetricSums:
     weighted: Float64
     parts: Float64
     chance: Float64
+    rows: Float64
 
     @classmethod
     def together(cls, found: Sequence[MetricSums]) -> MetricSums:
@@ -68,6 +73,7 @@ class MetricSums:
             _total([one.weighted for one in found]),
             _total([one.parts for one in found]),
             _total([one.chance for one in found]),
+            _rows.together([one.rows for one in found]),
         )
 
 
@@ -129,7 +135,7 @@ class Sums:
         plain = {**vars(self), "metrics": list(self.metrics)}
         own = []
         for number, one in enumerate(self.metrics.values()):
-            for name in ("reasons", "weighted", "parts", "chance"):
+            for name in ("reasons", "weighted", "parts", "chance", "rows"):
                 arrays[f"{number} {name}"] = getattr(one, name)
             for name in ("low", "high", "total", "counts"):
                 arrays[f"{number} cells {name}"] = getattr(one.cells, name)
@@ -149,7 +155,7 @@ class Sums:
             for number, name in enumerate(plain.pop("metrics")):
                 n_infinite, n_missing, squares = own[number]
                 cells = [arrays[f"{number} cells {n}"] for n in ("low", "high", "total", "counts")]
-                sums = [arrays[f"{number} {n}"] for n in ("weighted", "parts", "chance")]
+                sums = [arrays[f"{number} {n}"] for n in ("weighted", "parts", "chance", "rows")]
                 metrics[name] = MetricSums(
                     arrays[f"{number} reasons"],
                     Cells(cells[0], cells[1], cells[2], cells[3], squares),
@@ -167,11 +173,12 @@ def metric_sums(
     reasons: UInt8,
     chance: Float64 | None,
     users: Mapping[str, Int64],
+    rated: RatedTogether | None,
 ) -> MetricSums:
     """Add up the values of a metric.
 
     `values` are None where all users have one value together; `users` are the columns of the
-    same names in an `Evaluation`.
+    same names in an `Evaluation`; `rated` are the rows of pairs, where there are ratings.
     """
     rules = rules_of(metric, protocol)
     codes = np.bincount(reasons, minlength=N_REASONS)
@@ -196,6 +203,7 @@ def metric_sums(
         weighted,
         _parts(metric, own, ~gone, users) if rules.average == "parts" else np.zeros(3),
         drawn,
+        _rows.row_sums(metric, rated, reasons),
     )
 
 

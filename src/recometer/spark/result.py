@@ -11,15 +11,18 @@ import numpy as np
 from recometer import rendering
 from recometer.errors import InputError
 from recometer.evaluation import versions
-from recometer.measuring.reasons import Reason
+from recometer.measuring.compute import compute_for_all
+from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.results import summary
 from recometer.results.evaluation import Evaluation
 from recometer.results.naming import name_of, names_of
 from recometer.results.summary import SummaryRow
+from recometer.results.together import is_over_rows
 from recometer.spark._frames import Frame, quoted
 from recometer.spark._job import USERS
+from recometer.spark._rows import OverRows
 from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
 from recometer.stats import Interval
 from recometer.stats.ends import check_confidence
@@ -151,6 +154,11 @@ class SparkEvaluation(rendering.Printed):
         for metric in self.metrics:
             sums = self._of(metric)
             counted = 0 if self._is_nan(metric) else sums.cells.n + sums.n_infinite
+            why = self.skipped(metric)
+            if is_over_rows(metric, self.protocol, weights):  # whoever has rows counts
+                counted = int(sums.reasons[list(OF_ONE_USER)].sum())
+                for reason in OF_ONE_USER:
+                    why.pop(reason.sentence, None)
             found = self._interval(metric, weights, protocol)
             chance = sums.chance[0] / sums.chance[1] if sums.chance[1] else np.nan
             mean = self._mean(metric, weights)
@@ -162,7 +170,7 @@ class SparkEvaluation(rendering.Printed):
                     found.high,
                     counted,
                     self.n_users - counted,
-                    self.skipped(metric),
+                    why,
                     found.method,
                     found.note,
                     float(chance),
@@ -188,6 +196,7 @@ class SparkEvaluation(rendering.Printed):
         of = {str(metric): number for number, metric in enumerate(self.metrics)}
         facts = self.sums.facts
         return Evaluation(
+            over_rows=self.over_rows,
             values={name: column(f"m{number}") for name, number in of.items()},
             reasons={name: column(f"r{number}", np.uint8) for name, number in of.items()},
             chance={name: column(f"c{n}") for name, n in of.items()} if self.chance else {},
@@ -214,7 +223,19 @@ class SparkEvaluation(rendering.Printed):
     def table(self) -> rendering.Table:
         """Return what ``print`` shows, for other ways to show it."""
         notes = summary.notes(self.inputs, self.counts, self.protocol)
+        over_rows = [str(m) for m in self.metrics if is_over_rows(m, self.protocol, None)]
+        if over_rows:
+            notes = [*summary.of_rows(over_rows, self.mean("users")), *notes]
         return summary.table(self.summary(), self.protocol, notes)
+
+    @property
+    def over_rows(self) -> dict[str, float]:
+        """Metrics of ratings over the rows of all users together; see `Evaluation.over_rows`."""
+        return {
+            str(one): compute_for_all(OverRows(self._of(one).rows), [one], self.protocol)[str(one)]
+            for one in self.metrics
+            if one.definition.over_rows is not None
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the users' values as plain values (for JSON)."""
@@ -250,6 +271,8 @@ class SparkEvaluation(rendering.Printed):
 
     def _mean(self, metric: Metric, weights: Weights) -> float:
         sums, rules = self._of(metric), rules_of(metric, self.protocol)
+        if is_over_rows(metric, self.protocol, weights):
+            return self.over_rows[str(metric)]
         if self._is_nan(metric):
             return np.nan
         if weights is None and rules.average == "parts":
@@ -278,6 +301,8 @@ class SparkEvaluation(rendering.Printed):
         check_confidence(confidence)
         n, kind = sums.cells.n + sums.n_infinite, rules.interval
         weighted = weights not in (None, "users") or rules.average not in ("users", "usual")
+        if is_over_rows(metric, self.protocol, weights):
+            return Interval.unknown(confidence, n, NO_BOOTSTRAP)
         if weights is None and rules.average == "parts":
             note = "The interval of a mean of parts is not known."
             return Interval.unknown(confidence, n, note)
