@@ -74,3 +74,20 @@ def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
         rs.split(frame, Last(1), who=GivenUsers(["nobody"]))
     with pytest.raises(rm.InputTypeError, match="makes several splits"):
         rs.split(frame, rm.split.KFold(3))
+
+
+def test_an_audit_finds_what_one_machine_finds(table, rows):
+    schema = "user string, item bigint, rating double, time bigint, note string"
+    made = rs.split(table(rows, schema), Fraction(0.3), who=UsersFraction(0.8), seed=2)
+    parts = [pl.from_arrow(part.toArrow()) for part in (made.train, made.test)]
+    given = {"relevant_from": 2.0, "min_positives": 2, "min_candidates": 5}
+    found, expected = rs.audit(made, **given), rm.audit(*parts, **given)
+    assert [one.name for one in found.findings] == [one.name for one in expected.findings]
+    for one, other in zip(found.findings, expected.findings, strict=True):
+        assert one.to_dict() == pytest.approx(other.to_dict()), one.name
+    assert found.leaks
+    assert "older_than_own_training" in str(found)
+    with pytest.raises(rm.InputError, match="test is empty"):
+        rs.audit(made.train, made.test.where("false"))
+    with pytest.raises(rm.InputTypeError, match="needs train and test, or a SparkSplit"):
+        rs.audit(made.train)

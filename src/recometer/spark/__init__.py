@@ -4,6 +4,7 @@
 `Pairs` and `Interactions` say what they hold. It runs on classic Spark and on Spark Connect.
 """
 
+from recometer.spark.auditing import audit
 from recometer.spark.comparing import SparkComparison, compare
 from recometer.spark.evaluation import evaluate
 from recometer.spark.given import Factors, Interactions, Lists, Pairs
@@ -18,6 +19,7 @@ __all__ = [
     "SparkComparison",
     "SparkEvaluation",
     "SparkSplit",
+    "audit",
     "compare",
     "evaluate",
     "split",
