@@ -28,7 +28,7 @@ def test_duplicates(sides: Sides) -> Finding:
 def unseen_users(sides: Sides) -> Finding:
     """Users of test that train does not have."""
     chosen = sides.tested & (sides.trained == 0)
-    everyone = chosen.sum() == sides.tested.sum()
+    everyone = len(sides.train) and chosen.any() and chosen.sum() == sides.tested.sum()
     alike = compare_ids(sides.test.user_ids, sides.train.user_ids) if everyone else ""
     return of_users(
         sides,

@@ -59,8 +59,8 @@ def audit(
     Returns
     -------
     recometer.auditing.Audit
-        With the findings of `recometer.audit`, number by number; times are compared as numbers, dates
-        as microseconds.
+        With the findings of `recometer.audit`, number by number. Times are compared as numbers,
+        dates as microseconds.
 
     Raises
     ------
@@ -116,12 +116,12 @@ class _SomeSides(Sides):
     n_all_items: int
 
     @property
-    def item_seen(self) -> Bool:  # type: ignore[override]
+    def item_seen(self) -> Bool:
         """Which items of test have interactions in train."""
         return self.seen_items
 
     @property
-    def candidates(self) -> Int64:  # type: ignore[override]
+    def candidates(self) -> Int64:
         """How many items of train and test together each user does not have in train."""
         return self.n_all_items - self.trained
 
@@ -253,10 +253,10 @@ class _Both:
             ),
         }
         for name, own in by_name.items():
-            one = _joined(own)
-            if name in said and one.count:
-                one = dataclasses.replace(one, sentence=said[name](one))
-            made[name] = one
+            finding = _joined(own)
+            if name in said and finding.count:
+                finding = dataclasses.replace(finding, sentence=said[name](finding))
+            made[name] = finding
 
     def _n_train(self, rows: list[Frame]) -> int:
         return int(rows[0].selectExpr("u", "i").distinct().count())
