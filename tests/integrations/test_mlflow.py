@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from importlib.metadata import EntryPoint
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,14 +12,8 @@ import pytest
 import recometer as rm
 from recometer.errors import ColumnError, InputError
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
 
-PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 ROWS = pd.DataFrame(
     {
         "user_id": ["ann", "ann", "ann", "bob", "bob", "bob", "cat", "cat"],
@@ -35,18 +26,15 @@ METRICS = "ndcg@2 rr roc_auc"
 
 
 @pytest.fixture(scope="module")
-def database(mlflow, tmp_path_factory):
-    """Return a folder with a store; to make its tables takes seconds."""
-    folder = tmp_path_factory.mktemp("mlflow")
-    before = mlflow.get_tracking_uri()
-    mlflow.set_tracking_uri(f"sqlite:///{folder}/mlflow.db")
-    yield folder
-    mlflow.set_tracking_uri(before)
+def database(tmp_path_factory):
+    """Return a database for all tests here: to make its tables takes seconds."""
+    return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db"
 
 
 @pytest.fixture
 def store(mlflow, database, tmp_path):
     """Return a client of the store, with a new experiment."""
+    mlflow.set_tracking_uri(database)
     place = (tmp_path / "artifacts").as_uri()
     experiment = mlflow.create_experiment(str(tmp_path), artifact_location=place)
     mlflow.set_experiment(experiment_id=experiment)
@@ -136,20 +124,7 @@ def test_every_metric_has_a_name_that_mlflow_takes(mlflow, store):
     assert store.get_run(run.info.run_id).data.metrics.keys() == found.flat().keys()
 
 
-@pytest.fixture
-def plugged(mlflow):
-    """Have the evaluator registered as MLflow does with the entry point that pyproject names."""
-    from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry as registry
-
-    if not registry.is_registered("recometer"):  # where recometer runs from its source folder
-        project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))
-        group = "mlflow.model_evaluator"
-        value = project["project"]["entry-points"][group]["recometer"]
-        registry.register("recometer", EntryPoint("recometer", value, group).load())
-    return registry
-
-
-def test_pairs_with_scores_beside_them(mlflow, store, result, plugged):
+def test_pairs_with_scores_beside_them(mlflow, store, result):
     with mlflow.start_run() as run:
         found = mlflow.models.evaluate(
             data=ROWS,
@@ -164,7 +139,7 @@ def test_pairs_with_scores_beside_them(mlflow, store, result, plugged):
     assert store.list_artifacts(run.info.run_id, "recometer")[0].path.endswith("evaluation.parquet")
 
 
-def test_a_model_that_scores_pairs(mlflow, store, result, plugged):
+def test_a_model_that_scores_pairs(mlflow, store, result):
     scores = {(row.user_id, row.item_id): row.score for row in ROWS.itertuples()}
 
     def model(frame):
@@ -192,7 +167,7 @@ LISTS = pd.DataFrame(
 
 
 @pytest.mark.parametrize("user", [["ann", "bob"], None])
-def test_lists_of_items(mlflow, store, plugged, user):
+def test_lists_of_items(mlflow, store, user):
     data = LISTS if user else LISTS.drop(columns="user").assign(question=["a", "b"])
     with mlflow.start_run():
         found = mlflow.models.evaluate(
@@ -211,7 +186,7 @@ def test_lists_of_items(mlflow, store, plugged, user):
     assert found.metrics == expected.flat()
 
 
-def test_mlflows_own_retriever_is_left_alone_unless_metrics_are_named(mlflow, store, plugged):
+def test_mlflows_own_retriever_is_left_alone_unless_metrics_are_named(mlflow, store):
     asked = {
         "data": LISTS,
         "targets": "relevant",
@@ -247,7 +222,7 @@ def test_mlflows_own_retriever_is_left_alone_unless_metrics_are_named(mlflow, st
         ),
     ],
 )
-def test_what_does_not_fit_is_named(mlflow, store, plugged, changes, error, message):
+def test_what_does_not_fit_is_named(mlflow, store, changes, error, message):
     config = {"metrics": METRICS} | changes.pop("config", {}) if "config" in changes else {}
     if changes.get("extra_metrics"):
         changes["extra_metrics"] = [mlflow.metrics.mse()]
@@ -264,7 +239,7 @@ def test_what_does_not_fit_is_named(mlflow, store, plugged, changes, error, mess
         )
 
 
-def test_lists_and_numbers_do_not_mix(mlflow, store, plugged):
+def test_lists_and_numbers_do_not_mix(mlflow, store):
     twice = pd.concat([LISTS, LISTS])
     cases = [
         (LISTS.assign(listed=[1.0, 2.0]), {}, "but predictions are not"),
@@ -283,7 +258,7 @@ def test_lists_and_numbers_do_not_mix(mlflow, store, plugged):
             )
 
 
-def test_saved_results_of_mlflow_have_the_same_values(mlflow, store, result, plugged, tmp_path):
+def test_saved_results_of_mlflow_have_the_same_values(mlflow, store, result, tmp_path):
     with mlflow.start_run():
         found = mlflow.models.evaluate(
             data=ROWS,
