@@ -29,6 +29,7 @@ from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 from recometer.results.together import intervals_together, of_some_users, values_together
+from recometer.results.tracked import TrackedEvaluation
 from recometer.stats import Interval
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation(Reported, rendering.Printed):
+class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     """How good recommendations were: every metric for every user.
 
     ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a
