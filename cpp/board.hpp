@@ -82,7 +82,7 @@ class Board {
                 settle(group, n, scores, from, ties);
             }
             tables += C::kGroupTable;
-            planes += kPlanes;
+            planes += n_planes;
         }
     }
 
@@ -91,7 +91,7 @@ class Board {
         for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
             const int n = size(group, user);
             C::flush(planes, n_planes, n, C::levels_for(n), reached_.get() + group);
-            planes += kPlanes;
+            planes += n_planes;
         }
     }
 
