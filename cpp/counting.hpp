@@ -19,7 +19,7 @@ constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
 constexpr int kPlanes = kLowPlanes + 8;
 constexpr std::int64_t kMaxChunks = 255;  // counted between two flushes: 8 planes
 constexpr std::int64_t kKeptChunks = 31;  // where planes of many users are kept: 5 planes
-constexpr std::size_t kKeptBytes = 2 << 20;
+constexpr std::size_t kKeptBytes = 4 << 20;
 
 /// Add the 2^kHeight words from `first` on to the low planes; returns what is carried over.
 template <class S, int kHeight, class Word>
