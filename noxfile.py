@@ -10,6 +10,7 @@ TORCH = "torch==2.13.0"
 RIVALS = {
     "implicit": ["implicit"],
     "lenskit": [TORCH, "lenskit"],
+    "lightgbm": ["lightgbm"],
     "pyg": [TORCH, "torchmetrics", "torch-geometric"],
     "pytrec_eval": ["pytrec-eval-terrier"],
     "ranx": ["ranx"],
@@ -18,6 +19,7 @@ RIVALS = {
     "rectools": ["rectools"],
     "sklearn": ["scikit-learn"],
     "torchmetrics": [TORCH, "torchmetrics"],
+    "xgboost": ["xgboost"],
 }
 
 
