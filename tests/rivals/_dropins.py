@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-N_CASES, N_PARTS = 10_000, 10
+N_CASES, N_PARTS = 10_000, 10  # DEV
 
 in_parts = pytest.mark.parametrize("part", range(N_PARTS))
 
