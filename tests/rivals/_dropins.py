@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-N_CASES, N_PARTS = 10_000, 10  # DEV
+N_CASES, N_PARTS = 10_000, 10
 
 in_parts = pytest.mark.parametrize("part", range(N_PARTS))
 
@@ -21,10 +21,10 @@ def numbers(part: int) -> Iterator[tuple[int, np.random.Generator]]:
         yield number, np.random.default_rng([2028, number])
 
 
-def outcome(call: Any) -> Any:
+def outcome(call: Callable[..., Any], *given: Any, **options: Any) -> Any:
     """Return what a call gives, or that it raises an error."""
     try:
-        return call()
+        return call(*given, **options)
     except Exception:
         return "an error"
 
