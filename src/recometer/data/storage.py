@@ -122,7 +122,7 @@ def write_table(
         series.insert(0, encoded)
     text = json.dumps({"version": VERSION, "user": kind, **header})
     # Its name is short: that of the file may be as long as names can be.
-    temporary = path.parent / f".{os.urandom(8).hex()}"
+    temporary = path.parent / f".recometer-{os.urandom(8).hex()}"
     try:
         pl.DataFrame(series).write_parquet(temporary, metadata={KEY: text})
         temporary.replace(path)
