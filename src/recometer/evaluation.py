@@ -12,20 +12,34 @@ import numpy as np
 
 from recometer import _kernel
 from recometer.data.fingerprints import Fingerprinting
+from recometer.data.interactions import Interactions
 from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_defined
 from recometer.evaluating.folds import evaluate_made, is_made
 from recometer.evaluating.inputs import Inputs, read_inputs
-from recometer.evaluating.records import Records, data_of_result, find_records, measured_by
+from recometer.evaluating.records import (
+    RANKED,
+    Records,
+    data_of_result,
+    find_records,
+    measured_by,
+)
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
+from recometer.measuring.measured import Measured
+from recometer.measuring.ranked import RankedUsers
 from recometer.measuring.rated import RatedUsers
 from recometer.measuring.side_data import needed_by
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import METRICS, Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
-from recometer.results.profiles import profiles
+from recometer.results.profiles import (
+    USUAL_CUTOFF,
+    found_by_popularity,
+    profiles,
+    users_of_items,
+)
 from recometer.sources.base import Source
 from recometer.version import __version__
 
@@ -269,7 +283,22 @@ def _measure(given: Inputs, records: Records) -> dict[str, Any]:
         found["list_data"] = data_of_result(listed.data, needed_by(over_users))
         found["lists"] = records.lists
     if given.train is not None:
-        found["activity"], found["popularity"] = profiles(given.test, given.train)
+        found |= _beside_train(given, given.train, measured.get("ranks"))
+    return found
+
+
+def _beside_train(given: Inputs, train: Interactions, ranked: Measured | None) -> dict[str, Any]:
+    """Return what train says of the users, and of the items that were found."""
+    users_of_item = users_of_items(train)
+    activity, popularity = profiles(given.test, train, users_of_item)
+    found: dict[str, Any] = {"activity": activity, "popularity": popularity}
+    if isinstance(ranked, RankedUsers):
+        cutoffs = (metric.cutoff or 0 for metric in given.reading(*RANKED))
+        cutoff = max(cutoffs, default=0) or USUAL_CUTOFF
+        how = given.protocol.ties, ranked.seed, ranked.user_keys
+        found["by_popularity"] = found_by_popularity(
+            ranked.ranks, given.test, train, users_of_item, cutoff, *how
+        )
     return found
 
 

@@ -114,7 +114,7 @@ Confidence = Annotated[
     float | None,
     options.rule_option(
         metavar="SHARE",
-        help="Coverage of intervals; 1 less it is the level of significance.",
+        help="Coverage of intervals; 1 minus it is the level of significance.",
         show_default="that of the evaluations",
     ),
 ]
@@ -201,8 +201,9 @@ def compare(
     """
     if gate and baseline is None:
         raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
-    if not gate and (junit is not None or gate_mode != "interval"):
-        raise typer.BadParameter("it goes with --gate.", param_hint="--gate-mode and --junit")
+    without_gate = {"--gate-mode": gate_mode != "interval", "--junit": junit is not None}
+    for option in (name for name, given in without_gate.items() if given and not gate):
+        raise typer.BadParameter("it needs the option --gate, too.", param_hint=option)
     if junit is not None:
         check_replaced([junit], lambda path: path.suffix == ".xml", files)
     named = named_results(results, several=True)

@@ -10,7 +10,7 @@ import math
 from importlib.resources import files
 from typing import Any
 
-from recometer.report import charts
+from recometer.report import charts, themes
 from recometer.report.extras import need
 from recometer.report.model import Chart, Difference, Inspector, ReportModel, Standings
 from recometer.report.writing import MARK
@@ -80,8 +80,8 @@ def data_of(model: ReportModel) -> dict[str, Any]:
     return {
         "charts": {chart.name: _chart(chart) for chart in model.charts},
         "themes": {
-            name: {"config": charts.config(theme), "who": theme["who"], "accent": theme["accent"]}
-            for name, theme in (("light", charts.LIGHT), ("dark", charts.DARK))
+            name: {"config": themes.config(theme), "who": theme["who"], "accent": theme["accent"]}
+            for name, theme in (("light", themes.LIGHT), ("dark", themes.DARK))
         },
         "inspector": None if model.inspector is None else _inspector(model.inspector),
         "best": [list(pair) for pair in _best(model)],
