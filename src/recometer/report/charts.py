@@ -276,7 +276,8 @@ def _ridges(chart: Chart) -> Spec:
 
 
 def _winners(chart: Chart) -> Spec:
-    y = {"field": "pair", "type": "nominal", "sort": None, "title": None}
+    labels = {"labelExpr": _in_two_lines(" minus "), "labelOffset": -7}
+    y = {"field": "pair", "type": "nominal", "sort": None, "title": None, "axis": labels}
     color = {"field": "who", "type": "nominal", "title": None, "scale": WHO}
     return {
         "height": ROW * max(chart.lines, 1),
@@ -332,7 +333,10 @@ def _heat(chart: Chart, scale: Spec, form: str) -> Spec:
     return {
         "height": CELL * max(chart.lines, 1),
         "encoding": {
-            "x": {"field": across.name, **axis(across.title, labelOverlap="greedy")},
+            "x": {
+                "field": across.name,
+                **axis(across.title, labelOverlap="greedy", labelExpr=_in_two_lines(" to ")),
+            },
             "y": {"field": up.name, **axis(up.title)},
         },
         "layer": [
@@ -349,6 +353,12 @@ def _heat(chart: Chart, scale: Spec, form: str) -> Spec:
             },
         ],
     }
+
+
+def _in_two_lines(at: str) -> str:
+    """Return the expression of labels that are broken at some words."""
+    parts = f"split(datum.label, '{at}')"
+    return f"length({parts}) == 2 ? [{parts}[0], '{at.lstrip()}' + {parts}[1]] : datum.label"
 
 
 def _by_group(chart: Chart) -> Spec:

@@ -14,7 +14,7 @@ from recometer.report.model import Chart, Choice, Field, Row
 from recometer.results.profiles import FoundByPopularity
 
 Cells = tuple[Float64, Float64]  # relevant items, and those found: [n_groups, n_bands]
-OF_ITEM = Field("popularity", "popularity of the item (its training users)")
+OF_ITEM = Field("popularity", "training users of the item")
 RELEVANT = Field("items", "relevant items", "count")
 
 

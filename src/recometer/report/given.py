@@ -21,8 +21,8 @@ from recometer.tasks import resolve_threads
 
 N_QUANTILES = 5  # of activity and of popularity
 TITLES = {
-    "activity": "activity (training items of the user)",
-    "popularity": "mainstream (mean training users of the user's items)",
+    "activity": "the user's training items",
+    "popularity": "popularity of the user's items",
 }
 
 
@@ -145,7 +145,7 @@ def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | No
         codes = quantiles(name, values, N_QUANTILES)[0]
         return Groups(TITLES[name], _ranges(values, codes), codes)
     codes, names = read_groups(groups, users.ids, users.n, None, None)
-    return Groups("group", tuple(names), codes)
+    return Groups("group of users", tuple(names), codes)
 
 
 def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:

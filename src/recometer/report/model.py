@@ -262,6 +262,8 @@ class Inspector:
     users
     items
         Per number: id and title (perhaps empty) as texts.
+    n_all
+        How many users there are, in the report or not.
     note
         What a reader has to know.
     """
@@ -272,6 +274,7 @@ class Inspector:
     depth: int
     users: tuple[InspectedUser, ...]
     items: Mapping[int, tuple[str, str]]
+    n_all: int
     note: str = ""
 
 

@@ -215,7 +215,7 @@ def groups(given: Given, numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
         "groups",
         "by_group",
         "Models in groups of users",
-        f"The mean of each model in each group of users by {known.title}.",
+        f"The mean of each model, by {known.title}.",
         (group, MODEL, MEAN, USERS),
         {
             (metric,): tuple(row for at in _groups_at(numbers[metric], models) for row in at)
@@ -231,7 +231,7 @@ def groups(given: Given, numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
         "group_differences",
         "signed_bars",
         "Differences between models in groups of users",
-        f"The mean difference in each group of users by {known.title}.",
+        f"The mean difference between two models, by {known.title}.",
         (group, Field("mean", "mean difference", "signed"), USERS),
         {(metric, one): numbers[metric].groups[one] for metric in metrics for one in pairs},
         (Choice("Metric", metrics), Choice("Models", pairs)),
