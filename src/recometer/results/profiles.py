@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,13 @@ from recometer.ties import found_within
 
 N_BANDS = 5  # of popularity
 USUAL_CUTOFF = 10  # where no metric has one
+
+
+class Bands(NamedTuple):
+    """The band of each item of train, and the range of each band: see `FoundByPopularity`."""
+
+    band: Int8
+    ranges: tuple[tuple[int, int], ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,7 +94,7 @@ def found_by_popularity(
     ranks: Ranks,
     test: Interactions,
     train: Interactions,
-    users_of_item: Int64,
+    of_train: Bands,
     cutoff: int,
     ties: TieRule,
     seed: int,
@@ -94,27 +102,25 @@ def found_by_popularity(
 ) -> FoundByPopularity:
     """Count the relevant items of each user, and those within a cut-off, by their popularity.
 
-    `users_of_item` is what `users_of_items` returns; `ties`, `seed` and `user_keys` are those of
-    `recometer.ties.resolve`.
+    `ties`, `seed` and `user_keys` are those of `recometer.ties.resolve`.
     """
-    band, ranges = bands(users_of_item)
     counts = ranks.relevant if ranks.repeated is None else ranks.relevant & ~ranks.repeated
     cells = np.repeat(np.arange(0, N_BANDS * ranks.n_users, N_BANDS), np.diff(ranks.indptr))
-    cells += of_judged_items(band, N_BANDS - 1, ranks, test, train)
+    cells += of_judged_items(of_train.band, N_BANDS - 1, ranks, test, train)
     rows, share = found_within(ranks, cutoff, ties, seed, user_keys)
     n_cells, shape = ranks.n_users * N_BANDS, (ranks.n_users, N_BANDS)
     relevant = np.bincount(cells if counts.all() else cells[counts], minlength=n_cells)
     found = np.bincount(cells[rows], weights=share, minlength=n_cells)
     return FoundByPopularity(
         cutoff,
-        ranges,
+        of_train.ranges,
         relevant.astype(np.int32).reshape(shape),
         found.astype(np.float32).reshape(shape),
     )
 
 
-def bands(users_of_item: Int64) -> tuple[Int8, tuple[tuple[int, int], ...]]:
-    """Return the band of each item by its number of training users, and the range of each band.
+def bands(users_of_item: Int64) -> Bands:
+    """Return the bands of the items of train.
 
     An item's band follows from the share of train's rows that more popular items have.
     """
@@ -128,4 +134,4 @@ def bands(users_of_item: Int64) -> tuple[Int8, tuple[tuple[int, int], ...]]:
     there = (items > 0) | (numbers == 0)
     inside = [numbers[there & (band == one)] for one in range(N_BANDS)]
     ranges = tuple((int(of[0]), int(of[-1])) if len(of) else (0, 0) for of in inside)
-    return band[users_of_item], ranges
+    return Bands(band[users_of_item], ranges)
