@@ -185,7 +185,7 @@ def test_chance_is_a_model() -> None:
         (("results", "--gate", "rr >= 0"), 2, "a gate needs --baseline"),
         (("results", "--baseline", "prod", "--gate", "rr > 0"), 2, "cannot be read"),
         (("results", "--baseline", "prod", "--gate", "ap >= 0"), 2, "'ap' was not compared"),
-        (("results", "--gate-mode", "strict"), 2, "it goes with --gate"),
+        (("results", "--gate-mode", "strict"), 2, "it needs the option --gate"),
         (("results", "--gate-mode", "strikt"), 2, "Did you mean 'strict'"),
         (("results", "--test", "u"), 2, "there is no 'u'"),
         (("results", "--allow", "tets"), 2, "Nothing called 'tets' may differ"),

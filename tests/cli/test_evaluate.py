@@ -637,7 +637,7 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         ((*BASIC, *MF, "--rule", "tie=item"), "There is no rule 'tie'. Hint: Did you mean 'ties'"),
         ((*BASIC, *MF, "--rule", "ties=item", "--ties", "item"), "'ties' is given twice"),
         ((*BASIC, *MF, "--format", "yaml"), "Invalid value for '--format'"),
-        ((*BASIC, *MF, "--format-in", "csv"), "only goes with standard input"),
+        ((*BASIC, *MF, "--format-in", "csv"), "it is for standard input"),
         (("--test", "-", "--train", "-", *MF), "can be read only once"),
         (("--test", "-", "--run", "-"), "can be read only once"),
         ((*BASIC, "--run", "als="), "'als=' names no file"),
