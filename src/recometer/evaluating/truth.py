@@ -58,7 +58,7 @@ class Truth:
 
     @functools.cached_property
     def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
-        """What train says of each user, see `Evaluation`; None: there is no train."""
+        """What train says of each user, see `Evaluation`; None without train."""
         train = self.asked.train
         return (None, None) if train is None else profiles(self.test, train)
 
@@ -168,7 +168,7 @@ def _largest_gain(test: Interactions) -> float:
 
 
 def _is_uniform(candidates: Candidates | None) -> bool | None:
-    """Return whether users have uniformly drawn candidates; None: they have no sets at all."""
+    """Return whether users have uniformly drawn candidates, or None if they have no sets."""
     if isinstance(candidates, SampledCandidates):
         return candidates.by == "uniform"
     return True if isinstance(candidates, Interactions) else None

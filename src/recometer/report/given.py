@@ -33,9 +33,9 @@ class Groups:
     Attributes
     ----------
     titles
-        Of the axes: one, or two.
+        Titles of the axes, of which there are one or two.
     names
-        Of the groups of each axis.
+        Names of the groups of each axis.
     codes : int64 [n_users] per axis
         `LEFT_OUT` for users without a group.
     """
@@ -170,7 +170,7 @@ def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
-    """Return what evaluations say of the users' training items; None: there was no train."""
+    """Return what evaluations say of the users' training items, or None without train."""
     found: Float64 | None = None
     for model in models:
         columns = [getattr(run, name) for run in model.runs]

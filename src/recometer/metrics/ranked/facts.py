@@ -46,7 +46,7 @@ def listed_relevant(groups: Groups) -> Int64:
 def relevant_candidates(groups: Groups) -> Int64:
     """Count the relevant candidates: int64 [n_users].
 
-    Where the ranking is known to its end, an item that was not ranked is no candidate;
+    Where the ranking is known to its end, an item that was not ranked is not a candidate;
     otherwise it may lie beyond, and is taken to be one.
     """
     ranks = groups.ranks
