@@ -13,7 +13,7 @@ from recometer.arrays import Array, Int64, UInt32
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
-from recometer.data.matching import both_have_ids, in_train, relevant_rows
+from recometer.data.matching import both_have_ids, relevant_rows
 from recometer.errors import InputError
 from recometer.evaluating.checks import (
     check_baseline,
@@ -147,6 +147,7 @@ def request_of(given: Inputs) -> Request:
         given.truth.candidates,
         asked.exclude,
         asked.seed,
+        given.truth.memory,
     )
 
 
@@ -157,7 +158,7 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
     test, rules = request.test, request.protocol
     stays = np.ones(len(test), bool)
     if request.train is not None and source.removes_train(rules):
-        stays = ~in_train(test, request.train)
+        stays = ~request.in_train()
     relevant = relevant_rows(test, rules.relevant_from) & stays
     rows, hits = (ragged.offsets(which, test.indptr) for which in (stays, relevant))
     return Judged(np.diff(rows), np.diff(hits))

@@ -20,6 +20,7 @@ from recometer.protocol import Protocol
 from recometer.results.profiles import profiles
 from recometer.sources.base import Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
+from recometer.sources.memory import Memory
 
 OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
 
@@ -36,6 +37,7 @@ class Truth:
     test: Interactions  # with the users who count by the rule users="listed"
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain of test, where formulas read it
+    memory: Memory = dataclasses.field(default_factory=Memory)  # of what sources were matched with
 
     @classmethod
     def of(cls, asked: Asked, given: Interactions) -> Truth:
