@@ -133,7 +133,12 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
 
 
 def request_of(given: Inputs) -> Request:
-    """Return what the source is asked for."""
+    """Return what the source is asked for, the same for all with the same rules."""
+    memory, rules = given.truth.memory, given.protocol
+    return memory.find("request", rules, lambda: _request(given), same=(given.truth.test,))
+
+
+def _request(given: Inputs) -> Request:
     rules, asked, of_ranks = given.protocol, given.asked, given.truth.reading(*RANKED)
     forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
     return Request(
