@@ -180,9 +180,9 @@ class Table(Record):
 
 
 @functools.cache
-def _fields(record: type[Record]) -> tuple[dataclasses.Field[Any], ...]:
+def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
     """Return the fields that a record is made of."""
-    fields = dataclasses.fields(record)  # type: ignore[arg-type]
+    fields = dataclasses.fields(record)
     return tuple(field for field in fields if field.init)
 
 
