@@ -1,0 +1,160 @@
+"""What is kept of batches: records of users, in as little memory as their numbers take."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.ragged import Record
+
+AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+
+class Packed(NamedTuple):
+    """An array in as little memory as its numbers take."""
+
+    numbers: Array  # the numbers; the only one where all are the same
+    shape: tuple[int, ...]
+    dtype: str  # of the array
+
+    @classmethod
+    def of(cls, array: Array) -> Packed:
+        """Pack an array; one of objects stays as it is."""
+        dtype = array.dtype.str
+        if array.dtype == object or not array.size:
+            return cls(array, array.shape, dtype)
+        # As bits, so that NaN is the same as NaN.
+        bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+        if (bits == bits.flat[0]).all():
+            return cls(array.reshape(-1)[:1].copy(), array.shape, dtype)
+        return cls(_narrow(array), array.shape, dtype)
+
+    def unpacked(self) -> Array:
+        """Return the array."""
+        numbers = self.numbers
+        if numbers.size != math.prod(self.shape):
+            return np.full(self.shape, numbers[0], self.dtype)
+        return numbers.astype(self.dtype, copy=False)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the numbers."""
+        return self.numbers.nbytes
+
+
+def _narrow(array: Array) -> Array:
+    """Return the same numbers in the narrowest type that holds all of them, as a copy."""
+    if array.dtype.kind in "iu":
+        least, most = np.min_scalar_type(int(array.min())), np.min_scalar_type(int(array.max()))
+        return array.astype(np.promote_types(least, most))
+    if array.dtype == np.float64:
+        if (np.abs(array) < 2**15).all() and (array == np.rint(array)).all():
+            whole = array.astype(np.int16)
+            if not (np.signbit(array) & (array == 0)).any():
+                return _narrow(whole)
+        single = array.astype(np.float32)
+        if np.array_equal(single, array):
+            return single
+    return array.copy()
+
+
+def pack(record: Record) -> dict[str, Any]:
+    """Return the fields of a record, arrays and records in it packed."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(record):  # type: ignore[arg-type]
+        value = getattr(record, field.name)
+        if not field.init or field.metadata.get("per") == "nothing":
+            continue
+        if isinstance(value, Record):
+            value = pack(value)
+        elif isinstance(value, np.ndarray):
+            value = Packed.of(value)
+        found[field.name] = value
+    return found
+
+
+def unpack(cls: type[AnyRecord], packed: Mapping[str, Any], of: Mapping[str, type[Record]]) -> Any:
+    """Return the record again; `of` are the classes of the records in it, by field."""
+    found = {}
+    for name, value in packed.items():
+        if isinstance(value, Packed):
+            value = value.unpacked()
+        elif name in of:
+            value = unpack(of[name], value, {})
+        found[name] = value
+    return cls(**found)
+
+
+def _arrays(packed: Mapping[str, Any]) -> Iterator[Packed]:
+    for value in packed.values():
+        if isinstance(value, Packed):
+            yield value
+        elif isinstance(value, dict):
+            yield from _arrays(value)
+
+
+class Kept(Generic[AnyRecord]):
+    """Records of users that came one after the other, each packed.
+
+    Records are put together as they come, those of similar sizes, so that many small batches take
+    no more memory than few large ones, and the time for it grows little faster than their number.
+
+    Parameters
+    ----------
+    cls
+        Of the records.
+    of
+        The classes of records in them, by field.
+    alike
+        Makes several records alike in what they know, before they are put together.
+    """
+
+    def __init__(
+        self,
+        cls: type[AnyRecord],
+        of: Mapping[str, type[Record]] | None = None,
+        alike: Callable[[list[AnyRecord]], list[AnyRecord]] = list,
+    ) -> None:
+        self._class, self._of, self._alike = cls, of or {}, alike
+        self._parts: list[tuple[int, dict[str, Any]]] = []  # numbers of users, and what is packed
+
+    def add(self, record: AnyRecord) -> None:
+        """Keep a record after those that are here."""
+        self._parts.append((record.n_users, pack(record)))
+        while len(self._parts) > 1 and 2 * self._parts[-1][0] >= self._parts[-2][0]:
+            latest = self._parts.pop(), self._parts.pop()
+            one = self._concat([part for _, part in reversed(latest)])
+            self._parts.append((one.n_users, pack(one)))
+
+    def together(self, *more: AnyRecord) -> AnyRecord:
+        """Return all records, and some more, as one."""
+        return self._concat([part for _, part in self._parts], *more)
+
+    def _concat(self, parts: list[dict[str, Any]], *more: AnyRecord) -> AnyRecord:
+        records = [unpack(self._class, part, self._of) for part in parts]
+        return self._class.concat(self._alike([*records, *more]))
+
+    def __len__(self) -> int:
+        return sum(n_users for n_users, _ in self._parts)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the numbers that are kept."""
+        return sum(array.nbytes for _, part in self._parts for array in _arrays(part))
+
+    def state(self) -> list[tuple[int, dict[str, Any]]]:
+        """Return what is kept, as numbers, tuples and arrays."""
+        return list(self._parts)
+
+    def take(self, state: list[tuple[int, dict[str, Any]]]) -> None:
+        """Keep what `state` of another one returned, too."""
+        for n_users, part in state:
+            self._parts.append((n_users, part))
+        if len(self._parts) > 1:
+            one = self.together()
+            self._parts = [(one.n_users, pack(one))]
