@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from recometer.comparison import Comparison, compare, power
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
+    from recometer.evaluating.evaluator import Evaluator
     from recometer.evaluation import evaluate
     from recometer.explanation import explain
     from recometer.group_exposure import exposure
@@ -51,6 +52,7 @@ __all__ = [
     "Convention",
     "DataWarning",
     "Evaluation",
+    "Evaluator",
     "Factors",
     "FileError",
     "Folds",
@@ -94,6 +96,7 @@ LAZY = {
     "Comparison": "comparison",
     "Convention": "metrics.conventions",
     "Evaluation": "results.evaluation",
+    "Evaluator": "evaluating.evaluator",
     "Factors": "sources.factors",
     "Folds": "split.result",
     "Interactions": "data.interactions",

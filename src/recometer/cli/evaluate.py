@@ -18,7 +18,7 @@ from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.cli._words import output
 from recometer.data.storage import check_replaced, is_table
 from recometer.errors import FileError
-from recometer.evaluation import DEFAULT_METRICS
+from recometer.evaluating.asked import DEFAULT_METRICS
 from recometer.evaluation import evaluate as run_evaluation
 from recometer.metrics.conventions import parse_under
 from recometer.rendering import write_text

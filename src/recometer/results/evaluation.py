@@ -23,7 +23,7 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.results import saved, summary
-from recometer.results.means import Averaging, Weights
+from recometer.results.means import Averaging, Weights, means_with
 from recometer.results.naming import name_of, names_of
 from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
@@ -224,11 +224,9 @@ class Evaluation(Reported, rendering.Printed):
         InputError
             Other weights, or a pooled mean of a metric that has none.
         """
-        together = values_together(self, weights)
-        return {
-            name: together[name] if name in together else self._averaging.mean(name, weights)
-            for name in self._with_mean(weights)
-        }
+        return means_with(
+            self._averaging, values_together(self, weights), self._with_mean(weights), weights
+        )
 
     @property
     def together(self) -> dict[str, float]:
