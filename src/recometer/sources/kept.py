@@ -9,7 +9,10 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from recometer.arrays import Array
+from recometer.arrays import Array, Bool, Int64
+from recometer.data.ids import as_ids, encode, match
+from recometer.data.ids import kind as kind_of
+from recometer.errors import InputTypeError
 from recometer.ragged import Record
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -158,3 +161,71 @@ class Kept(Generic[AnyRecord]):
         if len(self._parts) > 1:
             one = self.together()
             self._parts = [(one.n_users, pack(one))]
+
+
+class ItemCodes:
+    """Numbers of items, in the order in which their ids first came."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Any, int] = {}
+
+    def add(self, item_ids: object) -> Int64:
+        """Return the code of each id, a new one where it was not known."""
+        values = as_ids(item_ids, "item ids").tolist()
+        codes = self._codes
+        return np.fromiter((codes.setdefault(v, len(codes)) for v in values), np.int64, len(values))
+
+    @property
+    def ids(self) -> list[Any]:
+        """The id of each code."""
+        return list(self._codes)
+
+    def among(self, item_ids: Array) -> tuple[Int64, Array]:
+        """Return the place of each code among the sorted ids, these and others; and all ids."""
+        own = self.ids
+        every = encode([*own, *item_ids.tolist()], "item ids")[1]
+        return match(own, every, "item ids"), every
+
+
+class Came:
+    """The ids of users who came, which know quickly whether somebody is among them."""
+
+    def __init__(self) -> None:
+        self._parts: list[Array] = []  # as they came
+        self._sorted: list[Array] = []
+
+    def add(self, user_ids: Array) -> None:
+        """Add ids, as `ids.as_ids` returns them, none of which is here."""
+        self._parts.append(user_ids)
+        self._sorted.append(np.sort(user_ids))
+        while len(self._sorted) > 1 and 2 * len(self._sorted[-1]) >= len(self._sorted[-2]):
+            together = np.concatenate([self._sorted.pop(), self._sorted.pop()])
+            self._sorted.append(np.sort(together, kind="stable"))
+        if len(self._parts) > 2 * len(self._sorted) + 64:
+            self._parts = [self.ids]
+
+    def among(self, user_ids: Array) -> Bool:
+        """Return which of some ids are here: bool [n]."""
+        found = np.zeros(len(user_ids), bool)
+        for part in self._sorted:
+            if len(user_ids) and kind_of(part) != kind_of(user_ids):
+                raise InputTypeError(
+                    f"The users of this batch are of type {kind_of(user_ids)}, but those of "
+                    f"batches before are of type {kind_of(part)}. Hint: convert one of them."
+                )
+            places = np.minimum(np.searchsorted(part, user_ids), len(part) - 1)
+            found |= part[places] == user_ids
+        return found
+
+    @property
+    def ids(self) -> Array:
+        """All ids, as they came."""
+        return np.concatenate(self._parts) if self._parts else np.zeros(0, np.int64)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._parts))
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of the ids."""
+        return sum(part.nbytes for part in (*self._parts, *self._sorted))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from recometer._kernel import TieOrder
-from recometer.arrays import Bool, Int64
+from recometer.arrays import Array, Bool, Int64
 from recometer.data.matching import SourceIndex
 from recometer.errors import InputError
 from recometer.ranks import Ranks, TopLists, UserFlag
@@ -18,7 +18,7 @@ from recometer.sources import _top, _torch
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._score_batches import Batches, RankWork, TopWork
-from recometer.sources._top import Best, Rule
+from recometer.sources._top import Rule
 from recometer.sources.base import Request, Source
 from recometer.sources.scores import MATRIX_BYTES, Scores
 
@@ -34,7 +34,7 @@ class StreamedScores(Source):
     Parameters
     ----------
     index
-        Its items; its users are those of test, or none are known (``n_users=0``).
+        Its items; its users are those of test.
     request
         What will be asked for; see `rank` and `top`.
     ranked
@@ -47,8 +47,7 @@ class StreamedScores(Source):
         self._index, self._request = index, dataclasses.replace(request, progress=False)
         self._kind = ""  # of the scores, for `describe`
         test = request.test
-        everybody = dataclasses.replace(index, n_users=test.n_users, user_ids=test.user_ids)
-        self._aligned = align(everybody, request)
+        self._aligned = align(index, request)
         self._came = np.zeros(test.n_users, bool)
         self._ranked: dict[int | None, RankWork] = {}
         self._listed: dict[TieOrder, TopWork] = {}
@@ -73,7 +72,12 @@ class StreamedScores(Source):
 
     def add(self, batch: Scores, rows: Int64, users: Int64) -> None:
         """Count the scores in some rows of a batch, which are those of these users of test."""
-        n_columns = batch.index.n_items
+        n_columns, item_ids = batch.index.n_items, batch.index.item_ids
+        if item_ids is not None and not np.array_equal(item_ids, self._index.item_ids):
+            raise InputError(
+                "This batch has other item_ids than those before, or than the stream. Hint: all "
+                "batches have the same columns."
+            )
         if n_columns != self._index.n_items:
             raise InputError(
                 f"This batch has scores of {n_columns:,} items, those before had "
@@ -149,10 +153,21 @@ class StreamedScores(Source):
             "counted": [_state(work, self._came) for work in self._works()],
         }
 
-    def take(self, state: Mapping[str, Any], first: bool) -> None:
-        """Add what `state` of another one returned; `first`: of users in both, ours stays."""
+    @property
+    def index_of_items(self) -> tuple[int, Array | None]:
+        """The number of items, and their ids."""
+        return self._index.n_items, self._index.item_ids
+
+    def in_both(self, state: Mapping[str, Any]) -> Array:
+        """Return the ids (or positions) of users who came to another one, too."""
+        both: Array = state["users"][self._came[state["users"]]]
+        user_ids = self._request.test.user_ids
+        return both if user_ids is None else user_ids[both]
+
+    def take(self, state: Mapping[str, Any]) -> None:
+        """Add what `state` of another one returned; of users in both, ours stays."""
         users = state["users"]
-        new = ~self._came[users] if first else np.ones(len(users), bool)
+        new = ~self._came[users]
         for work, counted in zip(self._works(), state["counted"], strict=True):
             _take(work, users, new, counted)
         self._came[users] = True
@@ -164,6 +179,9 @@ class StreamedScores(Source):
         kept = [array.nbytes for work in self._works() for array in _counted(work).values()]
         return sum(kept) + self._came.nbytes
 
+    def held_bytes(self) -> None:
+        """Return None: what is counted changes with the next batch."""
+
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         n = int(np.count_nonzero(self._came))
@@ -174,6 +192,15 @@ class StreamedScores(Source):
         names = {f"counted_{n}": _counted(work) for n, work in enumerate(self._works())}
         every = {f"{n}_{name}": column for n, of in names.items() for name, column in of.items()}
         return {"users": np.flatnonzero(self._came), **every, "item_ids": self._index.item_ids}
+
+
+def unscored(index: SourceIndex) -> Scores:
+    """Return a stand-in for the source, which says of itself what all scores say."""
+    return Scores(_none, n_users=0, n_items=index.n_items, item_ids=index.item_ids)
+
+
+def _none(rows: Int64) -> None:
+    """Return no scores."""
 
 
 def _copied(aligned: Aligned) -> Aligned:
