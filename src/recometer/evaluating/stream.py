@@ -55,7 +55,7 @@ class Stream:
     --------
     >>> import numpy as np
     >>> import recometer as rm
-    >>> test = rm.Interactions.of([(0, 1, 2), (3, 0, 1)], n_users=3, n_items=4)
+    >>> test = rm.Interactions.of(np.array([[0, 1, 2], [3, 0, 1]]), n_users=3, n_items=4)
     >>> evaluator = rm.Evaluator(test, metrics="rr ndcg@2")
     >>> scores = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.1, 0.2, 0.3], [0.1, 0.4, 0.2, 0.3]])
     >>> stream = evaluator.stream()
@@ -257,7 +257,7 @@ class Stream:
         """Return the evaluation of all that came, as `evaluate` returns it for the whole.
 
         Users of test who did not come are users that the source does not know: the rule
-        ``cold_start`` says what they count, and ``counts["users_unknown"]`` how many there are.
+        ``no_list`` says what they count, and ``counts["users_unknown"]`` how many there are.
 
         Raises
         ------

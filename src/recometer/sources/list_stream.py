@@ -23,11 +23,11 @@ OF_LISTS = (
     "cut_in_ties",
     "list_duplicates",
     "list_not_candidates",
+    "list_repeats",
     "list_train_items",
     "list_users_ignored",
+    "relevant_not_candidates",
     "users_unknown",
-    "users_without_candidates",
-    "candidates_short",
 )
 ANY_ITEMS = 2**31 - 1
 
@@ -58,9 +58,16 @@ class StreamedLists(Lists):
                 "short_lists='previous_user' fills a list with what the user before has, and "
                 "batches come in any order. Hint: evaluate all lists in one call."
             )
+        if isinstance(request.candidates, Interactions | SampledCandidates):
+            raise InputError(
+                "candidates= are sets of each user, which lists are not read for batch by batch. "
+                "Hint: evaluate all lists in one call; one list of candidates for all users can "
+                "be given, and scores take any."
+            )
         self._request, self._k, self._counts_others = _named(request), k, counts_others
         self._request = dataclasses.replace(self._request, progress=False)
         self._is_ranked, self._n_lists, self._ignored = ranked, 0, 0
+        self._widest = self._repeats = 0  # of lists that are kept; in lists that are not
         self._came = np.zeros(request.test.n_users, bool)
         self._ids: list[Array] = []  # of the users whose records are kept, part by part
         self._ranked: Kept[Ranks] = Kept(Ranks, alike=_alike)
@@ -90,19 +97,25 @@ class StreamedLists(Lists):
         request = self._narrowed(np.sort(places[known]), others)
         if not request.test.n_users:
             self._ignored += len(users)
+            if request.protocol.duplicates != "removed":  # they are counted whoever has them
+                anybody = self._narrowed(np.zeros(1, np.int64), others)
+                self._repeats += batch.rank(anybody).counts.get("list_repeats", 0)
             return
         assert request.test.user_ids is not None
         self._ids.append(request.test.user_ids)
         self._came[places[known]] = True
+        listed = batch.arrays()["item_ids"]
+        if listed is not None:
+            self._items.add(listed)
         if self._is_ranked:
             ranks = batch.rank(request)
-            _check_catalogue(ranks.counts)
+            self._check_catalogue(ranks.counts)
             counts = _of_lists(ranks.counts)
             self._ranked.add(dataclasses.replace(self._as_kept(ranks), counts=counts))
         if self._k is not None:
             lists = batch.top(request, self._k)
-            _check_catalogue(lists.counts)
-            lists = self._coded(lists, batch.arrays()["item_ids"])
+            self._check_catalogue(lists.counts)
+            lists = self._coded(lists)
             self._listed.add(dataclasses.replace(lists, counts=_of_lists(lists.counts)))
 
     def _narrowed(self, places: Int64, others: Array) -> Request:
@@ -111,13 +124,8 @@ class StreamedLists(Lists):
         test = request.test.select_users(places)
         if len(others):
             return dataclasses.replace(request, test=test.with_users(others))
-        train, candidates = request.train, request.candidates
-        by_popularity = isinstance(candidates, SampledCandidates) and candidates.by == "popularity"
-        if train is not None and not by_popularity:
-            train = _some(train, test, "train")
-        if isinstance(candidates, Interactions):
-            candidates = _some(candidates, test, "candidates")
-        return dataclasses.replace(request, test=test, train=train, candidates=candidates)
+        train = None if request.train is None else _some(request.train, test, "train")
+        return dataclasses.replace(request, test=test, train=train)
 
     def _of_test(self, item_ids: Array | None) -> Int64 | None:
         """Return the place of each item among those of test, None where they are the same."""
@@ -126,12 +134,12 @@ class StreamedLists(Lists):
             return None
         return ids.match(item_ids, own, "item ids of Lists", "item ids of test")
 
-    def _coded(self, lists: TopLists, listed: object) -> TopLists:
+    def _coded(self, lists: TopLists) -> TopLists:
         """Return lists that know items by their codes, padded to one width."""
+        self._widest = max(self._widest, lists.depth)
         items = np.full((lists.n_users, self._k or 0), -1)
         items[:, : lists.depth] = lists.items
         if lists.item_ids is not None:
-            self._items.add(listed)
             distinct, inverse = np.unique(items, return_inverse=True)
             codes = np.full(len(distinct), -1)
             codes[distinct >= 0] = self._items.add(lists.item_ids[distinct[distinct >= 0]])
@@ -145,8 +153,12 @@ class StreamedLists(Lists):
         base = nobody(request.test).rank(_named(request))
         which, absent = self._order(_named(request).test)
         ranks = self._ranked.together(self._as_kept(base.users(absent))).users(which)
-        counts = self._counts(base.counts, ranks.counts, len(absent))
-        return dataclasses.replace(ranks, counts=counts, item_ids=request.test.item_ids)
+        counts = self._counts(base.counts, ranks.counts, self._of_absent(request, absent))
+        item, item_ids, own = ranks.item, base.item_ids, request.test.item_ids
+        if item_ids is not None and own is not None:
+            _, item_ids = self._items.among(item_ids)
+            item = np.append(ids.match(own, item_ids, "item ids of test"), -1)[item]
+        return dataclasses.replace(ranks, item=item, counts=counts, item_ids=item_ids)
 
     def top(self, request: Request, k: int) -> TopLists:
         """Return the first k places of each user's list; see `TopLists`."""
@@ -167,10 +179,10 @@ class StreamedLists(Lists):
             items, n_items = np.append(places, -1)[items], len(item_ids)
         return dataclasses.replace(
             lists,
-            items=items[:, : min(k, n_items)],
+            items=items[:, : max(base.depth, self._widest)],
             n_items=n_items,
             item_ids=item_ids,
-            counts=self._counts(base.counts, lists.counts, len(absent)),
+            counts=self._counts(base.counts, lists.counts, self._of_absent(request, absent)),
             n_catalogue=base.n_catalogue,
         )
 
@@ -183,15 +195,44 @@ class StreamedLists(Lists):
         which[absent] = len(kept) + np.arange(len(absent))
         return which, absent
 
+    def _of_absent(self, request: Request, absent: Int64) -> dict[str, int]:
+        """Count what the users of test who did not come add."""
+        if not len(absent):
+            return {}
+        test = _named(request).test.select_users(absent)
+        alone = dataclasses.replace(_named(request), test=test)
+        name = "relevant_not_candidates"
+        lost = nobody(request.test).rank(alone).counts.get(name, 0)
+        return {"users_unknown": len(absent), name: lost}
+
     def _counts(
-        self, base: Mapping[str, int], counted: Mapping[str, int], absent: int
+        self, base: Mapping[str, int], counted: Mapping[str, int], absent: Mapping[str, int]
     ) -> dict[str, int]:
         """Put counts that do not depend on lists beside those that do."""
         found = {name: count for name, count in base.items() if name not in OF_LISTS}
-        more = {"users_unknown": absent, "list_users_ignored": self._ignored}
+        more = {**absent, "list_users_ignored": self._ignored}
+        if "list_repeats" in counted:
+            more["list_repeats"] = self._repeats
         for name, count in (*counted.items(), *more.items()):
             found[name] = found.get(name, 0) + count
-        return {name: count for name, count in sorted(found.items()) if count}
+        last = [(name, found.pop(name, 0)) for name in ("list_repeats", "cut_in_ties")]
+        return {name: count for name, count in (*sorted(found.items()), *last) if count}
+
+    def _check_catalogue(self, counts: Mapping[str, int]) -> None:
+        """Refuse items that the catalogue lacks: how many candidates there are would change."""
+        n = counts.get("list_items_uncatalogued", 0)
+        if not n:
+            return
+        if self._request.protocol.duplicates != "removed":
+            raise InputError(
+                f"duplicates={self._request.protocol.duplicates!r} counts repetitions in lists as "
+                "items of their own, which no catalogue has. Hint: catalogue= takes the number of "
+                "items."
+            )
+        raise InputError(
+            f"{n:,} listed items are not in the catalogue, so that the next batches would change "
+            "how many candidates there are. Hint: catalogue= is all that could be recommended."
+        )
 
     def _as_kept(self, ranks: Ranks) -> Ranks:
         """Return ranks whose items are those of test."""
@@ -211,6 +252,8 @@ class StreamedLists(Lists):
         return {
             "n_lists": self._n_lists,
             "ignored": self._ignored,
+            "widest": self._widest,
+            "repeats": self._repeats,
             "users": np.flatnonzero(self._came),
             "ids": list(self._ids),
             "ranked": self._ranked.state(),
@@ -231,6 +274,7 @@ class StreamedLists(Lists):
         theirs, ours = _joined(state["ids"], own), _joined(self._ids, own)
         new = ids.match(theirs, ours, "user ids", "user ids") < 0
         stays = np.flatnonzero(new)
+        codes = self._items.add(state["items"])
         ranked: Kept[Ranks] = Kept(Ranks, alike=_alike)
         listed: Kept[TopLists] = Kept(TopLists)
         for kept, name in ((ranked, "ranked"), (listed, "listed")):
@@ -238,13 +282,15 @@ class StreamedLists(Lists):
         if state["ranked"]:
             self._ranked.add(ranked.together().users(stays))
         if state["listed"]:
-            lists, codes = listed.together().users(stays), self._items.add(state["items"])
+            lists = listed.together().users(stays)
             items = np.append(codes, -1)[lists.items] if len(codes) else lists.items
             self._listed.add(dataclasses.replace(lists, items=items))
         self._ids.append(theirs[stays])
         self._came[state["users"]] = True
         self._n_lists += state["n_lists"]
         self._ignored += state["ignored"]
+        self._repeats += state["repeats"]
+        self._widest = max(self._widest, state["widest"])
 
     @property
     def nbytes(self) -> int:
@@ -284,14 +330,11 @@ def _named(request: Request) -> Request:
     if request.test.user_ids is not None:
         return request
     users = np.arange(request.test.n_users)
-    changes: dict[str, Any] = {"test": dataclasses.replace(request.test, user_ids=users)}
-    for name in ("train", "candidates"):
-        data = getattr(request, name)
-        if isinstance(data, Interactions) and data.user_ids is None:
-            matching.users_in(data, request.test, name)  # refuses other numbers of users
-            positions = np.arange(data.n_users)
-            changes[name] = dataclasses.replace(data, user_ids=positions)
-    return dataclasses.replace(request, **changes)
+    test, train = dataclasses.replace(request.test, user_ids=users), request.train
+    if train is not None and train.user_ids is None:
+        matching.users_in(train, request.test, "train")  # refuses other numbers of users
+        train = dataclasses.replace(train, user_ids=np.arange(train.n_users))
+    return dataclasses.replace(request, test=test, train=train)
 
 
 def _some(data: Interactions, test: Interactions, what: str) -> Interactions:
@@ -306,16 +349,6 @@ def _joined(parts: list[Array], like: Array) -> Array:
 
 def _of_lists(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: count for name, count in counts.items() if name in OF_LISTS}
-
-
-def _check_catalogue(counts: Mapping[str, int]) -> None:
-    """Refuse items that the catalogue lacks: how many candidates there are would change later."""
-    n = counts.get("list_items_uncatalogued", 0)
-    if n:
-        raise InputError(
-            f"{n:,} listed items are not in the catalogue, so that the next batches would change "
-            "how many candidates there are. Hint: catalogue= is all that could be recommended."
-        )
 
 
 def _alike(parts: list[Ranks]) -> list[Ranks]:
