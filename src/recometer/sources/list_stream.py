@@ -312,7 +312,7 @@ class StreamedLists(Lists):
         users = _joined(self._ids, own)
         order = np.argsort(users, kind="stable")
         found: dict[str, object] = {"user_ids": users[order]}
-        if self._is_ranked:
+        if self._is_ranked and self._ids:
             ranks = self._ranked.together().users(order)
             names = ("indptr", "item", "above", "tied", "before", "depth")
             found |= {name: getattr(ranks, name) for name in names}
