@@ -58,6 +58,7 @@ ORDER = (
     "datasets",
     "baselines",
     "compat",
+    "integrations",
     "testing",
     "cli",
     "__main__",

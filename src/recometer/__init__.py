@@ -15,6 +15,7 @@ from recometer.errors import (
     InputError,
     InputTypeError,
     InternalError,
+    MissingExtraError,
     ModelError,
     RecometerError,
     UnknownNameError,
@@ -62,6 +63,7 @@ __all__ = [
     "InternalError",
     "Leaderboard",
     "Lists",
+    "MissingExtraError",
     "ModelError",
     "Negatives",
     "Pairs",
@@ -89,7 +91,7 @@ __all__ = [
 
 # Imported when they are first used, so that `import recometer` stays light. No module has the name
 # of a function, which would hide it.
-SUBMODULES = ("baselines", "compat", "split")
+SUBMODULES = ("baselines", "compat", "integrations", "split")
 LAZY = {
     "Audit": "auditing",
     "Catalogue": "data.catalogue",

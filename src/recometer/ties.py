@@ -229,12 +229,7 @@ def resolve(
         user_of_row, start, size = user_of_row[first], above[first], tied[first] + 1
         worth = _sums_of_runs(worth, first, count) / size
     else:
-        if ties == "random":
-            place = drawn_places(ranks, user, seed, user_keys)[rows]
-        else:
-            place = _places(
-                user_of_row, above, tied, ranks.before[rows], worth, ties, within, ranks.by_rank
-            )
+        place = _places(ranks, rows, worth, ties, seed, user_keys, within)
         order = np.lexsort((place, user_of_row))
         start, size, worth = place[order], count, worth[order]
         members = worth
@@ -297,18 +292,54 @@ class _Ideal:
         return indptr_of(counted), self.worth[judged][order]
 
 
+def found_within(
+    ranks: Ranks,
+    cutoff: int,
+    ties: TieRule = "expected",
+    seed: int = 0,
+    user_keys: UInt64 | None = None,
+) -> tuple[Int64, Float64]:
+    """Return which relevant items can lie within a cut-off, and how likely each of them does.
+
+    Parameters
+    ----------
+    ranks, ties, seed, user_keys
+        As in `resolve`.
+    cutoff
+
+    Returns
+    -------
+    int64 [n_rows], float64 [n_rows]
+        Rows of `ranks`, each item once; and 1, or under the rule ``"expected"`` the share of the
+        orders of tied items in which the item lies within the cut-off.
+    """
+    near = ranks.relevant & (ranks.above >= 0) & (ranks.above < cutoff)
+    if ranks.repeated is not None:
+        near &= ~ranks.repeated
+    rows = np.flatnonzero(near)
+    above, tied = ranks.above[rows], ranks.tied[rows]
+    if ties == "expected":
+        return rows, np.minimum(cutoff - above, tied + 1) / (tied + 1)
+    if tied.any():
+        places = _places(ranks, rows, np.ones(len(rows)), ties, seed, user_keys, cutoff)
+        rows = rows[places < cutoff]
+    return rows, np.ones(len(rows))
+
+
 def _places(
-    user: Int64,
-    above: Int64,
-    tied: Int64,
-    before: Int64,
+    ranks: Ranks,
+    rows: Int64 | slice,
     worth: Float64,
     ties: TieRule,
+    seed: int,
+    user_keys: UInt64 | None,
     within: int | None,
-    by_rank: bool,
 ) -> Int64:
-    """Return the place of each row under a rule that neither averages nor draws."""
-    if ties == "as_ranked" and by_rank:
+    """Return the place of some rows under a rule that gives each item one."""
+    if ties == "random":
+        return drawn_places(ranks, ranks.user, seed, user_keys)[rows]
+    above, tied, before = ranks.above[rows], ranks.tied[rows], ranks.before[rows]
+    if ties == "as_ranked" and ranks.by_rank:
         return above
     if ties in ("item", "input", "as_ranked"):
         return above + before
@@ -318,7 +349,8 @@ def _places(
         return above + tied // 2
     if ties == "item_desc_within":
         return _falling_within(above, tied, before, within)
-    return _extreme_places(user, above, tied + 1, worth, best_first=ties == "optimistic")
+    best_first = ties == "optimistic"
+    return _extreme_places(ranks.user[rows], above, tied + 1, worth, best_first=best_first)
 
 
 def worth_of(

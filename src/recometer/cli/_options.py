@@ -39,7 +39,7 @@ def known_format(text: str) -> str:
 def check_no_format(form: str) -> None:
     """Raise if a format was asked for what is no table."""
     if form != "table":
-        raise typer.BadParameter("only goes with the list, without NAME.", param_hint="--format")
+        raise typer.BadParameter("it is for the list alone, without NAME.", param_hint="--format")
 
 
 def output_folder(text: str) -> Path:

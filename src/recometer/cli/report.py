@@ -263,7 +263,7 @@ def _make(
     several = {"--baseline": baseline, "--primary": primary, "--allow": allow}
     for option, value in several.items():
         if value:
-            raise typer.BadParameter("goes with several models.", param_hint=option)
+            raise typer.BadParameter("it needs several models.", param_hint=option)
     (each,) = found.values()
     if len(each) > 1:
         raise typer.BadParameter(
@@ -381,7 +381,9 @@ def _of_scores(
 ) -> dict[str, list[Evaluation]]:
     """Evaluate a table of scored pairs, each column of scores as a model."""
     if len(results) != 1:
-        raise typer.BadParameter("goes with one table of scored pairs.", param_hint="--score")
+        raise typer.BadParameter(
+            "it reads columns of one table of scored pairs: name one file.", param_hint="--score"
+        )
     given = {name: getattr(data, name) for name in ("test", "train", "split")}
     for name, value in given.items():
         if value is not None:

@@ -125,7 +125,7 @@ def _random_order(run: Evaluation) -> Evaluation:
         "chance": {},
         "over_users": {},
         "over_rows": {},
-        **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
+        **dict.fromkeys(("by_popularity", "lists", "list_data", "rated", "inputs_kept")),
     }
     return Evaluation(**{**plain, **changes})
 

@@ -9,19 +9,24 @@ from recometer.rendering import Column
 from recometer.stats import Equivalence, Interval, Runs, TestResult
 
 __all__ = [
+    "NO_DIFFERENCE",
+    "PAIR",
     "SIGNS",
     "PairRow",
     "Standing",
     "difference_columns",
     "p_text",
+    "pair_name",
     "standing_text",
     "user_columns",
 ]
 
 
 SMALLEST_P = 1e-300  # shown
+NO_DIFFERENCE = "no difference shown"  # neither a difference nor equivalence
 SIGNS = (
-    "* is the best mean of a metric. ≈ marks a mean that cannot be told from the best one.",
+    "* is the best mean of a metric. ≈ marks a mean for which no difference from the best one "
+    "is shown.",
     "Behind each mean stand the ranks that are possible.",
 )
 """What `standing_text` shows."""
@@ -34,7 +39,7 @@ class PairRow:
     Attributes
     ----------
     metric, model, other
-        Differences are those of `model` less `other`.
+        Differences are those of `model` minus `other`.
     higher_is_better
         Direction of the metric.
     n
@@ -151,13 +156,13 @@ class PairRow:
 
     @property
     def verdict(self) -> str:
-        """Return ``"better"``, ``"worse"``, ``"equivalent"``, ``"not told apart"`` or nothing."""
+        """Return ``"better"``, ``"worse"``, ``"equivalent"``, `NO_DIFFERENCE`, or nothing."""
         p = self.adjusted_p if self.primary else self.p_value
         if p <= 1 - self.interval.confidence:
             return "better" if (self.difference > 0) == self.higher_is_better else "worse"
         if self.equivalence is not None and self.equivalence.equivalent:
             return "equivalent"
-        return "" if math.isnan(p) else "not told apart"
+        return "" if math.isnan(p) else NO_DIFFERENCE
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -174,7 +179,7 @@ class Standing:
     leads
         Whether the mean is the best one.
     best
-        Whether the model cannot be told from the best one.
+        Whether the model is the best one, or no difference from it is shown.
     rank_low, rank_high
         Interval of its rank; those of all models of the metric hold at once. 0: a random order
         (``chance=True``), which is not ranked.
@@ -281,4 +286,9 @@ def user_columns(confidence: float) -> list[Column]:
     ]
 
 
-PAIR = (Column("metric"), Column("model"), Column("less", ("other",)))
+PAIR = (Column("metric"), Column("model"), Column("compared with", ("other",)))
+
+
+def pair_name(model: str, other: str) -> str:
+    """Return how two models are named whose difference is meant."""
+    return f"{model} minus {other}"

@@ -1,4 +1,4 @@
-"""All models by a metric: means, the set that cannot be told from the best, possible ranks."""
+"""All models by a metric: means, possible ranks, and who is as good as the best."""
 
 from __future__ import annotations
 

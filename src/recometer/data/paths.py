@@ -62,7 +62,7 @@ def write_whole(path: Path, content: bytes) -> None:
     # What is no file, such as a pipe or /dev/stdout, is written to, not replaced.
     replaces = path.is_file() or not path.exists()
     # A name of its own: that of the file may be as long as names can be.
-    written = path.with_name(f".{os.urandom(8).hex()}") if replaces else path
+    written = path.with_name(f".recometer-{os.urandom(8).hex()}") if replaces else path
     try:
         written.write_bytes(content)
         if replaces:

@@ -24,8 +24,8 @@ from recometer.protocol import Protocol
 TABLE = Path(__file__).with_name("conventions.toml")
 COMMON = "every_convention"
 CUTOFF, NUMBER = "{k}", "{x}"
-# The cut-off of a name, before or after its brackets.
-AT = re.compile(r"@([\d.,]+)(?=\(|$)")
+# The cut-off of a name, before or after its brackets, or before XGBoost's "-".
+AT = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
 
 

@@ -85,7 +85,7 @@ def inspector(
     users.sort(key=lambda user: _first(user.kinds, user.change))
     missing = [name for name in order if name not in models]
     note = f"The lists of {', '.join(missing)} are not known." if missing else ""
-    return Inspector(who, models, metrics, depth, tuple(users), items.texts, note)
+    return Inspector(who, models, metrics, depth, tuple(users), items.texts, given.users.n, note)
 
 
 ORDER = ("chosen", "most harmed", "most improved", "random")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 Key = tuple[str, ...]  # what is chosen, an option of each choice
 Row = Mapping[str, Any]
 
-SAME = "not told from the best"  # what a chart says of a model, and of the best one
+SAME = "no difference from the best shown"  # what a chart says of a model, and of the best one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Headline:
     winner
         The best model by the primary metric.
     certain
-        Whether it was told from all others; None: there was nothing to tell.
+        Whether it is significantly better than all others; None: there are none.
     sentences
         Further ones: other metrics, users, what cannot be said.
     difference
@@ -142,7 +142,7 @@ class Place:
     rank
         ``"1"``, ``"1-2"``, or empty where ranks were not computed.
     best
-        Whether the model is the best one, or cannot be told from it; None: not computed.
+        Whether the model is the best one, or no difference from it is shown; None: not computed.
     leads
         Whether its mean is the best of all.
     """
@@ -262,6 +262,8 @@ class Inspector:
     users
     items
         Per number: id and title (perhaps empty) as texts.
+    n_all
+        How many users there are, in the report or not.
     note
         What a reader has to know.
     """
@@ -272,6 +274,7 @@ class Inspector:
     depth: int
     users: tuple[InspectedUser, ...]
     items: Mapping[int, tuple[str, str]]
+    n_all: int
     note: str = ""
 
 

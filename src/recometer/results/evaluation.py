@@ -25,10 +25,12 @@ from recometer.ranks import TopLists
 from recometer.results import saved, summary
 from recometer.results.means import Averaging, Weights, means_with
 from recometer.results.naming import name_of, names_of
+from recometer.results.profiles import FoundByPopularity
 from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 from recometer.results.together import intervals_together, of_some_users, values_together
+from recometer.results.tracked import TrackedEvaluation
 from recometer.stats import Interval
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation(Reported, rendering.Printed):
+class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     """How good recommendations were: every metric for every user.
 
     ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a
@@ -82,23 +84,23 @@ class Evaluation(Reported, rendering.Printed):
         user's rows), which is what tables call the RMSE: their `mean`, unless the rule
         ``average`` or weights say otherwise. ``mean(weights="users")`` is that of the users.
     negative_gains : bool
-        Whether a value of test is below 0; without any, so is no interval of ndcg. True where it
-        is not known, in files of older versions.
+        Whether a value of test is below 0; without any, so is no interval of ndcg.
     binary_gains : bool
-        Whether every value of test is 0 or 1, so that the range of dcg is known. False where it is
-        not known, in files of older versions.
+        Whether every value of test is 0 or 1, so that the range of dcg is known. Files of older
+        versions do not say either: True and False.
     activity : int64 [n_users] or None
         Training items of each user; None: there was no train.
     popularity : float64 [n_users] or None
-        Mean number of training users of these items, NaN for users without any.
+        Mean number of training users of these items; NaN without any.
+    by_popularity : recometer.results.profiles.FoundByPopularity or None
+        Relevant items, and those found, by their popularity; None: no train, or no ranks.
     over_users : mapping of str to float
         Metrics with one value for all users, such as ``"coverage@10"``; they are in `mean` and
         `summary`, too.
     chance : mapping of str to float64 [n_users]
         What a random order of the same candidates would score; empty without ``chance=True``.
     lists : TopLists or None
-        The first places of each user's ranking, where a metric of lists was asked for. They are
-        not saved.
+        The first places of each user's ranking, where a metric of lists was asked for; not saved.
     inputs_kept : mapping or None
         What `evaluate` was given, so that `recometer.explain` can repeat it. Not saved; None
         where it takes more than 256 MB, and of a function of scores.
@@ -125,6 +127,7 @@ class Evaluation(Reported, rendering.Printed):
     binary_gains: bool = False
     activity: Int64 | None = None
     popularity: Float64 | None = None
+    by_popularity: FoundByPopularity | None = dataclasses.field(default=None, repr=False)
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
@@ -386,12 +389,12 @@ class Evaluation(Reported, rendering.Printed):
         """
         chosen = chosen_users(positions, self.n_users)
         changes: dict[str, Any] = {
-            "values": {name: column[chosen] for name, column in self.values.items()},
-            "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
-            "chance": {name: column[chosen] for name, column in self.chance.items()},
+            field: {name: column[chosen] for name, column in getattr(self, field).items()}
+            for field in ("values", "reasons", "chance")
         }
-        if self.lists is not None:
-            changes["lists"] = self.lists.users(chosen)
+        for name in ("lists", "by_popularity"):
+            record = getattr(self, name)
+            changes[name] = None if record is None else record.users(chosen)
         changes |= of_some_users(self, chosen)
         left = map(str, changes.get("metrics", self.metrics))
         changes["reasons"] = {name: changes["reasons"][name] for name in left}

@@ -57,9 +57,9 @@ class Difference:
     mean_first, mean_second
         Means over the users compared.
     difference, interval
-        First less second, with its interval.
+        First minus second, with its interval.
     relative, relative_interval
-        Ratio of the means less 1, with its interval; NaN where the second's mean is not above 0.
+        Ratio of the means minus 1, with its interval; NaN where the second's mean is not above 0.
     test
         Of the null hypothesis that the models do not differ.
     effects

@@ -18,7 +18,7 @@ class Published:
     Attributes
     ----------
     difference
-        First less second.
+        First minus second.
     smallest_p, largest_p
         Between which p lies, whatever the users' values were.
     p_if_independent

@@ -24,7 +24,7 @@ class Runs:
     Attributes
     ----------
     mean
-        Of all users and runs; of a comparison, first less second.
+        Of all users and runs; of a comparison, first minus second.
     interval
         For users and runs that are both drawn from larger populations.
     p_value
@@ -134,7 +134,7 @@ def over_values(
     interactions
         i of each model.
     relative
-        Whether the ratio of the means less 1 is asked for, instead of their difference; NaN where
+        Whether the ratio of the means minus 1 is asked for, instead of their difference; NaN where
         the second mean is not above 0.
     confidence
         Coverage, in (0, 1).

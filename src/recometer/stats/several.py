@@ -170,7 +170,7 @@ class Ranking:
     low, high : int64 [n_models]
         Interval of each model's rank, counted from 1; all of them hold at once.
     best : bool [n_models]
-        Models that cannot be told from the best.
+        Models for which no difference from the best is shown.
     """
 
     low: npt.NDArray[np.int64]
@@ -185,7 +185,7 @@ def rank_intervals(
     alpha: float = 0.05,
     higher_is_better: bool = True,
 ) -> Ranking:
-    """Return intervals of the models' ranks, and the set that cannot be told from the best.
+    """Return intervals of the models' ranks, and the set without a shown difference from the best.
 
     A model ranks below every model that is significantly better and above every one that is
     significantly worse. With p-values adjusted over all pairs (Holm's, or Tukey's), all intervals
