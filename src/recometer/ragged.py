@@ -12,6 +12,7 @@ together. A field that holds a record has its users; one without metadata holds 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -88,6 +89,8 @@ class Record:
             A slice of users, for whom nothing is copied; or int64 [n_taken], their positions: -1
             stands for a user of whom nothing is known.
         """
+        if isinstance(which, slice) and which == slice(0, self.n_users):
+            return self
         changes: dict[str, Any] = {}
         for field, value in self._columns():
             per = field.metadata.get("per")
@@ -120,9 +123,9 @@ class Record:
 
     def _columns(self) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
         """Yield the fields that are known, with their values."""
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+        for field in _fields(type(self)):
             value = getattr(self, field.name)
-            if value is not None and field.init:
+            if value is not None:
                 yield field, value
 
     def _table_of(self, field: dataclasses.Field[Any]) -> Table:
@@ -174,6 +177,13 @@ class Table(Record):
                 counts = np.bincount(self.user[which], minlength=self.n_users)
                 changes[field.name] = indptr_of(counts)
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+
+@functools.cache
+def _fields(record: type[Record]) -> tuple[dataclasses.Field[Any], ...]:
+    """Return the fields that a record is made of."""
+    fields = dataclasses.fields(record)  # type: ignore[arg-type]
+    return tuple(field for field in fields if field.init)
 
 
 def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]:

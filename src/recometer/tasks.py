@@ -57,6 +57,13 @@ class Ticker:
         self._report(weight)
 
 
+_NEVER = threading.Event()
+
+
+def _unheard(weight: float) -> None:
+    """Be told of progress that nobody wants to see."""
+
+
 def run_tasks(
     function: Callable[[T, Ticker], R],
     tasks: Sequence[T],
@@ -97,10 +104,12 @@ def run_tasks(
         The first exception that a task raised, or KeyboardInterrupt; the other tasks stop
         at their next `Ticker.advance`.
     """
+    alone = brief and len(tasks) == 1
+    if alone and not progress:
+        return [function(tasks[0], Ticker(_unheard, _NEVER))]
     weights = [1.0] * len(tasks) if weights is None else weights
     n_workers = min(threads, len(tasks))
     work = _Work(function, list(zip(tasks, weights, strict=True)), n_workers)
-    alone = brief and len(tasks) == 1
     workers = [
         threading.Thread(target=work.run, name=f"recometer-{number}")
         for number in range(0 if alone else n_workers)

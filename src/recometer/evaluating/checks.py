@@ -154,12 +154,12 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
 
 def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -> None:
     """Warn of metrics that no user has a value for, and say why."""
-    sentences = {reason.value: reason.sentence for reason in Reason}
     alike: dict[str, list[str]] = {}
     for name, column in values.items():
-        # Of millions of users the first few say it nearly always.
-        if not np.isnan(column[:64]).all() or not np.isnan(column).all():
+        # Of millions of users the first one says it nearly always.
+        if not np.isnan(column[:1]).all() or not np.isnan(column).all():
             continue
+        sentences = {reason.value: reason.sentence for reason in Reason}
         codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
         why = [sentences[code] for code in codes[np.argsort(-counts, kind="stable")].tolist()]
         if why:

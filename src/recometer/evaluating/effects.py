@@ -6,6 +6,7 @@ library has, lists as well as matrices.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 from recometer.errors import warn
@@ -63,10 +64,18 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
 USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
 
+@functools.cache
+def usual_protocol(kind: type[Protocol]) -> Protocol:
+    """Return a protocol with the default of each rule."""
+    return kind()
+
+
 def given_by_hand(protocol: Protocol) -> list[str]:
     """Return the rules of a protocol that are not those of its name."""
     convention = find(protocol.name)
-    usual = type(protocol)() if convention is None else convention.protocol
+    usual = usual_protocol(type(protocol)) if convention is None else convention.protocol
+    if protocol is usual:
+        return []
     return [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]
 
 

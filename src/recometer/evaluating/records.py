@@ -13,7 +13,7 @@ from recometer.arrays import Array, Int64, UInt32
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
-from recometer.data.matching import both_have_ids, in_train, relevant_rows
+from recometer.data.matching import both_have_ids, relevant_rows
 from recometer.errors import InputError
 from recometer.evaluating.checks import (
     check_baseline,
@@ -133,7 +133,12 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
 
 
 def request_of(given: Inputs) -> Request:
-    """Return what the source is asked for."""
+    """Return what the source is asked for, the same for all with the same rules."""
+    memory, rules = given.truth.memory, given.protocol
+    return memory.find("request", rules, lambda: _request(given), same=(given.truth.test,))
+
+
+def _request(given: Inputs) -> Request:
     rules, asked, of_ranks = given.protocol, given.asked, given.truth.reading(*RANKED)
     forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
     return Request(
@@ -147,6 +152,7 @@ def request_of(given: Inputs) -> Request:
         given.truth.candidates,
         asked.exclude,
         asked.seed,
+        given.truth.memory,
     )
 
 
@@ -157,7 +163,7 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
     test, rules = request.test, request.protocol
     stays = np.ones(len(test), bool)
     if request.train is not None and source.removes_train(rules):
-        stays = ~in_train(test, request.train)
+        stays = ~request.in_train()
     relevant = relevant_rows(test, rules.relevant_from) & stays
     rows, hits = (ragged.offsets(which, test.indptr) for which in (stays, relevant))
     return Judged(np.diff(rows), np.diff(hits))

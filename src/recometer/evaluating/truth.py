@@ -15,11 +15,12 @@ from recometer.errors import InputError
 from recometer.evaluating.asked import Asked
 from recometer.measuring import corrections
 from recometer.measuring.side_data import check_side_data, needed_by
-from recometer.metrics.registry import Metric, rules_of, with_largest_gain
+from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.results.profiles import Bands, bands, profiles, users_of_items
 from recometer.sources.base import Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
+from recometer.sources.memory import Memory
 
 OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
 
@@ -36,6 +37,9 @@ class Truth:
     test: Interactions  # with the users who count by the rule users="listed"
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain of test, where formulas read it
+    memory: Memory = dataclasses.field(default_factory=Memory)  # of what sources were matched with
+    # Of `arrays`, once an evaluation has taken them; no mean needs them.
+    fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, asked: Asked, given: Interactions) -> Truth:
@@ -120,6 +124,16 @@ class Truth:
         reading = self._reading()
         if reading:
             found["test"]["reading"] = reading
+        return found
+
+    @functools.cached_property
+    def definitions(self) -> dict[str, dict[str, str]]:
+        """The formula and the source of each metric, and what its parameters stand for."""
+        parts, found = ("title", "formula", "source"), {}
+        for metric in self.metrics:
+            definition = METRICS[metric.name]
+            found[metric.variant] = {part: getattr(definition, part) for part in parts}
+            found[metric.variant] |= metric.meanings
         return found
 
     def _reading(self) -> str:

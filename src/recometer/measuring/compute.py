@@ -139,7 +139,7 @@ def _fill(
         found, reason = values[str(metric)][block], some.reasons(metric, rules)
         if bounded:
             # Sums over tied groups may pass a bound by their rounding.
-            np.clip(table[:, column], definition.lower, definition.upper, out=found)
+            table[:, column].clip(definition.lower, definition.upper, out=found)
         else:
             found[:] = table[:, column]
         if definition.may_be_nan:

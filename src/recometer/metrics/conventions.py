@@ -363,7 +363,7 @@ def asked_of_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
     changed: dict[str, Any] = {}
     for rule in ("score_above", "duplicates", "short_lists"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
-        wanted -= {getattr(Protocol(), rule)}
+        wanted -= {protocol.declared[rule].default}
         if rule == "duplicates":  # where some count, a source gives all
             wanted = {"counted"} if wanted else wanted
         if len(wanted) > 1:

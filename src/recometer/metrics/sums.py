@@ -56,7 +56,7 @@ def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     """
     reach = groups.reach(cutoffs)
     whole = value(reach.rows, groups.size[reach.rows])
-    parts = value(reach.parted, reach.places)
+    parts = value(reach.parted, reach.places) if len(reach.parted) else whole
     result = np.empty((len(cutoffs), groups.n_users))
     for column, (inside, user, parted, part) in enumerate(reach.cutoffs):
         terms = whole[inside]
@@ -78,6 +78,10 @@ def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
 @shared
 def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
     """Count (expected) hits: of a tied group, each place within has as many on average."""
+    if groups.single:
+        reach = groups.reach(cutoffs)
+        counted = [np.bincount(user, minlength=groups.n_users) for _, user, *_ in reach.cutoffs]
+        return np.array(counted, np.float64).reshape(len(cutoffs), groups.n_users).T
     return totals(
         lambda rows, places: places * groups.relevant[rows] / groups.size[rows], groups, cutoffs
     )

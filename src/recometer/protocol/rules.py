@@ -366,6 +366,8 @@ class Protocol:
         InputError
             A value that the rule does not take, or another version: it says whose rules these are.
         """
+        if not rules:
+            return self
         wanted = rules.get("version", self.version)
         if wanted != self.version:
             of = f"those of version {self.version!r} alone" if self.version else "recometer's own"

@@ -8,12 +8,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from recometer.arrays import Array
+import numpy as np
+
+from recometer.arrays import Array, Bool
+from recometer.data import matching
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.sources.candidates import Candidates, Items
+from recometer.sources.memory import Memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +46,8 @@ class Request:
         `_align.align` settles both.
     seed
         Of the order that ``ties="random"`` gives equal scores in a list.
+    memory
+        Of what was found for earlier requests.
     """
 
     test: Interactions
@@ -54,11 +60,21 @@ class Request:
     candidates: Candidates | None = None
     exclude: Items | None = None
     seed: int = 0
+    memory: Memory = dataclasses.field(default_factory=Memory)
 
     @property
     def pace(self) -> dict[str, Any]:
         """How `recometer.tasks.run_tasks` is to run, by its parameters."""
         return {"threads": self.threads, "progress": self.progress}
+
+    def in_train(self) -> Bool:
+        """Return which rows of test are in train, too: bool [len(test)], not to be changed."""
+        test, train = self.test, self.train
+        if train is None:
+            return np.zeros(len(test), bool)
+        return self.memory.find(
+            "in train", None, lambda: matching.in_train(test, train), same=(test, train)
+        )
 
 
 class Source(abc.ABC):

@@ -174,6 +174,8 @@ def _dcg(groups: Groups, cutoffs: Int64, discount: str) -> Float64:
         if discount == "graded":
             return _terms_of_members(groups, rows, places)
         found = gain / _divisor(start, discount)
+        if groups.single:
+            return found
         tied = np.flatnonzero(size > 1)
         found[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
         return found
