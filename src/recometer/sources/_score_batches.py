@@ -37,10 +37,14 @@ class Batches(NamedTuple):
     bytes_per_batch: int  # what the scores of a batch may take
     ahead: bool  # ask on a thread of its own, one batch ahead
 
+    def cut(self, known: Int64) -> list[Int64]:
+        """Cut users into batches."""
+        size = max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
+        return [known[start : start + size] for start in range(0, len(known), size)]
+
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
-        size = max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
-        batches = [known[start : start + size] for start in range(0, len(known), size)]
+        batches = self.cut(known)
         with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
 
             def run(users: Int64, ticker: Ticker) -> None:

@@ -17,6 +17,10 @@ from recometer.ragged import Record
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
+# What is kept as it came before it is packed: of many small batches, together.
+USERS_AT_ONCE = 2**12
+RECORDS_AT_ONCE = 64
+
 
 class Packed(NamedTuple):
     """An array in as little memory as its numbers take."""
@@ -125,42 +129,57 @@ class Kept(Generic[AnyRecord]):
     ) -> None:
         self._class, self._of, self._alike = cls, of or {}, alike
         self._parts: list[tuple[int, dict[str, Any]]] = []  # numbers of users, and what is packed
+        self._latest: list[AnyRecord] = []  # not packed yet
+        self._n_latest = 0
 
     def add(self, record: AnyRecord) -> None:
         """Keep a record after those that are here."""
-        self._parts.append((record.n_users, pack(record)))
+        self._latest.append(record)
+        self._n_latest += record.n_users
+        if self._n_latest >= USERS_AT_ONCE or len(self._latest) >= RECORDS_AT_ONCE:
+            self._pack()
+
+    def _pack(self) -> None:
+        """Pack the latest records, and put parts of similar sizes together."""
+        if not self._latest:
+            return
+        self._parts.append(self._packed(self._latest))
+        self._latest, self._n_latest = [], 0
         while len(self._parts) > 1 and 2 * self._parts[-1][0] >= self._parts[-2][0]:
-            latest = self._parts.pop(), self._parts.pop()
-            one = self._concat([part for _, part in reversed(latest)])
-            self._parts.append((one.n_users, pack(one)))
+            later, earlier = self._parts.pop(), self._parts.pop()
+            self._parts.append(self._packed([self._unpacked(earlier), self._unpacked(later)]))
+
+    def _packed(self, records: list[AnyRecord]) -> tuple[int, dict[str, Any]]:
+        one = self._class.concat(self._alike(records))
+        return one.n_users, pack(one)
+
+    def _unpacked(self, part: tuple[int, dict[str, Any]]) -> AnyRecord:
+        found: AnyRecord = unpack(self._class, part[1], self._of)
+        return found
 
     def together(self, *more: AnyRecord) -> AnyRecord:
         """Return all records, and some more, as one."""
-        return self._concat([part for _, part in self._parts], *more)
-
-    def _concat(self, parts: list[dict[str, Any]], *more: AnyRecord) -> AnyRecord:
-        records = [unpack(self._class, part, self._of) for part in parts]
-        return self._class.concat(self._alike([*records, *more]))
+        records = [*map(self._unpacked, self._parts), *self._latest, *more]
+        return self._class.concat(self._alike(records))
 
     def __len__(self) -> int:
-        return sum(n_users for n_users, _ in self._parts)
+        return self._n_latest + sum(n_users for n_users, _ in self._parts)
 
     @property
     def nbytes(self) -> int:
         """The memory of the numbers that are kept."""
+        self._pack()
         return sum(array.nbytes for _, part in self._parts for array in _arrays(part))
 
     def state(self) -> list[tuple[int, dict[str, Any]]]:
         """Return what is kept, as numbers, tuples and arrays."""
+        self._pack()
         return list(self._parts)
 
     def take(self, state: list[tuple[int, dict[str, Any]]]) -> None:
         """Keep what `state` of another one returned, too."""
-        for n_users, part in state:
-            self._parts.append((n_users, part))
-        if len(self._parts) > 1:
-            one = self.together()
-            self._parts = [(one.n_users, pack(one))]
+        for part in state:
+            self.add(self._unpacked(part))
 
 
 class ItemCodes:

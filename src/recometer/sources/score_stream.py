@@ -83,21 +83,18 @@ class StreamedScores(Source):
                 f"This batch has scores of {n_columns:,} items, those before had "
                 f"{self._index.n_items:,}. Hint: a batch has a column for every item."
             )
-        order = np.argsort(users, kind="stable")
-        users, row_of = users[order], np.full(len(self._came), -1)
-        row_of[users] = rows[order]
         request, size = self._request, MATRIX_BYTES
         if batch.on_device:
             request, size = _torch.one_at_a_time(request), _torch.BLOCK_BYTES
         batches = Batches(
-            lambda chosen: batch.batch(row_of[chosen]),
+            lambda at: batch.batch(rows[at]),
             request,
             n_columns=n_columns,
             bytes_per_batch=size,
             ahead=False,
         )
         for work in self._works():
-            batches.each(users, work.count, "Counting")
+            _count(work, users, batches)
         self._came[users] = True
         self._kind = batch.kind
 
@@ -201,6 +198,18 @@ def unscored(index: SourceIndex) -> Scores:
 
 def _none(rows: Int64) -> None:
     """Return no scores."""
+
+
+def _count(work: Work, users: Int64, batches: Batches) -> None:
+    """Count the scores of some users, who are asked for by their numbers among these."""
+    numbers = np.arange(len(users))
+    pieces = batches.cut(numbers)
+    if batches.request.threads > 1 and len(pieces) > 1:
+        batches.each(numbers, lambda at, scores: work.count(users[at], scores), "Counting")
+        return
+    # To start a thread would take longer, and Ctrl-C waits for a piece only.
+    for piece in pieces:
+        work.count(users[piece], batches.ask(piece))
 
 
 def _copied(aligned: Aligned) -> Aligned:
