@@ -255,21 +255,21 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
 
 
 def lengths(indptr: Int64, users: Int64 | None) -> Int64:
-    """Return how many rows some users have, none those at -1; None: all users."""
+    """Return how many rows each user has; those at -1 have none. `users=None` means all users."""
     if users is None:
         return np.diff(indptr)
     return np.where(users < 0, 0, indptr[users + 1] - indptr[users])
 
 
 def indptr_of(counts: Int64 | Bool) -> Int64:
-    """Return the indptr of a table whose users have so many rows each."""
+    """Return the indptr of a table from the number of rows of each user."""
     indptr = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
     return indptr
 
 
 def blocks(indptr: Int64, n_rows: int, n_users: int) -> list[slice]:
-    """Cut the users into blocks of at most so many rows (or one user) and so many users."""
+    """Cut the users into blocks with a maximum number of rows (or one user) and of users."""
     found, start, end = [], 0, len(indptr) - 1
     while start < end:
         most = int(np.searchsorted(indptr, indptr[start] + n_rows, side="right")) - 1

@@ -97,7 +97,7 @@ class Groups:
         return bool((self.size == 1).all())
 
     def within(self, cutoff: int | Int64) -> tuple[Int64 | slice, Int64]:
-        """Find the groups that begin within so many places, of each user: int64 [n_users].
+        """Find the groups of each user that begin within a number of places: int64 [n_users].
 
         Returns which groups, and how many places of each are within, at least 1: int64 [n_rows].
         """
@@ -204,14 +204,14 @@ def resolve(
     by
         What is read of an item, see `worth_of`.
     seed
-        Of the rule ``"random"``.
+        Seed of the rule ``"random"``.
     user_keys : uint64 [n_users], optional
         What stands for each user in that draw, so that it does not depend on who else is
         evaluated; the users' positions by default.
     relevant_from
         As in `Protocol`.
     within
-        The cut-off of the rule ``"item_desc_within"``; None: the whole ranking.
+        The cut-off of the rule ``"item_desc_within"``. None for the whole ranking.
     """
     user = ranks.user
     has, every_worth = worth_of(ranks, by, relevant_from)

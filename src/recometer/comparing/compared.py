@@ -94,7 +94,7 @@ class Compared:
         ----------
         metric, model
         other
-            None: the baseline, or the only other model.
+            None compares with the baseline, or with the only other model.
 
         Raises
         ------
@@ -153,7 +153,7 @@ class Compared:
         metric, model, other
             As in `row`.
         n
-            At most so many of either.
+            Maximum number of either.
         """
         name = self.known(metric)
         self._check_per_user(name)

@@ -62,7 +62,7 @@ class Truth:
 
     @functools.cached_property
     def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
-        """What train says of each user, see `Evaluation`; None: there is no train."""
+        """What train says of each user, see `Evaluation`; None without train."""
         train = self.asked.train
         if train is None or self._users_of_items is None:
             return None, None
@@ -193,7 +193,7 @@ def _largest_gain(test: Interactions) -> float:
 
 
 def _is_uniform(candidates: Candidates | None) -> bool | None:
-    """Return whether users have uniformly drawn candidates; None: they have no sets at all."""
+    """Return whether users have uniformly drawn candidates, or None if they have no sets."""
     if isinstance(candidates, SampledCandidates):
         return candidates.by == "uniform"
     return True if isinstance(candidates, Interactions) else None

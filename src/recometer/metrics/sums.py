@@ -51,8 +51,8 @@ def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
 def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     """Add up, in rank order, what the groups within each cut-off add: [n_users, n_cutoffs].
 
-    ``value(rows, places)`` is what groups add with so many of their places. It is asked once
-    for whole groups, whatever the number of cut-offs, and for those that a cut-off parts.
+    ``value(rows, places)`` is what groups add with given numbers of their places. It is asked
+        once for whole groups, whatever the number of cut-offs, and for those that a cut-off parts.
     """
     reach = groups.reach(cutoffs)
     whole = value(reach.rows, groups.size[reach.rows])

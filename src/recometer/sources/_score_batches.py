@@ -145,7 +145,7 @@ class RankWork:
         self.above = np.full(n, -1, np.int64)
         self.tied, self.before = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.no_candidates = np.zeros(aligned.n_users, np.int64)
-        # Of the judged items, where it is read.
+        # Scores of the judged items, where a rule reads them.
         self.score = None if request.protocol.score_above is None else np.full(n, np.nan)
 
     def count(self, users: Int64, scores: Any) -> None:
@@ -196,7 +196,7 @@ class RankWork:
             ranks = dataclasses.replace(ranks, score=self.score[order])
         if self.limit is None:
             return ranks
-        # A score of -inf is no candidate: `assemble` cannot tell.
+        # A score of -inf is not a candidate: `assemble` cannot tell.
         return dataclasses.replace(ranks, n_rankable=_assemble.n_rankable(aligned, candidates))
 
 

@@ -69,7 +69,7 @@ class Shelf(NamedTuple):
         return dict(zip(("keys", "top_scores", "top_items", "n", "left"), self, strict=True))
 
     def constant(self, n_candidates: Int64) -> Bool:
-        """Return for whom all of so many candidates have the same score."""
+        """Return for whom all candidates, whose numbers are given, have the same score."""
         last = self.scores[np.arange(len(self.n)), np.maximum(self.n - 1, 0)]
         equal = (self.n > 0) & (self.scores[:, 0] == last)
         found: Bool = equal & (n_candidates > 1) & (self.n + self.left == n_candidates)

@@ -60,7 +60,7 @@ class Pairs(Source):
     threshold
         A row is relevant from this truth on, and recommended from this score on: a number,
         a dict with one for each user, or ``"user_mean"``, the mean of the user's true
-        ratings in these rows. None: 3.5 for Surprise's predictions, otherwise 1; the
+        ratings in these rows. The default is 3.5 for Surprise's predictions, otherwise 1; the
         metrics rated_precision and rated_recall need a threshold, or the rule
         ``relevant_from``, which is used where no threshold is given.
 
@@ -74,7 +74,7 @@ class Pairs(Source):
     InputError
         No rows, none with a truth, or a threshold that does not fit.
     InputTypeError
-        Something that is no frame, or columns of a kind that is not understood.
+        Something that is not a frame, or columns of a kind that is not understood.
     ColumnError
         A column that does not exist, or none or several with a common name.
 
@@ -139,7 +139,7 @@ class Pairs(Source):
         ----------
         relevance, scores : [n_rows]
         groups : [n_rows], optional
-            The user (or query) of each row, in any order; None: there is one.
+            The user (or query) of each row, in any order. None if there is only one.
         threshold
             As above.
 
@@ -254,7 +254,7 @@ class Pairs(Source):
         return self._rank(request)[0]
 
     def ratings(self, request: Request) -> Ratings | None:
-        """Return predicted beside true ratings; None: there are none."""
+        """Return predicted beside true ratings, or None if there are none."""
         if self._rows.kind != "rating":
             return None
         ranks, rows = self._rank(request)

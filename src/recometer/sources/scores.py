@@ -40,7 +40,7 @@ class Scores(Source):
         Scores [n_users, n_items], an array (memory-mapped if need be) or a torch tensor; or
         a function that takes an int64 array of user rows and returns their scores,
         [len(rows), n_items]. float32 and float64 are taken as they are, float16 as float32,
-        integers as float64. -inf (and what a masked array masks) is no candidate of a user.
+        integers as float64. -inf (and what a masked array masks) is not a candidate of a user.
 
         The function is called by one thread, never twice at once, for as many users as fit
         into 64 MiB of scores (at most 1,024); the next batch is asked for while the last one
@@ -246,7 +246,7 @@ def _size(n: int | None, ids: object, what: str) -> int:
 def _dense(given: object, what: str) -> Any:
     """Return what was given as an array, or as a tensor where it lives on a device.
 
-    What is masked in it is no candidate; `what` it is stands in messages.
+    What is masked in it is not a candidate; `what` it is stands in messages.
     """
     if is_tensor(given):
         return given if elsewhere(given) else to_numpy(given)

@@ -34,7 +34,7 @@ class Tukey:
     Attributes
     ----------
     p_values : float64 [n_models, n_models]
-        Of each pair, adjusted for all pairs; 1 on the diagonal.
+        p-value of each pair, adjusted for all pairs; 1 on the diagonal.
     critical_difference
         Means this far apart differ at the level alpha.
     method
@@ -72,11 +72,11 @@ def tukey(
     values : [n_users, n_models]
         Users with a NaN are left out.
     alpha
-        Of the critical difference.
+        Level of significance of the critical difference.
     clusters : [n_users] or None
         Rows with equal entries keep together: the values of whole clusters change places.
     seed, n_resamples
-        Of the orders, where they are drawn.
+        Seed and number of the random orders, where they are drawn.
 
     Raises
     ------
