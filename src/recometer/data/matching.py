@@ -17,6 +17,7 @@ GIVEN = {
     **dict.fromkeys(("test", "train", "candidates"), "rm.Interactions.of({side}, {name}_ids=...)"),
     **dict.fromkeys(("Factors", "Scores", "Lists"), "rm.{side}(..., {name}_ids=...)"),
     "Pairs": "rm.Pairs(frame, {name}=...)",
+    "The stream": "evaluator.stream({name}_ids=...)",
     "the catalogue": "rm.Catalogue(frame, item=...)",
 }
 BY_POSITION = {
@@ -28,6 +29,7 @@ BY_POSITION = {
     **dict.fromkeys(
         ("Factors", "Scores"), "leave {name}_ids= of {side} out, so that its {name}s are positions"
     ),
+    "The stream": "leave {name}_ids= of the stream out, so that its {name}s are positions",
     "Lists": "rm.Lists(array) takes positions, without {name}_ids=",
     "the catalogue": "catalogue= takes positions, or the number of items",
 }
