@@ -140,14 +140,6 @@ class Findings(Printed):
         columns["examples"] = [list(map(str, examples)) for examples in columns["examples"]]
         return pl.DataFrame(columns, schema=kinds)
 
-    def said(self) -> list[str]:
-        """Return a sentence for each finding that was made, or could not be checked."""
-        return [
-            f"{finding.name} ({finding.what}): {finding.sentence}"
-            for finding in self.findings
-            if finding.count != 0
-        ]
-
     def named(self, level: Level) -> list[str]:
         """Return the names of the findings of a level."""
         return [finding.name for finding in self.findings if finding.level == level]

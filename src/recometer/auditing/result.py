@@ -50,6 +50,11 @@ class Audit(Findings):
         return Table(COLUMNS, self.findings, self._notes())
 
     def _notes(self) -> list[str]:
+        said = [
+            f"{finding.name} ({finding.what}): {finding.sentence}"
+            for finding in self.findings
+            if finding.count != 0
+        ]
         checked = all(finding.count is not None for finding in self.findings)
         clear = "No leakage was found" + ("." if checked else ", as far as it was checked.")
         leaks = self.named("leakage")
@@ -59,7 +64,7 @@ class Audit(Findings):
             part = "all of it" if accepted == leaks else "some of it"
             leaking += f", {part} allowed: {', '.join(accepted)}"
         verdict = f"{leaking}." if leaks else clear
-        return [f"train: {self.train}", f"test: {self.test}", *self.said(), verdict]
+        return [f"train: {self.train}", f"test: {self.test}", *said, verdict]
 
     def __repr__(self) -> str:
         found = self.named("leakage")

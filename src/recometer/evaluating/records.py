@@ -138,7 +138,7 @@ def _request(given: Inputs, of_ranks: Sequence[Metric]) -> Request:
         given.test,
         given.train,
         asked_of_source(of_ranks, rules),
-        _numbered(given.catalogue),
+        numbered(given.catalogue),
         None if rules.correction != "none" or forgets or given.chance else _depth(of_ranks),
         given.threads,
         given.progress,
@@ -172,7 +172,7 @@ def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -
     return Users(judged.n_relevant, unknown, unknown, unknown, lists.flags)
 
 
-def _numbered(catalogue: Catalogue | None) -> int | Array | None:
+def numbered(catalogue: Catalogue | None) -> int | Array | None:
     """Return what sources read of a catalogue: the ids of its items, or their number."""
     if catalogue is None:
         return None
