@@ -50,6 +50,14 @@ def test_a_table() -> None:
     assert check(*FILES, "--quiet").stderr == ""
 
 
+def test_hints_name_options() -> None:
+    catalogue = pl.DataFrame({"item_id": ["a", "b", "c", "d"]})
+    catalogue.write_parquet("items.parquet")
+    result = check(*FILES, "--catalogue", "items.parquet", "--seed", 0)
+    text = " ".join(result.stdout.split())
+    assert "evaluate leaves these items out with --train" in text
+
+
 def test_json_and_options() -> None:
     result = check(*FILES, "--format", "json", "-k", 1, "--users", 2, "--seed", 1)
     content = json.loads(result.stdout)
