@@ -59,6 +59,7 @@ ORDER = (
     "datasets",
     "baselines",
     "compat",
+    "integrations",
     "testing",
     "cli",
     "__main__",

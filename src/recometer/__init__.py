@@ -15,6 +15,7 @@ from recometer.errors import (
     InputError,
     InputTypeError,
     InternalError,
+    MissingExtraError,
     ModelError,
     RecometerError,
     UnknownNameError,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from recometer.comparison import Comparison, compare, power
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
+    from recometer.evaluating.evaluator import Evaluator
     from recometer.evaluation import evaluate
     from recometer.explanation import explain
     from recometer.group_exposure import exposure
@@ -52,6 +54,7 @@ __all__ = [
     "Convention",
     "DataWarning",
     "Evaluation",
+    "Evaluator",
     "Factors",
     "FileError",
     "Folds",
@@ -61,6 +64,7 @@ __all__ = [
     "InternalError",
     "Leaderboard",
     "Lists",
+    "MissingExtraError",
     "ModelError",
     "Negatives",
     "Pairs",
@@ -90,13 +94,14 @@ __all__ = [
 
 # Imported when they are first used, so that `import recometer` stays light. No module has the name
 # of a function, which would hide it.
-SUBMODULES = ("baselines", "compat", "split")
+SUBMODULES = ("baselines", "compat", "integrations", "split")
 LAZY = {
     "Audit": "auditing",
     "Catalogue": "data.catalogue",
     "Comparison": "comparison",
     "Convention": "metrics.conventions",
     "Evaluation": "results.evaluation",
+    "Evaluator": "evaluating.evaluator",
     "Factors": "sources.factors",
     "Folds": "split.result",
     "Interactions": "data.interactions",

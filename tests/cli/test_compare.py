@@ -62,6 +62,15 @@ def test_it_prints_what_python_does(results: dict[str, rm.Evaluation]) -> None:
     assert shown.stdout == f"{expected}\n"
 
 
+def test_flat_values_are_those_of_python(results: dict[str, rm.Evaluation]) -> None:
+    chosen = ("results/new.parquet", "results/prod.parquet", "--baseline", "prod")
+    assert run("compare", *chosen, "--flat", "flat.json").exit_code == 0
+    expected = rm.compare({n: results[n] for n in ("new", "prod")}, baseline="prod").flat()
+    found = json.loads(pathlib.Path("flat.json").read_text(encoding="utf-8"))
+    assert found == expected
+    assert "rr_of_new_versus_prod_p_value" in found
+
+
 def test_a_gate_that_fails_ends_with_1_and_names_the_harmed() -> None:
     gated = ("compare", "results", "--baseline", "prod", "--gate")
     found = run(*gated, "rr >= -5%", "--junit", "gates.xml")

@@ -470,6 +470,14 @@ def test_lists_on_standard_input(folder, path: str) -> None:
     assert list(means(result)) == ["stdin"]
 
 
+def test_flat_values_are_those_of_python(folder: pathlib.Path) -> None:
+    assert evaluate(*BASIC, *MF, "--flat", "flat.json", "--out", "saved").exit_code == 0
+    found = json.loads(pathlib.Path("flat.json").read_text(encoding="utf-8"))
+    assert found == rm.load("saved/mf.parquet").flat()
+    refused = evaluate(*BASIC, *MF, "--flat", "test.parquet")
+    assert "test.parquet is an input" in one_line(refused.stderr)
+
+
 def test_users_without_a_list_are_misses_unless_left_out(folder) -> None:
     arguments = (*LISTS, "--run", "fewer.csv", "--format", "json")
     whole = json.loads(evaluate(*LISTS, "--run", "als.parquet", "--format", "json").stdout)

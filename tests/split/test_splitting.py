@@ -656,11 +656,15 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
     names = set(inspect.signature(rm.evaluate).parameters) - {"source", "test", "train", "rules"}
     received = {}
 
-    def read_inputs(source, test, **given):
-        received.update(given, source=source, test=test)
+    def evaluator(test, **given):
+        received.update(given, test=test)
         raise InterruptedError
 
-    monkeypatch.setattr(sys.modules["recometer.evaluation"], "read_inputs", read_inputs)
+    evaluation = sys.modules["recometer.evaluation"]
+    monkeypatch.setattr(evaluation, "Evaluator", evaluator)
+    monkeypatch.setattr(
+        evaluation, "check_evaluable", lambda source, test: received.update(source=source)
+    )
     data = rm.Interactions.of(settled(interactions()))
     made = split(data, Last(1))
     for given_test in (made, [made], folds(data, KFold(2))):
@@ -670,7 +674,7 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
         with pytest.raises(InterruptedError):
             rm.evaluate(sources, given_test, **asked, ties="item")
         assert {name: received[name] for name in names} == asked
-        assert received["rules"] == {"ties": "item"}
+        assert received["ties"] == "item"
         assert received["source"] is source
         assert isinstance(received["test"], rm.Interactions)
         assert isinstance(received["train"], rm.Interactions)

@@ -68,15 +68,16 @@ def _difference(values: Float64, chance: Float64) -> stats.Interval:
 
 
 def _evaluated(looked: Looked) -> Evaluation:
-    given = looked.given
-    as_given = {**given.as_given, "test": None if given.brings_truth else looked.test}
+    given, asked = looked.given, looked.given.asked
     return evaluate(
-        **as_given,
-        train=given.train,
+        given.source,
+        None if given.brings_truth else looked.test,
+        **asked.as_given,
+        train=asked.train,
         metrics=f"ndcg@{looked.k} roc_auc",
-        protocol=given.stated,
-        seed=given.seed,
-        threads=given.threads,
-        progress=given.progress,
+        protocol=asked.protocol,
+        seed=asked.seed,
+        threads=asked.threads,
+        progress=False,
         chance=True,
     )

@@ -12,7 +12,7 @@ from recometer.arrays import Array, Int64, UInt32
 from recometer.data import matching
 from recometer.data.interactions import Interactions
 from recometer.evaluating.inputs import Inputs
-from recometer.evaluating.records import numbered
+from recometer.evaluating.records import request_of
 from recometer.ranks import Ranks, TopLists
 from recometer.sources.base import Request, Source
 
@@ -46,28 +46,18 @@ class Looked:
     @property
     def test(self) -> Interactions:
         """The users that are looked at."""
-        return self.given.test
+        return self.given.truth.test
 
     @property
     def train(self) -> Interactions | None:
         """What must not be recommended again."""
-        return self.given.train
+        return self.given.asked.train
 
     @functools.cached_property
     def request(self) -> Request:
         """What the source is asked for; equal scores stand in the order of the item ids."""
-        given = self.given
-        return Request(
-            given.test,
-            given.train,
-            given.protocol.replace(ties="item"),
-            numbered(given.catalogue),
-            threads=given.threads,
-            progress=given.progress,
-            candidates=given.candidates,
-            exclude=given.exclude,
-            seed=given.seed,
-        )
+        protocol = self.given.protocol.replace(ties="item")
+        return dataclasses.replace(request_of(self.given), protocol=protocol, depth=None)
 
     @functools.cached_property
     def ranks(self) -> Ranks:

@@ -15,8 +15,9 @@ from recometer.checking.result import Preflight
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.errors import DataWarning, InputError, brief
-from recometer.evaluating.folds import is_made
-from recometer.evaluating.inputs import Inputs, read_inputs
+from recometer.evaluating.arguments import check_evaluable
+from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluating.folds import is_made, parts_of
 from recometer.protocol import Protocol
 from recometer.sources.base import Source
 from recometer.tasks import waiting
@@ -113,38 +114,42 @@ def check(
     'Two calls agree.'
     """
     k = _count(k, "k")
-    truth, train = _sides(test, train)
+    if is_made(test):
+        if not hasattr(test, "interactions"):
+            raise InputError(
+                "Folds are checked one at a time. Hint: rm.check(source, next(iter(folds)))."
+            )
+        test, train = parts_of(test, train)
+    truth = None if test is None else read_interactions(test, "test")
     given_users = None if truth is None else _drawn(truth, n_users, seed_of(seed))
-    options: dict[str, Any] = {
-        "train": train,
-        "candidates": candidates,
-        "exclude": exclude,
-        "metrics": f"ndcg@{k}",
-        "protocol": protocol,
-        "catalogue": catalogue,
-        "baseline": None,
-        "seed": seed,
-        "threads": threads,
-        "progress": False,
-        "chance": False,
-        "rules": rules,
-        "parameters": ["n_users", "k"],
-    }
-    with warnings.catch_warnings():
-        # What evaluate warns of while it reads is a finding here.
+    check_evaluable(source, test)
+    evaluator = Evaluator(
+        given_users,
+        train=train,
+        candidates=candidates,
+        exclude=exclude,
+        metrics=f"ndcg@{k}",
+        protocol=protocol,
+        catalogue=catalogue,
+        seed=seed,
+        threads=threads,
+        progress=False,
+        **rules,
+    )
+    with warnings.catch_warnings(), waiting("Checking"):
+        # What evaluate warns of is a finding here.
         warnings.simplefilter("ignore", DataWarning)
-        with waiting("Checking"):
-            given = read_inputs(source, given_users, **options)
-            again: Inputs = given
-            if not isinstance(source, Source):
-                again = read_inputs(source, given_users, **options)
-            looked = Looked(given, again.source, given.test if truth is None else truth, k)
-            findings = tuple(_found(each, looked) for each in CHECKS)
+        given = evaluator.inputs(source)
+        # A model is asked for its lists anew.
+        again = given if isinstance(source, Source) else evaluator.inputs(source)
+        whole = given.truth.given if truth is None else truth
+        looked = Looked(given, again.source, whole, k)
+        findings = tuple(_found(each, looked) for each in CHECKS)
     return Preflight(
         findings=findings,
         source=given.source.describe(),
         test=repr(looked.whole),
-        train=None if given.train is None else repr(given.train),
+        train=None if looked.train is None else repr(looked.train),
         n_checked=looked.test.n_users,
         n_users=looked.whole.n_users,
         k=k,
@@ -154,22 +159,6 @@ def check(
 def _found(each: Any, looked: Looked) -> Finding:
     found: Finding = each(looked)
     return dataclasses.replace(found, name=each.__name__)
-
-
-def _sides(test: object, train: object) -> tuple[Interactions | None, object]:
-    """Return test, read, and train; a `Split` has both."""
-    if not is_made(test):
-        return (None if test is None else read_interactions(test, "test")), train
-    from recometer.split.result import Split
-
-    if not isinstance(test, Split):
-        raise InputError(
-            "Folds are checked one at a time. Hint: rm.check(source, next(iter(folds)))."
-        )
-    if train is not None:
-        raise InputError("train was given, but Split brings its own. Hint: leave train out.")
-    plain = test.interactions()
-    return plain.test, plain.train
 
 
 def _drawn(test: Interactions, n_users: int | None, seed: int) -> Interactions:

@@ -63,17 +63,28 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
 USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
 
+def given_by_hand(protocol: Protocol) -> list[str]:
+    """Return the rules of a protocol that are not those of its name."""
+    convention = find(protocol.name)
+    usual = type(protocol)() if convention is None else convention.protocol
+    return [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]
+
+
 def warn_without_effect(
-    source: Source, metrics: Sequence[Metric], protocol: Protocol, *, trained: bool
+    source: Source,
+    metrics: Sequence[Metric],
+    protocol: Protocol,
+    given: Sequence[str],
+    *,
+    trained: bool,
 ) -> None:
     """Warn of rules that were given by hand, and change nothing of what is asked for.
 
-    By hand are those rules of the protocol that are not those of its name. `trained` says whether
-    there is train.
+    `given` are those that `given_by_hand` returns; `trained` says whether there is train.
     """
+    if not given:
+        return
     convention = find(protocol.name)
-    usual = type(protocol)() if convention is None else convention.protocol
-    given = [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]
     definitions = [metric.definition for metric in metrics]
     kinds = dict.fromkeys("all users" if one.over_users else one.record for one in definitions)
     for rule in given:

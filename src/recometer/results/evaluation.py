@@ -23,12 +23,13 @@ from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.results import saved, summary
-from recometer.results.means import Averaging, Weights
+from recometer.results.means import Averaging, Weights, means_with
 from recometer.results.naming import name_of, names_of
 from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
 from recometer.results.together import intervals_together, of_some_users, values_together
+from recometer.results.tracked import TrackedEvaluation
 from recometer.stats import Interval
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class Evaluation(Reported, rendering.Printed):
+class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     """How good recommendations were: every metric for every user.
 
     ``result["ndcg@10"]`` is the metric's value for each user, ``result["ndcg@1..10"]`` a
@@ -224,11 +225,9 @@ class Evaluation(Reported, rendering.Printed):
         InputError
             Other weights, or a pooled mean of a metric that has none.
         """
-        together = values_together(self, weights)
-        return {
-            name: together[name] if name in together else self._averaging.mean(name, weights)
-            for name in self._with_mean(weights)
-        }
+        return means_with(
+            self._averaging, values_together(self, weights), self._with_mean(weights), weights
+        )
 
     @property
     def together(self) -> dict[str, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -159,6 +159,16 @@ class Averaging:
                 "in the order of user_ids."
             )
         return given
+
+
+def means_with(
+    averaging: Averaging, together: Mapping[str, float], names: Iterable[str], weights: Weights
+) -> dict[str, float]:
+    """Return the means of some metrics; `together` are those that are one value for all users."""
+    return {
+        name: together[name] if name in together else averaging.mean(name, weights)
+        for name in names
+    }
 
 
 def intervals_over_users(
