@@ -79,7 +79,7 @@ def test_what_does_not_fit_is_refused(table):
         rs.evaluate(lists, frame.where("false"))
     with pytest.raises(InputError, match="knows none of the"):
         rs.evaluate(lists, frame.selectExpr("concat('x', user) AS user", "item"))
-    with pytest.raises(InputError, match="missing"):
+    with pytest.raises(InputError, match="test has rows in which the user is missing"):
         rs.evaluate(lists, frame.selectExpr("CAST(NULL AS string) AS user", "item"))
     with pytest.raises(InputError, match="keeps the order in which items were given"):
         rs.evaluate(lists, frame, ties="input")

@@ -76,6 +76,7 @@ def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
         rs.split(frame, rm.split.KFold(3))
 
 
+@pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
 def test_an_audit_finds_what_one_machine_finds(table, rows):
     schema = "user string, item bigint, rating double, time bigint, note string"
     made = rs.split(table(rows, schema), Fraction(0.3), who=UsersFraction(0.8), seed=2)

@@ -8,7 +8,7 @@ import numpy as np
 
 from recometer.auditing._build import of_rows
 from recometer.auditing._sides import Sides, newest
-from recometer.auditing.result import Finding, Level
+from recometer.auditing.findings import Finding, Level
 
 OLDER = "interactions of test older than anyone's newest in train"
 

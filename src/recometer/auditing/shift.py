@@ -56,7 +56,7 @@ def head(counts: Int64, times: Int64 | int = 1) -> Bool:
     """
     order = np.argsort(-counts, kind="stable")
     falling = (counts * times)[order]
-    # Of whole numbers, so that 80% is exact.
+    # In whole numbers, so that 80% is exact.
     needed = 5 * (np.cumsum(falling) - falling) < 4 * falling.sum()
     chosen: Bool = counts >= counts[order][needed].min()
     return chosen

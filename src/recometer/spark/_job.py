@@ -14,13 +14,15 @@ import numpy as np
 
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions
-from recometer.errors import DataWarning, RecometerError
+from recometer.errors import DataWarning, InputError, RecometerError
+from recometer.evaluating.asked import Asked
 from recometer.evaluating.checks import KnownUsers
-from recometer.evaluating.inputs import Inputs, as_counted
+from recometer.evaluating.inputs import Inputs
+from recometer.evaluating.making import measure
 from recometer.evaluating.records import find_records
-from recometer.evaluation import measure
+from recometer.evaluating.truth import Truth, as_counted
 from recometer.sources.base import Source
-from recometer.sources.candidates import Negatives, read_candidates
+from recometer.sources.candidates import Candidates, Negatives, read_candidates
 from recometer.sources.factors import Factors
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 # The numbers of the tables among the rows of a user.
 TEST, TRAIN, SOURCE, CANDIDATES = range(4)
+ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
 USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
 
 
@@ -63,7 +66,8 @@ class Job:
     brings_truth
         Whether the truth is in the pairs.
     given
-        Fields of `Inputs` that are the same for all users.
+        Fields of `Asked` that are the same for all users (`ASKED`); ``candidates`` that travel; and
+        ``settled``, the protocol with what the source replaces.
     """
 
     kind: str
@@ -93,7 +97,7 @@ class Job:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # the whole may be otherwise
             given = self._inputs(table)
-            if not given.test.n_users:
+            if not given.truth.test.n_users:
                 return None
             records = find_records(given)
             measured = measure(given, records)
@@ -102,31 +106,45 @@ class Job:
     def _inputs(self, table: Any) -> Inputs:
         """Return what the users of a block are evaluated with."""
         parts = split(table)
+        self._check_ids(parts)
         source = self._source(parts[SOURCE], _known(parts[TEST], parts[TRAIN]))
         train = None
         if "train" in self.values:
             train = self._interactions(parts[TRAIN], "train")
         own = source.test() if self.brings_truth else None
         test = own if own is not None else self._interactions(parts[TEST], "test")
-        metrics, protocol = self.given["metrics"], self.given["protocol"]
         candidates = self.given["candidates"]
         if "candidates" in self.values:
             own_sets = self._interactions(parts[CANDIDATES], "candidates")
             negatives = isinstance(candidates, Negatives)
             candidates = read_candidates(Negatives(own_sets), test) if negatives else own_sets
-        counted = as_counted(source, test, metrics, protocol)
-        return Inputs(
-            **{**self.given, "candidates": candidates},
-            source=source,
-            test=counted,
+        asked = Asked(
+            **{name: self.given[name] for name in ASKED},
             train=train,
             baseline=None,
             threads=1,
             progress=False,
-            as_given={"test": test},
-            brings_truth=self.brings_truth,
+            as_given={},
             some_users=True,
         )
+        counted = as_counted(test, asked.metrics, asked.protocol)
+        if asked.counts_listed_users and (listed := source.listed_users()) is not None:
+            counted = counted.with_users(listed)
+        chosen = candidates if isinstance(candidates, Candidates) else None
+        truth = Truth(asked, test, counted, chosen, asked.metrics)
+        return Inputs(source, truth, self.given["settled"], self.brings_truth)
+
+    def _check_ids(self, parts: list[Any]) -> None:
+        """Refuse rows without a user or an item."""
+        listed = {"factors": ("u",), "counts": ("u",), "arrays": ("u",)}.get(self.kind, ("u", "i"))
+        for number, columns in ((TEST, "ui"), (TRAIN, "ui"), (SOURCE, listed), (CANDIDATES, "ui")):
+            for name in columns:
+                if parts[number][name].null_count:
+                    what, options = self.options["names"][number], {"u": "user", "i": "item"}
+                    raise InputError(
+                        f"{what} has rows in which the {options[name]} is missing. Hint: drop them: "
+                        "frame.dropna()."
+                    )
 
     def _interactions(self, table: Any, what: str) -> Interactions:
         value = "x" if self.values[what] else False
@@ -167,17 +185,17 @@ class Job:
         """Return a row per user: values, reasons, and what else is known."""
         import pyarrow as pa
 
-        columns = [pa.array(given.test.user_ids)]
-        for metric in given.metrics:
+        columns = [pa.array(given.truth.test.user_ids)]
+        for metric in given.truth.metrics:
             name = str(metric)
-            nothing = np.full(given.test.n_users, np.nan)
+            nothing = np.full(given.truth.test.n_users, np.nan)
             columns.append(pa.array(measured["values"].get(name, nothing)))
             columns.append(pa.array(measured["reasons"][name].astype(np.int8)))
-            if given.chance:
+            if given.asked.chance:
                 columns.append(pa.array(measured["chance"].get(name, nothing)))
         columns += [pa.array(getattr(records.users, name).astype(np.int64)) for name in USERS]
-        columns.append(pa.nulls(given.test.n_users, pa.binary()))
-        columns.append(pa.nulls(given.test.n_users, pa.string()))
+        columns.append(pa.nulls(given.truth.test.n_users, pa.binary()))
+        columns.append(pa.nulls(given.truth.test.n_users, pa.string()))
         return pa.RecordBatch.from_arrays(columns, self._names())
 
     def _closing(self, sums: bytes | None = None, error: str | None = None) -> Any:
@@ -217,29 +235,29 @@ class Job:
             facts["any_cutoff"] = int(records.ranks.any_cutoff)
         if records.lists is not None:
             largest["listed"] = float(records.lists.lengths.max(initial=0))
-        gains = given.test.values
+        gains = given.truth.test.values
         if gains is not None and len(gains):
             facts["negative"] = int(np.count_nonzero(gains < 0))
             facts["not_binary"] = int(np.count_nonzero((gains != 0) & (gains != 1)))
             largest |= {"gain": float(gains.max()), "less": float(-gains.min())}
-        named = given.test.user_ids
+        named = given.truth.test.user_ids
         metrics = {
             str(metric): metric_sums(
                 metric,
-                given.protocol,
+                given.asked.protocol,
                 measured["values"].get(str(metric)),
                 measured["reasons"][str(metric)],
                 measured.get("chance", {}).get(str(metric)),
                 users,
                 measured.get("rated"),
             )
-            for metric in given.metrics
+            for metric in given.truth.metrics
         }
         return Sums(
-            given.test.n_users,
-            len(given.test),
+            given.truth.test.n_users,
+            len(given.truth.test),
             facts,
-            {**records.counts, **given.duplicates()},
+            {**records.counts, **given.truth.duplicates},
             largest,
             [] if named is None else named[:3].tolist(),
             metrics,

@@ -18,7 +18,7 @@ from recometer.evaluating.checks import (
     check_overlaps,
     warn_beyond_lists,
 )
-from recometer.evaluating.inputs import is_uniform, warning_of
+from recometer.evaluating.truth import is_uniform, warning_of
 from recometer.measuring import corrections
 from recometer.measuring.reasons import Reason
 from recometer.measuring.side_data import Popularity, check_side_data, needed_by
@@ -141,6 +141,7 @@ class Plan:
         """Return what runs on the executors."""
         kinds, found = self.kinds(), self.source
         items, kind, options = None, found.kind, {**found.options, "user": kinds.user}
+        options["names"] = ("test", "train", found.table.what, "candidates")
         if found.items is not None:
             sizes = item_sizes(found.items)
             if sizes.n_bytes > self.closure:
@@ -152,8 +153,8 @@ class Plan:
         metrics = with_largest_gain(self.metrics, self._largest_gain(kinds))
         given = {
             "metrics": tuple(metrics),
-            "protocol": self.protocol,
-            "stated": self.stated,
+            "protocol": self.stated,
+            "settled": self.protocol,
             "seed": seed,
             "chance": chance,
             "exclude": self.exclude,

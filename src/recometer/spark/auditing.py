@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Bool, Int64
-from recometer.auditing import findings
+from recometer.auditing import sentences
 from recometer.auditing.check import CHECKS
-from recometer.auditing.findings import Sides
-from recometer.auditing.result import Audit, Finding
+from recometer.auditing.findings import Finding
+from recometer.auditing.result import Audit
+from recometer.auditing.sentences import Sides
 from recometer.data.columns import find_columns
 from recometer.data.interactions import Interactions as OneInteractions
 from recometer.errors import DataWarning, InputError, InputTypeError
@@ -164,8 +165,8 @@ class _Both:
                 )
         found = self._of_users(rows, items, int(of_items[2].sum()))
         made = {
-            "popularity_shift": findings.of_items(*of_items),
-            "activity_shift": findings.of_users(*of_users),
+            "popularity_shift": sentences.of_items(*of_items),
+            "activity_shift": sentences.of_users(*of_users),
             "unseen_items": self._unseen_items(items, of_items),
         }
         self._complete(found, rows, made)
@@ -192,10 +193,10 @@ class _Both:
         rows = items.where("first = 0").orderBy("i").limit(EXAMPLES).select("i").collect()
         alike = ""
         if unseen.sum() and not ((first > 0) & (second > 0)).any():
-            alike = findings.compare_ids(*self._first_ids("item"))
+            alike = sentences.compare_ids(*self._first_ids("item"))
         examples = tuple(row[0] for row in rows)
         total = int(times[second > 0].sum())
-        return findings.of_unseen_items(int(times[unseen].sum()), total, examples, alike)
+        return sentences.of_unseen_items(int(times[unseen].sum()), total, examples, alike)
 
     def _first_ids(self, option: str) -> list[Any]:
         """Return an id of test and one of train, each as an array."""
@@ -243,13 +244,13 @@ class _Both:
         for one in parts:
             by_name.setdefault(one["name"], []).append(one)
         said: dict[str, Callable[[Finding], str]] = {
-            "overlap": lambda one: findings.on_overlap(one.statistics),
-            "older_than_training": lambda one: findings.on_newer(
+            "overlap": lambda one: sentences.on_overlap(one.statistics),
+            "older_than_training": lambda one: sentences.on_newer(
                 int(one.statistics["training_newer"]), self._n_train(rows)
             ),
-            "unreachable": lambda one: findings.on_unreachable(one.count or 0, one.total),
-            "unseen_users": lambda one: findings.on_unseen_users(
-                findings.compare_ids(*self._first_ids("user")) if one.count == one.total else ""
+            "unreachable": lambda one: sentences.on_unreachable(one.count or 0, one.total),
+            "unseen_users": lambda one: sentences.on_unseen_users(
+                sentences.compare_ids(*self._first_ids("user")) if one.count == one.total else ""
             ),
         }
         for name, own in by_name.items():
@@ -300,7 +301,7 @@ def _checked(
         if name in OF_ALL:
             continue
         if name == "older_than_training" and times is not None:
-            one = findings.older_than_training_among(sides, *times)
+            one = sentences.older_than_training_among(sides, *times)
         else:
             one = check(sides)
         plain = {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}

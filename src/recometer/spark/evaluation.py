@@ -11,8 +11,9 @@ from recometer.data.catalogue import Catalogue
 from recometer.draws import seed_of
 from recometer.errors import InputError, InternalError
 from recometer.evaluating.arguments import protocol_of, with_order
-from recometer.evaluating.effects import warn_without_effect
-from recometer.evaluation import DEFAULT_METRICS, definitions_of
+from recometer.evaluating.asked import DEFAULT_METRICS
+from recometer.evaluating.effects import given_by_hand, warn_without_effect
+from recometer.evaluating.truth import definitions_of
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
@@ -106,7 +107,8 @@ def evaluate(
     stated = protocol_of(protocol, rules, parameters)
     found = read_source(source)
     requested = parse_under(metrics, stated)
-    warn_without_effect(found.like, requested, stated, trained=train is not None)
+    by_hand = given_by_hand(stated)
+    warn_without_effect(found.like, requested, stated, by_hand, trained=train is not None)
     plan = Plan(
         found,
         tables_of(found, test, train, candidates),

@@ -10,7 +10,7 @@ import numpy as np
 
 from recometer import rendering
 from recometer.errors import InputError
-from recometer.evaluation import versions
+from recometer.evaluating.making import versions
 from recometer.measuring.compute import compute_for_all
 from recometer.measuring.reasons import OF_ONE_USER, Reason
 from recometer.metrics.registry import Metric, rules_of
