@@ -140,9 +140,9 @@ class Job:
         for number, columns in ((TEST, "ui"), (TRAIN, "ui"), (SOURCE, listed), (CANDIDATES, "ui")):
             for name in columns:
                 if parts[number][name].null_count:
-                    what, options = self.options["names"][number], {"u": "user", "i": "item"}
+                    what, which = self.options["names"][number], {"u": "user", "i": "item"}[name]
                     raise InputError(
-                        f"{what} has rows in which the {options[name]} is missing. Hint: drop them: "
+                        f"{what} has rows in which the {which} is missing. Hint: drop them: "
                         "frame.dropna()."
                     )
 

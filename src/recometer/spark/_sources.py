@@ -97,7 +97,9 @@ class Given:
 
 def read_source(given: object) -> Given:
     """Return a source on Spark of what `evaluate` was given."""
-    if all(hasattr(given, name) for name in ("userFactors", "itemFactors", "rank")):
+    # A DataFrame of Connect has every attribute, as a column.
+    parts = ("userFactors", "itemFactors", "rank")
+    if not _frames.is_frame(given) and all(hasattr(given, name) for name in parts):
         given = Factors(given.userFactors, given.itemFactors)  # type: ignore[attr-defined]
     if isinstance(given, Factors):
         return _factors(given)

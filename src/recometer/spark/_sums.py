@@ -189,7 +189,7 @@ def metric_sums(
     skipping = rules.replace(missing="skip") if rules.missing == "nan" else rules
     own = entering(values, reasons, skipping)
     finite = np.where(np.isfinite(own), own, np.nan)
-    weights = _weights(metric, users)
+    weights = weights_of(metric, users)
     weighted = np.array([_weighted(own, one) for one in weights.values()])
     weight = weights[rules.average if rules.average in WEIGHTS else "users"]
     drawn = np.zeros(2)
@@ -207,7 +207,7 @@ def metric_sums(
     )
 
 
-def _weights(metric: Metric, users: Mapping[str, Int64]) -> dict[str, Float64]:
+def weights_of(metric: Metric, users: Mapping[str, Int64]) -> dict[str, Float64]:
     """Return the weights of the users, by what they are called; NaN: not known of the metric."""
     n_relevant = users["n_relevant"]
     found = {"users": np.ones(len(n_relevant)), "relevant": n_relevant.astype(np.float64)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import io
+import functools
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,6 +23,7 @@ from recometer.protocol import Protocol
 from recometer.rendering import Printed, Table
 from recometer.spark._cells import Cells
 from recometer.spark._frames import Frame
+from recometer.spark._packing import added_up, together
 from recometer.spark._ratios import Ratios
 from recometer.spark.result import SparkEvaluation
 from recometer.stats import Interval
@@ -334,22 +335,15 @@ def _added(
     ratios: Sequence[float | None] | None,
 ) -> dict[str, Any]:
     """Add up, per pair and metric: the differences, or what the ratio of the means needs."""
-
-    def run(batches: Any) -> Any:
-        import pyarrow as pa
-
-        found = _adding(batches, each, rules, ratios)
-        if found:
-            yield pa.RecordBatch.from_arrays([pa.array([to_bytes(found)], pa.binary())], ["sums"])
-
-    parts = [from_bytes(bytes(row[0])) for row in joined.mapInArrow(run, "sums binary").collect()]
-    if not parts:
+    found = added_up(joined, functools.partial(_adding, each=each, rules=rules, ratios=ratios))
+    if not found:
         raise InputError("The models have no users in common. Hint: were they evaluated alike?")
-    return _together(parts)
+    return found
 
 
 def _adding(
     batches: Any,
+    *,
     each: Sequence[tuple[int, int, int]],
     rules: Sequence[Protocol],
     ratios: Sequence[float | None] | None,
@@ -367,7 +361,7 @@ def _adding(
             elif ratios[key] is not None:
                 found[f"{key} ratios"] = Ratios.of(x[both], y[both], float(ratios[key]))  # type: ignore[arg-type]
         parts.append(found)
-    return _together(parts) if parts else {}
+    return together(parts) if parts else {}
 
 
 def _values(batch: Any, model: int, metric: int, rules: Protocol) -> Float64:
@@ -380,38 +374,3 @@ def _values(batch: Any, model: int, metric: int, rules: Protocol) -> Float64:
     if np.isinf(found).any():
         raise InputError("A value is infinite: differences have no mean.")
     return np.where(there, found, np.nan)
-
-
-def _together(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key in parts[0]:
-        own = [part[key] for part in parts]
-        kind = type(own[0])
-        found[key] = np.sum(own, axis=0) if kind is np.ndarray else kind.together(own)
-    return found
-
-
-def to_bytes(found: Mapping[str, Any]) -> bytes:
-    """Return sums as bytes: arrays alone."""
-    arrays: dict[str, Any] = {}
-    for key, one in found.items():
-        fields = {"": one} if isinstance(one, np.ndarray) else vars(one)
-        arrays |= {f"{key}.{name}": np.asarray(value) for name, value in fields.items()}
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
-    return buffer.getvalue()
-
-
-def from_bytes(content: bytes) -> dict[str, Any]:
-    """Read what `to_bytes` returned."""
-    fields: dict[str, dict[str, Any]] = {}
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        for name in arrays.files:
-            key, _, field = name.rpartition(".")
-            value = arrays[name]
-            fields.setdefault(key, {})[field] = value if value.ndim else value.item()
-    kinds: dict[str, Any] = {"cells": Cells, "ratios": Ratios}
-    return {
-        key: own[""] if "" in own else kinds[key.split(" ")[1]](**own)
-        for key, own in fields.items()
-    }

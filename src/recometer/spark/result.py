@@ -24,13 +24,14 @@ from recometer.spark._frames import Frame, quoted
 from recometer.spark._job import USERS
 from recometer.spark._rows import OverRows
 from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
+from recometer.spark._weighted import weighted_interval
 from recometer.stats import Interval
 from recometer.stats.ends import check_confidence
+from recometer.stats.grouping import Grouped
 from recometer.stats.means import interval_of
 
 Weights = Literal["users", "relevant", "pooled"] | None
 
-NO_INTERVAL = "On Spark a mean with weights has no interval. Hint: result.collect() has it."
 NO_BOOTSTRAP = (
     "On Spark no users are resampled. Hint: interval='auto', or result.collect() for the bootstrap."
 )
@@ -277,14 +278,7 @@ class SparkEvaluation(rendering.Printed):
             return np.nan
         if weights is None and rules.average == "parts":
             return _of_parts(metric, sums)
-        wanted = rules.average if weights is None else weights
-        if weights is None and wanted not in WEIGHTS:
-            wanted = "users"
-        if wanted not in WEIGHTS:
-            raise InputError(
-                f"weights={weights!r} does not exist on Spark. Hint: 'users', 'relevant', 'pooled' "
-                "or None."
-            )
+        wanted = self._weights(metric, weights)
         total, weight = sums.weighted[WEIGHTS.index(wanted)]
         if np.isnan(weight):
             raise InputError(
@@ -300,30 +294,50 @@ class SparkEvaluation(rendering.Printed):
         sums, confidence = self._of(metric), self.protocol.confidence
         check_confidence(confidence)
         n, kind = sums.cells.n + sums.n_infinite, rules.interval
-        weighted = weights not in (None, "users") or rules.average not in ("users", "usual")
         if is_over_rows(metric, self.protocol, weights):
             return Interval.unknown(confidence, n, NO_BOOTSTRAP)
         if weights is None and rules.average == "parts":
             note = "The interval of a mean of parts is not known."
             return Interval.unknown(confidence, n, note)
-        if weighted or self._is_nan(metric):
-            return Interval.unknown(confidence, n, NO_INTERVAL if weighted else "")
+        if self._is_nan(metric):
+            return Interval.unknown(confidence, n, "")
         if kind == "bootstrap":
             return Interval.unknown(confidence, n, NO_BOOTSTRAP)
         if sums.n_infinite:
             return Interval.unknown(confidence, n, "A value is infinite: the mean has no interval.")
-        bounds = self.bounds(metric)
-        grouped = sums.cells.grouped()
+        bounds, grouped = self.bounds(metric), sums.cells.grouped()
+        wanted = self._weights(metric, weights)
+        if wanted != "users":
+            number, mean = self.metrics.index(metric), self._mean(metric, weights)
+            found = weighted_interval(self.values(), number, metric, rules, wanted, mean, bounds)
+            return _within(found, bounds, grouped)
         found = interval_of(
             grouped,
             "auto" if kind == "gaffke" else kind,
             bounds=bounds,
             confidence=confidence,
         )
-        values = grouped.values
-        lower = -np.inf if (values < bounds[0]).any() else bounds[0]
-        upper = np.inf if (values > bounds[1]).any() else bounds[1]
-        return found.within((lower, upper))
+        return _within(found, bounds, grouped)
+
+    def _weights(self, metric: Metric, weights: Weights) -> str:
+        """Return how users weigh in a mean: as it was asked for, or as the rule says."""
+        rule = rules_of(metric, self.protocol).average
+        wanted = rule if weights is None else weights
+        if weights is None and wanted not in WEIGHTS:
+            wanted = "users"
+        if wanted not in WEIGHTS:
+            raise InputError(
+                f"weights={weights!r} does not exist on Spark. Hint: 'users', 'relevant', 'pooled' "
+                "or None."
+            )
+        return wanted
+
+
+def _within(found: Interval, bounds: tuple[float, float], values: Grouped) -> Interval:
+    """Cut an interval off at the metric's bounds, but for one that a value is beyond."""
+    lower = -np.inf if (values.values < bounds[0]).any() else bounds[0]
+    upper = np.inf if (values.values > bounds[1]).any() else bounds[1]
+    return found.within((lower, upper))
 
 
 def _of_parts(metric: Metric, sums: MetricSums) -> float:
