@@ -6,20 +6,18 @@ Expressions are SQL texts, which classic Spark and Spark Connect read alike.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from recometer.errors import ColumnError, InputTypeError, RecometerError
+from recometer import errors
+from recometer.errors import ColumnError, InputError, InputTypeError
 
 Frame = Any
 
 INTEGERS = ("tinyint", "smallint", "int", "bigint")
 # The columns of all rows: user, which table the row is from, item, two numbers, place, factors.
 COLUMNS = ("u", "t", "i", "x", "y", "p", "f")
-
-
-class MissingSparkError(RecometerError, ImportError):
-    """PySpark is not installed."""
 
 
 class IdKinds(NamedTuple):
@@ -165,6 +163,45 @@ def persisted(rows: Frame) -> bool:
     except PySparkException:
         return False
     return True
+
+
+def collected(frame: Frame) -> list[Any]:
+    """Return the rows of a frame; an error of ours in a worker is raised as such.
+
+    Raises
+    ------
+    RecometerError
+        What a worker raised, without what Spark says around it.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        found: list[Any] = frame.collect()
+    except PySparkException as error:
+        ours = re.search(r"recometer\.errors\.(\w+): (.*)", str(error))
+        if ours is None:
+            raise
+        raise getattr(errors, ours[1])(ours[2]) from None
+    return found
+
+
+def check_distinct(table: Table, option: str) -> None:
+    """Refuse ids that come twice, or are missing.
+
+    Raises
+    ------
+    InputError
+        Naming one of them.
+    """
+    name = table[option]
+    counted = table.frame.groupBy(str(table.columns[option])).count()
+    wrong = counted.where(f"count > 1 OR {name} IS NULL").limit(1).collect()
+    if wrong and wrong[0][0] is None:
+        raise InputError(f"{table.what} has rows without an id. Hint: drop them.")
+    if wrong:
+        raise InputError(
+            f"The ids of {table.what} must be distinct, {wrong[0][0]!r} is there twice."
+        )
 
 
 def schema_with(frame: Frame, more: Mapping[str, str]) -> Any:

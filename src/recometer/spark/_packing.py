@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from recometer.spark._cells import Cells
-from recometer.spark._frames import Frame
+from recometer.spark._frames import Frame, collected
 from recometer.spark._ratios import Ratios
 
 
@@ -23,7 +23,8 @@ def added_up(rows: Frame, adding: Callable[[Any], dict[str, Any]]) -> dict[str, 
         if found:
             yield pa.RecordBatch.from_arrays([pa.array([to_bytes(found)], pa.binary())], ["sums"])
 
-    parts = [from_bytes(bytes(row[0])) for row in rows.mapInArrow(run, "sums binary").collect()]
+    found = collected(rows.mapInArrow(run, "sums binary"))
+    parts = [from_bytes(bytes(row[0])) for row in found]
     return together(parts) if parts else {}
 
 

@@ -183,6 +183,8 @@ class Plan:
         """Return how factors are counted in blocks."""
         users, items = self.source.table, self.source.items
         assert items is not None
+        _frames.check_distinct(items, "item")
+        _frames.check_distinct(users, "user")
         removes = self.source.like.removes_train(self.protocol)
         single = self.source.options["array"] == "array<float>"
         how = Counting(

@@ -225,7 +225,7 @@ class _Both:
                 text = json.dumps(_checked(table, has, rules, times, n_items))
                 yield pa.RecordBatch.from_arrays([pa.array([text])], ["found"])
 
-        found = ordered.mapInArrow(run, "found string").collect()
+        found = _frames.collected(ordered.mapInArrow(run, "found string"))
         return [one for row in found for one in json.loads(row[0])]
 
     def _times(self, rows: list[Frame]) -> tuple[float, float] | None:

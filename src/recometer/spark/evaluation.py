@@ -161,7 +161,8 @@ def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
 
 def _collected(rows: Frame) -> Sums:
     """Return the sums of all partitions, in their order; raise what was wrong in one of them."""
-    found = rows.where("sums IS NOT NULL OR error IS NOT NULL").select("sums", "error").collect()
+    ends = rows.where("sums IS NOT NULL OR error IS NOT NULL").select("sums", "error")
+    found = _frames.collected(ends)
     for row in found:
         if row["error"] is not None:
             name, _, message = row["error"].partition(":")

@@ -330,7 +330,7 @@ def _check_known(wanted: Any, frame: Frame, column: str, what: str) -> None:
 
 def _counts(rows: Frame, left: SparkFilters, untested: str) -> dict[str, int]:
     """Count the rows of each part; what filters left out is `left_out`."""
-    found = {int(row[0]): int(row[1]) for row in rows.groupBy(PART).count().collect()}
+    found = {int(row[0]): int(row[1]) for row in _frames.collected(rows.groupBy(PART).count())}
     counts = {name: found.get(part, 0) for part, name in enumerate(("train", "test", "remainder"))}
     if untested != "apart":
         counts["remainder"] = 0
