@@ -85,7 +85,9 @@ def test_an_audit_finds_what_one_machine_finds(table, rows):
     found, expected = rs.audit(made, **given), rm.audit(*parts, **given)
     assert [one.name for one in found.findings] == [one.name for one in expected.findings]
     for one, other in zip(found.findings, expected.findings, strict=True):
-        assert one.to_dict() == pytest.approx(other.to_dict()), one.name
+        plain, same = one.to_dict(), other.to_dict()
+        assert plain.pop("statistics") == pytest.approx(same.pop("statistics")), one.name
+        assert plain == same
     assert found.leaks
     assert "older_than_own_training" in str(found)
     with pytest.raises(rm.InputError, match="test is empty"):

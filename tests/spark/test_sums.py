@@ -31,7 +31,7 @@ def test_parts_of_values_are_grouped_as_the_whole(values, cuts):
 
 def test_cells_of_many_values_move_an_interval_by_less_than_a_thousandth():
     rng = np.random.default_rng(0)
-    values = rng.beta(0.5, 2, 50_000) * (rng.random(50_000) < 0.7)
+    values = rng.beta(0.5, 2, 80_000) * (rng.random(80_000) < 0.7)
     parts = [Cells.of(part) for part in np.array_split(values, 7)]
     joined = Cells.together(parts)
     assert len(joined.counts) > MOST_VALUES / 4
@@ -42,6 +42,17 @@ def test_cells_of_many_values_move_an_interval_by_less_than_a_thousandth():
         other = stats.means.interval_of(joined.grouped(), kind, bounds=(0, 1))
         width = one.high - one.low
         assert [other.low, other.high] == pytest.approx([one.low, one.high], abs=width / 1000)
+
+
+def test_cells_of_values_close_together_are_narrow():
+    rng = np.random.default_rng(0)
+    values = 0.9 + 1e-6 * rng.random(60_000)
+    joined = Cells.together([Cells.of(part) for part in np.array_split(values, 5)])
+    one = stats.interval(values, "bca")
+    other = stats.means.interval_of(joined.grouped(), "bca")
+    assert [other.low, other.high] == pytest.approx(
+        [one.low, one.high], rel=0, abs=(one.high - one.low) / 1000
+    )
 
 
 def test_cells_of_negative_values_do_not_cross_zero():

@@ -10,9 +10,10 @@ from recometer.arrays import Array, Float64, Int64
 from recometer.stats.grouping import SAME, Grouped
 
 # Different values that are kept as they are; beyond that, those with the same leading bits are one
-# cell, whose values differ by less than a thousandth.
-MOST_VALUES = 4_096
-LEADING_BITS = 22  # sign, exponent and 10 bits of the fraction
+# cell, of as many bits as leave so many cells.
+MOST_VALUES = 8_192
+ALL_BITS = 64
+FEWER_BITS = (52, 46, 42, 38, 35, 32, 30, 28, 26, 25, 24, 23, 22, 21, 20, 18, 16, 12)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -26,6 +27,8 @@ class Cells:
     counts : int64 [n_cells]
     squares
         Sum of the squared deviations of all values from their mean.
+    bits
+        How many leading bits the values of a cell have in common, at least.
     """
 
     low: Float64
@@ -33,6 +36,7 @@ class Cells:
     total: Float64
     counts: Int64
     squares: float
+    bits: int = ALL_BITS
 
     @classmethod
     def of(cls, values: Float64) -> Cells:
@@ -53,11 +57,9 @@ class Cells:
         squares = float(sum(part.squares for part in parts) + counts @ (means - mean) ** 2)
         names = ("low", "high", "total", "counts")
         columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-        if all((part.low == part.high).all() for part in parts):
-            keys, cell = np.unique(columns["low"], return_inverse=True)
-        else:
-            keys, cell = np.unique(leading(columns["low"]), return_inverse=True)
-        return _joined(columns, cell, len(keys), squares)._narrowed()
+        bits = min(part.bits for part in parts)
+        keys, cell = np.unique(leading(columns["low"], bits), return_inverse=True)
+        return _joined(columns, cell, len(keys), squares, bits)._narrowed()
 
     @property
     def n(self) -> int:
@@ -85,26 +87,33 @@ class Cells:
         """Join values with the same leading bits where there are many."""
         if len(self.counts) <= MOST_VALUES:
             return self
-        columns: dict[str, Array] = {
-            name: getattr(self, name) for name in ("low", "high", "total", "counts")
-        }
-        keys, cell = np.unique(leading(self.low), return_inverse=True)
-        return _joined(columns, cell, len(keys), self.squares)
+        names = ("low", "high", "total", "counts")
+        columns: dict[str, Array] = {name: getattr(self, name) for name in names}
+        for bits in FEWER_BITS:
+            keys, cell = np.unique(leading(self.low, bits), return_inverse=True)
+            if bits < self.bits and len(keys) <= MOST_VALUES:
+                break
+        return _joined(columns, cell, len(keys), self.squares, bits)
 
 
-def leading(values: Float64) -> Int64:
-    """Return numbers that ascend with the values, the same for those with the same leading bits."""
-    bits = np.ascontiguousarray(values).view(np.int64)
-    size = (bits & np.int64(2**63 - 1)) >> np.int64(64 - LEADING_BITS)
+def leading(values: Float64, bits: int) -> Int64:
+    """Return numbers that ascend with the values, the same for those with the same leading bits.
+
+    Of these are sign, exponent and fraction.
+    """
+    whole = np.ascontiguousarray(values).view(np.int64)
+    size = (whole & np.int64(2**63 - 1)) >> np.int64(64 - bits)
     # Below 0 the larger number is the smaller value, and is not the cell of 0.
     found: Int64 = np.where(values < 0, -size - 1, size)
     return found
 
 
-def _joined(columns: dict[str, Array], cell: Int64, n: int, squares: float) -> Cells:
+def _joined(columns: dict[str, Array], cell: Int64, n: int, squares: float, bits: int) -> Cells:
     low, high = np.full(n, np.inf), np.full(n, -np.inf)
     np.minimum.at(low, cell, columns["low"])
     np.maximum.at(high, cell, columns["high"])
     total = np.bincount(cell, columns["total"], minlength=n)
     counts = np.bincount(cell, columns["counts"], minlength=n)
-    return Cells(low, high, total.astype(np.float64), np.rint(counts).astype(np.int64), squares)
+    return Cells(
+        low, high, total.astype(np.float64), np.rint(counts).astype(np.int64), squares, bits
+    )

@@ -10,6 +10,8 @@ from recometer.arrays import Float64, Int64
 from recometer.spark._cells import MOST_VALUES, leading
 from recometer.stats.grouping import Grouped
 
+RESIDUAL_BITS = 22  # sign, exponent and 10 bits of the fraction
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Ratios:
@@ -60,7 +62,7 @@ class Ratios:
         if len(self.counts) <= MOST_VALUES:
             return self
         residuals = (self.x - self.ratio * self.y) / self.counts + 0.0
-        keys, cell = np.unique(leading(residuals), return_inverse=True)
+        keys, cell = np.unique(leading(residuals, RESIDUAL_BITS), return_inverse=True)
         x, y, counts = (
             np.bincount(cell, column, minlength=len(keys)).astype(np.float64)
             for column in (self.x, self.y, self.counts)

@@ -139,7 +139,7 @@ class Sums:
                 arrays[f"{number} {name}"] = getattr(one, name)
             for name in ("low", "high", "total", "counts"):
                 arrays[f"{number} cells {name}"] = getattr(one.cells, name)
-            own.append([one.n_infinite, one.n_missing, one.cells.squares])
+            own.append([one.n_infinite, one.n_missing, one.cells.squares, one.cells.bits])
         text = json.dumps({**plain, "own": own}, default=str).encode()
         buffer = io.BytesIO()
         np.savez(buffer, plain=np.frombuffer(text, np.uint8), **arrays)
@@ -153,12 +153,12 @@ class Sums:
             own = plain.pop("own")
             metrics = {}
             for number, name in enumerate(plain.pop("metrics")):
-                n_infinite, n_missing, squares = own[number]
+                n_infinite, n_missing, *spread = own[number]
                 cells = [arrays[f"{number} cells {n}"] for n in ("low", "high", "total", "counts")]
                 sums = [arrays[f"{number} {n}"] for n in ("weighted", "parts", "chance", "rows")]
                 metrics[name] = MetricSums(
                     arrays[f"{number} reasons"],
-                    Cells(cells[0], cells[1], cells[2], cells[3], squares),
+                    Cells(cells[0], cells[1], cells[2], cells[3], *spread),
                     n_infinite,
                     n_missing,
                     *sums,
