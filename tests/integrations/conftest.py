@@ -36,6 +36,17 @@ def mlflow():
 
 
 @pytest.fixture(scope="session")
+def torch():
+    return load("torch")
+
+
+@pytest.fixture(scope="session")
+def torchmetrics(torch):
+    load("torchmetrics.retrieval")
+    return load("torchmetrics")
+
+
+@pytest.fixture(scope="session")
 def wandb():
     return load("wandb")
 
