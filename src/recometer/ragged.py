@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from recometer.arrays import Array, Bool, Int64
+from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.errors import InternalError
 
 PER_ROW: Final = {"per": "row"}
@@ -29,6 +29,9 @@ PER_ITEM: Final = {"per": "item"}
 OFFSETS: Final = {"per": "offset"}  # where the rows of each user begin
 COUNTS: Final = {"per": "count"}  # a mapping of counts over all users, which parts add up
 KEPT: Final = {"per": "nothing"}  # what was computed once, and can be again
+
+# The bits that `sums_of` keeps of the largest number; numbers below cannot be cut.
+BITS_OF_CUT, SMALLEST_CUT = 26, 1e-280
 
 AnyRecord = TypeVar("AnyRecord", bound="Record")
 AnyTable = TypeVar("AnyTable", bound="Table")
@@ -180,9 +183,9 @@ class Table(Record):
 
 
 @functools.cache
-def _fields(record: type[Record]) -> tuple[dataclasses.Field[Any], ...]:
+def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
     """Return the fields that a record is made of."""
-    fields = dataclasses.fields(record)  # type: ignore[arg-type]
+    fields = dataclasses.fields(record)
     return tuple(field for field in fields if field.init)
 
 
@@ -259,6 +262,28 @@ def lengths(indptr: Int64, users: Int64 | None) -> Int64:
     if users is None:
         return np.diff(indptr)
     return np.where(users < 0, 0, indptr[users + 1] - indptr[users])
+
+
+def sums_of(numbers: npt.NDArray[np.integer], values: Float64, n: int) -> Float64:
+    """Add up the values of each number, which come in any order: float64 [n].
+
+    Bins add one value after the other, and an error of rounding with each. So the values are cut
+    into multiples of a power of two, whose sums are exact (up to 2^26 of the largest), and rests,
+    whose sums are so small that their errors do not count beside the largest value.
+    """
+    largest = np.abs(values).max(initial=0.0)
+    if not np.isfinite(largest) or largest < SMALLEST_CUT:
+        return np.bincount(numbers, weights=values, minlength=n).astype(np.float64, copy=False)
+    unit = np.ldexp(1.0, int(np.frexp(largest)[1]) - BITS_OF_CUT)
+    multiples = np.rint(values / unit) * unit
+    sums = np.bincount(numbers, weights=multiples, minlength=n)
+    rests = np.bincount(numbers, weights=values - multiples, minlength=n)
+    return (sums + rests).astype(np.float64, copy=False)
+
+
+def column_sums(table: Array) -> Array:
+    """Add up each column: pairwise, where ``sum(axis=0)`` adds one row after the other."""
+    return np.array([column.sum() for column in table.T], dtype=table[:0].sum(axis=0).dtype)
 
 
 def indptr_of(counts: Int64 | Bool) -> Int64:

@@ -35,6 +35,19 @@ class Cancelled(Exception):
     """Raised inside a task whose result is no longer wanted."""
 
 
+_here = threading.local()  # the ticker of the task that a thread is at
+
+
+def check_wanted() -> None:
+    """Raise Cancelled in a task whose result is no longer wanted; outside of tasks do nothing.
+
+    For long work that has no ticker at hand.
+    """
+    ticker: Ticker | None = getattr(_here, "ticker", None)
+    if ticker is not None:
+        ticker.advance()
+
+
 class Ticker:
     """How a running task reports progress, and learns that it should stop.
 
@@ -123,6 +136,7 @@ def run_tasks(
             worker.start()
         # Not Thread.join: before Python 3.13, Ctrl-C there marks a running thread as ended.
         while not work.ended.wait(POLL):
+            check_wanted()  # this may be a task itself
             bar.update(work.done)
     finally:
         work.cancelled.set()
@@ -229,7 +243,8 @@ class _Work(Generic[T, R]):
     def _run(self) -> None:
         while (entry := self._next()) is not None:
             position, (task, weight) = entry
-            ticker = Ticker(self._report, self.cancelled)
+            ticker, outer = Ticker(self._report, self.cancelled), getattr(_here, "ticker", None)
+            _here.ticker = ticker
             try:
                 self.results[position] = self._function(task, ticker)
             except BaseException as error:
@@ -239,6 +254,8 @@ class _Work(Generic[T, R]):
                         self._error = error
                         self.cancelled.set()
                 return
+            finally:
+                _here.ticker = outer
             self._report(weight - ticker.reported)
 
     def raise_error(self) -> None:

@@ -68,6 +68,6 @@ def optuna():
 
 @pytest.fixture(scope="session")
 def sklearn():
-    for part in ("linear_model", "metrics", "model_selection", "pipeline"):
+    for part in ("compose", "linear_model", "metrics", "model_selection", "pipeline"):
         load(f"sklearn.{part}")
     return load("sklearn")

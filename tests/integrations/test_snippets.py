@@ -19,7 +19,9 @@ START = SECTIONS.pop("What the examples below go on from")
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS))
-def test_snippets_of_a_section_run(section, mlflow, tmp_path, monkeypatch):
+def test_snippets_of_a_section_run(section, request, tmp_path, monkeypatch):
+    if section == "MLflow":
+        request.getfixturevalue("mlflow")  # has the evaluator registered
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WANDB_SILENT", "true")
     exec(compile(START + SECTIONS[section], f"{PAGE.name}: {section}", "exec"), {})

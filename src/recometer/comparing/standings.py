@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recometer import stats
+from recometer import ragged, stats
 from recometer.arrays import Float64
 from recometer.comparing.corrections import Correction, tukey_by
 from recometer.comparing.models import Model, Users
@@ -42,7 +42,9 @@ def standings_by(
     known = ~np.isnan(columns).any(axis=1)
     columns = columns[known]
     clusters = None if options.clusters is None else options.clusters[known]
-    means = columns.mean(axis=0) if len(columns) else np.full(len(models), np.nan)
+    means = (
+        ragged.column_sums(columns) / len(columns) if len(columns) else np.full(len(models), np.nan)
+    )
     p_values = np.ones((len(models), len(models)))
     for one, two in itertools.combinations(range(len(models)), 2):
         p_values[one, two] = p_values[two, one] = _p(

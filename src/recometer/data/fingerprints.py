@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -93,17 +93,25 @@ class Fingerprinting:
         that are None are left out.
     threads
         Maximum number of threads that hash.
+    first
+        What else the thread is to do, before it hashes.
     """
 
-    def __init__(self, inputs: Mapping[str, Mapping[str, object]], threads: int = 1) -> None:
+    def __init__(
+        self,
+        inputs: Mapping[str, Mapping[str, object]],
+        threads: int = 1,
+        first: Callable[[], object] | None = None,
+    ) -> None:
         self._inputs = inputs
         self._threads = threads
+        self._first = first
         self._work: _Work | None = None
 
     def __enter__(self) -> Fingerprinting:
         arrays = [array for group in self._inputs.values() for array in group.values()]
         if sum(map(_size, arrays)) > BRIEF:
-            self._work = _Work(self._inputs, self._threads)
+            self._work = _Work(self._inputs, self._threads, self._first)
             self._work.start()
         return self
 
@@ -114,6 +122,8 @@ class Fingerprinting:
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the groups of the inputs."""
         if self._work is None:
+            if self._first is not None:
+                self._first()
             return _fingerprints(self._inputs, None, 1)
         return self._work.result()
 
@@ -121,16 +131,24 @@ class Fingerprinting:
 class _Work(threading.Thread):
     """The thread."""
 
-    def __init__(self, inputs: Mapping[str, Mapping[str, object]], threads: int) -> None:
+    def __init__(
+        self,
+        inputs: Mapping[str, Mapping[str, object]],
+        threads: int,
+        first: Callable[[], object] | None,
+    ) -> None:
         super().__init__(name="recometer-fingerprints")
         self._inputs = inputs
         self._threads = threads
+        self._first = first
         self._cancelled = threading.Event()
         self._ended = threading.Event()
         self._result: dict[str, dict[str, str]] | BaseException = {}
 
     def run(self) -> None:
         try:
+            if self._first is not None:
+                self._first()
             self._result = _fingerprints(self._inputs, self._cancelled, self._threads)
         except BaseException as error:
             self._result = error

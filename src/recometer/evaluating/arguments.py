@@ -113,12 +113,12 @@ def truth_beside(source: Source, *, given: bool) -> Interactions | None:
 
 def protocol_names() -> list[str]:
     """Return what ``protocol=`` may name."""
-    return [usual_protocol(Protocol).name, *(each.name for each in conventions())]
+    return [usual_protocol().name, *(each.name for each in conventions())]
 
 
 def named_protocol(name: str) -> Protocol:
     """Return our own rules, or those of a convention."""
-    own = usual_protocol(Protocol)
+    own = usual_protocol()
     if name == own.name:
         return own
     convention = find(name)

@@ -156,7 +156,7 @@ def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -
     """Warn of metrics that no user has a value for, and say why."""
     alike: dict[str, list[str]] = {}
     for name, column in values.items():
-        # Of millions of users the first one says it nearly always.
+        # The first of millions of users nearly always decides it.
         if not np.isnan(column[:1]).all() or not np.isnan(column).all():
             continue
         sentences = {reason.value: reason.sentence for reason in Reason}

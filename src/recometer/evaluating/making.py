@@ -33,7 +33,7 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
     begin, truth, asked = time.perf_counter(), given.truth, given.asked
     known = truth.fingerprints
     arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
-    with Fingerprinting(arrays, asked.threads) as fingerprinting:
+    with Fingerprinting(arrays, asked.threads, truth.prepare) as fingerprinting:
         measured = measure(given, records)
         metrics_end = time.perf_counter()
         found = fingerprinting.result()

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Int64, UInt32
+from recometer.arrays import Array, Bool, Int64, UInt32
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
@@ -122,11 +122,12 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
             needed_by(truth.reading("lists")),
             test=test,
             train=asked.train,
-            relevant=relevant_rows(test, rules.relevant_from),
+            relevant_from=rules.relevant_from,
             ranks=records.ranks if given.brings_truth else None,
             catalogue=asked.catalogue,
             baseline=records.baseline,
-            removes_train=given.source.removes_train(rules),
+            in_train=_in_train(records.request, given.source),
+            memory=truth.memory,
         )
         found["lists"] = ListedUsers(data, records.judged)
     return found
@@ -134,8 +135,10 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
 
 def request_of(given: Inputs) -> Request:
     """Return what the source is asked for, the same for all with the same rules."""
-    memory, rules = given.truth.memory, given.protocol
-    return memory.find("request", rules, lambda: _request(given), same=(given.truth.test,))
+    known, rules = given.truth.requests, given.protocol
+    if rules not in known:
+        known[rules] = _request(given)
+    return known[rules]
 
 
 def _request(given: Inputs) -> Request:
@@ -161,12 +164,18 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
-    stays = np.ones(len(test), bool)
-    if request.train is not None and source.removes_train(rules):
-        stays = ~request.in_train()
+    gone = _in_train(request, source)
+    stays = np.ones(len(test), bool) if gone is None else ~gone
     relevant = relevant_rows(test, rules.relevant_from) & stays
     rows, hits = (ragged.offsets(which, test.indptr) for which in (stays, relevant))
     return Judged(np.diff(rows), np.diff(hits))
+
+
+def _in_train(request: Request, source: Source) -> Bool | None:
+    """Return which rows of test leave it, being in train; None: none do."""
+    if request.train is None or not source.removes_train(request.protocol):
+        return None
+    return request.in_train()
 
 
 def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -> Users:
@@ -221,7 +230,13 @@ def _lists(
     if baseline is None or "baseline" not in needed_by(metrics):
         return lists, None
     if isinstance(baseline, Source):
-        found, what = baseline.top(request, depth), baseline.describe()
+        found = request.memory.find(
+            "baseline",
+            (depth, request.protocol),
+            lambda: baseline.top(request, depth),
+            same=(baseline, request.test),
+        )
+        what = baseline.describe()
     else:
         found = _of_evaluation(baseline, request.test, depth)
         what = baseline.inputs["source"]["description"]

@@ -18,7 +18,7 @@ from recometer.measuring.side_data import check_side_data, needed_by
 from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
 from recometer.results.profiles import Bands, bands, profiles, users_of_items
-from recometer.sources.base import Source
+from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
 from recometer.sources.memory import Memory
 
@@ -38,6 +38,7 @@ class Truth:
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain of test, where formulas read it
     memory: Memory = dataclasses.field(default_factory=Memory)  # of what sources were matched with
+    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by their rules
     # Of `arrays`, once an evaluation has taken them; no mean needs them.
     fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 
@@ -54,7 +55,12 @@ class Truth:
 
     def with_users(self, listed: Array) -> Truth:
         """Add the users with a list, by the rule users="listed"."""
-        return dataclasses.replace(self, test=self.test.with_users(listed))
+
+        def add() -> Truth:
+            test = self.test.with_users(listed)
+            return dataclasses.replace(self, test=test, memory=Memory(), requests={})
+
+        return self.memory.find("listed", None, add, equal=(listed,))
 
     def reading(self, *records: str) -> list[Metric]:
         """Return the metrics that read one of some records."""
@@ -88,6 +94,11 @@ class Truth:
         """Whether every value of test is 0 or 1."""
         gains = self.test.values
         return gains is None or bool(((gains == 0) | (gains == 1)).all())
+
+    def prepare(self) -> None:
+        """Find what an `Evaluation` has of test and train, which no metric reads."""
+        _ = self.profiles, self.descriptions, self.definitions, self.duplicates
+        _ = self.negative_gains, self.binary_gains, self.held_bytes
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
         """Return what the fingerprints are taken of, by argument."""

@@ -47,7 +47,7 @@ class Request:
     seed
         Seed of the order that ``ties="random"`` gives equal scores in a list.
     memory
-        Of what was found for earlier requests.
+        What was found for earlier requests.
     """
 
     test: Interactions

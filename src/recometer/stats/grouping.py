@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
+from recometer.tasks import check_wanted
 
 __all__ = ["Grouped", "column", "group", "group_checked", "grouped"]
 
@@ -283,6 +284,7 @@ class _Users:
         return [slice(at, at + BLOCK) for at in range(0, len(self.x), BLOCK)]
 
     def _residuals(self, block: slice, less: float = 0.0) -> Float64:
+        check_wanted()
         if self.y is None:
             return self.x[block] - (self.estimate + less)
         e = self.y[block] * -self.estimate

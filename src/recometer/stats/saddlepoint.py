@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from recometer.tasks import check_wanted
+
 __all__ = ["increasing_root", "normal_quantile_of", "root_of_increasing"]
 
 NEAR_THE_MEAN = 1e-4
@@ -57,6 +59,7 @@ def root_of_increasing(
     """
     t, below, above = start, least, np.inf
     for _ in range(STEPS):
+        check_wanted()
         value, slope = function(t)
         missing = target - value
         if abs(missing) <= precision:
@@ -98,6 +101,7 @@ def increasing_root(
     x, below, above = start, 0.0, np.inf
     last: tuple[float, float] | None = None
     for _ in range(STEPS):
+        check_wanted()
         value = function(x)
         if not np.isfinite(value):
             value = np.inf

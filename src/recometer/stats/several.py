@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from recometer import ragged
 from recometer.errors import InputError
 from recometer.stats.clusters import by_cluster
 from recometer.stats.grouping import column, matrix
@@ -93,7 +94,7 @@ def tukey(
     n, n_models = given.shape
     if n < 2:
         raise InputError(f"{n} users have a value for every model; at least two are needed.")
-    means = given.mean(axis=0)
+    means = ragged.column_sums(given) / n
     apart = np.abs(means[:, np.newaxis] - means)
     if clusters is not None:
         labels = np.asarray(clusters)
