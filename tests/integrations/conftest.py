@@ -1,6 +1,7 @@
 """Trackers, training loops and searches themselves. A missing one is an error, never a skip."""
 
 import importlib
+import os
 import sys
 import warnings
 from importlib.metadata import EntryPoint
@@ -44,6 +45,31 @@ def torch():
 def torchmetrics(torch):
     load("torchmetrics.retrieval")
     return load("torchmetrics")
+
+
+@pytest.fixture(scope="session")
+def lightning(torch):
+    load("lightning.pytorch")
+    return load("lightning")
+
+
+@pytest.fixture(scope="session")
+def keras():
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+    return load("keras")
+
+
+@pytest.fixture(scope="session")
+def sentence_transformers(torch):
+    load("sentence_transformers.evaluation")
+    return load("sentence_transformers")
+
+
+@pytest.fixture(scope="session")
+def geometric(torch):
+    load("torch_geometric.nn")
+    load("torch_geometric.loader")
+    return load("torch_geometric")
 
 
 @pytest.fixture(scope="session")
