@@ -62,13 +62,14 @@ def keras():
 @pytest.fixture(scope="session")
 def sentence_transformers(torch):
     load("sentence_transformers.evaluation")
+    load("sentence_transformers.models")
     return load("sentence_transformers")
 
 
 @pytest.fixture(scope="session")
 def geometric(torch):
     load("torch_geometric.nn")
-    load("torch_geometric.loader")
+    load("torch_geometric.metrics")
     return load("torch_geometric")
 
 

@@ -11,7 +11,21 @@ import recometer as rm
 
 pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
 
-WORDS = "red green blue cat dog bird runs sleeps sings here there now then".split()
+WORDS = [
+    "red",
+    "green",
+    "blue",
+    "cat",
+    "dog",
+    "bird",
+    "runs",
+    "sleeps",
+    "sings",
+    "here",
+    "there",
+    "now",
+    "then",
+]
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +82,7 @@ def test_values_are_those_of_evaluate(model, texts, evaluator_class, tmp_path):
     evaluator = evaluator_class(
         queries, corpus, relevant, metrics="ndcg@5 rr", primary_metric="rr", name="tiny"
     )
-    found = [evaluator(model, str(tmp_path), epoch, 7) for epoch in (1, 2)][0]
+    found, _ = (evaluator(model, str(tmp_path), epoch, 7) for epoch in (1, 2))
     assert evaluator.primary_metric == "tiny_rr"
     assert evaluator.primary_metric in found
     names = [query for query in queries if query in relevant]
@@ -100,7 +114,7 @@ def test_the_model_card_shows_it(model, texts, evaluator_class):
 
 def test_what_does_not_fit_is_refused(texts, evaluator_class):
     queries, corpus, relevant = texts
-    with pytest.raises(rm.InputError, match="'q' , which is no query|'q', which is no query"):
+    with pytest.raises(rm.InputError, match="'q', which is no query"):
         evaluator_class(queries, corpus, {"q": ["d1"]})
     with pytest.raises(rm.InputError, match="not asked for"):
         evaluator_class(queries, corpus, relevant, primary_metric="ap@3")
