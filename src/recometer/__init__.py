@@ -15,6 +15,7 @@ from recometer.errors import (
     InputError,
     InputTypeError,
     InternalError,
+    MissingExtraError,
     ModelError,
     RecometerError,
     UnknownNameError,
@@ -23,6 +24,7 @@ from recometer.version import __version__
 
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
+    from recometer.checking import Preflight, check
     from recometer.comparison import Comparison, compare, power
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
@@ -62,9 +64,11 @@ __all__ = [
     "InternalError",
     "Leaderboard",
     "Lists",
+    "MissingExtraError",
     "ModelError",
     "Negatives",
     "Pairs",
+    "Preflight",
     "Protocol",
     "Ranks",
     "RecometerError",
@@ -76,6 +80,7 @@ __all__ = [
     "UserFlag",
     "__version__",
     "audit",
+    "check",
     "compare",
     "conventions",
     "evaluate",
@@ -89,7 +94,7 @@ __all__ = [
 
 # Imported when they are first used, so that `import recometer` stays light. No module has the name
 # of a function, which would hide it.
-SUBMODULES = ("baselines", "compat", "split")
+SUBMODULES = ("baselines", "compat", "integrations", "split")
 LAZY = {
     "Audit": "auditing",
     "Catalogue": "data.catalogue",
@@ -104,6 +109,7 @@ LAZY = {
     "Lists": "sources.lists",
     "Negatives": "sources.candidates",
     "Pairs": "sources.pairs",
+    "Preflight": "checking",
     "Protocol": "protocol",
     "Ranks": "ranks",
     "SampledCandidates": "sources.candidates",
@@ -112,6 +118,7 @@ LAZY = {
     "TopLists": "ranks",
     "UserFlag": "ranks",
     "audit": "auditing",
+    "check": "checking",
     "compare": "comparison",
     "conventions": "metrics.conventions",
     "evaluate": "evaluation",

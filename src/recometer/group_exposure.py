@@ -54,7 +54,7 @@ def exposure(
     item_groups
         The group of each item: a dict from item to group; an array, where items are positions;
         or a `Catalogue` whose categories are the groups (of several, an item counts for each
-        with the same share). None: the item has no group.
+        with the same share). None means that the item has no group.
     test
         What should have been recommended, and the users whose lists are read. For an
         evaluation: that of the evaluation; without it there are no columns of relevant items.
@@ -66,7 +66,7 @@ def exposure(
         What place j counts: ``"log"`` 1 / log2(j + 1), ``"geometric"`` patience^(j - 1),
         ``"none"`` 1.
     patience
-        Of the geometric discount, between 0 and 1.
+        Parameter of the geometric discount, between 0 and 1.
     protocol, threads, **rules
         As of `recometer.evaluate`.
 

@@ -24,7 +24,7 @@ TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the lo
 
 @runtime_checkable
 class Piecewise(Protocol):
-    """Numbers that are no array, and are brought here in C order, piece by piece."""
+    """Numbers that are not in an array, and are brought here in C order, piece by piece."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -44,7 +44,7 @@ def fingerprint(
     as Python writes it, a space, and the XXH64 (seed 0) of each piece, 8 bytes little-endian.
     Texts and objects are written as Python writes lists of them, 2**16 to a list, in UTF-8.
 
-    It tells data apart that differ by accident; XXH64 does not withstand somebody who makes
+    It tells data apart that differ by accident; XXH64 does not withstand an attacker who makes
     up other data on purpose. In return it is several times faster than SHA-256 of everything,
     which would take longer than to rank.
 
@@ -58,7 +58,7 @@ def fingerprint(
     cancelled
         Once set, the rest of the array is left out (the fingerprint is then worthless).
     threads
-        At most so many hash at a time.
+        Maximum number of threads that hash.
 
     Returns
     -------
@@ -92,7 +92,7 @@ class Fingerprinting:
         Named groups of named arrays, for instance ``{"test": {"items": array}}``. Arrays
         that are None are left out.
     threads
-        At most so many hash at a time.
+        Maximum number of threads that hash.
     first
         What else the thread is to do, before it hashes.
     """
@@ -182,7 +182,7 @@ def _fingerprints(
 
 
 def _size(array: object) -> float:
-    """Return how many values are to be hashed; of what is no array, more than a few."""
+    """Return how many values are to be hashed; of what is not an array, more than a few."""
     if array is None:
         return 0
     return array.size if isinstance(array, np.ndarray) else math.inf

@@ -17,7 +17,7 @@ from recometer.sources.base import Source
 if TYPE_CHECKING:
     from recometer.evaluating.asked import Asked
 
-# What other libraries call the cut-off, which is no parameter here.
+# What other libraries call the cut-off, which is not a parameter here.
 CUTOFFS = ("k", "top_k", "topk", "n", "cutoff", "cutoffs", "at")
 COLUMNS = ("user", "item", "value", "time", "rank", "score")
 IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")

@@ -105,7 +105,7 @@ def warn_without_effect(
         elif rule == "seen" and not trained:
             why = "there is no train"
         elif rule == "seen" and source.removes_train(protocol):
-            why = f"{type(source).__name__} are no lists: items of train are not ranked"
+            why = f"{type(source).__name__} are not lists: items of train are not ranked"
         elif rule == "defects" and protocol.defects:
             names = [metric.label or str(metric) for metric in metrics]
             if parse_under(names, protocol.replace(defects=False)) == list(metrics):
@@ -117,7 +117,7 @@ def warn_without_effect(
 
 
 def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None:
-    """Return why a rule changes nothing of metrics; None: it changes something."""
+    """Return why a rule changes nothing of metrics, or None if it changes something."""
     if rule == "average" and protocol.average == "users" and kind in ("ranks", "lists"):
         return "every user counts the same already"
     if kind == "all users" and rule == "users":

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 
 from recometer import _kernel
+from recometer.data import ids
 from recometer.data.fingerprints import Fingerprinting
 from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_defined
 from recometer.evaluating.inputs import Inputs
-from recometer.evaluating.records import Records, data_of_result, measured_by
+from recometer.evaluating.records import RANKED, Records, data_of_result, measured_by
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedUsers
 from recometer.measuring.side_data import needed_by
 from recometer.results.evaluation import Evaluation
 from recometer.results.means import Averaging, means_with
+from recometer.results.profiles import USUAL_CUTOFF, FoundByPopularity, found_by_popularity
 from recometer.results.together import together_of
 from recometer.version import __version__
 
@@ -60,7 +62,20 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
         binary_gains=truth.binary_gains,
         activity=activity,
         popularity=popularity,
+        by_popularity=_by_popularity(given, records),
     )
+
+
+def _by_popularity(given: Inputs, records: Records) -> FoundByPopularity | None:
+    """Count the relevant items that were found, by popularity; None: there is no train or rank."""
+    truth, asked, ties = given.truth, given.asked, given.protocol.ties
+    of_ranks = truth.reading(*RANKED)
+    if asked.train is None or truth.bands is None or records.ranks is None or not of_ranks:
+        return None
+    keys = ids.user_keys(truth.test.user_ids, truth.test.n_users) if ties == "random" else None
+    cutoff = max(metric.cutoff or 0 for metric in of_ranks) or USUAL_CUTOFF
+    how = cutoff, ties, asked.seed, keys
+    return found_by_popularity(records.ranks, truth.test, asked.train, truth.bands, *how)
 
 
 def means_of(given: Inputs, records: Records) -> dict[str, float]:

@@ -94,7 +94,7 @@ def find_records(given: Inputs) -> Records:
         if ranks.filled is None and not rules.version and rules.short_lists == "previous_user":
             raise InputError(
                 "short_lists='previous_user' is about lists that are shorter than k, and the "
-                f"source ({source.describe()}) is no list. Hint: leave it out."
+                f"source ({source.describe()}) is not a list. Hint: leave it out."
             )
         if any(rules_of(metric, rules).repeated_test != "once" for metric in of_ranks):
             ranks = with_copies(ranks, test, asked.train)

@@ -17,7 +17,7 @@ from recometer.measuring import corrections
 from recometer.measuring.side_data import check_side_data, needed_by
 from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
-from recometer.results.profiles import profiles
+from recometer.results.profiles import Bands, bands, profiles, users_of_items
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
 from recometer.sources.memory import Memory
@@ -68,9 +68,20 @@ class Truth:
 
     @functools.cached_property
     def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
-        """What train says of each user, see `Evaluation`; None: there is no train."""
+        """What train says of each user, see `Evaluation`; None without train."""
         train = self.asked.train
-        return (None, None) if train is None else profiles(self.test, train)
+        if train is None or self._users_of_items is None:
+            return None, None
+        return profiles(self.test, train, self._users_of_items)
+
+    @functools.cached_property
+    def bands(self) -> Bands | None:
+        """The items of train by popularity; None: there is no train."""
+        return None if self._users_of_items is None else bands(self._users_of_items)
+
+    @functools.cached_property
+    def _users_of_items(self) -> Int64 | None:
+        return None if self.asked.train is None else users_of_items(self.asked.train)
 
     @functools.cached_property
     def negative_gains(self) -> bool:
@@ -193,7 +204,7 @@ def _largest_gain(test: Interactions) -> float:
 
 
 def _is_uniform(candidates: Candidates | None) -> bool | None:
-    """Return whether users have uniformly drawn candidates; None: they have no sets at all."""
+    """Return whether users have uniformly drawn candidates, or None if they have no sets."""
     if isinstance(candidates, SampledCandidates):
         return candidates.by == "uniform"
     return True if isinstance(candidates, Interactions) else None

@@ -196,7 +196,7 @@ class _Rules:
 
     @functools.cached_property
     def outside(self) -> Bool | None:
-        """Who does not count in any mean; None: everybody does."""
+        """Who does not count in any mean; None if everybody counts."""
         ranks = self.ranks
         has_rows = np.diff(ranks.indptr) > 0
         return why.outside(self.known, ranks.n_relevant > 0, has_rows, self.protocol)

@@ -179,6 +179,22 @@ def ranks_with(
     return dataclasses.replace(found, item=ranks.item)
 
 
+def of_judged_items(
+    of_train: Array, missing: int, ranks: Ranks, test: Interactions, train: Interactions
+) -> Array:
+    """Return what is known of each judged item from train: [n_judged].
+
+    `of_train` has an entry per item that train numbers; `missing` stands for all others.
+    """
+    items = _Items(ranks.item_ids, _n_positions(ranks))
+    judged = _judged_items(ranks, items, test, train)
+    positions = items.of_columns(train, "train")
+    # An item that nobody names has the position -1: the last entry.
+    found = np.full(items.n_items + 1, missing, of_train.dtype)
+    found[positions] = of_train
+    return found[judged]
+
+
 def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:
     """Add how many rows of test each judged item's pair was made of."""
     if test.copies is None:
@@ -238,7 +254,11 @@ class _Items:
 
     def of(self, data: Interactions, what: str) -> Int64:
         """Return the position of the item of each row."""
-        return self._of_ids(data.item_ids, data.n_items, what)[data.items]
+        return self.of_columns(data, what)[data.items]
+
+    def of_columns(self, data: Interactions, what: str) -> Int64:
+        """Return the position of each item that the data number."""
+        return self._of_ids(data.item_ids, data.n_items, what)
 
     def of_catalogue(self, catalogue: Catalogue) -> Int64:
         """Return the position of each item."""

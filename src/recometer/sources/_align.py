@@ -23,8 +23,8 @@ from recometer.sources.candidates import Items, SampledCandidates
 def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
     """Match the users and items of test and train with those of a source.
 
-    Candidates may be drawn from the items of `catalogue` (bool [n_items]; None: from all). What
-    was matched for an earlier request is taken as it is, but for what sources change of it.
+    Candidates may be drawn from the items of `catalogue` (bool [n_items]; None for all). What
+    was matched for an earlier request is reused, except for what sources change.
 
     Raises
     ------
