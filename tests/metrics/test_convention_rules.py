@@ -56,7 +56,9 @@ def test_every_convention_describes_itself(convention: rm.Convention) -> None:
 
 def test_defects_are_those_of_a_library() -> None:
     for asked in ({}, {"protocol": Protocol(name="mine")}):
-        with pytest.raises(rm.InputError, match=r"no library's\. Hint: .*protocol='evidently'"):
+        with pytest.raises(
+            rm.InputError, match=r"not those of a library\. Hint: .*protocol='evidently'"
+        ):
             rm.evaluate(rm.Lists(LISTS), TEST, defects=True, **asked)
     asked = {"metrics": "MAPKMetric@2", "protocol": "evidently", "defects": True}
     assert rm.evaluate(rm.Lists(LISTS), TEST, **asked).protocol.defects

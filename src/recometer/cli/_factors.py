@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,6 +17,7 @@ from recometer.data import ids, sessions
 from recometer.data.columns import REQUIRED, common_names
 from recometer.data.files import check_file, column_names, integers, read_columns
 from recometer.data.interactions import Interactions
+from recometer.data.unpacking import check_archive
 from recometer.errors import ColumnError, FileError, InputError
 from recometer.sources.factors import Factors
 
@@ -70,8 +72,11 @@ def read_matrix(path: Path) -> scipy.sparse.csr_array:
 
     check_file(path)
     try:
+        check_archive(path)
         return scipy.sparse.csr_array(scipy.sparse.load_npz(path))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except FileError:
+        raise
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise FileError(
             f"{path} cannot be read as a sparse matrix: {error}. Hint: "
             "scipy.sparse.save_npz(path, matrix) writes one."
@@ -94,10 +99,13 @@ def _from_archive(
     check_file(Path(path))
     known = list(inspect.signature(Factors).parameters)
     try:
+        check_archive(Path(path))
         with np.load(path, allow_pickle=False) as archive:
             unread = [name for name in archive.files if name not in known]
             given: dict[str, Any] = {name: archive[name] for name in known if name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except FileError:
+        raise
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise FileError(
             f"{path} cannot be read as an archive of arrays: {error}. Hint: numpy.savez(path, "
             "user_factors=..., item_factors=..., user_ids=..., item_ids=...) writes one; arrays of "

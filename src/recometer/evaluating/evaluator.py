@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from recometer.data.interactions import read_interactions
 from recometer.errors import InputTypeError
@@ -23,6 +23,7 @@ from recometer.sources.base import Source
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from recometer.evaluating.stream import Stream
     from recometer.protocol import Rules
     from recometer.sources.models import Recommender
 
@@ -90,6 +91,14 @@ class Evaluator:
         """
         given = self.inputs(source)
         return means_of(given, find_records(given))
+
+    def stream(
+        self, *, item_ids: object = None, repeated: Literal["error", "first"] = "error"
+    ) -> Stream:
+        """Return an evaluation of what comes batch by batch; see `Stream` for the parameters."""
+        from recometer.evaluating.stream import Stream
+
+        return Stream(self, item_ids=item_ids, repeated=repeated)
 
     def evaluated(self, source: object, begin: float) -> Evaluation:
         """Evaluate a model; `begin` is when its reading began."""
