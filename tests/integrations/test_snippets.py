@@ -25,4 +25,5 @@ def test_snippets_of_a_section_run(section, request, tmp_path, monkeypatch):
         request.getfixturevalue("mlflow")  # has the evaluator registered
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))  # otherwise where it was imported
     exec(compile(START + SECTIONS[section], section, "exec"), {})
