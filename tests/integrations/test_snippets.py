@@ -17,13 +17,12 @@ SECTIONS = {
     if (blocks := re.findall(r"```python\n((?!>>>).*?)```", section, re.DOTALL))
 }
 START = SECTIONS.pop("What the examples below go on from")
+FIXTURES = {"MLflow": "mlflow", "Weights & Biases": "wandb"}  # what prepares the library
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS))
 def test_snippets_of_a_section_run(section, request, tmp_path, monkeypatch):
-    if section == "MLflow":
-        request.getfixturevalue("mlflow")  # has the evaluator registered
+    if section in FIXTURES:
+        request.getfixturevalue(FIXTURES[section])
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    monkeypatch.setenv("WANDB_DIR", str(tmp_path))  # otherwise where it was imported
     exec(compile(START + SECTIONS[section], section, "exec"), {})
