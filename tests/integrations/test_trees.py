@@ -138,18 +138,12 @@ def test_xgboost_prints_the_same_numbers_itself(xgboost, weight):
 def test_xgboosts_ranker(xgboost):
     metrics = ForXGBoost("hit@1", ties="pessimistic", threads=1)
     model = xgboost.XGBRanker(n_estimators=3, n_jobs=1, eval_metric=metrics)
-    model.fit(
-        FEATURES,
-        LABEL,
-        group=SIZES,
-        eval_set=[(FEATURES, LABEL)],
-        eval_group=[SIZES],
-        verbose=False,
-    )
+    shown = {"eval_set": [(FEATURES, LABEL)], "eval_group": [SIZES], "verbose": False}
+    model.fit(FEATURES, LABEL, group=SIZES, **shown)
     pairs = rm.Pairs.of(LABEL, model.predict(FEATURES), QUERY)
-    expected = rm.evaluate(pairs, metrics="hit@1", protocol="xgboost", ties="pessimistic").mean()
+    result = rm.evaluate(pairs, metrics="hit@1", protocol="xgboost", ties="pessimistic")
     values = model.evals_result()["validation_0"]["hit@1"]
-    assert values[-1] == pytest.approx(expected["hit@1"], abs=1e-6)
+    assert values[-1] == pytest.approx(result.mean(SIZES)["hit@1"], abs=1e-6)
     with pytest.raises(InputError, match="there are 2"):
         ForXGBoost("hit@1 rr")(LABEL, FEATURES[:, 0])
 
