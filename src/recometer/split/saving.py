@@ -213,8 +213,9 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
                 "this one does not know. Hint: pip install --upgrade recometer."
             )
         users = decode_ids(pl.read_parquet(folder / "users.parquet")["user"], header["users"])
-        # Of the names that parts have: others could lead out of the folder.
-        paths = {name: folder / f"{name}.parquet" for name in PARTS if name in header["parts"]}
+        if unknown := [name for name in header["parts"] if name not in PARTS]:
+            raise ValueError(f"no part is called {unknown[0]!r}")  # it could lead out of the folder
+        paths = {name: folder / f"{name}.parquet" for name in header["parts"]}
         kind = header["kind"]
         parts: dict[str, Any] = dict.fromkeys(PARTS)
         if isinstance(kind, dict):
