@@ -401,7 +401,7 @@ def render(shown: Shown, form: str) -> str:
 def output(shown: Shown, form: str = "table", width: int | None = WIDTH) -> None:
     """Write something to standard output; a table is styled if that is a terminal.
 
-    The width is that of lines of plain text; None: a line per row, however long.
+    The width is that of lines of plain text. None writes one line per row, however long.
     """
     if form != "table":
         print(render(shown, form), flush=True)

@@ -70,6 +70,13 @@ class Ticker:
         self._report(weight)
 
 
+_NEVER = threading.Event()
+
+
+def _unheard(weight: float) -> None:
+    """Be told of progress that nobody wants to see."""
+
+
 def run_tasks(
     function: Callable[[T, Ticker], R],
     tasks: Sequence[T],
@@ -88,13 +95,13 @@ def run_tasks(
     Parameters
     ----------
     weights
-        How much work each task is, in any unit; None: all the same. What a task has not
-        reported by itself is counted when it ends.
+        How much work each task is, in any unit. None means that all are the same. What a task has
+        not reported by itself is counted when it ends.
     threads
-        At most so many tasks run at a time, started in their order.
+        Maximum number of tasks that run at a time, started in their order.
     progress
-        True: show a progress bar, which says `label`; False: none; None: only if standard error
-        is a terminal and the work takes a while.
+        Whether to show a progress bar, labelled `label`. None shows one only if standard error is a
+        terminal and the work takes a while.
     brief
         Whether all of it takes a few milliseconds at most: a task that is the only one is then
         done by the calling thread, as starting another takes longer. Ctrl-C waits for its end.
@@ -110,10 +117,12 @@ def run_tasks(
         The first exception that a task raised, or KeyboardInterrupt; the other tasks stop
         at their next `Ticker.advance`.
     """
+    alone = brief and len(tasks) == 1
+    if alone and not progress:
+        return [function(tasks[0], Ticker(_unheard, _NEVER))]
     weights = [1.0] * len(tasks) if weights is None else weights
     n_workers = min(threads, len(tasks))
     work = _Work(function, list(zip(tasks, weights, strict=True)), n_workers)
-    alone = brief and len(tasks) == 1
     workers = [
         threading.Thread(target=work.run, name=f"recometer-{number}")
         for number in range(0 if alone else n_workers)
@@ -190,7 +199,7 @@ def each_block(n: int, function: Callable[[slice], R], rows: int | None = None) 
 def resolve_threads(threads: int | None) -> int:
     """Return the number of threads to use, at least 1.
 
-    None: as many as this process has processors, by its affinity mask and the limit of its
+    None uses all available processors: those of the affinity mask, within the limit of the
     control group (container).
     """
     if threads is None:

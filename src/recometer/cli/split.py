@@ -104,10 +104,12 @@ UntestedOption = Annotated[
     ),
 ]
 MinTrain = Annotated[
-    int, choice_option(min=0, help="Only users are tested who keep so many interactions in train.")
+    int,
+    choice_option(min=0, help="Test only users who keep at least this many in train."),
 ]
 MinTest = Annotated[
-    int, choice_option(min=0, help="Only users are tested who have so many interactions in test.")
+    int,
+    choice_option(min=0, help="Test only users who have at least this many in test."),
 ]
 Seed = Annotated[int, choice_option(min=0, help="Of what is random.")]
 FromValue = Annotated[

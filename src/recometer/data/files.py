@@ -229,9 +229,9 @@ def check_file(path: pathlib.Path) -> None:
 
 
 def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
-    """Return the Parquet files of a folder or a pattern, by their names; None: it is neither.
+    """Return the Parquet files of a folder or a pattern, by their names, or None if it is neither.
 
-    Those whose names begin with ``_`` or a dot are no data.
+    Those whose names begin with ``_`` or a dot are not data.
 
     Raises
     ------

@@ -42,18 +42,18 @@ class Interactions:
         Positions of items, ascending within a user, without duplicates.
     n_items : int
     values : float64 [n] or None
-        Ratings, counts, confidence; None: all 1. Infinite ones are allowed, NaN is not.
+        Ratings, counts, confidence. None stands for ones. They may be infinite, but not NaN.
     times : int64 or float64 [n] or None
         As given where they were numbers; dates became microseconds since 1970 (UTC).
     user_ids : int64, uint64 or object [n_users], or None
-        Sorted and distinct; None: users are positions.
+        Sorted and distinct. None if users are positions.
     item_ids : int64, uint64 or object [n_items], or None
         The same for items.
     duplicates : int
         Rows of the data that repeated a pair of user and item, and were settled.
     copies : int64 [n] or None
-        How many rows of the data each interaction was made of; None: one each. Read by the rule
-        `repeated_test`.
+        Number of rows of the data that each interaction was made of; None means one each. The rule
+        `repeated_test` reads it.
     repeated : tuple
         The first few of these pairs, (user, item): ids, or positions where there are none.
     columns : Columns or None

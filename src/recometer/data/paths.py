@@ -20,7 +20,7 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
     Raises
     ------
     InputTypeError
-        Something that is no path.
+        Something that is not a path.
     FileError
         An empty path, or one that no file can have: with a NUL, a lone surrogate, a part that is
         too long.
@@ -68,7 +68,7 @@ def write_whole(path: Path, content: bytes) -> None:
     FileError
         It cannot be written.
     """
-    # What is no file, such as a pipe or /dev/stdout, is written to, not replaced.
+    # What is not a file, such as a pipe or /dev/stdout, is written to, not replaced.
     replaces = path.is_file() or not path.exists()
     # A name of its own: that of the file may be as long as names can be.
     written = path.with_name(f".recometer-{os.urandom(8).hex()}") if replaces else path

@@ -102,7 +102,7 @@ def write_table(
     columns
         Arrays of numbers, all equally long, by name.
     user_ids
-        The users' ids, which become the column ``user``; None: there is no such column.
+        The users' ids, which become the column ``user``. None writes no such column.
     header
         Anything that JSON can hold.
 
@@ -111,7 +111,7 @@ def write_table(
     FileError
         The file cannot be written, or has the name of another format.
     InputTypeError
-        Ids of a type that cannot be stored, or something that is no path.
+        Ids of a type that cannot be stored, or something that is not a path.
     """
     import polars as pl
 
@@ -154,7 +154,7 @@ def read_table(
     FileError
         The file does not exist, was not written by `write_table`, or by a newer version.
     InputTypeError
-        Something that is no path.
+        Something that is not a path.
     """
     import polars as pl
 

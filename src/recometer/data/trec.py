@@ -50,7 +50,7 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
         raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
     if len(fields) >= 6 and _is_number(fields[4]):
         return "run"
-    # Longer numbers are times: user, item, rating, time (MovieLens' u.data) are no qrels.
+    # Longer numbers are times: user, item, rating, time (MovieLens' u.data) are not qrels.
     few_digits = len(fields) == 4 and len(fields[3]) <= MAX_RELEVANCE_DIGITS
     return "qrels" if few_digits and _is_number(fields[3]) else None
 

@@ -60,7 +60,7 @@ def _unpacked(file: BinaryIO) -> Iterator[int]:
 def check_archive(path: Path) -> None:
     """Raise FileError if an archive of arrays (.npz) holds more than may be, or than it has.
 
-    What is no archive of arrays raises what `zipfile` and `numpy.load` do.
+    What is not an archive of arrays raises what `zipfile` and `numpy.load` do.
     """
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()

@@ -8,10 +8,13 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from recometer.arrays import Array
 from recometer.errors import FileError, InputTypeError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
+from recometer.results.profiles import FoundByPopularity
 from recometer.stats import Interval
 
 KIND = "evaluation"  # what a file says that it holds
@@ -24,6 +27,8 @@ HEADER = (
 # Columns beside those of values.
 _chance_column = "{}: chance".format
 _reason_column = "{}: reason".format
+_band_column = "{}: popularity {}".format
+BANDED = ("relevant", "found")  # of `FoundByPopularity`: a column per band
 
 
 def write(
@@ -38,6 +43,14 @@ def write(
     columns |= {_reason_column(name): codes for name, codes in fields["reasons"].items()}
     columns |= {_chance_column(name): column for name, column in fields["chance"].items()}
     header = {"kind": KIND, **{name: fields[name] for name in HEADER}}
+    found = fields["by_popularity"]
+    if found is not None:
+        header["by_popularity"] = [found.cutoff, found.ranges]
+        columns |= {
+            _band_column(name, band): column
+            for name in BANDED
+            for band, column in enumerate(getattr(found, name).T, start=1)
+        }
     header["protocol"] = fields["protocol"].to_dict()
     header["over_users"] = {
         name: [value, *together[name]] for name, value in fields["over_users"].items()
@@ -90,6 +103,17 @@ def _read(
     fields.setdefault("depth", fields["n_candidates"])  # files of older versions lack it
     fields |= {name: columns[name] for name in PROFILE if name in columns}
     fields |= {name: header[name] for name in HEADER if name in header}
+    if "by_popularity" in header:
+        cutoff, ranges = header["by_popularity"]
+        numbers = range(1, len(ranges) + 1)
+        fields["by_popularity"] = FoundByPopularity(
+            cutoff,
+            tuple((low, high) for low, high in ranges),
+            *(
+                np.column_stack([columns[_band_column(name, at)] for at in numbers])
+                for name in BANDED
+            ),
+        )
     fields |= {
         "values": {name: columns[name] for name in names if name not in over_users},
         "reasons": {name: columns[_reason_column(name)] for name in names},

@@ -131,8 +131,8 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
     if len(found) and np.nanmax(np.abs(found), initial=0.0) > LARGEST:
         at = int(np.nanargmax(np.abs(found)))
         raise InputError(
-            f"{name}[{at}] is {found[at]:g}: from {LARGEST:g} on, sums of cubes are no numbers any "
-            "more. Hint: divide all values by one number."
+            f"{name}[{at}] is {found[at]:g}: from {LARGEST:g} on, sums of cubes are no longer "
+            "finite. Hint: divide all values by one number."
         )
     return found
 
@@ -150,7 +150,7 @@ def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
     values : [n_users]
         x; NaN leaves a user out.
     sizes : [n_users] or None
-        y, whose sum is above 0; None: all 1. NaN leaves a user out.
+        y, whose sum is above 0. None stands for ones. NaN leaves a user out.
 
     Raises
     ------

@@ -53,7 +53,7 @@ def root_of_increasing(
     target, start
         The value, and where to begin.
     precision
-        Of the value. Where it is out of reach, the last t is returned.
+        Tolerance of the value. Where it is out of reach, the last t is returned.
     least
         No t below has the value.
     """
@@ -91,12 +91,12 @@ def increasing_root(
     start
         Above 0: a guess of x.
     precision
-        Of the function's value.
+        Tolerance of the function's value.
 
     Returns
     -------
     float or None
-        None: the value is not reached however large x is.
+        None if the value is not reached however large x is.
     """
     x, below, above = start, 0.0, np.inf
     last: tuple[float, float] | None = None
