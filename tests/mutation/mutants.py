@@ -61,7 +61,9 @@ def mutants_of(source: str) -> list[Mutant]:
     for node in _code(tree):
         for changed in _changes(node, tested):
             before, after = ast.unparse(node), ast.unparse(changed)
-            written = f"({after})" if isinstance(node, ast.expr) else after
+            # As many lines as before: functions are known by where they begin.
+            lines = "\n" * (_end(node.end_lineno) - node.lineno)
+            written = f"({after}{lines})" if isinstance(node, ast.expr) else after + lines
             begin = starts[node.lineno - 1] + node.col_offset
             end = starts[_end(node.end_lineno) - 1] + _end(node.end_col_offset)
             whole = source.encode()

@@ -71,7 +71,7 @@ def test_mutants_are_modules(path: str) -> None:
 
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(HERE / "run.py"), "--no-check", *options]
+    command = [sys.executable, str(HERE / "run.py"), *options]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
