@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import time
 from typing import TYPE_CHECKING, Literal
 
@@ -126,6 +128,20 @@ class Evaluator:
         from recometer.evaluating.stream import Stream
 
         return Stream(self, item_ids=item_ids, repeated=repeated)
+
+    def of_known_users(self) -> Evaluator:
+        """Return an evaluator in whose means only users count whom the source knows.
+
+        For a part of the users: those of a batch, say, or of the first batches.
+        """
+        rules = self.asked.protocol.replace(no_list="undefined")
+        asked = dataclasses.replace(self.asked, protocol=rules)
+        object.__setattr__(asked, "by_hand", self.asked.by_hand)
+        partial = copy.copy(self)
+        partial.asked = asked
+        if self.truth is not None:
+            partial.truth = dataclasses.replace(self.truth, asked=asked)
+        return partial
 
     @property
     def nbytes(self) -> int:

@@ -15,7 +15,7 @@ from recometer.errors import InputError, InputTypeError
 from recometer.evaluating import batches
 from recometer.evaluating.records import RANKED, request_of
 from recometer.results.evaluation import Evaluation
-from recometer.sources.base import Request
+from recometer.sources.base import Request, Source
 from recometer.sources.list_stream import StreamedLists, nobody
 from recometer.sources.lists import Lists
 from recometer.sources.pair_stream import StreamedPairs
@@ -264,14 +264,21 @@ class Stream:
         InputError
             Nothing came, or whatever `evaluate` refuses.
         """
+        return self._evaluator(self._source())
+
+    def mean(self) -> dict[str, float]:
+        """Return the means alone, those of ``compute().mean()``, in less time."""
+        return self._evaluator.mean(self._source())
+
+    def _source(self) -> Source:
+        """Return what came as a source."""
         counted = self._counted
         if counted is None:
             raise InputError(
                 "Nothing came yet, so there is nothing to measure. Hint: stream.update(...) adds "
                 "a batch."
             )
-        source = counted.source() if isinstance(counted, StreamedPairs) else counted
-        return self._evaluator(source)
+        return counted.source() if isinstance(counted, StreamedPairs) else counted
 
     def reset(self) -> None:
         """Forget all that came."""

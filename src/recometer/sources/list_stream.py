@@ -265,7 +265,8 @@ class StreamedLists(Lists):
         """Return the ids of users who came to another one, too."""
         own = self._request.test.user_ids
         assert own is not None
-        return own[state["users"][self._came[state["users"]]]]
+        both: Array = own[state["users"][self._came[state["users"]]]]
+        return both
 
     def take(self, state: Mapping[str, Any]) -> None:
         """Add what `state` of another one returned; of users in both, ours stays."""
@@ -360,7 +361,7 @@ def _alike(parts: list[Ranks]) -> list[Ranks]:
             parts = [
                 part
                 if getattr(part, name) is not None
-                else dataclasses.replace(part, **{name: np.full(len(part.item), nothing)})
+                else dataclasses.replace(part, **{name: np.full(len(part.item), nothing)})  # type: ignore[arg-type]
                 for part in parts
             ]
     return parts
