@@ -42,6 +42,13 @@ def nightly(session: nox.Session) -> None:
 
 
 @nox.session
+def mutation(session: nox.Session) -> None:
+    """Make mistakes in the library, and see whether its tests notice: takes hours."""
+    session.install("-e", ".[test]")
+    session.run("python", "tests/mutation/run.py", *session.posargs)
+
+
+@nox.session
 @nox.parametrize("library", sorted(RIVALS))
 def rivals(session: nox.Session, library: str) -> None:
     """Compare the convention and the drop-in of a library with the library, on random cases."""

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import recometer as rm
-from recometer.integrations import xgboost
+from recometer.integrations import optuna, sklearn, xgboost
 
 RESULT = rm.evaluate(rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, metrics="rr")
 
@@ -30,6 +30,8 @@ WHEN_IMPORTED = ("keras", "lightning", "sentence-transformers", "torchmetrics")
             for name in WHEN_IMPORTED
         ),
         ("mlflow", RESULT.log_mlflow),
+        ("optuna", lambda: optuna.report(None, RESULT, "rr", 0)),
+        ("sklearn", sklearn.ranking_scorer),
         ("xgboost", lambda: xgboost.RankingMetrics("rr").early_stopping(3)),
     ],
 )
