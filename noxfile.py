@@ -12,6 +12,7 @@ TORCH = "torch==2.13.0"
 RIVALS = {
     "implicit": ["implicit"],
     "lenskit": [TORCH, "lenskit"],
+    "lightgbm": ["lightgbm"],
     "pyg": [TORCH, "torchmetrics", "torch-geometric"],
     "pytrec_eval": ["pytrec-eval-terrier"],
     "ranx": ["ranx"],
@@ -22,6 +23,7 @@ RIVALS = {
     "sklearn": ["scikit-learn"],
     "surprise": ["scikit-surprise"],
     "torchmetrics": [TORCH, "torchmetrics"],
+    "xgboost": ["xgboost"],
 }
 
 
@@ -37,6 +39,13 @@ def nightly(session: nox.Session) -> None:
     """Run the tests with five times as many generated cases, others each time."""
     session.install(".[test]")
     session.run("pytest", "-n", "auto", "--hypothesis-profile", "nightly", *session.posargs)
+
+
+@nox.session
+def mutation(session: nox.Session) -> None:
+    """Make mistakes in the library, and see whether its tests notice: takes hours."""
+    session.install("-e", ".[test]")
+    session.run("python", "tests/mutation/run.py", *session.posargs)
 
 
 @nox.session

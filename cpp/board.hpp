@@ -42,8 +42,8 @@ class Board {
             user.begin = judged.table.indptr[u] - judged.table.indptr[0];
             user.end = finished != nullptr && finished[u] != 0 ? user.begin : collect(u);
             user.active = user.begin;
-            user.next_excluded =
-                first_at_least(excluded.items, excluded.indptr[u], excluded.indptr[u + 1], first);
+            skip_excluded(u, first_at_least(excluded.items, excluded.indptr[u],
+                                            excluded.indptr[u + 1], first));
             const std::size_t groups =
                 static_cast<std::size_t>(user.end - user.begin + C::kGroup - 1) / C::kGroup;
             tables += groups;
@@ -61,6 +61,7 @@ class Board {
     /// Call use(i - from) for the excluded items i of the user in [from, to).
     template <class F>
     void each_excluded(std::size_t u, std::int64_t from, std::int64_t to, F use) const {
+        if (user_[u].next_item >= to) return;
         const std::int64_t end = excluded_.indptr[u + 1];
         for (std::int64_t e = user_[u].next_excluded; e < end && excluded_.items[e] < to; ++e) {
             use(excluded_.items[e] - from);
@@ -70,9 +71,11 @@ class Board {
     /// Count a chunk of the user's scores: the items from, from + 1, ..., NaN where none is.
     void count(std::size_t u, const Real* scores, std::int64_t from, Int* planes, int n_planes) {
         User& user = user_[u];
-        const std::int64_t end = excluded_.indptr[u + 1];
-        while (user.next_excluded < end && excluded_.items[user.next_excluded] < from + C::kChunk) {
-            ++user.next_excluded;
+        if (user.next_item < from + C::kChunk) {
+            std::int64_t next = user.next_excluded;
+            const std::int64_t end = excluded_.indptr[u + 1];
+            while (next < end && excluded_.items[next] < from + C::kChunk) ++next;
+            skip_excluded(u, next);
         }
         std::uint32_t ties[kChunkVectors];
         const Real* tables = user.tables;
@@ -82,7 +85,7 @@ class Board {
                 settle(group, n, scores, from, ties);
             }
             tables += C::kGroupTable;
-            planes += kPlanes;
+            planes += n_planes;
         }
     }
 
@@ -91,7 +94,7 @@ class Board {
         for (std::int64_t group = user.active; group < user.end; group += C::kGroup) {
             const int n = size(group, user);
             C::flush(planes, n_planes, n, C::levels_for(n), reached_.get() + group);
-            planes += kPlanes;
+            planes += n_planes;
         }
     }
 
@@ -120,9 +123,9 @@ class Board {
 
  private:
     struct User {
-        std::int64_t begin, end;  // its thresholds, ascending
-        std::int64_t active;      // those before are given up
-        std::int64_t next_excluded;
+        std::int64_t begin, end;                // its thresholds, ascending
+        std::int64_t active;                    // those before are given up
+        std::int64_t next_excluded, next_item;  // its position, and the item itself
         Real* tables;
     };
     struct Ties {
@@ -144,6 +147,13 @@ class Board {
                      C::kGroup;
         }
         return count;
+    }
+
+    /// Let the user's next excluded item be the one at this position, if there is one.
+    void skip_excluded(std::size_t u, std::int64_t next) const {
+        user_[u].next_excluded = next;
+        const bool ended = next >= excluded_.indptr[u + 1];
+        user_[u].next_item = ended ? std::int64_t{1} << 62 : excluded_.items[next];
     }
 
     static int size(std::int64_t group, const User& user) {

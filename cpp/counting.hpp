@@ -18,6 +18,41 @@ constexpr int kChunkVectors = 16;  // vectors counted in one go
 constexpr int kLowPlanes = 4;      // log2(kChunkVectors)
 constexpr int kPlanes = kLowPlanes + 8;
 constexpr std::int64_t kMaxChunks = 255;  // counted between two flushes: 8 planes
+constexpr std::int64_t kKeptChunks = 31;  // where planes of many users are kept: 5 planes
+constexpr std::size_t kKeptBytes = 4 << 20;
+
+/// Add the 2^kHeight words from `first` on to the low planes; returns what is carried over.
+template <class S, int kHeight, class Word>
+__attribute__((always_inline)) inline typename S::Int carry_of(typename S::Int* low, int first,
+                                                               Word word) {
+    using Int = typename S::Int;
+    if constexpr (kHeight == 0) {
+        return word(first);
+    } else {
+        constexpr int kHalf = 1 << (kHeight - 1);
+        const Int a = carry_of<S, kHeight - 1>(low, first, word);
+        const Int b = carry_of<S, kHeight - 1>(low, first + kHalf, word);
+        const Int old = low[kHeight - 1];
+        low[kHeight - 1] = S::parity(old, a, b);
+        return S::majority(old, a, b);
+    }
+}
+
+/// Add 2^kLow words to the counters of one bit each that lie across the planes.
+template <class S, int kLow, class Word>
+__attribute__((always_inline)) inline void add_words(typename S::Int* planes, int n_planes,
+                                                     Word word) {
+    using Int = typename S::Int;
+    Int low[kLow];
+    for (int p = 0; p < kLow; ++p) low[p] = S::load_bits(planes + p);
+    Int carry = carry_of<S, kLow>(low, 0, word);
+    for (int p = 0; p < kLow; ++p) S::store_bits(planes + p, low[p]);
+    for (int p = kLow; p < n_planes; ++p) {
+        const Int old = S::load_bits(planes + p);
+        S::store_bits(planes + p, S::exclusive(old, carry));
+        carry = S::both(old, carry);
+    }
+}
 
 template <class S>
 struct Counting {
@@ -53,39 +88,7 @@ struct Counting {
             return S::one_hot(path);
         };
 
-        Int ones = S::load_bits(planes), twos = S::load_bits(planes + 1);
-        Int fours = S::load_bits(planes + 2), eights = S::load_bits(planes + 3);
-        Int carry8[2];
-#pragma GCC unroll 2
-        for (int h = 0; h < 2; ++h) {
-            Int carry4[2];
-#pragma GCC unroll 2
-            for (int q = 0; q < 2; ++q) {
-                Int carry2[2];
-#pragma GCC unroll 2
-                for (int p = 0; p < 2; ++p) {
-                    const int v = 8 * h + 4 * q + 2 * p;
-                    const Int a = descend(v), b = descend(v + 1);
-                    carry2[p] = S::majority(ones, a, b);
-                    ones = S::parity(ones, a, b);
-                }
-                carry4[q] = S::majority(twos, carry2[0], carry2[1]);
-                twos = S::parity(twos, carry2[0], carry2[1]);
-            }
-            carry8[h] = S::majority(fours, carry4[0], carry4[1]);
-            fours = S::parity(fours, carry4[0], carry4[1]);
-        }
-        Int sixteens = S::majority(eights, carry8[0], carry8[1]);
-        eights = S::parity(eights, carry8[0], carry8[1]);
-        S::store_bits(planes, ones);
-        S::store_bits(planes + 1, twos);
-        S::store_bits(planes + 2, fours);
-        S::store_bits(planes + 3, eights);
-        for (int p = kLowPlanes; p < n_planes; ++p) {
-            const Int old = S::load_bits(planes + p);
-            S::store_bits(planes + p, S::exclusive(old, sixteens));
-            sixteens = S::both(old, sixteens);
-        }
+        add_words<S, kLowPlanes>(planes, n_planes, descend);
         return any;
     }
 

@@ -54,16 +54,21 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     const std::int64_t range = p.last - p.first;
     std::int64_t chunks = packed_chunks<Real>(p.n_factors, range, kChunk);
     if (chunks > kMaxChunks) chunks = kMaxChunks;
-    const int n_planes = C::planes_for(chunks);
 
     Board<S> board(p.judged, p.excluded, p.falling, p.finished, p.n_users, p.first, p.last,
                    p.limit);
-    const std::size_t user_planes = board.max_groups() * kPlanes;
+    // Planes are read out seldom where nobody leaves and those of all users fit into a cache.
+    const bool everybody = p.limit >= p.items.n_items;
+    const std::int64_t most = everybody && chunks < kKeptChunks ? kKeptChunks : chunks;
+    const int n_planes = C::planes_for(most);
+    const std::size_t user_planes = board.max_groups() * static_cast<std::size_t>(n_planes);
+    const bool keep = everybody && p.n_users * user_planes * sizeof(Int) <= kKeptBytes;
+    const std::size_t n_slots = keep ? p.n_users : kUsers;
     Buffer<Real> items(static_cast<std::size_t>(chunks * kChunk) * row);
     Buffer<Real> users((p.n_users + kUsers) * (p.n_factors + 1));
     Buffer<Real> scores(kUsers * static_cast<std::size_t>(kChunk));
-    Buffer<Int> planes(kUsers * user_planes);
-    std::memset(static_cast<void*>(planes.get()), 0, kUsers * user_planes * sizeof(Int));
+    Buffer<Int> planes(n_slots * user_planes);
+    std::memset(static_cast<void*>(planes.get()), 0, n_slots * user_planes * sizeof(Int));
     // Users with something left to count; all of them where scores are to be looked at.
     Buffer<std::size_t> active(p.n_users);
     std::size_t n_active = 0;
@@ -85,10 +90,14 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
     // Where judged items are given up, most are after a few candidates: begin with few.
     std::int64_t step = p.limit < p.items.n_items ? kChunk : chunks * kChunk;
     bool users_changed = true;
+    std::int64_t pending = 0;  // chunks counted since planes were read out
     for (std::int64_t from = p.first, to; from < p.last && n_active > 0; from = to) {
         to = p.last - from < step ? p.last : from + step;
         step = next_step(step, kChunk, chunks * kChunk);
         const std::int64_t n_chunks = (to - from + kChunk - 1) / kChunk;
+        pending += n_chunks;
+        const bool full = !keep || to == p.last || pending + chunks > most;
+        if (full) pending = 0;
         pack_items<S>(p.items, p.falling, p.n_factors, from, to, from + n_chunks * kChunk,
                       items.get());
         if (users_changed) {
@@ -97,6 +106,7 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
         }
         for (std::size_t first = 0; first < n_active; first += kUsers) {
             const std::size_t n = n_active - first < kUsers ? n_active - first : kUsers;
+            Int* const slots = planes.get() + (keep ? first * user_planes : 0);
             const Real* panel = items.get();
             for (std::int64_t c = from; c < to; c += kChunk) {
                 const std::int64_t c_to = to - c < kChunk ? to : c + kChunk;
@@ -107,14 +117,14 @@ std::int64_t rank_factors(const RankFactors<typename S::Real>& p) {
                     std::int64_t absent = 0;
                     finish_chunk(board, active[first + u], chunk, c, c_to, p.check, p.nan_rule,
                                  false, p.flags, absent);
-                    board.count(active[first + u], chunk, c, planes.get() + u * user_planes,
-                                n_planes);
+                    board.count(active[first + u], chunk, c, slots + u * user_planes, n_planes);
                 }
             }
-            for (std::size_t u = 0; u < n; ++u) {
-                board.flush(active[first + u], planes.get() + u * user_planes, n_planes);
+            for (std::size_t u = 0; full && u < n; ++u) {
+                board.flush(active[first + u], slots + u * user_planes, n_planes);
             }
         }
+        if (!full) continue;
         // Users whose judged items have all been given up, or found, need no more scores.
         std::size_t left = 0;
         for (std::size_t a = 0; a < n_active; ++a) {

@@ -33,6 +33,7 @@ struct Key {
         } else {
             const auto* const buffer =
                 static_cast<const unsigned char*>(buffers[read<std::uint32_t>(view + 8)]);
+            low = 0;  // until finish()
             high = reinterpret_cast<std::uintptr_t>(buffer + read<std::uint32_t>(view + 12));
             __builtin_prefetch(text());
         }

@@ -11,7 +11,8 @@
 namespace recometer {
 namespace {
 
-constexpr std::size_t kPackedBytes = 512 * 1024;  // packed item factors: part of level-2 cache
+constexpr std::size_t kPackedBytes =
+    std::size_t{512} * 1024;  // packed item factors: part of level-2 cache
 
 /// How many chunks of items are packed at once, at least 1.
 template <class Real>

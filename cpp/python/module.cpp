@@ -9,7 +9,7 @@
 
 using namespace recometer;
 
-NB_MODULE(_native, m) {
+NB_MODULE(_native, m) {  // NOLINT(misc-use-anonymous-namespace): what it expands to
     // What is alive when Python ends is held by others: a test runner, a traceback, a notebook.
     nb::set_leak_warnings(false);
     m.doc() = "The kernel's functions; the headers in cpp/ say what they do.";

@@ -38,11 +38,10 @@ Falling falling(std::size_t n_users, std::int64_t n_items,
                 const std::optional<In1<std::int32_t>>& places,
                 const std::optional<In1<double>>& item_bound,
                 const std::optional<In1<double>>& user_bound) {
-    require(by_place.has_value() == places.has_value() &&
-                by_place.has_value() == item_bound.has_value() &&
-                by_place.has_value() == user_bound.has_value(),
-            "an order of items comes with its bounds");
-    if (!by_place) return {};
+    if (!by_place && !places && !item_bound && !user_bound) return {};
+    if (!by_place || !places || !item_bound || !user_bound) {
+        throw std::invalid_argument("an order of items comes with its bounds");
+    }
     const std::size_t n = static_cast<std::size_t>(n_items);
     require(by_place->shape(0) == n && places->shape(0) == n && item_bound->shape(0) == n,
             "one place and bound per item");

@@ -15,6 +15,7 @@ from recometer.errors import (
     InputError,
     InputTypeError,
     InternalError,
+    MissingExtraError,
     ModelError,
     RecometerError,
     UnknownNameError,
@@ -23,9 +24,11 @@ from recometer.version import __version__
 
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
+    from recometer.checking import Preflight, check
     from recometer.comparison import Comparison, compare, power
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
+    from recometer.evaluating.evaluator import Evaluator
     from recometer.evaluation import evaluate
     from recometer.explanation import explain
     from recometer.group_exposure import exposure
@@ -51,6 +54,7 @@ __all__ = [
     "Convention",
     "DataWarning",
     "Evaluation",
+    "Evaluator",
     "Factors",
     "FileError",
     "Folds",
@@ -60,9 +64,11 @@ __all__ = [
     "InternalError",
     "Leaderboard",
     "Lists",
+    "MissingExtraError",
     "ModelError",
     "Negatives",
     "Pairs",
+    "Preflight",
     "Protocol",
     "Ranks",
     "RecometerError",
@@ -74,6 +80,7 @@ __all__ = [
     "UserFlag",
     "__version__",
     "audit",
+    "check",
     "compare",
     "conventions",
     "evaluate",
@@ -87,13 +94,14 @@ __all__ = [
 
 # Imported when they are first used, so that `import recometer` stays light. No module has the name
 # of a function, which would hide it.
-SUBMODULES = ("baselines", "compat", "split")
+SUBMODULES = ("baselines", "compat", "integrations", "split")
 LAZY = {
     "Audit": "auditing",
     "Catalogue": "data.catalogue",
     "Comparison": "comparison",
     "Convention": "metrics.conventions",
     "Evaluation": "results.evaluation",
+    "Evaluator": "evaluating.evaluator",
     "Factors": "sources.factors",
     "Folds": "split.result",
     "Interactions": "data.interactions",
@@ -101,6 +109,7 @@ LAZY = {
     "Lists": "sources.lists",
     "Negatives": "sources.candidates",
     "Pairs": "sources.pairs",
+    "Preflight": "checking",
     "Protocol": "protocol",
     "Ranks": "ranks",
     "SampledCandidates": "sources.candidates",
@@ -109,6 +118,7 @@ LAZY = {
     "TopLists": "ranks",
     "UserFlag": "ranks",
     "audit": "auditing",
+    "check": "checking",
     "compare": "comparison",
     "conventions": "metrics.conventions",
     "evaluate": "evaluation",

@@ -8,6 +8,7 @@
     ├── ColumnError      (KeyError)    a column that a table does not have
     ├── UnknownNameError (ValueError)  a metric, rule or convention that does not exist
     ├── FileError        (OSError)     a file that cannot be read or is not what it should be
+    ├── MissingExtraError (ImportError) a library that only some need is not installed
     ├── ModelError       (RuntimeError) a function or model of the user raised an exception
     └── InternalError    (RuntimeError) recometer caught itself computing nonsense: a bug
 
@@ -16,10 +17,12 @@ A warning about the data is a `DataWarning`.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 __all__ = [
     "ColumnError",
@@ -28,6 +31,7 @@ __all__ = [
     "InputError",
     "InputTypeError",
     "InternalError",
+    "MissingExtraError",
     "ModelError",
     "RecometerError",
     "UnknownNameError",
@@ -60,6 +64,10 @@ class UnknownNameError(RecometerError, ValueError):
 
 class FileError(RecometerError, OSError):
     """A file that cannot be read or is not what it should be."""
+
+
+class MissingExtraError(RecometerError, ImportError):
+    """A library that only some need is not installed; the message says how to install it."""
 
 
 class ModelError(RecometerError, RuntimeError):
@@ -98,6 +106,25 @@ def did_you_mean(name: str, known: Iterable[str], listed: str = "") -> str:
     near = difflib.get_close_matches(name.lower(), of_lower, n=3 if listed else 2, cutoff=0.5)
     guess = f"Did you mean {' or '.join(repr(of_lower[n]) for n in near)}? " if near else ""
     return f"Hint: {guess}" + (listed or f"Known: {', '.join(known)}.")
+
+
+def need(module: str, what: str, extra: str, package: str | None = None) -> Any:
+    """Import a module that an extra of recometer installs.
+
+    `what` needs it, for the message; `package` is what installs it, if that has another name.
+
+    Raises
+    ------
+    MissingExtraError
+        It is not installed, or cannot be imported.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{what} needs the package {package or module}, which is not installed ({error}). "
+            f'Hint: pip install "recometer[{extra}]".'
+        ) from error
 
 
 def warn(message: str) -> None:

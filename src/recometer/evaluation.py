@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import platform
-import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
-from recometer import _kernel
-from recometer.data.fingerprints import Fingerprinting
-from recometer.evaluating.chance import chance_of
-from recometer.evaluating.checks import check_defined
+from recometer.evaluating.arguments import check_evaluable
+from recometer.evaluating.asked import DEFAULT_METRICS
+from recometer.evaluating.evaluator import Evaluator
 from recometer.evaluating.folds import evaluate_made, is_made
-from recometer.evaluating.inputs import Inputs, read_inputs
-from recometer.evaluating.records import Records, data_of_result, find_records, measured_by
-from recometer.measuring.compute import compute, compute_for_all
-from recometer.measuring.listed import ListedUsers
-from recometer.measuring.rated import RatedUsers
-from recometer.measuring.side_data import needed_by
 from recometer.metrics.names import Metrics
-from recometer.metrics.registry import METRICS, Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
-from recometer.results.profiles import profiles
 from recometer.sources.base import Source
-from recometer.version import __version__
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,8 +22,6 @@ if TYPE_CHECKING:
     from recometer.results.folds import FoldedEvaluation
     from recometer.sources.models import Recommender
     from recometer.split.result import Folds, Split
-
-DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 
 
 @overload
@@ -118,11 +102,12 @@ def evaluate(
         list of `Split`, the result has the evaluation of each in ``.folds``, and all of them
         pooled.
     train
-        What must not be recommended again, likewise; None: nothing.
+        Interactions to exclude from the ranking, in any form that `test` takes. None excludes
+        nothing.
     candidates
-        What may be recommended; None: the whole catalogue. A list of items (ids, or positions
-        where the source has no ids; also the only column of a data frame) is for all users; an
-        `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
+        What may be recommended. None stands for the whole catalogue. A list of items (ids, or
+        positions if the source has no ids; also the only column of a data frame) is for all users;
+        an `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
         matter), as does an array of positions [n_users, n], padded with -1; `Negatives` adds the
         items of test to such sets, and `SampledCandidates` draws others. A relevant item that is
         no candidate is a miss, and counted. Where sets per user are a sample, the values are not
@@ -148,13 +133,13 @@ def evaluate(
         Lists to compare with, for metrics that do (unexpectedness@k, overlap@k, rbo@k,
         serendipity@k): another source, or an evaluation that has `lists`.
     seed
-        Of whatever is random: ``ties="random"`` and ``interval="bootstrap"``.
+        Seed of everything random: ``ties="random"`` and ``interval="bootstrap"``.
     threads
-        At most so many; None: as many as this process has processors. The result does not
+        Maximum number of threads. None uses all available processors. The result does not
         depend on it.
     progress
-        Whether to show a progress bar on standard error; None: only on a terminal, and
-        when the work takes a while.
+        Whether to show a progress bar on standard error. None shows one only on a terminal, and
+        only if the work takes a while.
     chance
         Also give the exact expected value of each metric under a random order of the same
         candidates (``result.chance``, and a column of the table): 0.91 may be no better than that.
@@ -211,83 +196,5 @@ def evaluate(
     if is_made(test):
         return evaluate_made(evaluate, source, test, {**options, **rules})
     begin = time.perf_counter()
-    given = read_inputs(source, test, **options, rules=rules, parameters=[*options])
-    return _evaluated(given, begin)
-
-
-def _evaluated(given: Inputs, begin: float) -> Evaluation:
-    """Evaluate what was read; `begin` is when that began."""
-    read = time.perf_counter()
-    records = find_records(given)
-    ranked = time.perf_counter()
-    with Fingerprinting(given.arrays(), given.threads) as fingerprinting:
-        measured = _measure(given, records)
-        metrics_end = time.perf_counter()
-        fingerprints = fingerprinting.result()
-    check_defined(measured["values"], measured["reasons"])
-    gains = given.test.values
-    return Evaluation(
-        **measured,
-        **records.users._asdict(),
-        user_ids=given.test.user_ids,
-        metrics=given.metrics,
-        protocol=given.stated,
-        seed=given.seed,
-        counts={**records.counts, **given.duplicates()},
-        definitions=_definitions(given.metrics),
-        timings={
-            "reading": read - begin,
-            "ranking": ranked - read,
-            "metrics": metrics_end - ranked,
-            "total": time.perf_counter() - begin,
-        },
-        versions=_versions(),
-        inputs=given.described(fingerprints),
-        inputs_kept=given.kept(),
-        negative_gains=gains is not None and bool((gains < 0).any()),
-        binary_gains=gains is None or bool(((gains == 0) | (gains == 1)).all()),
-    )
-
-
-def _measure(given: Inputs, records: Records) -> dict[str, Any]:
-    """Compute all metrics: the fields of an `Evaluation` that hold values."""
-    measured, rules = measured_by(given, records), given.protocol
-    values, reasons = compute(measured.values(), given.metrics, rules, given.threads)
-    found: dict[str, Any] = {"values": values, "reasons": reasons}
-    if given.chance:
-        found["chance"] = chance_of(records.ranks, given.metrics, rules, given.threads)
-    if "ratings" in measured:
-        over_rows = [metric for metric in given.metrics if metric.definition.over_rows]
-        rated = measured["ratings"]
-        assert isinstance(rated, RatedUsers)
-        found["rated"] = together = rated.together(reasons)
-        found["over_rows"] = compute_for_all(together, over_rows, rules)
-    listed = measured.get("lists")
-    if isinstance(listed, ListedUsers):
-        over_users = [metric for metric in given.metrics if metric.definition.over_users]
-        found["over_users"] = compute_for_all(listed, over_users, rules)
-        found["list_data"] = data_of_result(listed.data, needed_by(over_users))
-        found["lists"] = records.lists
-    if given.train is not None:
-        found["activity"], found["popularity"] = profiles(given.test, given.train)
-    return found
-
-
-def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
-    parts = ("title", "formula", "source")
-    found = {}
-    for metric in metrics:
-        definition = METRICS[metric.name]
-        found[metric.variant] = {part: getattr(definition, part) for part in parts}
-        found[metric.variant] |= metric.meanings
-    return found
-
-
-def _versions() -> dict[str, str]:
-    return {
-        "recometer": __version__,
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "platform": f"{sys.platform} {platform.machine()}",
-        "instruction_set": _kernel.instruction_set(),
-    }
+    check_evaluable(source, test)
+    return Evaluator(test, **options, **rules).evaluated(source, begin)

@@ -28,9 +28,10 @@ NOT_OF_WHY = {
     "protocol": "its protocols are called --from and --to",
     "chance": "a random order has no steps from one rule to the next",
     "out": "it evaluates nothing that could be saved",
+    "flat": "likewise",
     "by": "it explains one mean",
 }
-WRITES = ("out", "form", "report")  # options that name what is written
+WRITES = ("out", "flat", "form", "report")  # options that name what is written
 PAGES = ("report",)  # commands that print no table, but write a page
 # How a file is named, by the metavar of the option that names it.
 WRITTEN = {
@@ -67,7 +68,7 @@ NAMING = [
     (command, name)
     for command, parameters in COMMANDS.items()
     for name, parameter in parameters.items()
-    if names_a_file(parameter) and command != "show"
+    if names_a_file(parameter)
 ]
 
 

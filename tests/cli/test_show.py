@@ -52,6 +52,31 @@ def test_formats_and_values_of_users(results: dict[str, rm.Evaluation]) -> None:
     assert show("saved", "--format", "csv", "--per-user").stdout == f"{users}\n"
 
 
+def test_flat_values_of_one_and_of_several(results: dict[str, rm.Evaluation]) -> None:
+    for _ in range(2):  # an earlier file is replaced
+        assert show("saved/als.parquet", "--flat", "one.json").exit_code == 0
+    assert json.loads(pathlib.Path("one.json").read_text()) == results["als"].flat()
+    assert show("saved", "--flat", "all.json").exit_code == 0
+    values = json.loads(pathlib.Path("all.json").read_text())
+    assert values["rr_of_bpr"] == results["bpr"].mean()["rr"]
+    assert values == rm.Leaderboard(results).flat()
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '{"ndcg@10": 1}', "mine"])
+def test_flat_values_replace_no_other_file(content: str) -> None:
+    pathlib.Path("mine.json").write_text(content, encoding="utf-8")
+    found = show("saved", "--flat", "mine.json")
+    assert found.exit_code == 1
+    assert "mine.json exists, and was not written by recometer" in found.stderr
+    assert pathlib.Path("mine.json").read_text(encoding="utf-8") == content
+
+
+def test_flat_values_replace_no_input() -> None:
+    found = show("saved/als.parquet", "--flat", "saved/als.parquet")
+    assert found.exit_code == 1
+    assert "saved/als.parquet is an input" in found.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

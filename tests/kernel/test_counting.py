@@ -169,6 +169,16 @@ def test_thousands_of_judged_and_excluded_items(instruction_set, judged, exclude
             np.testing.assert_array_equal(mine, other)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_counters_are_kept_over_blocks_of_items(dtype):
+    """Each block is a chunk, and there are more than what is counted between two flushes."""
+    problem = Problem(3, 16, 9001, 600, dtype, 2, 40, 30, how=1)
+    expected = problem.twin()
+    for instruction_set in SETS:
+        for mine, other in zip(problem.native(instruction_set), expected, strict=True):
+            np.testing.assert_array_equal(mine, other)
+
+
 @pytest.mark.parametrize("instruction_set", SETS)
 @given(seed=st.integers(0, 2**31), most=st.sampled_from([1, 2, 10]), how=st.integers(0, 29))
 def test_blocks_of_users_are_slices_of_the_tables(instruction_set, seed, most, how):

@@ -656,11 +656,15 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
     names = set(inspect.signature(rm.evaluate).parameters) - {"source", "test", "train", "rules"}
     received = {}
 
-    def read_inputs(source, test, **given):
-        received.update(given, source=source, test=test)
+    def evaluator(test, **given):
+        received.update(given, test=test)
         raise InterruptedError
 
-    monkeypatch.setattr(sys.modules["recometer.evaluation"], "read_inputs", read_inputs)
+    evaluation = sys.modules["recometer.evaluation"]
+    monkeypatch.setattr(evaluation, "Evaluator", evaluator)
+    monkeypatch.setattr(
+        evaluation, "check_evaluable", lambda source, test: received.update(source=source)
+    )
     data = rm.Interactions.of(settled(interactions()))
     made = split(data, Last(1))
     for given_test in (made, [made], folds(data, KFold(2))):
@@ -670,7 +674,7 @@ def test_every_parameter_of_evaluate_reaches_the_split(monkeypatch):
         with pytest.raises(InterruptedError):
             rm.evaluate(sources, given_test, **asked, ties="item")
         assert {name: received[name] for name in names} == asked
-        assert received["rules"] == {"ties": "item"}
+        assert received["ties"] == "item"
         assert received["source"] is source
         assert isinstance(received["test"], rm.Interactions)
         assert isinstance(received["train"], rm.Interactions)
@@ -760,7 +764,7 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: split(d.drop("time"), Last(1)), InputError, "have no times. Hint: .*time="),
         (lambda d: split(d.drop("value"), Last(1), filters=ValuesFrom(3)), InputError, "value="),
         (lambda d: split(d, After("2024-01-01")), InputError, "is a date, but the times"),
-        (lambda d: split(d, After("soon")), InputError, "no date in ISO 8601"),
+        (lambda d: split(d, After("soon")), InputError, "not a date in ISO 8601"),
         (lambda d: split(dated(d), After(2024)), InputError, "a number, but the times .* dates"),
         (
             lambda d: list(folds(dated(d), Windows(["2024-01-05"], length=5))),

@@ -12,6 +12,7 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._by import of_users
 from recometer.cli._exit import ExitCode, usage_of
+from recometer.cli._flat import Flat, check_flat
 from recometer.cli._groups import Files, Reads, command
 from recometer.cli._results import named_results, paths_of
 from recometer.cli._words import output
@@ -114,7 +115,7 @@ Confidence = Annotated[
     float | None,
     options.rule_option(
         metavar="SHARE",
-        help="Coverage of intervals; 1 less it is the level of significance.",
+        help="Coverage of intervals; 1 minus it is the level of significance.",
         show_default="that of the evaluations",
     ),
 ]
@@ -192,6 +193,7 @@ def compare(
     junit: Junit = None,
     seed: options.Seed = 0,
     form: options.Form = "table",
+    flat: Flat = None,
     threads: options.Threads = None,
 ) -> None:
     """Say whether models differ: intervals, paired tests, effects, ranks, and gates for CI.
@@ -199,12 +201,10 @@ def compare(
     Models are compared user by user. With --gate the command fails where a model is worse than
     the baseline by more than the bound.
     """
-    if gate and baseline is None:
-        raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
-    if not gate and (junit is not None or gate_mode != "interval"):
-        raise typer.BadParameter("it goes with --gate.", param_hint="--gate-mode and --junit")
+    _check_gates(gate, baseline, gate_mode, junit)
     if junit is not None:
         check_replaced([junit], lambda path: path.suffix == ".xml", files)
+    check_flat(flat, files)
     named = named_results(results, several=True)
     models = {name: [load(path) for path in paths] for name, paths in named.items()}
     first = next(iter(models.values()))[0]
@@ -224,6 +224,8 @@ def compare(
         seed=seed,
         threads=threads,
     )
+    if flat is not None:
+        comparison.flat(flat)
     if not gate:
         output(comparison, form)
         return
@@ -231,6 +233,16 @@ def compare(
         gates = [read_gate(text, comparison) for text in gate]
     report = comparison.gate(gates, gate_mode)  # type: ignore[arg-type]
     _conclude(comparison, report, form, junit)
+
+
+def _check_gates(
+    gate: list[str] | None, baseline: str | None, mode: str, junit: Path | None
+) -> None:
+    if gate and baseline is None:
+        raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
+    without_gate = {"--gate-mode": mode != "interval", "--junit": junit is not None}
+    for option in (name for name, given in without_gate.items() if given and not gate):
+        raise typer.BadParameter("it needs the option --gate, too.", param_hint=option)
 
 
 def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:

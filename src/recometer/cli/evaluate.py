@@ -12,13 +12,15 @@ import typer
 from recometer.cli import _options as options
 from recometer.cli._by import groups_of
 from recometer.cli._exit import usage_of
+from recometer.cli._flat import Flat, check_flat
 from recometer.cli._groups import Files, command
 from recometer.cli._job import named_by, reading
 from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.cli._words import output
+from recometer.data.paths import check_no_link
 from recometer.data.storage import check_replaced, is_table
 from recometer.errors import FileError
-from recometer.evaluation import DEFAULT_METRICS
+from recometer.evaluating.asked import DEFAULT_METRICS
 from recometer.evaluation import evaluate as run_evaluation
 from recometer.metrics.conventions import parse_under
 from recometer.rendering import write_text
@@ -73,6 +75,7 @@ def evaluate(
     by: options.By = None,
     chance: Chance = False,
     out: Out = None,
+    flat: Flat = None,
 ) -> None:
     """Evaluate models in files against interactions in files.
 
@@ -87,6 +90,7 @@ def evaluate(
         # A wrong name should not wait for the files.
         rated = any(one.definition.record == "ratings" for one in parse_under(metrics, settled))
     resolve_threads(run.threads)
+    check_flat(flat, files)
     named = named_by(data, model, files)
     written = _Written(out, len(named.parts) if named.folds else 0, files)
     written.prepare([each.name for each in named.models if each.kind != "run" or not named.each])
@@ -112,6 +116,8 @@ def evaluate(
         board = Leaderboard(results, with_users=run.per_user, groups=groups_of(by, results))
     if out is not None:
         run.note(written.finish(results))
+    if flat is not None:
+        board.flat(flat)
     output(board, run.form)
 
 
@@ -133,6 +139,8 @@ class _Written:
         paths = [self.out / SUMMARY]
         for name in names:
             paths += [self._path(name), *self._of_folds(name)]
+        for folder in {path.parent for path in paths} - {self.out}:
+            check_no_link(folder)
         check_replaced(paths, lambda path: is_summary(path) or is_table(path), self.inputs)
         for folder in dict.fromkeys(path.parent for path in paths):
             _make_folder(folder)

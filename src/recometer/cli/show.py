@@ -8,13 +8,17 @@ import typer
 
 from recometer.cli import _options as options
 from recometer.cli._by import groups_of
-from recometer.cli._results import named_results
+from recometer.cli._flat import Flat, check_flat
+from recometer.cli._groups import Files, Reads, command
+from recometer.cli._results import named_results, paths_of
 from recometer.cli._words import output
 from recometer.results.evaluation import load
 from recometer.results.leaderboard import Leaderboard
 
 
+@command
 def show(
+    files: Files,
     results: Annotated[
         list[str],
         typer.Argument(
@@ -22,15 +26,19 @@ def show(
             help="Files that result.save(path) or --out of recometer evaluate wrote, or folders "
             "of them.",
         ),
+        Reads(paths_of),
     ],
     form: options.Form = "table",
     per_user: options.PerUser = False,
     by: options.By = None,
+    flat: Flat = None,
 ) -> None:
     """Show evaluations that were saved: one with a row per metric, several side by side."""
+    check_flat(flat, files)
     found = named_results(results)
     evaluations = {model: load(path) for model, (path,) in found.items()}
-    output(
-        Leaderboard(evaluations, with_users=per_user, groups=groups_of(by, evaluations)),
-        form,
-    )
+    groups = groups_of(by, evaluations)
+    board = Leaderboard(evaluations, with_users=per_user, groups=groups)
+    if flat is not None:
+        board.flat(flat)
+    output(board, form)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from recometer.comparing import wording
@@ -11,8 +11,10 @@ from recometer.comparing.compared import Compared
 from recometer.comparing.gates import Gate, GateReport, Mode, check_gates
 from recometer.comparing.rows import SIGNS, difference_columns, standing_text, user_columns
 from recometer.rendering import Column, Printed, Table
+from recometer.results.flat import FlatName
 from recometer.results.reported import Reported
 from recometer.results.side_by_side import fitting, metric_column
+from recometer.results.tracked import Tracked
 from recometer.version import __version__
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Comparison(Compared, Reported, Printed):
+class Comparison(Compared, Tracked, Reported, Printed):
     """What `compare` found: models side by side, and pairs of them.
 
     ``print(comparison)`` shows the leaderboard, the differences with intervals and p-values, and
@@ -57,7 +59,7 @@ class Comparison(Compared, Reported, Printed):
         mode
             ``"point"``: by the difference alone; ``"interval"``: the whole interval has to keep the
             bound; ``"test"``: fails only where the bound is broken significantly; ``"strict"``:
-            undecided where the bound lies within the interval; ``"sequential"``: likewise, by a
+            undecided where the bound lies within the interval; ``"sequential"``: the same, by a
             confidence sequence, which may be looked at after every batch of users.
 
         Raises
@@ -119,6 +121,23 @@ class Comparison(Compared, Reported, Printed):
             "notes": self._said(),
         }
 
+    def _flat_values(self) -> Iterator[tuple[FlatName, float]]:
+        for one in self.standings:
+            of = (one.metric, one.model)
+            yield from _named(*of, None, mean=one.mean, low=one.low, high=one.high, counted=one.n)
+        for row in self.rows:
+            yield from _named(
+                row.metric,
+                row.model,
+                row.other,
+                mean=row.difference,
+                low=row.low,
+                high=row.high,
+                counted=row.n,
+                p_value=row.p_value,
+                adjusted_p=row.adjusted_p,
+            )
+
     def __repr__(self) -> str:
         names = ", ".join(model.name for model in self.models)
         return f"<Comparison of {names}: {', '.join(self.metrics)}>"
@@ -152,3 +171,10 @@ class Comparison(Compared, Reported, Printed):
             if of[model, metric].leads
         }
         return Table([Column("model"), *map(metric_column, metrics)], lines, best=best)
+
+
+def _named(
+    metric: str, model: str, other: str | None, **values: float
+) -> Iterator[tuple[FlatName, float]]:
+    for statistic, value in values.items():
+        yield FlatName(metric, statistic, model, other), value  # type: ignore[arg-type]

@@ -65,7 +65,7 @@ def ranking_metrics_at_k(
     InputError
         Shapes that do not fit, a test without any entry, a K below 1.
     InputTypeError
-        Data that are no sparse matrix.
+        Data other than a sparse matrix.
 
     Examples
     --------

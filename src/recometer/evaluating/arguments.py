@@ -3,44 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recometer.data.columns import common_names
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.evaluating.effects import usual_protocol
 from recometer.metrics.conventions import conventions, find
-from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Source
 
-# What other libraries call the cut-off, which is no parameter here.
+if TYPE_CHECKING:
+    from recometer.evaluating.asked import Asked
+
+# What other libraries call the cut-off, which is not a parameter here.
 CUTOFFS = ("k", "top_k", "topk", "n", "cutoff", "cutoffs", "at")
 COLUMNS = ("user", "item", "value", "time", "rank", "score")
 IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
 
 
-def source_of(
-    given: object, test: object, train: object, metrics: Sequence[Metric], protocol: Protocol
-) -> tuple[Source, object, object]:
-    """Return a source, made of a model if that was given; and test and train, as they are by then.
+def source_of(given: object, test: Interactions | None, asked: Asked) -> Source:
+    """Return a source, made of a model if that was given.
 
     InputTypeError: neither a source nor a model; the hint says how to make one.
     """
-    if isinstance(given, Source) or isinstance(test, Source) or isinstance(given, type):
-        return check_source(given, test), test, train
+    if isinstance(given, Source | type):
+        return check_source(given, test)
     from recometer.sources.models import for_test, is_model
 
     if not is_model(given):
-        return check_source(given, test), test, train
+        return check_source(given, test)
     if test is None:
         raise InputError("There is no test. Hint: rm.evaluate(model, test).")
-    truth = read_interactions(test, "test")
-    trained = None if train is None else read_interactions(train, "train", warns=False)
-    cutoffs = [metric.cutoff for metric in metrics]
+    cutoffs = [metric.cutoff for metric in asked.metrics]
     n = None if None in cutoffs else max(filter(None, cutoffs))
-    source = for_test(given, truth, trained, n, seen=protocol.seen != "removed")
-    return source, truth, trained
+    return for_test(given, test, asked.train, n, seen=asked.protocol.seen != "removed")
+
+
+def check_evaluable(given: object, test: object) -> None:
+    """Refuse what is neither a source nor a model, before anything is read."""
+    if not isinstance(given, Source | type) and not isinstance(test, Source):
+        from recometer.sources.models import is_model
+
+        if is_model(given):
+            return
+    check_source(given, test)
 
 
 def check_source(source: object, test: object) -> Source:
@@ -83,31 +91,36 @@ def check_source(source: object, test: object) -> Source:
 
 def test_of(source: Source, test: object) -> Interactions:
     """Return what should have been recommended, which stands in one place."""
+    beside = truth_beside(source, given=test is not None)
+    return read_interactions(test, "test") if beside is None else beside
+
+
+def truth_beside(source: Source, *, given: bool) -> Interactions | None:
+    """Return the truth that comes with a source; None where test was `given`, which only one is."""
     beside = source.test()
-    if test is None:
-        if beside is None:
-            raise InputError(
-                f"There is no test, and the source ({source.describe()}) has no truth of its own. "
-                "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) brings its own."
-            )
-        return beside
-    if beside is not None:
+    if not given and beside is None:
+        raise InputError(
+            f"There is no test, and the source ({source.describe()}) has no truth of its own. "
+            "Hint: rm.evaluate(source, test); rm.Pairs(frame, relevance=...) brings its own."
+        )
+    if given and beside is not None:
         raise InputError(
             f"test was given, but the source ({source.describe()}) brings the truth itself. Hint: "
             "leave test out, or give Pairs relevance=False, rating=False."
         )
-    return read_interactions(test, "test")
+    return beside
 
 
 def protocol_names() -> list[str]:
     """Return what ``protocol=`` may name."""
-    return [Protocol().name, *(each.name for each in conventions())]
+    return [usual_protocol().name, *(each.name for each in conventions())]
 
 
 def named_protocol(name: str) -> Protocol:
     """Return our own rules, or those of a convention."""
-    if name == Protocol().name:
-        return Protocol()
+    own = usual_protocol()
+    if name == own.name:
+        return own
     convention = find(name)
     if convention is None:
         hint = did_you_mean(name, protocol_names())

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from recometer.data.interactions import Interactions
 from recometer.errors import InputError, InputTypeError, ModelError, RecometerError
 from recometer.results.evaluation import Evaluation
 
@@ -24,6 +25,28 @@ def is_made(test: object) -> TypeGuard[Split | Folds | Sequence[Split]]:
     return isinstance(test, module.Split | module.Folds)
 
 
+def check_no_train(made: object, train: object) -> None:
+    """Refuse train beside what brings its own."""
+    if train is not None:
+        raise InputError(
+            f"train was given, but {type(made).__name__} brings its own. Hint: leave train out."
+        )
+
+
+def parts_of(
+    made: Split | Folds | Sequence[Split], train: object
+) -> tuple[Interactions, Interactions]:
+    """Return test and train of a split."""
+    check_no_train(made, train)
+    if not hasattr(made, "interactions"):
+        raise InputTypeError(
+            f"An Evaluator has one test, and {type(made).__name__} has several splits. Hint: one "
+            "for each, [rm.Evaluator(split) for split in folds]; or rm.evaluate(function, folds)."
+        )
+    plain = made.interactions()
+    return plain.test, plain.train
+
+
 def evaluate_made(
     evaluate: Callable[..., Evaluation],
     source: object,
@@ -34,13 +57,10 @@ def evaluate_made(
 
     For folds, `source` is a function from `Split` to a source, or a list with a source for each.
     """
-    if options["train"] is not None:
-        raise InputError(
-            f"train was given, but {type(made).__name__} brings its own. Hint: leave train out."
-        )
+    check_no_train(made, options["train"])
     if hasattr(made, "interactions"):
-        plain = made.interactions()
-        return evaluate(source, plain.test, **{**options, "train": plain.train})
+        test, train = parts_of(made, None)
+        return evaluate(source, test, **{**options, "train": train})
     from recometer.results.folds import pool  # most evaluations have no folds
 
     # Each fold is made when its turn comes.

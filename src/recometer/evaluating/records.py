@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Int64, UInt32
+from recometer.arrays import Array, Bool, Int64, UInt32
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
-from recometer.data.matching import both_have_ids, in_train, relevant_rows
+from recometer.data.matching import both_have_ids, relevant_rows
 from recometer.errors import InputError
 from recometer.evaluating.checks import (
     check_baseline,
@@ -67,10 +67,10 @@ class Records:
 
 def find_records(given: Inputs) -> Records:
     """Ask the source for what the metrics read, and check it."""
-    rules, test, source = given.protocol, given.test, given.source
-    of_ranks, of_lists = given.reading(*RANKED), given.reading("lists")
-    request = _request(given, of_ranks)
-    ratings, ranks = _ratings(source, request, given.metrics), None
+    rules, truth, asked, source = given.protocol, given.truth, given.asked, given.source
+    test, of_ranks, of_lists = truth.test, truth.reading(*RANKED), truth.reading("lists")
+    request = request_of(given)
+    ratings, ranks = _ratings(source, request, truth.metrics), None
     if ratings is not None:
         ratings = dataclasses.replace(ratings, ranks=leave_out(ratings.ranks, rules))
         ranks = ratings.ranks
@@ -78,26 +78,26 @@ def find_records(given: Inputs) -> Records:
         ranks = leave_out(source.rank(request), rules)
     lists, baseline, judged = None, None, None
     if of_lists:
-        lists, baseline = _lists(source, given.baseline, request, of_lists)
+        lists, baseline = _lists(source, asked.baseline, request, of_lists)
         judged = _judged(request, source, ranks if given.brings_truth else None)
     users = _users(ranks, lists, judged)
     check_users(users.flags, users.n_relevant, source, test)
     counts = {} if lists is None else dict(lists.counts)
     if ranks is not None:
-        check_overlaps(ranks.counts, users.n_relevant, test, given.candidates)
+        check_overlaps(ranks.counts, users.n_relevant, test, truth.candidates)
         check_length(ranks, of_ranks, test)
         counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
         check_correction(ranks, source, rules)
         ranks = ranks_with(
-            ranks, needed_by(of_ranks), test=test, train=given.train, catalogue=given.catalogue
+            ranks, needed_by(of_ranks), test=test, train=asked.train, catalogue=asked.catalogue
         )
         if ranks.filled is None and not rules.version and rules.short_lists == "previous_user":
             raise InputError(
                 "short_lists='previous_user' is about lists that are shorter than k, and the "
-                f"source ({source.describe()}) is no list. Hint: leave it out."
+                f"source ({source.describe()}) is not a list. Hint: leave it out."
             )
         if any(rules_of(metric, rules).repeated_test != "once" for metric in of_ranks):
-            ranks = with_copies(ranks, test, given.train)
+            ranks = with_copies(ranks, test, asked.train)
             users = users._replace(
                 n_relevant=with_repeated_rows(ranks, rules.repeated_test).n_relevant
             )
@@ -107,44 +107,55 @@ def find_records(given: Inputs) -> Records:
 def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
     """Return what is to be measured, by the record that metrics read."""
     found: dict[str, Measured] = {}
-    if records.ranks is not None and given.reading(*RANKED):
-        ties = {rules_of(metric, given.protocol).ties for metric in given.reading(*RANKED)}
-        at_random = "random" in ties
-        keys = ids.user_keys(given.test.user_ids, given.test.n_users) if at_random else None
-        found["ranks"] = RankedUsers(records.ranks, given.seed, keys)
+    truth, asked = given.truth, given.asked
+    of_ranks, test = truth.reading(*RANKED), truth.test
+    if records.ranks is not None and of_ranks:
+        at_random = any(rules_of(metric, given.protocol).ties == "random" for metric in of_ranks)
+        keys = ids.user_keys(test.user_ids, test.n_users) if at_random else None
+        found["ranks"] = RankedUsers(records.ranks, asked.seed, keys)
         if records.ratings is not None:
-            found["ratings"] = RatedUsers(records.ratings, given.seed, keys)
+            found["ratings"] = RatedUsers(records.ratings, asked.seed, keys)
     if records.lists is not None:
-        test, rules = given.test, records.request.protocol
+        rules = records.request.protocol
         data = list_data(
             records.lists,
-            needed_by(given.reading("lists")),
+            needed_by(truth.reading("lists")),
             test=test,
-            train=given.train,
-            relevant=relevant_rows(test, rules.relevant_from),
+            train=asked.train,
+            relevant_from=rules.relevant_from,
             ranks=records.ranks if given.brings_truth else None,
-            catalogue=given.catalogue,
+            catalogue=asked.catalogue,
             baseline=records.baseline,
-            removes_train=given.source.removes_train(rules),
+            in_train=_in_train(records.request, given.source),
+            memory=truth.memory,
         )
         found["lists"] = ListedUsers(data, records.judged)
     return found
 
 
-def _request(given: Inputs, of_ranks: Sequence[Metric]) -> Request:
-    rules = given.protocol
+def request_of(given: Inputs) -> Request:
+    """Return what the source is asked for, the same for all with the same rules."""
+    known, rules = given.truth.requests, given.protocol
+    if rules not in known:
+        known[rules] = _request(given)
+    return known[rules]
+
+
+def _request(given: Inputs) -> Request:
+    rules, asked, of_ranks = given.protocol, given.asked, given.truth.reading(*RANKED)
     forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
     return Request(
-        given.test,
-        given.train,
+        given.truth.test,
+        asked.train,
         asked_of_source(of_ranks, rules),
-        _numbered(given.catalogue),
-        None if rules.correction != "none" or forgets or given.chance else _depth(of_ranks),
-        given.threads,
-        given.progress,
-        given.candidates,
-        given.exclude,
-        given.seed,
+        _numbered(asked.catalogue),
+        None if rules.correction != "none" or forgets or asked.chance else _depth(of_ranks),
+        asked.threads,
+        asked.progress,
+        given.truth.candidates,
+        asked.exclude,
+        asked.seed,
+        given.truth.memory,
     )
 
 
@@ -153,12 +164,18 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
-    stays = np.ones(len(test), bool)
-    if request.train is not None and source.removes_train(rules):
-        stays = ~in_train(test, request.train)
+    gone = _in_train(request, source)
+    stays = np.ones(len(test), bool) if gone is None else ~gone
     relevant = relevant_rows(test, rules.relevant_from) & stays
     rows, hits = (ragged.offsets(which, test.indptr) for which in (stays, relevant))
     return Judged(np.diff(rows), np.diff(hits))
+
+
+def _in_train(request: Request, source: Source) -> Bool | None:
+    """Return which rows of test leave it, being in train; None: none do."""
+    if request.train is None or not source.removes_train(request.protocol):
+        return None
+    return request.in_train()
 
 
 def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -> Users:
@@ -213,7 +230,13 @@ def _lists(
     if baseline is None or "baseline" not in needed_by(metrics):
         return lists, None
     if isinstance(baseline, Source):
-        found, what = baseline.top(request, depth), baseline.describe()
+        found = request.memory.find(
+            "baseline",
+            (depth, request.protocol),
+            lambda: baseline.top(request, depth),
+            same=(baseline, request.test),
+        )
+        what = baseline.describe()
     else:
         found = _of_evaluation(baseline, request.test, depth)
         what = baseline.inputs["source"]["description"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from recometer.errors import InputError, InputTypeError, warn
@@ -13,11 +13,13 @@ from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
 from recometer.rendering import Column, Printed, Table
 from recometer.results.evaluation import Evaluation
+from recometer.results.flat import FlatName
 from recometer.results.groups import Segments
 from recometer.results.models_by_group import segments_data, side_by_side
 from recometer.results.origins import fingerprints
 from recometer.results.side_by_side import cell, fitting, metric_column, span
 from recometer.results.summary import CHANCE, COUNTS, SummaryRow, columns, on_intervals
+from recometer.results.tracked import Tracked
 from recometer.version import __version__
 
 MODEL = Column("model")
@@ -26,7 +28,7 @@ SUMMARY_FIELDS = tuple(Table([MODEL, *columns(Protocol())], []).fields())
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Leaderboard(Printed):
+class Leaderboard(Tracked, Printed):
     """Models that were evaluated on the same test data, best first by the first metric.
 
     ``print(leaderboard)`` shows a row per model and a column per metric, ``to_latex()`` a table for
@@ -158,6 +160,12 @@ class Leaderboard(Printed):
             "seed": self._first.seed,
             "models": models,
         }
+
+    def _flat_values(self) -> Iterator[tuple[FlatName, float]]:
+        several = len(self.results) > 1
+        for model, result in self.results.items():
+            for name, value in result._flat_values():
+                yield dataclasses.replace(name, model=model) if several else name, value
 
     def __repr__(self) -> str:
         return f"<Leaderboard of {', '.join(self.results)}: {', '.join(self._metrics)}>"

@@ -6,7 +6,7 @@ of all users, as tables have them, unless the mean over users is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from recometer.arrays import Int64
@@ -20,6 +20,7 @@ from recometer.stats import Interval
 
 if TYPE_CHECKING:
     from recometer.results.evaluation import Evaluation
+
 
 NOT_KEPT = (
     "A file keeps the users' values and not the rows. Hint: weights='users' gives the mean over "
@@ -37,16 +38,29 @@ def is_over_rows(metric: Metric, protocol: Protocol, weights: Weights) -> bool:
 
 def values_together(result: Evaluation, weights: Weights) -> dict[str, float]:
     """Return the values that all users have together under some weights; NaN: it is not kept."""
-    found = {} if weights is not None else dict(result.over_users)
-    for metric in result.metrics:
+    return together_of(
+        result.metrics, result.protocol, result.over_users, result.over_rows, weights
+    )
+
+
+def together_of(
+    metrics: Iterable[Metric],
+    protocol: Protocol,
+    over_users: Mapping[str, float],
+    over_rows: Mapping[str, float],
+    weights: Weights,
+) -> dict[str, float]:
+    """Return the same of what was measured, see `Evaluation`."""
+    found = {} if weights is not None else dict(over_users)
+    for metric in metrics if over_rows else ():
         name = str(metric)
-        if name in result.over_rows and is_over_rows(metric, result.protocol, weights):
-            found[name] = result.over_rows[name]
+        if name in over_rows and is_over_rows(metric, protocol, weights):
+            found[name] = over_rows[name]
     return found
 
 
 def read_together(result: Evaluation, name: str) -> Together | None:
-    """Return what such a metric is computed from; None: it was not kept."""
+    """Return what such a metric is computed from, or None if it was not kept."""
     if name not in result.over_users:
         return result.rated
     return None if result.list_data is None else ListedUsers(result.list_data)

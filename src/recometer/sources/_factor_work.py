@@ -24,8 +24,8 @@ USERS_PER_TASK = 2048
 JUDGED_PER_TASK = 100_000
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 # A call of the kernel: short, so that Ctrl-C and the progress bar live.
-SECONDS_PER_CALL = 0.03
-# Work of so many seconds at most is done before another thread could help.
+SECONDS_PER_CALL = 0.1
+# Work that takes at most this many seconds is done before another thread could help.
 BRIEF_SECONDS = 0.001
 
 

@@ -26,9 +26,9 @@ class Order:
     gains: Sequence[float]  # of each candidate, 0 if it was not judged
     judged: Sequence[bool]  # whether each candidate was
     all_gains: Sequence[float]  # of judged items, those that were not ranked included
-    relevant_gains: Sequence[float]  # likewise, of relevant items
+    relevant_gains: Sequence[float]  # the same of relevant items
     n_relevant: int  # judged items, those that were not ranked included
-    n_others: int  # likewise, those that are not relevant
+    n_others: int  # the number of those that are not relevant
     n_excluded: int  # training items
     relevant_from: float | None
     whole: bool  # whether the metric has no cut-off

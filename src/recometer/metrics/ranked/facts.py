@@ -46,8 +46,8 @@ def listed_relevant(groups: Groups) -> Int64:
 def relevant_candidates(groups: Groups) -> Int64:
     """Count the relevant candidates: int64 [n_users].
 
-    Where the ranking is known to its end, an item that was not ranked is no candidate, unless the
-    source says how many are; otherwise it may lie beyond, and is taken to be one.
+    Where the ranking is known to its end, an item that was not ranked is not a candidate, unless
+    the source says how many are; otherwise it may lie beyond, and is taken to be one.
     """
     ranks = groups.ranks
     whole = ranks.depth >= ranks.n_candidates

@@ -13,7 +13,7 @@ from recometer.metrics.parameters import Parameter
 from recometer.metrics.ranked.facts import ideal_members, members, sum_of_gains
 from recometer.metrics.registry import metric
 from recometer.metrics.sums import columns, discounts, log1p_of, log2_of, ratio, shared, totals
-from recometer.ties import Groups, sum_by_user
+from recometer.ties import LONG, Groups, sum_by_user
 
 GAIN = Parameter(
     "What an item adds.",
@@ -175,6 +175,8 @@ def _dcg(groups: Groups, cutoffs: Int64, discount: str) -> Float64:
         if discount == "graded":
             return _terms_of_members(groups, rows, places)
         found = gain / _divisor(start, discount)
+        if groups.single:
+            return found
         tied = np.flatnonzero(size > 1)
         found[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
         return found
@@ -189,11 +191,15 @@ def _ideal_dcg(groups: Groups, cutoffs: Int64, discount: str, ideal: str) -> Flo
         return columns(functools.partial(_ones, discount), groups, cutoffs)
     gains = groups.ideal_gain
     if ideal == "all" and len(gains) and gains.min() == gains.max():
-        # Added up one by one, as the terms of users are: the best order has exactly this value.
+        # Added up as the terms of users are: the best order has exactly this value.
         count = np.diff(groups.ideal_indptr)
         place = np.arange(count.max())
-        sums = np.cumsum(_discounted(gains[: len(place)], place, discount))
-        return np.append(0.0, sums)[np.minimum(count, cutoffs[:, np.newaxis])].T
+        terms = _discounted(gains[: len(place)], place, discount)
+        sums = np.append(0.0, np.cumsum(terms))
+        found = np.minimum(count, cutoffs[:, np.newaxis])
+        for many in np.unique(found[found > LONG]):
+            sums[many : many + 1] = sum_by_user(np.zeros(many, np.int64), terms[:many], 1)
+        return sums[found].T
     # Beyond the most gains of any user, all cut-offs are alike.
     _, place, _ = _ideal_terms(groups, discount, ideal)
     most = np.minimum(cutoffs, place.max(initial=0) + 1)

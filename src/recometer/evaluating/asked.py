@@ -1,0 +1,94 @@
+"""What is asked for, whatever the model and the test: the other arguments of `evaluate`, read."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recometer.data.catalogue import Catalogue
+from recometer.data.interactions import Interactions, read_interactions
+from recometer.draws import seed_of
+from recometer.evaluating.arguments import baseline_of, protocol_of
+from recometer.evaluating.effects import given_by_hand
+from recometer.metrics.conventions import parse_under
+from recometer.metrics.names import Metrics
+from recometer.metrics.registry import Metric, rules_of
+from recometer.protocol import Protocol
+from recometer.results.evaluation import Evaluation
+from recometer.sources.base import Source
+from recometer.sources.candidates import Items, read_items
+from recometer.tasks import resolve_threads
+
+DEFAULT_METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class Asked:
+    """The arguments of `evaluate` that need neither a source nor test, see there."""
+
+    metrics: tuple[Metric, ...]
+    protocol: Protocol  # as stated: a source without an order of its own replaces one rule
+    train: Interactions | None
+    exclude: Items | None
+    catalogue: Catalogue | None
+    baseline: Source | Evaluation | None
+    seed: int
+    threads: int
+    progress: bool | None
+    chance: bool
+    as_given: Mapping[str, Any]  # what the evaluation is repeated with
+
+    @functools.cached_property
+    def by_hand(self) -> Sequence[str]:
+        """The rules that were given by hand, whose effect is looked for."""
+        return given_by_hand(self.protocol)
+
+    @functools.cached_property
+    def counts_listed_users(self) -> bool:
+        """Whether users with a list count, whom test need not have."""
+        return any(rules_of(one, self.protocol).users == "listed" for one in self.metrics)
+
+
+def read_asked(
+    *,
+    train: object,
+    candidates: object,
+    exclude: object,
+    metrics: Metrics,
+    protocol: str | Protocol,
+    catalogue: object,
+    baseline: object,
+    seed: int,
+    threads: int | None,
+    progress: bool | None,
+    chance: bool,
+    rules: Mapping[str, Any],
+    parameters: Sequence[str],
+) -> Asked:
+    """Read and check them; `parameters` are the names of all arguments but the rules."""
+    stated = protocol_of(protocol, rules, parameters)
+    requested = parse_under(metrics, stated)
+    known_items = catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue)
+    other = baseline_of(baseline)
+    seed, threads = seed_of(seed), resolve_threads(threads)
+    trained = None if train is None else read_interactions(train, "train", warns=False)
+    return Asked(
+        metrics=tuple(requested),
+        protocol=stated,
+        train=trained,
+        exclude=None if exclude is None else read_items(exclude, "exclude"),
+        catalogue=known_items,
+        baseline=other,
+        seed=seed,
+        threads=threads,
+        progress=progress,
+        chance=bool(chance),
+        as_given={
+            "candidates": candidates,
+            "exclude": exclude,
+            "catalogue": known_items,
+            "baseline": baseline,
+        },
+    )

@@ -1,0 +1,139 @@
+"""From what a source gave to an `Evaluation`, or to means alone."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+from recometer import _kernel
+from recometer.data import ids
+from recometer.data.fingerprints import Fingerprinting
+from recometer.evaluating.chance import chance_of
+from recometer.evaluating.checks import check_defined
+from recometer.evaluating.inputs import Inputs
+from recometer.evaluating.records import RANKED, Records, data_of_result, measured_by
+from recometer.measuring.compute import compute, compute_for_all
+from recometer.measuring.listed import ListedUsers
+from recometer.measuring.rated import RatedUsers
+from recometer.measuring.side_data import needed_by
+from recometer.results.evaluation import Evaluation
+from recometer.results.means import Averaging, means_with
+from recometer.results.profiles import USUAL_CUTOFF, FoundByPopularity, found_by_popularity
+from recometer.results.together import together_of
+from recometer.version import __version__
+
+
+def evaluation_of(given: Inputs, records: Records, reading: float, ranking: float) -> Evaluation:
+    """Measure what a source gave; `reading` and `ranking` are the seconds that came before."""
+    begin, truth, asked = time.perf_counter(), given.truth, given.asked
+    known = truth.fingerprints
+    arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
+    with Fingerprinting(arrays, asked.threads, truth.prepare) as fingerprinting:
+        measured = measure(given, records)
+        metrics_end = time.perf_counter()
+        found = fingerprinting.result()
+    known |= {name: prints for name, prints in found.items() if name != "source"}
+    check_defined(measured["values"], measured["reasons"])
+    activity, popularity = truth.profiles
+    return Evaluation(
+        **measured,
+        **records.users._asdict(),
+        user_ids=truth.test.user_ids,
+        metrics=truth.metrics,
+        protocol=asked.protocol,
+        seed=asked.seed,
+        counts={**records.counts, **truth.duplicates},
+        definitions=truth.definitions,
+        timings={
+            "reading": reading,
+            "ranking": ranking,
+            "metrics": metrics_end - begin,
+            "total": reading + ranking + time.perf_counter() - begin,
+        },
+        versions={**_versions(), "instruction_set": _kernel.instruction_set()},
+        inputs=given.described({**known, "source": found["source"]}),
+        inputs_kept=given.kept(),
+        negative_gains=truth.negative_gains,
+        binary_gains=truth.binary_gains,
+        activity=activity,
+        popularity=popularity,
+        by_popularity=_by_popularity(given, records),
+    )
+
+
+def _by_popularity(given: Inputs, records: Records) -> FoundByPopularity | None:
+    """Count the relevant items that were found, by popularity; None: there is no train or rank."""
+    truth, asked, ties = given.truth, given.asked, given.protocol.ties
+    of_ranks = truth.reading(*RANKED)
+    if asked.train is None or truth.bands is None or records.ranks is None or not of_ranks:
+        return None
+    keys = ids.user_keys(truth.test.user_ids, truth.test.n_users) if ties == "random" else None
+    cutoff = max(metric.cutoff or 0 for metric in of_ranks) or USUAL_CUTOFF
+    how = cutoff, ties, asked.seed, keys
+    return found_by_popularity(records.ranks, truth.test, asked.train, truth.bands, *how)
+
+
+def means_of(given: Inputs, records: Records) -> dict[str, float]:
+    """Measure what a source gave, and return the means alone: `Evaluation.mean` without it."""
+    truth, asked = given.truth, given.asked
+    measured = measure(given, records)
+    check_defined(measured["values"], measured["reasons"])
+    averaging = Averaging(
+        metrics={str(one): one for one in truth.metrics},
+        values=measured["values"],
+        reasons=measured["reasons"],
+        n_relevant=records.users.n_relevant,
+        n_candidates=records.users.n_candidates,
+        depth=records.users.depth,
+        protocol=asked.protocol,
+        seed=asked.seed,
+        negative_gains=truth.negative_gains,
+        binary_gains=truth.binary_gains,
+        clusters=None,  # which only intervals read
+    )
+    together = together_of(
+        truth.metrics,
+        asked.protocol,
+        measured.get("over_users", {}),
+        measured.get("over_rows", {}),
+        None,
+    )
+    return means_with(averaging, together, averaging.metrics, None)
+
+
+def measure(given: Inputs, records: Records) -> dict[str, Any]:
+    """Compute all metrics: the fields of an `Evaluation` that hold values."""
+    measured, rules = measured_by(given, records), given.protocol
+    metrics, threads = given.truth.metrics, given.asked.threads
+    values, reasons = compute(measured.values(), metrics, rules, threads)
+    found: dict[str, Any] = {"values": values, "reasons": reasons}
+    if given.asked.chance:
+        found["chance"] = chance_of(records.ranks, metrics, rules, threads)
+    if "ratings" in measured:
+        over_rows = [metric for metric in metrics if metric.definition.over_rows]
+        rated = measured["ratings"]
+        assert isinstance(rated, RatedUsers)
+        found["rated"] = together = rated.together(reasons)
+        found["over_rows"] = compute_for_all(together, over_rows, rules)
+    listed = measured.get("lists")
+    if isinstance(listed, ListedUsers):
+        over_users = [metric for metric in metrics if metric.definition.over_users]
+        found["over_users"] = compute_for_all(listed, over_users, rules)
+        found["list_data"] = data_of_result(listed.data, needed_by(over_users))
+        found["lists"] = records.lists
+    return found
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {
+        "recometer": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "platform": f"{sys.platform} {platform.machine()}",
+    }

@@ -1,0 +1,234 @@
+"""What should have been recommended, and all that follows from it without a model."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Array, Float64, Int64
+from recometer.data.interactions import Interactions
+from recometer.errors import InputError
+from recometer.evaluating.asked import Asked
+from recometer.measuring import corrections
+from recometer.measuring.side_data import check_side_data, needed_by
+from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
+from recometer.protocol import Protocol
+from recometer.results.profiles import Bands, bands, profiles, users_of_items
+from recometer.sources.base import Request, Source
+from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
+from recometer.sources.memory import Memory
+
+OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Truth:
+    """Test, as it was given and as it is counted, with what depends on it and on no source.
+
+    What takes time is found when it is first asked for, and kept.
+    """
+
+    asked: Asked
+    given: Interactions
+    test: Interactions  # with the users who count by the rule users="listed"
+    candidates: Candidates | None
+    metrics: tuple[Metric, ...]  # with the largest gain of test, where formulas read it
+    memory: Memory = dataclasses.field(default_factory=Memory)  # of what sources were matched with
+    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by their rules
+    # Of `arrays`, once an evaluation has taken them; no mean needs them.
+    fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, asked: Asked, given: Interactions) -> Truth:
+        """Check test and what depends on it."""
+        chosen = read_candidates(asked.as_given["candidates"], given)
+        corrections.check(asked.metrics, asked.protocol, _is_uniform(chosen))
+        test = _as_counted(given, asked.metrics, asked.protocol)
+        metrics = tuple(with_largest_gain(asked.metrics, _largest_gain(test)))
+        side = {"train": asked.train, "baseline": asked.baseline, "catalogue": asked.catalogue}
+        check_side_data(needed_by(metrics), **side)  # type: ignore[arg-type]
+        return cls(asked, given, test, chosen, metrics)
+
+    def with_users(self, listed: Array) -> Truth:
+        """Add the users with a list, by the rule users="listed"."""
+
+        def add() -> Truth:
+            test = self.test.with_users(listed)
+            return dataclasses.replace(self, test=test, memory=Memory(), requests={})
+
+        return self.memory.find("listed", None, add, equal=(listed,))
+
+    def reading(self, *records: str) -> list[Metric]:
+        """Return the metrics that read one of some records."""
+        return [metric for metric in self.metrics if metric.definition.record in records]
+
+    @functools.cached_property
+    def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
+        """What train says of each user, see `Evaluation`; None without train."""
+        train = self.asked.train
+        if train is None or self._users_of_items is None:
+            return None, None
+        return profiles(self.test, train, self._users_of_items)
+
+    @functools.cached_property
+    def bands(self) -> Bands | None:
+        """The items of train by popularity; None: there is no train."""
+        return None if self._users_of_items is None else bands(self._users_of_items)
+
+    @functools.cached_property
+    def _users_of_items(self) -> Int64 | None:
+        return None if self.asked.train is None else users_of_items(self.asked.train)
+
+    @functools.cached_property
+    def negative_gains(self) -> bool:
+        """Whether a value of test is below 0."""
+        gains = self.test.values
+        return gains is not None and bool((gains < 0).any())
+
+    @functools.cached_property
+    def binary_gains(self) -> bool:
+        """Whether every value of test is 0 or 1."""
+        gains = self.test.values
+        return gains is None or bool(((gains == 0) | (gains == 1)).all())
+
+    def prepare(self) -> None:
+        """Find what an `Evaluation` has of test and train, which no metric reads."""
+        _ = self.profiles, self.descriptions, self.definitions, self.duplicates
+        _ = self.negative_gains, self.binary_gains, self.held_bytes
+
+    def arrays(self) -> dict[str, Mapping[str, object]]:
+        """Return what the fingerprints are taken of, by argument."""
+        asked = self.asked
+        arrays: dict[str, Mapping[str, object]] = {
+            "test": _arrays(self.given),
+            "train": _arrays(asked.train),
+            "candidates": _arrays(self.candidates),
+            "exclude": _arrays(asked.exclude),
+            "catalogue": {} if asked.catalogue is None else asked.catalogue.arrays(),
+        }
+        if isinstance(asked.baseline, Source):
+            arrays["baseline"] = asked.baseline.arrays()
+        elif asked.baseline is not None and asked.baseline.lists is not None:
+            arrays["baseline"] = {"lists": asked.baseline.lists.items}
+        return arrays
+
+    @functools.cached_property
+    def descriptions(self) -> dict[str, dict[str, str]]:
+        """A description of each argument that was given, and perhaps a warning."""
+        asked, baseline = self.asked, self.asked.baseline
+        texts = {"test": repr(self.given)}
+        given = {"train": asked.train, "candidates": self.candidates, "exclude": asked.exclude}
+        texts |= {name: repr(one) for name, one in given.items() if one is not None}
+        if asked.catalogue is not None:
+            texts["catalogue"] = asked.catalogue.describe()
+        if isinstance(baseline, Source):
+            texts["baseline"] = baseline.describe()
+        elif baseline is not None:
+            texts["baseline"] = baseline.inputs["source"]["description"]
+        found = {name: {"description": text} for name, text in texts.items()}
+        if _is_uniform(self.candidates) is not None:
+            found["candidates"]["warning"] = _warning(self.candidates, asked.protocol)
+        reading = self._reading()
+        if reading:
+            found["test"]["reading"] = reading
+        return found
+
+    @functools.cached_property
+    def definitions(self) -> dict[str, dict[str, str]]:
+        """The formula and the source of each metric, and what its parameters stand for."""
+        parts, found = ("title", "formula", "source"), {}
+        for metric in self.metrics:
+            definition = METRICS[metric.name]
+            found[metric.variant] = {part: getattr(definition, part) for part in parts}
+            found[metric.variant] |= metric.meanings
+        return found
+
+    def _reading(self) -> str:
+        """Say how values of test above 1 were read, where nobody has said how they should be."""
+        values, rules = self.test.values, self.asked.protocol
+        if values is None or rules.relevant_from is not None or values.max(initial=0) <= 1:
+            return ""
+        of_gain = [
+            str(one)
+            for one in self.reading("ranks")
+            if one.definition.reads == "gain" and rules_of(one, rules).relevant_from is None
+        ]
+        shown = ", ".join(of_gain[:3]) + (", ..." if len(of_gain) > 3 else "")
+        return (
+            f"values of test are {values.min():g} to {values.max():g}: an item with any but 0 is "
+            "relevant (the rule relevant_from says from which value on)"
+            + (f", and its value is the gain of {shown}" if of_gain else "")
+        )
+
+    @functools.cached_property
+    def duplicates(self) -> dict[str, int]:
+        """The rows that repeat a pair of user and item, where there are any."""
+        both = (("test", self.test), ("train", self.asked.train))
+        return {f"{name}_duplicates": n for name, one in both if one and (n := one.duplicates)}
+
+    @functools.cached_property
+    def held_bytes(self) -> int:
+        """The memory that test and train take."""
+        arrays = (*_arrays(self.given).values(), *_arrays(self.asked.train).values())
+        return sum(getattr(array, "nbytes", 0) for array in arrays)
+
+
+def _as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
+    """Check that test is not empty.
+
+    Where each row counts that repeats a pair, its value is the mean of theirs, and not the sum.
+    """
+    if test.n_users == 0 or len(test) == 0:
+        raise InputError(
+            f"test is empty: {test.n_users} users, {len(test)} interactions. "
+            "Hint: is the split right, and the column of users?"
+        )
+    each = any(rules_of(one, protocol).repeated_test != "once" for one in metrics)
+    if each and test.values is not None and test.copies is not None:
+        return dataclasses.replace(test, values=test.values / test.copies)
+    return test
+
+
+def _largest_gain(test: Interactions) -> float:
+    """Return the largest value of test; 1 where there is none above 0."""
+    if test.values is None:
+        return 1.0
+    largest = test.values.max(initial=0)
+    if not np.isfinite(largest):
+        largest = test.values[np.isfinite(test.values)].max(initial=0)
+    return float(largest) or 1.0
+
+
+def _is_uniform(candidates: Candidates | None) -> bool | None:
+    """Return whether users have uniformly drawn candidates, or None if they have no sets."""
+    if isinstance(candidates, SampledCandidates):
+        return candidates.by == "uniform"
+    return True if isinstance(candidates, Interactions) else None
+
+
+def _warning(candidates: Candidates | None, protocol: Protocol) -> str:
+    """Say what values of candidate sets are worth."""
+    if protocol.correction != "none":
+        return (
+            "The values are estimates of those of the whole catalogue, from the ranks among "
+            f"sampled candidates (correction={protocol.correction!r}). Without candidates= they "
+            "would be exact."
+        )
+    sampled = "these are" if isinstance(candidates, SampledCandidates) else "if these are"
+    return (
+        f"Ranked among candidates of each user, not the whole catalogue: {sampled} a sample, the "
+        "values are too high, and may put systems in another order than the whole catalogue does "
+        "(Krichene & Rendle 2020). Leave candidates= out, or see correction=."
+    )
+
+
+def _arrays(data: Candidates | None) -> dict[str, Any]:
+    if isinstance(data, Items):
+        return {"items": data.ids}
+    if not isinstance(data, Interactions):
+        return {}
+    return {name: getattr(data, name) for name in OF_INTERACTIONS}

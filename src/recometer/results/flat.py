@@ -1,0 +1,187 @@
+"""Flat names and values for trackers of experiments: ``ndcg@10`` is ``ndcg_at_10`` there.
+
+A name is made of ASCII letters, digits and ``_`` alone, which MLflow, W&B, TensorBoard and DVC all
+take, and begins as the metric does. It is read back from left to right: a word between two ``_``
+that stands in `WORDS` is a sign, a ``_`` between two digits a decimal point, ``_x2f_`` the
+character with this hexadecimal code. Every other ``_`` is itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Literal, get_args
+
+from recometer.data.paths import as_path, write_whole
+from recometer.errors import InputError, did_you_mean
+from recometer.rendering import plain
+
+Statistic = Literal[
+    "mean", "low", "high", "chance", "counted", "skipped", "p_value", "adjusted_p"
+]  # fmt: skip
+STATISTICS: tuple[Statistic, ...] = get_args(Statistic)
+"""What a value is of a metric; a mean has the name of the metric alone."""
+
+WORDS = {"@": "at", "(": "with", "=": "is", ",": "and", "-": "minus", "+": "plus", " ": "space"}
+_SIGNS = {word: sign for sign, word in WORDS.items()}
+# Between the parts of a name: a metric of a model, compared with another one.
+_OF, _VERSUS = "of", "versus"
+_TOKEN = re.compile(
+    rf"_(?P<sign>{'|'.join(_SIGNS)})_"
+    r"|_x(?P<code>[0-9a-f]{1,6})_"
+    rf"|_(?P<part>{_OF}|{_VERSUS})_"
+    rf"|_(?P<statistic>{'|'.join(STATISTICS[1:])})\Z"
+    r"|(?<=\d)(?P<point>_)(?=\d)"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class FlatName:
+    """What a flat name stands for; ``str(name)`` writes it, `FlatName.read` reads it.
+
+    Attributes
+    ----------
+    metric
+        As `recometer.evaluate` names it: ``"ndcg@10"``.
+    statistic
+        ``"mean"``, or of a comparison the difference of two means; ``"low"`` and ``"high"``: the
+        ends of its interval; ``"chance"``: what a random order would score; ``"counted"`` and
+        ``"skipped"``: users who count in it, and who do not; ``"p_value"``, and ``"adjusted_p"``
+        for all comparisons.
+    model
+        Whose it is. None if there is only one model.
+    other
+        The model that it is compared with, if any.
+
+    Examples
+    --------
+    >>> str(FlatName("ndcg@10")), str(FlatName("ndcg@10", "low"))
+    ('ndcg_at_10', 'ndcg_at_10_low')
+    >>> str(FlatName("f@5(beta=0.5,empty=undefined)", model="als"))
+    'f_at_5_with_beta_is_0_5_and_empty_is_undefined_of_als'
+    >>> FlatName.read("ndcg_at_10_of_als_versus_bpr_p_value")
+    FlatName(metric='ndcg@10', statistic='p_value', model='als', other='bpr')
+    """
+
+    metric: str
+    statistic: Statistic = "mean"
+    model: str | None = None
+    other: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.statistic not in STATISTICS:
+            raise InputError(
+                f"There is no statistic {self.statistic!r} of a metric. "
+                f"{did_you_mean(str(self.statistic), STATISTICS)}"
+            )
+        if self.other is not None and self.model is None:
+            raise InputError(
+                f"{self.other!r} is what a model is compared with, but model is not given."
+            )
+
+    def __str__(self) -> str:
+        written = _written(self.metric)
+        for word, text in ((_OF, self.model), (_VERSUS, self.other)):
+            written += "" if text is None else f"_{word}_{_written(text)}"
+        return written if self.statistic == "mean" else f"{written}_{self.statistic}"
+
+    @classmethod
+    def read(cls, name: str) -> FlatName:
+        """Return what a flat name stands for.
+
+        Raises
+        ------
+        InputError
+            A name that `FlatName` does not write.
+        """
+        parts, statistic = _parts(name)
+        words = tuple(word for word, _ in parts[1:])
+        if words in ((), (_OF,), (_OF, _VERSUS)):
+            found = cls(parts[0][1], statistic, *(text for _, text in parts[1:]))
+            if str(found) == name:
+                return found
+        raise InputError(
+            f"{name!r} is not a name that result.flat() gives. Hint: without a prefix that was put "
+            "before it, such a name is ndcg_at_10, ndcg_at_10_low or ndcg_at_10_of_als."
+        )
+
+
+def named(
+    values: Iterable[tuple[FlatName, float | int]], path: str | os.PathLike[str] | None
+) -> dict[str, float | int]:
+    """Return values by their flat names; a path: write them to this file as JSON, too."""
+    found = {
+        str(name): int(value) if name.statistic in ("counted", "skipped") else float(value)
+        for name, value in values
+    }
+    if path is not None:
+        write_flat(found, path)
+    return found
+
+
+def write_flat(values: Mapping[str, object], path: str | os.PathLike[str]) -> None:
+    """Write values as JSON, what is undefined as null; FileError where that cannot be."""
+    import json  # of no use to most
+
+    text = json.dumps(plain(dict(values)), indent=2, allow_nan=False)
+    write_whole(as_path(path, "values"), f"{text}\n".encode())
+
+
+def _written(text: str) -> str:
+    """Return a text in the characters of flat names."""
+    short = _escaped(text.removesuffix(")"), literal="_")
+    # A text that holds the words themselves is written by the codes of its signs.
+    if _parts(short) == ([("", text)], "mean"):
+        return short
+    return _escaped(text, literal="", spelled=set(WORDS) - {"("})
+
+
+def _escaped(text: str, literal: str, spelled: Iterable[str] = WORDS) -> str:
+    """Write what is neither a letter nor a digit as a word, a point or a code."""
+    found = []
+    for place, character in enumerate(text):
+        around = text[max(place - 1, 0) : place] + text[place + 1 : place + 2]
+        if (character.isascii() and character.isalnum()) or character in literal:
+            found.append(character)
+        elif character == "." and len(around) == 2 and around.isascii() and around.isdigit():
+            found.append("_")
+        elif character in spelled:
+            found.append(f"_{WORDS[character]}_")
+        else:
+            found.append(f"_x{ord(character):x}_")
+    return "".join(found)
+
+
+def _parts(name: str) -> tuple[list[tuple[str, str]], Statistic]:
+    """Return the texts in a name, each after the word before it, and the statistic."""
+    parts = [("", "")]
+    statistic: Statistic = "mean"
+    end, opened = 0, False
+
+    def add(text: str) -> None:
+        word, before = parts[-1]
+        parts[-1] = (word, before + text)
+
+    for token in _TOKEN.finditer(name):
+        add(name[end : token.start()])
+        end = token.end()
+        match token.lastgroup:
+            case "sign":
+                opened |= token["sign"] == WORDS["("]
+                add(_SIGNS[token["sign"]])
+            case "code":
+                add(chr(min(int(token["code"], 16), sys.maxunicode)))
+            case "point":
+                add(".")
+            case "part":
+                add(")" if opened else "")
+                parts.append((token["part"], ""))
+                opened = False
+            case _:
+                statistic = token["statistic"]  # type: ignore[assignment]
+    add(name[end:])
+    add(")" if opened else "")
+    return parts, statistic

@@ -1,0 +1,37 @@
+"""Mistakes made on purpose, which the sanitizers must see: `python deliberate.py race` or `read`.
+
+`.ci/check_sanitizers` runs it and fails where it ends well: a sanitizer that finds nothing may
+also be one that does not look.
+"""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from recometer import _kernel
+
+
+def race() -> None:
+    """Have threads count into the same array."""
+    codes, counts = np.zeros(1_000_000, np.uint32), np.zeros(1, np.int64)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: _kernel.count_codes(codes, counts), range(16)))
+
+
+def read() -> None:
+    """Read the factors of an item that is not there."""
+    _kernel.score_items(
+        instruction_set="plain",
+        users=np.ones((1, 4), np.float32),
+        items=np.ones((5, 4), np.float32),
+        bias=None,
+        rows=None,
+        indptr=np.array([0, 1]),
+        listed=np.array([7], np.int32),
+        scores=np.zeros(1, np.float32),
+    )
+
+
+if __name__ == "__main__":
+    {"race": race, "read": read}[sys.argv[1]]()

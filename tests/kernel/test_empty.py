@@ -1,0 +1,210 @@
+"""Every native function on arrays without entries, or without columns: as its twin.
+
+Under the sanitizers (`.ci/check_sanitizers`) this shows that no pointer of an empty array is moved.
+"""
+
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+from orders_of_items import OWN_ORDER, in_order
+
+from recometer import _kernel
+from recometer._kernel import NanRule, RowOrder, TieOrder, reference
+
+SETS = _kernel.instruction_sets()
+REALS = [np.float32, np.float64]
+# Users, items and factors of which at least one is missing.
+SIZES = [size for size in itertools.product((0, 1, 5), (0, 1, 20), (0, 3)) if 0 in size]
+NO_ROWS = np.zeros(0, np.int32)
+
+
+def filled(size, dtype=np.int64):
+    return np.zeros(size, dtype)
+
+
+def all_equal(function, twin, arguments, written):
+    """Call both with outputs of their own, made by `written`, and compare these."""
+    mine, other = written(), written()
+    function(**arguments, **mine)
+    twin(**arguments, **other)
+    for name in mine.keys() - {"finished"}:  # what only tells the kernel where to go on
+        array = mine[name]
+        np.testing.assert_array_equal(array, other[name], err_msg=name)
+
+
+def factors(n_users, n_items, n_factors, dtype, bias, permuted):
+    return {
+        "users": filled((n_users, n_factors), dtype),
+        "items": filled((n_items, n_factors), dtype),
+        "bias": filled(n_items, dtype) if bias else None,
+        "rows": np.arange(n_items) if permuted else None,
+    }
+
+
+def native(name, instruction_set):
+    return lambda **given: getattr(_kernel, name)(instruction_set=instruction_set, **given)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("given", [False, True])
+def test_factors(instruction_set, dtype, given):
+    for n_users, n_items, n_factors in SIZES:
+        own = factors(n_users, n_items, n_factors, dtype, bias=given, permuted=given)
+        order = OWN_ORDER
+        if given:
+            order = in_order(np.arange(n_items), filled(n_items, float), filled(n_users, float))
+        table = {"indptr": filled(n_users + 1), "listed": NO_ROWS}
+        all_equal(
+            native("score_items", instruction_set),
+            reference.score_items,
+            {**own, **table},
+            lambda: {"scores": filled(0, dtype)},
+        )
+        common = {**own, **order, "first": 0, "last": n_items, "nan_rule": NanRule.LAST}
+        common |= {"excluded_indptr": filled(n_users + 1), "excluded": NO_ROWS, "check": given}
+
+        def per_user(n=n_users):
+            return {"flags": filled(n, np.uint32), "finished": filled(n, np.uint8)}
+
+        counted = {"judged_indptr": filled(n_users + 1), "judged": NO_ROWS}
+        counted |= {"judged_scores": filled(0, dtype), "limit": 5 if given else None}
+        all_equal(
+            native("rank_factors", instruction_set),
+            reference.rank_factors,
+            {**common, **counted},
+            lambda of=per_user: {**{n: filled(0) for n in ("above", "tied", "before")}, **of()},
+        )
+
+        def lists(n=n_users, of=per_user):
+            listed = {"top_scores": filled((n, 3), dtype), "top_items": filled((n, 3), np.int32)}
+            return {**listed, "n": filled(n), "left": filled(n), **of()}
+
+        ties = {"order": TieOrder.RANDOM, "keys": filled(n_users, np.uint64)}
+        top = native("top_factors", instruction_set), reference.top_factors
+        all_equal(*top, {**common, **ties}, lists)
+
+
+@pytest.mark.parametrize("instruction_set", SETS)
+@pytest.mark.parametrize("dtype", REALS)
+@pytest.mark.parametrize("permuted", [False, True])
+def test_scores(instruction_set, dtype, permuted):
+    for n_users, n_items in ((0, 0), (0, 1), (5, 0), (1, 1)):
+        common = {
+            "scores": filled((n_users, n_items), dtype),
+            "columns": np.arange(n_items) if permuted else None,
+            "excluded_indptr": filled(n_users + 1),
+            "excluded": NO_ROWS,
+            "nan_rule": NanRule.FIRST,
+        }
+
+        def per_user(n=n_users):
+            return {"flags": filled(n, np.uint32), "no_candidates": filled(n)}
+
+        counted = {"judged_indptr": filled(n_users + 1), "judged": NO_ROWS}
+        all_equal(
+            native("rank_scores", instruction_set),
+            reference.rank_scores,
+            {**common, **counted, "judged_scores": filled(0, dtype), "limit": None},
+            lambda of=per_user: {**{n: filled(0) for n in ("above", "tied", "before")}, **of()},
+        )
+
+        def lists(n=n_users, of=per_user):
+            listed = {"top_scores": filled((n, 2), dtype), "top_items": filled((n, 2), np.int32)}
+            return {**listed, "n": filled(n), "left": filled(n), **of()}
+
+        ties = {"order": TieOrder.ITEM, "keys": filled(n_users, np.uint64)}
+        top = native("top_scores", instruction_set), reference.top_scores
+        all_equal(*top, {**common, **ties}, lists)
+
+
+@pytest.mark.parametrize("n_users", [0, 3])
+@pytest.mark.parametrize("k", [0, 2])
+@pytest.mark.parametrize("scored", [False, True])
+def test_lists(n_users, k, scored):
+    arguments = {
+        "items": NO_ROWS,
+        "scores": filled(0, float) if scored else None,
+        "begin": filled(n_users),
+        "end": filled(n_users),
+        "n_items": 4,
+        "excluded_indptr": filled(n_users + 1),
+        "excluded": NO_ROWS,
+        "judged_indptr": filled(n_users + 1),
+        "judged": NO_ROWS,
+        "input_order": not scored,
+        "nan_rule": NanRule.LAST,
+        "order": TieOrder.ITEM,
+        "keys": filled(n_users, np.uint64),
+    }
+
+    def written():
+        made = {name: filled(0) for name in ("above", "tied", "before")}
+        made |= {name: filled(n_users) for name in ("given", "listed", "removed", "repeated")}
+        made |= {"flags": filled(n_users, np.uint32), "left": filled(n_users)}
+        return {**made, "top": np.full((n_users, k), -1, np.int32)}
+
+    all_equal(_kernel.rank_lists, reference.rank_lists, arguments, written)
+
+
+NO_CODES, NO_DRAWS = filled(0, np.uint32), filled(0, np.uint64)
+EVENTS = {"users": NO_CODES, "items": NO_CODES, "user_draws": NO_DRAWS, "item_draws": NO_DRAWS}
+TIMED = {"times": None, "float_times": False, "values": None, "first": 0, "counts": filled(0)}
+TIMED |= {"order": RowOrder.LATEST}
+# The arguments of each function, and what it writes.
+ROWS = {
+    "best_first": ({"indptr": filled(1), "above": filled(0), "before": filled(0)}, {"order": 0}),
+    "count_rows": ({"list": NO_ROWS}, {"counts": 0}),
+    "place_rows": (
+        {"list": NO_ROWS, "items": NO_ROWS, "places": NO_ROWS, "first": 0, "indptr": filled(1)},
+        {"sorted_items": (0, np.int32)},
+    ),
+    "group_rows": (
+        {"list": NO_ROWS, "values": NO_ROWS, "next": filled(0)},
+        {"grouped": (0, np.int32)},
+    ),
+    "find_rows": (
+        {"indptr": filled(1), "items": NO_ROWS, "users": None}
+        | {"other_indptr": filled(1), "other_items": NO_ROWS},
+        {"found": 0},
+    ),
+    "sum_rows": (
+        {"indptr": filled(1), "items": NO_ROWS, "users": None, "numbers": filled(0)},
+        {"sums": 0},
+    ),
+    "hold_first": ({**EVENTS, **TIMED, "sizes": filled(0)}, {"held": (0, np.uint8)}),
+    "number_rows": ({**EVENTS, **TIMED}, {"places": (0, np.uint32)}),
+    "hold_below": ({**EVENTS, "limit": 7}, {"held": (0, np.uint8)}),
+    "count_codes": ({"codes": NO_CODES}, {"counts": 0}),
+    "trim_core": (
+        {"users": NO_CODES, "items": NO_CODES, "user_counts": filled(0), "item_counts": filled(0)}
+        | {"least_user": 1, "least_item": 1, "backwards": False},
+        {"kept": (0, np.uint8)},
+    ),
+    "hash_pieces": ({"data": filled(0, np.uint8), "piece": 8}, {"hashes": (0, np.uint64)}),
+    "number_strings": (
+        {"column": pl.Series([], dtype=pl.String)},
+        {"numbers": (0, np.uint32), "rows": 0},
+    ),
+}
+OTHERS = {"score_items", "rank_factors", "top_factors", "rank_scores", "top_scores", "rank_lists"}
+
+
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_rows(name):
+    arguments, outputs = ROWS[name]
+
+    def written():
+        made = outputs.items()
+        return {n: filled(*(shape if isinstance(shape, tuple) else (shape,))) for n, shape in made}
+
+    all_equal(getattr(_kernel, name), getattr(reference, name), arguments, written)
+
+
+def test_all_native_functions_are_here():
+    functions = {
+        name for name in vars(_kernel._native) if callable(getattr(reference, name, None))
+    } - {"NanRule", "RowOrder", "ScoreFlag", "TieOrder"}
+    assert functions == {*ROWS, *OTHERS}

@@ -1,0 +1,159 @@
+"""Counts and lists that grow call by call, in every order of calls, beside the kernel's twin.
+
+A state machine of Hypothesis: ranges of items come in any order, each with an instruction set and
+an order of its own; between them come calls that must be refused and change nothing.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from orders_of_items import OWN_ORDER, in_order
+
+from recometer import _kernel
+from recometer._kernel import NanRule, TieOrder, reference
+
+SETS = _kernel.instruction_sets()
+COUNTS = ("above", "tied", "before")
+
+
+class Written:
+    """What the calls write into."""
+
+    def __init__(self, n_users, n_judged, k, dtype):
+        self.counts = {name: np.zeros(n_judged, np.int64) for name in COUNTS}
+        self.flags, self.finished = np.zeros(n_users, np.uint32), np.zeros(n_users, np.uint8)
+        self.lists = {
+            "top_scores": np.full((n_users, k), -9, dtype),
+            "top_items": np.full((n_users, k), -1, np.int32),
+            "n": np.zeros(n_users, np.int64),
+            "left": np.zeros(n_users, np.int64),
+        }
+        self.list_flags, self.list_finished = self.flags.copy(), self.finished.copy()
+
+    def all(self):
+        return {**self.counts, **self.lists, "flags": self.flags, "list_flags": self.list_flags}
+
+
+class Ranges(RuleBasedStateMachine):
+    """Users whose judged items are ranked range by range, while their lists fill."""
+
+    @initialize(
+        seed=st.integers(0, 2**31),
+        n_users=st.sampled_from([0, 1, 5, 15]),
+        n_items=st.sampled_from([0, 1, 16, 65, 257, 520]),
+        n_factors=st.sampled_from([0, 1, 17]),
+        dtype=st.sampled_from([np.float32, np.float64]),
+        k=st.sampled_from([1, 4, 40]),
+        order=st.sampled_from(TieOrder),
+        special=st.booleans(),
+    )
+    def begin(self, seed, n_users, n_items, n_factors, dtype, k, order, special):
+        rng = np.random.default_rng(seed)
+        self.users = rng.integers(-2, 3, (n_users, n_factors)).astype(dtype)
+        self.items = rng.integers(-2, 3, (n_items, n_factors)).astype(dtype)
+        self.bias = rng.integers(-2, 3, n_items).astype(dtype)
+        if special and n_items:
+            self.bias[rng.integers(n_items, size=3)] = [np.nan, np.inf, -np.inf]
+        # Every judged and excluded item of a user is another.
+        taken = [rng.permutation(n_items)[: rng.integers(0, 60)] for _ in range(n_users)]
+        self.judged, self.excluded = (
+            self.table([one[part::2] for one in taken]) for part in (0, 1)
+        )
+        self.ties, self.check = order, special
+        self.keys = rng.integers(0, 2**64, n_users, dtype=np.uint64)
+        self.shuffled = in_order(
+            rng.permutation(n_items), np.full(n_items, np.inf), np.full(n_users, np.inf)
+        )
+        self.mine, self.twins = (Written(n_users, len(self.judged[1]), k, dtype) for _ in range(2))
+        # Own order and another do not mix: a range is of places in one of them.
+        self.order = self.shuffled if seed % 2 else OWN_ORDER
+        self.left = [(0, n_items)]
+        self.scores = np.zeros(len(self.judged[1]), dtype)
+        self.call("score_items", SETS[seed % len(SETS)], self.scoring(self.scores))
+        expected = self.scores.copy()
+        reference.score_items(**self.scoring(expected))
+        np.testing.assert_array_equal(self.scores, expected)
+
+    @staticmethod
+    def table(rows):
+        indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+        return indptr, np.concatenate([*map(np.sort, rows), []]).astype(np.int32)
+
+    def factors(self):
+        return {"users": self.users, "items": self.items, "bias": self.bias, "rows": None}
+
+    def scoring(self, scores):
+        indptr, listed = self.judged
+        return {**self.factors(), "indptr": indptr, "listed": listed, "scores": scores}
+
+    @staticmethod
+    def call(name, instruction_set, arguments):
+        return getattr(_kernel, name)(instruction_set=instruction_set, **arguments)
+
+    def common(self, first, last):
+        return {
+            **self.factors(),
+            **self.order,
+            "first": first,
+            "last": last,
+            "excluded_indptr": self.excluded[0],
+            "excluded": self.excluded[1],
+            "check": self.check,
+            "nan_rule": NanRule.UNDEFINED,
+        }
+
+    def ranking(self, written, first, last):
+        own = {"judged_indptr": self.judged[0], "judged": self.judged[1], "limit": None}
+        own |= {"judged_scores": self.scores, "flags": written.flags}
+        return {**self.common(first, last), **own, **written.counts, "finished": written.finished}
+
+    def listing(self, written, first, last):
+        own = {"order": self.ties, "keys": self.keys, "flags": written.list_flags}
+        return {
+            **self.common(first, last),
+            **own,
+            **written.lists,
+            "finished": written.list_finished,
+        }
+
+    @precondition(lambda self: self.left)
+    @rule(which=st.integers(0, 99), share=st.floats(0, 1), instruction_set=st.sampled_from(SETS))
+    def rank_a_range(self, which, share, instruction_set):
+        first, last = self.left.pop(which % len(self.left))
+        middle = first + round(share * (last - first))
+        if middle < last:
+            self.left.append((middle, last))
+        with np.errstate(invalid="ignore"):
+            reference.rank_factors(**self.ranking(self.twins, first, middle))
+            reference.top_factors(**self.listing(self.twins, first, middle))
+        found = self.call("rank_factors", instruction_set, self.ranking(self.mine, first, middle))
+        assert found == -1
+        self.call("top_factors", instruction_set, self.listing(self.mine, first, middle))
+
+    @rule(
+        name=st.sampled_from([*COUNTS, "flags", "judged_scores", "excluded_indptr", "finished"]),
+        instruction_set=st.sampled_from(SETS),
+    )
+    def arrays_of_another_size_are_refused(self, name, instruction_set):
+        arguments = self.ranking(self.mine, 0, len(self.items))
+        arguments[name] = np.zeros(len(arguments[name]) + 1, arguments[name].dtype)
+        with pytest.raises(ValueError, match=r"one |indptr"):
+            self.call("rank_factors", instruction_set, arguments)
+
+    @rule(beyond=st.sampled_from([(-1, 0), (1, 0), (0, 2**40)]))
+    def ranges_that_are_none_are_refused(self, beyond):
+        with pytest.raises(ValueError, match="no such items"):
+            self.call("rank_factors", SETS[0], self.ranking(self.mine, *beyond))
+        with pytest.raises(ValueError, match="no such items"):
+            self.call("top_factors", SETS[0], self.listing(self.mine, *beyond))
+
+    @invariant()
+    def counts_and_lists_are_those_of_the_twin(self):
+        for name, array in self.mine.all().items() if hasattr(self, "mine") else ():
+            np.testing.assert_array_equal(array, self.twins.all()[name], err_msg=name)
+
+
+TestRanges = Ranges.TestCase
+TestRanges.settings = settings(max_examples=settings.default.max_examples, stateful_step_count=12)

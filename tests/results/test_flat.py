@@ -1,0 +1,185 @@
+"""Values by names that trackers of experiments take, and back."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import given
+from hypothesis import strategies as st
+from results import evaluation
+
+import recometer as rm
+from recometer.errors import FileError, InputError
+from recometer.metrics import METRICS, Metric, conventions
+from recometer.results.flat import STATISTICS, FlatName
+from recometer.results.folds import pool
+
+# What W&B sorts and filters by; MLflow, TensorBoard and DVC take more than that.
+SAFE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+TEST = {"ann": ["song"], "bob": ["film"], "cat": ["book"]}
+LISTS = {"ann": ["film", "song"], "bob": ["game", "book"]}
+
+
+@st.composite
+def variants(draw: st.DrawFn) -> str:
+    """Return the name of a metric with some of its parameters, and a cut-off where it takes one."""
+    name = draw(st.sampled_from(sorted(METRICS)))
+    parameters = {}
+    for one in METRICS[name].parameters.values():
+        if one.choices:
+            values = st.sampled_from(sorted(one.choices))
+        elif one.is_flag:
+            values = st.booleans()
+        else:
+            low, high = max(one.above, 0.0), min(one.below, 1e30)
+            values = st.floats(low, high, exclude_min=True, exclude_max=True)
+        if draw(st.booleans()):
+            parameters[one.name] = draw(values)
+    cutoff = METRICS[name].given(METRICS[name].settled(parameters)).cutoff
+    number = st.integers(1, 10**6)
+    options = {"none": st.none(), "optional": st.none() | number, "required": number}
+    return str(Metric(name, draw(options[cutoff]), parameters))
+
+
+@examples(20)
+@given(variants(), st.sampled_from(STATISTICS))
+def test_every_variant_of_a_metric_has_a_safe_name_that_is_read_back(metric, statistic):
+    name = str(FlatName(metric, statistic))
+    assert SAFE.fullmatch(name)
+    assert FlatName.read(name) == FlatName(metric, statistic)
+
+
+LABELS = sorted(
+    {
+        re.sub(r"\[(.*?)\]", r"\1", entry.name).replace("{k}", "10").replace("{x}", "0.5")
+        for convention in conventions.conventions()
+        for entry in convention.entries
+    }
+)
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_other_libraries_names_are_read_back(label):
+    name = str(FlatName(label, "low"))
+    assert SAFE.fullmatch(name)
+    assert FlatName.read(name) == FlatName(label, "low")
+
+
+# The signs and words that names are made of, so that texts look like them by accident.
+LIKE_NAMES = st.lists(
+    st.sampled_from([*"_@()=,-+. 5aÉx", "_at_", "_of_", "_low", "_x5f_", "_versus_", "with"])
+).map("".join)
+TEXTS = LIKE_NAMES | st.text()
+
+
+@examples(20)
+@given(TEXTS, st.sampled_from(STATISTICS), st.none() | TEXTS, st.none() | TEXTS)
+def test_any_name_is_read_back(metric, statistic, model, other):
+    given_name = FlatName(metric, statistic, model, other if model is not None else None)
+    name = str(given_name)
+    assert re.fullmatch("[A-Za-z0-9_]*", name)
+    assert FlatName.read(name) == given_name
+
+
+@examples(20)
+@given(LIKE_NAMES)
+def test_what_is_no_name_is_refused(text):
+    try:
+        found = FlatName.read(text)
+    except InputError as error:
+        assert "Hint" in str(error)  # noqa: PT017
+    else:
+        assert str(found) == text
+
+
+@pytest.mark.parametrize(
+    ("metric", "name"),
+    [
+        ("ndcg@10", "ndcg_at_10"),
+        ("roc_auc", "roc_auc"),
+        ("err@10(max_gain=4)", "err_at_10_with_max_gain_is_4"),
+        ("rbp(p=0.95)", "rbp_with_p_is_0_95"),
+        ("rr@10(all)", "rr_at_10_with_all"),
+        ("f@5(beta=0.5,empty=undefined)", "f_at_5_with_beta_is_0_5_and_empty_is_undefined"),
+        ("map_cut_5", "map_cut_5"),
+    ],
+)
+def test_names_can_be_read_by_people(metric, name):
+    assert str(FlatName(metric)) == name
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ndcg@10", "val/ndcg_at_10", "_xffffff_", "a_versus_b", "a_of_b_of_c", "a_of_b_versus_c_of_d"],
+)
+def test_other_names_are_refused_by_name(name):
+    with pytest.raises(InputError, match=re.escape(repr(name))):
+        FlatName.read(name)
+
+
+def test_names_of_nothing_are_refused():
+    with pytest.raises(InputError, match=r"no statistic 'lo'.*'low'"):
+        FlatName("ndcg@10", "lo")
+    with pytest.raises(InputError, match="model is not given"):
+        FlatName("ndcg@10", other="als")
+
+
+def test_an_evaluation_has_means_intervals_and_users():
+    result = rm.evaluate(rm.Lists(LISTS), TEST, metrics="rr recall@2 coverage@2", catalogue=4)
+    found = result.flat()
+    for row in result.summary():
+        for statistic in ("mean", "low", "high", "counted", "skipped"):
+            value = found.pop(str(FlatName(row.metric, statistic)))
+            np.testing.assert_equal(value, getattr(row, statistic))
+            assert type(value) is (int if statistic in ("counted", "skipped") else float)
+    assert found == {}
+
+
+def test_chance_is_there_where_it_is_known():
+    scores = np.random.default_rng(0).random((5, 8))
+    result = rm.evaluate(rm.Scores(scores), scores > 0.7, metrics="ndcg@3", chance=True)
+    assert result.flat()["ndcg_at_3_chance"] == result.summary()[0].chance
+
+
+def test_what_is_undefined_is_nan_and_null_in_a_file(tmp_path):
+    result = evaluation({"ndcg@10": [np.nan, np.nan], "rr": [1.0, 0.5]})
+    found = result.flat(tmp_path / "metrics.json")
+    assert np.isnan(found["ndcg_at_10"])
+    assert found["ndcg_at_10_counted"] == 0
+    read = json.loads((tmp_path / "metrics.json").read_text())
+    assert read["ndcg_at_10"] is None
+    assert read == {name: None if np.isnan(value) else value for name, value in found.items()}
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path):
+    with pytest.raises(FileError, match="cannot be written"):
+        evaluation({"rr": [1.0, 0.5]}).flat(tmp_path / "missing" / "metrics.json")
+
+
+def test_folds_are_pooled():
+    folds = [evaluation({"ndcg@10": [0.1, 0.5, 0.7]}), evaluation({"ndcg@10": [0.3, 0.5, 0.9]})]
+    pooled = pool(folds)
+    assert pooled.flat()["ndcg_at_10"] == pytest.approx(0.5)
+
+
+def test_a_comparison_has_the_means_of_models_and_their_differences():
+    rng = np.random.default_rng(0)
+    test, noise = rng.random((40, 20)) < 0.2, rng.random((40, 20))
+    one = rm.evaluate(rm.Scores(noise + 0.4 * test), test, metrics="ndcg@10 coverage@5")
+    two = rm.evaluate(rm.Scores(noise), test, metrics="ndcg@10 coverage@5")
+    versus = rm.compare({"als 2": one, "bpr": two}, baseline="bpr")
+    found = versus.flat()
+    row = versus.row("ndcg@10", "als 2", "bpr")
+    name = "ndcg_at_10_of_als_space_2_versus_bpr"
+    assert found[name] == row.difference
+    assert [found[f"{name}_{end}"] for end in ("low", "high")] == [row.low, row.high]
+    assert found[f"{name}_p_value"] == row.p_value
+    assert found[f"{name}_adjusted_p"] == row.adjusted_p
+    assert found[f"{name}_counted"] == row.n
+    means = {one.model: one.mean for one in versus.standings_of("ndcg@10")}
+    assert found["ndcg_at_10_of_bpr"] == means["bpr"]
+    assert {FlatName.read(name).model for name in found} == {"als 2", "bpr"}
