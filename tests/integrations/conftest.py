@@ -1,6 +1,7 @@
 """Trackers, training loops and searches themselves. A missing one is an error, never a skip."""
 
 import importlib
+import os
 import sys
 import warnings
 from importlib.metadata import EntryPoint
@@ -36,8 +37,51 @@ def mlflow():
 
 
 @pytest.fixture(scope="session")
-def wandb():
-    return load("wandb")
+def torch():
+    return load("torch")
+
+
+@pytest.fixture(scope="session")
+def torchmetrics(torch):
+    load("torchmetrics.retrieval")
+    return load("torchmetrics")
+
+
+@pytest.fixture(scope="session")
+def lightning(torch):
+    load("lightning.pytorch")
+    return load("lightning")
+
+
+@pytest.fixture(scope="session")
+def keras():
+    os.environ.setdefault("KERAS_BACKEND", "torch")
+    return load("keras")
+
+
+@pytest.fixture(scope="session")
+def sentence_transformers(torch):
+    load("sentence_transformers.evaluation")
+    load("sentence_transformers.models")
+    return load("sentence_transformers")
+
+
+@pytest.fixture(scope="session")
+def geometric(torch):
+    load("torch_geometric.nn")
+    load("torch_geometric.metrics")
+    return load("torch_geometric")
+
+
+@pytest.fixture
+def wandb(tmp_path, monkeypatch):
+    """Return W&B without what an earlier test has set up; it writes into the test's folder."""
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    library = load("wandb")
+    library.teardown()
+    yield library
+    library.teardown()
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,7 @@ from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._stdin import StandardInput
 from recometer.cli._text import note_unless
+from recometer.data.paths import check_no_link
 from recometer.errors import FileError, RecometerError
 from recometer.rendering import output
 from recometer.split import Folds, Split, saving
@@ -310,6 +311,8 @@ def _check_folders(out: Path, folds: list[Path], inputs: Iterable[str]) -> None:
     """Refuse a folder whose files would be lost, or whose split or folds would be mixed in."""
     if not out.is_dir():
         return
+    for folder in folds:
+        check_no_link(folder)
     for folder in folds or [out]:
         saving.check(folder, inputs)
     stale = {path.name for path in out.glob("fold_*")} - {folder.name for folder in folds}

@@ -393,7 +393,8 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
 def _number(series: pl.Series, numbers: UInt32) -> pl.Series:
     """Write the number of each string, by first sight; return the string of each number."""
     rows = np.empty(len(series), np.int64)
-    n_distinct = _kernel.number_strings(series, numbers, rows)
+    # Without its name: Polars ends the process where it exports one that holds a NUL.
+    n_distinct = _kernel.number_strings(series.alias(""), numbers, rows)
     return series.gather(rows[:n_distinct])
 
 

@@ -51,6 +51,15 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
     return Path(path)
 
 
+def check_no_link(folder: Path) -> None:
+    """Raise FileError if a folder inside of the one that was named for output is a link."""
+    if folder.is_symlink():
+        raise FileError(
+            f"{folder} is a link to {brief(os.readlink(folder))}: nothing is written outside of "
+            f"{folder.parent}. Hint: remove the link, or choose an empty folder."
+        )
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file that is there whole or not at all, and replaces another one only then.
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 KEY = "recometer"  # of the header in the file's metadata
 VERSION = 1  # of the format; a reader understands its own version and all older ones
 
+# What reading a damaged file may end in, beside errors of Polars and of the system.
+DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
 # What writes the table of a result into files that are called so.
 WRITES = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown", ".tex": "to_latex"}
 WRITES |= {".html": "to_html", ".htm": "to_html"}
@@ -173,7 +176,7 @@ def read_table(
     try:
         header: dict[str, Any] = json.loads(text)
         version, kind = int(header.pop("version")), header.pop("user")
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except DAMAGED as error:
         raise FileError(f"{str(path)!r} is damaged: its header cannot be read. {hint}") from error
     if version > VERSION:
         raise FileError(
@@ -185,12 +188,12 @@ def read_table(
         n_rows = int(table.select(pl.len()).collect().item())
         check_table(path, [path], n_rows, table.collect_schema().len())
         frame = table.collect()
+        user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
+        return {column.name: column.to_numpy() for column in frame}, user_ids, header
     except FileError:
         raise
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, *DAMAGED) as error:
         raise FileError(f"{str(path)!r} is damaged: {error}. {hint}") from error
-    user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
-    return {column.name: column.to_numpy() for column in frame}, user_ids, header
 
 
 def _check_extension(path: Path) -> None:

@@ -33,7 +33,13 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
     begin, truth, asked = time.perf_counter(), given.truth, given.asked
     known = truth.fingerprints
     arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
-    with Fingerprinting(arrays, asked.threads, truth.prepare) as fingerprinting:
+    beside: dict[str, Any] = {}
+
+    def find_beside() -> None:  # what no metric reads
+        truth.prepare()
+        beside["by_popularity"] = _by_popularity(given, records)
+
+    with Fingerprinting(arrays, asked.threads, find_beside) as fingerprinting:
         measured = measure(given, records)
         metrics_end = time.perf_counter()
         found = fingerprinting.result()
@@ -62,7 +68,7 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
         binary_gains=truth.binary_gains,
         activity=activity,
         popularity=popularity,
-        by_popularity=_by_popularity(given, records),
+        **beside,
     )
 
 

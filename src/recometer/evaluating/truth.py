@@ -99,7 +99,7 @@ class Truth:
     def prepare(self) -> None:
         """Find what an `Evaluation` has of test and train, which no metric reads."""
         _ = self.profiles, self.descriptions, self.definitions, self.duplicates
-        _ = self.negative_gains, self.binary_gains, self.held_bytes
+        _ = self.negative_gains, self.binary_gains, self.held_bytes, self.bands
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
         """Return what the fingerprints are taken of, by argument."""

@@ -73,7 +73,8 @@ class StreamedScores(Source):
     def add(self, batch: Scores, rows: Int64, users: Int64) -> None:
         """Count the scores in some rows of a batch, which are those of these users of test."""
         n_columns, item_ids = batch.index.n_items, batch.index.item_ids
-        if item_ids is not None and not np.array_equal(item_ids, self._index.item_ids):
+        own = self._index.item_ids
+        if item_ids is not None and (own is None or not np.array_equal(item_ids, own)):
             raise InputError(
                 "This batch has other item_ids than those before, or than the stream. Hint: all "
                 "batches have the same columns."
@@ -174,7 +175,7 @@ class StreamedScores(Source):
     def nbytes(self) -> int:
         """The memory of what was counted."""
         kept = [array.nbytes for work in self._works() for array in _counted(work).values()]
-        return sum(kept) + self._came.nbytes
+        return int(sum(kept)) + self._came.nbytes
 
     def held_bytes(self) -> None:
         """Return None: what is counted changes with the next batch."""
@@ -220,7 +221,7 @@ def _copied(aligned: Aligned) -> Aligned:
 
 def _counted(work: Work) -> dict[str, Any]:
     """Return what a batch writes to, with an entry per user or per judged item."""
-    found = {"flags": work.aligned.flags}
+    found: dict[str, Any] = {"flags": work.aligned.flags}
     if work.aligned.pool is not None:
         found["pool"] = work.aligned.pool
     if isinstance(work, TopWork):

@@ -180,15 +180,17 @@ class Split(Shown, Generic[Part]):
         FileError
             There is no split in the folder, or one of a newer recometer.
         """
-        parts, users, header = saving.read(as_path(folder, "a split"))
-        protocol = header["protocol"]
-        protocol["filters"] = tuple(protocol["filters"])
-        return cls(
-            **parts,
-            protocol=SplitProtocol(**protocol),
-            columns=header["columns"] and Columns.from_dict(header["columns"]),
-            find_users=lambda: users,
-        )
+        path = as_path(folder, "a split")
+        parts, users, header = saving.read(path)
+        with saving.undamaged(path):
+            protocol = header["protocol"]
+            protocol["filters"] = tuple(protocol["filters"])
+            return cls(
+                **parts,
+                protocol=SplitProtocol(**protocol),
+                columns=header["columns"] and Columns.from_dict(header["columns"]),
+                find_users=lambda: users,
+            )
 
 
 class Folds(Shown):

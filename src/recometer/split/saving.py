@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions
-from recometer.data.storage import check_replaced, decode_ids, encode_ids
+from recometer.data.storage import DAMAGED, check_replaced, decode_ids, encode_ids
 from recometer.errors import FileError, InputTypeError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _written(folder: Path) -> set[str]:
         names, kind = ["users", *header["parts"]], header["kind"]
         if isinstance(kind, dict):
             names += [f"all_{side}s" for side in ("user", "item") if kind[side] is not None]
-    except (OSError, LookupError, TypeError, ValueError):
+    except (OSError, *DAMAGED):
         return set()
     return {HEADER, *(f"{name}.parquet" for name in names)}
 
@@ -187,6 +187,22 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
     return kind
 
 
+@contextlib.contextmanager
+def undamaged(folder: Path) -> Iterator[None]:
+    """Say of what goes wrong meanwhile that the split in a folder is damaged."""
+    import polars as pl
+
+    try:
+        yield
+    except FileError:
+        raise
+    except (OSError, pl.exceptions.PolarsError, *DAMAGED) as error:
+        raise FileError(
+            f"The split in {str(folder)!r} is damaged: {error}. Hint: rm.Split.load reads what "
+            "split.save(folder) wrote."
+        ) from error
+
+
 def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     """Return the parts by their names, the users who are tested, and the header, as written.
 
@@ -205,7 +221,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
                 "rm.evaluate takes a list of several."
             ) from None
         raise FileError(f"There is no split in {str(folder)!r}. {hint}") from None
-    try:
+    with undamaged(folder):
         header = json.loads(text)
         if header.pop("version") > VERSION:
             raise FileError(
@@ -213,8 +229,9 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
                 "this one does not know. Hint: pip install --upgrade recometer."
             )
         users = decode_ids(pl.read_parquet(folder / "users.parquet")["user"], header["users"])
-        # Of the names that parts have: others could lead out of the folder.
-        paths = {name: folder / f"{name}.parquet" for name in PARTS if name in header["parts"]}
+        if unknown := [name for name in header["parts"] if name not in PARTS]:
+            raise ValueError(f"no part is called {unknown[0]!r}")  # it could lead out of the folder
+        paths = {name: folder / f"{name}.parquet" for name in header["parts"]}
         kind = header["kind"]
         parts: dict[str, Any] = dict.fromkeys(PARTS)
         if isinstance(kind, dict):
@@ -225,10 +242,6 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
                 parts[name] = scan if kind == "lazy" else scan.collect()
                 if kind == "pandas":
                     parts[name] = parts[name].to_pandas()
-    except (OSError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"The split in {str(folder)!r} is damaged: {error}. {hint}") from error
     return parts, users, header
 
 
