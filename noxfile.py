@@ -35,10 +35,24 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation site in site/; a warning is an error."""
+    session.install(".[docs]")
+    session.run("sphinx-build", "-W", "--keep-going", "docs", "site", *session.posargs)
+
+
+@nox.session
 def nightly(session: nox.Session) -> None:
     """Run the tests with five times as many generated cases, others each time."""
     session.install(".[test]")
     session.run("pytest", "-n", "auto", "--hypothesis-profile", "nightly", *session.posargs)
+
+
+@nox.session
+def mutation(session: nox.Session) -> None:
+    """Make mistakes in the library, and see whether its tests notice: takes hours."""
+    session.install("-e", ".[test]")
+    session.run("python", "tests/mutation/run.py", *session.posargs)
 
 
 @nox.session

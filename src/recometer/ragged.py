@@ -68,17 +68,21 @@ class Record:
         InternalError
             Naming the column.
         """
+        n_rows, n_users = (int(self.indptr[-1]) if isinstance(self, Table) else 0), self.n_users
         for field, value in self._columns():
-            per, found = field.metadata.get("per"), 0
-            if isinstance(value, Record):
-                per, found, expected = "user", value.n_users, self.n_users
-            elif per == "row":
-                found, expected = value.shape[0], int(self._table_of(field).indptr[-1])
-            elif per in ("user", "item"):
-                found = value.shape[0]
-                expected = self.n_users if per == "user" else self.n_items
+            per = field.metadata.get("per")
+            if per == "row":
+                of_self = "of" not in field.metadata
+                expected = n_rows if of_self else int(self._table_of(field).indptr[-1])
+            elif per == "user":
+                expected = n_users
+            elif per == "item":
+                expected = self.n_items
+            elif isinstance(value, Record):
+                per, expected = "user", n_users
             else:
                 continue
+            found = value.n_users if isinstance(value, Record) else value.shape[0]
             if found != expected:
                 name = f"{type(self).__name__}.{field.name}"
                 raise InternalError(f"{name} must have one entry per {per}: {found} of {expected}.")

@@ -73,9 +73,15 @@ def geometric(torch):
     return load("torch_geometric")
 
 
-@pytest.fixture(scope="session")
-def wandb():
-    return load("wandb")
+@pytest.fixture
+def wandb(tmp_path, monkeypatch):
+    """Return W&B without what an earlier test has set up; it writes into the test's folder."""
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    library = load("wandb")
+    library.teardown()
+    yield library
+    library.teardown()
 
 
 @pytest.fixture(scope="session")

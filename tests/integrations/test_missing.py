@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import recometer as rm
-from recometer.integrations import xgboost
+from recometer.integrations import optuna, sklearn, xgboost
 
 RESULT = rm.evaluate(rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, metrics="rr")
 
@@ -16,6 +16,8 @@ RESULT = rm.evaluate(rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, metrics="rr
     ("library", "call"),
     [
         ("mlflow", RESULT.log_mlflow),
+        ("optuna", lambda: optuna.report(None, RESULT, "rr", 0)),
+        ("sklearn", sklearn.ranking_scorer),
         ("xgboost", lambda: xgboost.RankingMetrics("rr").early_stopping(3)),
     ],
 )

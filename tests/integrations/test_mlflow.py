@@ -112,6 +112,12 @@ def test_a_comparison_and_a_leaderboard(mlflow, store, result):
     assert data.metrics["rr_of_best_versus_als"] == difference
     (saved,) = store.list_artifacts(run.info.run_id, "recometer")
     assert saved.path == "recometer/comparison.json"
+    with mlflow.start_run() as run:
+        rm.Leaderboard(models).log_mlflow(prefix="all/")
+    data = store.get_run(run.info.run_id).data
+    assert data.metrics["all/rr_of_best"] == other.mean()["rr"]
+    saved = [one.path for one in store.list_artifacts(run.info.run_id, "recometer")]
+    assert saved == ["recometer/all_als.parquet", "recometer/all_best.parquet"]
 
 
 def test_every_metric_has_a_name_that_mlflow_takes(mlflow, store):

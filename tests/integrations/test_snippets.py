@@ -1,4 +1,4 @@
-"""What docs/integrations.md shows runs, section by section."""
+"""What docs/integrations.md and docs/tuning.md show runs, section by section."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import pytest
 
 pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
 
-PAGE = Path(__file__).parents[2] / "docs" / "integrations.md"
+DOCS = Path(__file__).parents[2] / "docs"
 SECTIONS = {
-    section.split("\n", 1)[0]: "\n".join(blocks)
-    for section in PAGE.read_text(encoding="utf-8").split("\n## ")
+    section.split("\n", 1)[0].strip("# "): "\n".join(blocks)
+    for page in ("integrations.md", "tuning.md")
+    for section in (DOCS / page).read_text(encoding="utf-8").split("\n## ")
     if (blocks := re.findall(r"```python\n((?!>>>).*?)```", section, re.DOTALL))
 }
 START = SECTIONS.pop("What the examples below go on from")
+FIXTURES = {"MLflow": "mlflow", "Weights & Biases": "wandb"}  # what prepares the library
 
 
 @pytest.mark.parametrize("section", sorted(SECTIONS))
 def test_snippets_of_a_section_run(section, request, tmp_path, monkeypatch):
-    if section == "MLflow":
-        request.getfixturevalue("mlflow")  # has the evaluator registered
+    if section in FIXTURES:
+        request.getfixturevalue(FIXTURES[section])
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    exec(compile(START + SECTIONS[section], f"{PAGE.name}: {section}", "exec"), {})
+    exec(compile(START + SECTIONS[section], section, "exec"), {})

@@ -135,6 +135,19 @@ def test_xgboost_prints_the_same_numbers_itself(xgboost, weight):
     assert len(set(found["valid"]["ours_rr@5"])) > 1
 
 
+def test_xgboosts_ranker(xgboost):
+    metrics = ForXGBoost("hit@1", ties="pessimistic", threads=1)
+    model = xgboost.XGBRanker(n_estimators=3, n_jobs=1, eval_metric=metrics)
+    shown = {"eval_set": [(FEATURES, LABEL)], "eval_group": [SIZES], "verbose": False}
+    model.fit(FEATURES, LABEL, group=SIZES, **shown)
+    pairs = rm.Pairs.of(LABEL, model.predict(FEATURES), QUERY)
+    result = rm.evaluate(pairs, metrics="hit@1", protocol="xgboost", ties="pessimistic")
+    values = model.evals_result()["validation_0"]["hit@1"]
+    assert values[-1] == pytest.approx(result.mean(SIZES)["hit@1"], abs=1e-6)
+    with pytest.raises(InputError, match="there are 2"):
+        ForXGBoost("hit@1 rr")(LABEL, FEATURES[:, 0])
+
+
 def test_xgboost_stops_early_in_the_right_direction(xgboost):
     metrics, found = ForXGBoost("hit@1 rr@10 mean_rank", protocol="recometer"), {}
     data = matrix(xgboost)

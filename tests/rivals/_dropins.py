@@ -44,4 +44,4 @@ def assert_same(ours: Any, theirs: Any, what: object, tolerance: float = 1e-9) -
     elif math.isnan(theirs):
         assert math.isnan(ours), (what, ours, theirs)
     else:
-        assert abs(ours - theirs) <= tolerance, (what, ours, theirs)
+        assert abs(ours - theirs) <= tolerance * max(1, abs(theirs)), (what, ours, theirs)

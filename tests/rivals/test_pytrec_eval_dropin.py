@@ -1,4 +1,4 @@
-"""pytrec_eval beside recometer.compat.pytrec_eval, on 10,000 random cases."""
+"""pytrec_eval beside recometer.compat.pytrec_eval, on 10,000 random queries in 2,500 calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def case(generator: np.random.Generator) -> tuple[dict, dict, dict]:
     """Draw qrels, a run with equal scores, and options; queries may be in one of them alone."""
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
-    for query in ("q1", "q2", "q3"):
+    for query in ("q1", "q2", "q3", "q4"):
         documents = [d for d in DOCUMENTS if generator.random() < generator.choice([0.1, 0.5])]
         if generator.random() < 0.9:
             qrels[query] = {d: int(generator.choice([-1, 0, 1, 2, 3])) for d in documents}
@@ -36,6 +36,8 @@ def test_same_numbers(part: int) -> None:
 
     asked = ours.supported_measures | {"P.3,7", "ndcg_cut_4", "recall.2", "relative_P.6"}
     for number, generator in numbers(part):
+        if number % 4:
+            continue
         qrels, run, options = case(generator)
         expected = theirs.RelevanceEvaluator(qrels, asked, **options).evaluate(run)
         found = ours.RelevanceEvaluator(qrels, asked, **options).evaluate(run)

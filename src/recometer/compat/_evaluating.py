@@ -48,6 +48,11 @@ def evaluated(
         )
 
 
+def ids_of(result: Evaluation) -> list[Any]:
+    """Return the ids of the users, or their positions."""
+    return [*range(len(result))] if result.user_ids is None else result.user_ids.tolist()
+
+
 def unknown(library: str, what: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """Return the error for what a library has and its drop-in has not, or nobody has."""
     return UnknownNameError(

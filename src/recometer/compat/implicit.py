@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Int64
 from recometer.compat._evaluating import evaluated
+from recometer.compat._places import CountedPlaces
 from recometer.errors import InputError, InputTypeError
-from recometer.ragged import indptr_of
-from recometer.ranks import Ranks, UserFlag
+from recometer.ranks import Ranks
 from recometer.sources.base import Request, Source
 from recometer.sources.models import from_model
 
@@ -98,7 +97,7 @@ def ranking_metrics_at_k(
         result = evaluated("implicit", ranked, test, names, train=train, **how)
         result = None if ranked.ties_part(K) else result
     if result is None:
-        lists = Recommended.by(model, train, test, K)
+        lists = _recommended(model, train, test, K)
         how |= {"defects": False, "duplicates": "counted"}
         result = evaluated("implicit", lists, test, names, **how)
     return dict(zip(METRICS, result.mean().values(), strict=True))
@@ -210,74 +209,16 @@ class RankedHere(Source):
         return self.source.arrays()
 
 
-class Recommended(Source):
-    """Lists whose every place counts: those that repeat an item, and those without one (-1).
-
-    Parameters
-    ----------
-    lists : int64 [n_users, k]
-        Item numbers, best first.
-    n_items : int
-    """
-
-    has_input_order = True
-
-    def __init__(self, lists: Int64, n_items: int) -> None:
-        self.lists, self.n_items = lists, n_items
-
-    @classmethod
-    def by(cls, model: Any, train: Any, test: Any, k: int) -> Recommended:
-        """Ask a model for the lists of the users of test, as many at a time as implicit does."""
-        n_users, n_items = test.shape
-        lists = np.full((n_users, k), -1, dtype=np.int64)
-        users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
-        for first in range(0, len(users), USERS_PER_CALL):
-            some = users[first : first + USERS_PER_CALL]
-            items, _ = model.recommend(some, train[some], N=k)
-            lists[some, : np.shape(items)[1]] = items
-        return cls(lists, n_items)
-
-    def rank(self, request: Request) -> Ranks:
-        """Find where each judged item landed; one that a list repeats has a row for each place."""
-        test, (n_users, k) = request.test, self.lists.shape
-        owner = np.repeat(np.arange(n_users), np.diff(test.indptr))
-        judged = owner * self.n_items + test.items
-        keys = np.arange(n_users)[:, np.newaxis] * self.n_items + self.lists
-        row = np.minimum(np.searchsorted(judged, keys), max(len(judged) - 1, 0))
-        user, place = np.nonzero((judged[row] == keys) & (self.lists >= 0))
-        found = row[user, place]
-        missed = np.setdiff1d(np.arange(len(judged)), found)
-        rows = np.concatenate([found, missed])
-        above = np.concatenate([place, np.full(len(missed), -1)])
-        order = np.lexsort((above, above < 0, owner[rows]))
-        rows, above = rows[order], above[order]
-        repeated = np.ones(len(rows), dtype=bool)
-        repeated[np.unique(rows, return_index=True)[1]] = False
-        n_relevant = np.diff(test.indptr)
-        return Ranks(
-            indptr=indptr_of(np.bincount(owner[rows], minlength=n_users)),
-            item=test.items[rows].astype(np.int64),
-            above=above,
-            tied=np.zeros(len(rows), np.int64),
-            before=np.zeros(len(rows), np.int64),
-            gain=np.ones(len(rows)),
-            relevant=np.ones(len(rows), dtype=bool),
-            n_relevant=n_relevant,
-            n_candidates=np.full(n_users, self.n_items),
-            n_excluded=np.zeros(n_users, np.int64),
-            depth=np.full(n_users, k),
-            flags=np.full(n_users, UserFlag.KNOWN, np.uint32),
-            repeated=repeated if repeated.any() else None,
-            n_rankable=n_relevant,
-        )
-
-    def describe(self) -> str:
-        """Say in a line what is evaluated."""
-        return f"Lists of implicit: {self.lists.shape[0]:,} users, {self.lists.shape[1]:,} places"
-
-    def arrays(self) -> dict[str, object]:
-        """Return the array that the ranking depends on."""
-        return {"lists": self.lists}
+def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
+    """Ask a model for the lists of the users of test, as many at a time as implicit does."""
+    n_users, n_items = test.shape
+    lists = np.full((n_users, k), -1, dtype=np.int64)
+    users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
+    for first in range(0, len(users), USERS_PER_CALL):
+        some = users[first : first + USERS_PER_CALL]
+        items, _ = model.recommend(some, train[some], N=k)
+        lists[some, : np.shape(items)[1]] = items
+    return CountedPlaces(lists, n_items)
 
 
 def _by_rows(matrix: Any, name: str) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from recometer.compat._evaluating import convention_of, evaluated, unknown
+from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
 from recometer.errors import InputError
 from recometer.sources.lists import Lists
 
@@ -34,7 +35,7 @@ DERIVED = {"gm_map": ("map",), "gm_bpref": ("bpref",), "set_map": ("set_P", "set
 COUNTS = {"num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret"}
 LEAST = 0.00001  # whose logarithm stands for that of zero
 CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
-FIRST_CUTOFFS = {"success": (1, 5, 10)}
+FIRST_CUTOFFS: dict[str, tuple[int, ...]] = {"success": (1, 5, 10)}
 
 supported_measures = frozenset(AT_CUTOFFS | WITHOUT | COUNTS | set(DERIVED))
 supported_nicknames = {
@@ -138,7 +139,7 @@ class RelevanceEvaluator:
         for level in set(levels.values()):
             some = [name for name in names if levels[name] == level]
             result = evaluated("trec_eval", lists, test, some, relevant_from=float(level))
-            queries = list(run) if result.user_ids is None else result.user_ids.tolist()
+            queries = ids_of(result)
             for name in some:
                 found[name] = dict(zip(queries, result[name].tolist(), strict=True))
         return found
@@ -166,10 +167,10 @@ def _derived(
     name: str, columns: Mapping[str, Mapping[str, float]], queries: Sequence[str]
 ) -> dict[str, float]:
     parts = [columns[part] for part in DERIVED[name]]
-    values = [np.prod([part.get(query, 0.0) for part in parts]) for query in queries]
+    values = [math.prod(part.get(query, 0.0) for part in parts) for query in queries]
     if name.startswith("gm_"):
-        values = [np.log(max(value, LEAST)) for value in values]
-    return {query: float(value) for query, value in zip(queries, values, strict=True)}
+        values = [math.log(max(value, LEAST)) for value in values]
+    return dict(zip(queries, values, strict=True))
 
 
 def _expanded(measures: Iterable[str]) -> frozenset[str]:

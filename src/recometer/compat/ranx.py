@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from recometer.arrays import Float64
-from recometer.compat._evaluating import convention_of, evaluated, unknown
+from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
 from recometer.data.frames import is_frame, open_frame
 from recometer.data.interactions import Interactions
 from recometer.data.trec import read_qrels, read_run
@@ -215,7 +215,9 @@ def evaluate(
     test, lists = theirs.read(Interactions.of, "value"), _lists(found)
     largest = 1.0 if test.values is None else max(1.0, float(test.values.max(initial=1.0)))
     wanted = {name: _meaning(name, largest) for name in names}
-    for level in {one.level for one in wanted.values()} if lists is not None else ():
+    levels = {one.level for one in wanted.values()}
+    for level in levels if lists is not None else ():
+        assert lists is not None
         some = {name: one for name, one in wanted.items() if one.level == level}
         graded = _from_level(test, level)
         result = evaluated(
@@ -223,7 +225,7 @@ def evaluate(
         )
         for name, one in some.items():
             of_queries = (result[one.name] * one.factor).tolist()
-            columns[name] = dict(zip(result.user_ids.tolist(), of_queries, strict=True))
+            columns[name] = dict(zip(ids_of(result), of_queries, strict=True))
     values = {
         name: np.array([column.get(query, 0.0) for query in queries])
         for name, column in columns.items()

@@ -77,7 +77,7 @@ class RankingMetrics(GroupedMetrics):
         """
         if weight is not None and group is not None:
             sizes = np.asarray(group, dtype=np.int64)
-            starts = np.cumsum(sizes) - sizes
-            weight = np.add.reduceat(np.asarray(weight, dtype=np.float64), starts) / sizes
+            query = np.repeat(np.arange(len(sizes)), sizes)
+            weight = np.bincount(query, np.asarray(weight), len(sizes)) / np.maximum(sizes, 1)
         found = self.of_rows(label, score, group, weight)
         return [(one.metric, one.mean, one.higher_is_better) for one in found]

@@ -15,6 +15,7 @@ from recometer.data.columns import choose_columns
 from recometer.errors import InputError, need
 from recometer.evaluation import evaluate
 from recometer.results.evaluation import Evaluation
+from recometer.results.leaderboard import Leaderboard
 from recometer.results.tracked import Tracked
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
@@ -63,12 +64,18 @@ def _tags(result: Tracked) -> dict[str, str]:
 
 
 def _save(result: Tracked, folder: str, prefix: str) -> None:
-    """Write all of a result to a file, from which it can be had again."""
-    stem = "".join(character if character.isalnum() else "_" for character in prefix)
+    """Write all of a result to files, from which it can be had again."""
     if isinstance(result, Evaluation):
-        result.save(os.path.join(folder, f"{stem}evaluation.parquet"))
+        result.save(os.path.join(folder, f"{_safe(prefix)}evaluation.parquet"))
     elif isinstance(result, Comparison):
-        result.to_json(os.path.join(folder, f"{stem}comparison.json"))
+        result.to_json(os.path.join(folder, f"{_safe(prefix)}comparison.json"))
+    elif isinstance(result, Leaderboard):
+        for model, one in result.results.items():
+            one.save(os.path.join(folder, f"{_safe(prefix + model)}.parquet"))
+
+
+def _safe(text: str) -> str:
+    return "".join(character if character.isalnum() else "_" for character in text)
 
 
 class RecometerEvaluator:

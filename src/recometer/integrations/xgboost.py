@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from recometer.errors import UnknownNameError, did_you_mean, need
+from recometer.errors import InputError, UnknownNameError, did_you_mean, need
 from recometer.integrations.grouped import GroupedMetrics
 from recometer.metrics.names import Metrics
 from recometer.protocol import Protocol
@@ -54,19 +54,34 @@ class RankingMetrics(GroupedMetrics):
         **rules: Unpack[Rules],
     ) -> None:
         super().__init__(metrics, protocol, threads, **rules)
+        self.__name__ = str(self.metrics[0])  # what XGBRanker prints
 
-    def __call__(self, score: npt.ArrayLike, data: Any) -> list[tuple[str, float]]:
+    def __call__(self, score: npt.ArrayLike, data: Any) -> Any:
         """Return (name, value) of each metric; `data` is a DMatrix.
+
+        `XGBRanker`, whose `eval_metric` it can be where it is one metric, calls it for one query
+        after the other, with labels and scores, and gets a value. It averages these by the number
+        of rows of each query, and takes 1 for a query of one row.
 
         Raises
         ------
         InputError
-            Data without groups.
+            Data without groups; of `XGBRanker` several metrics.
         """
+        if not hasattr(data, "get_uint_info"):
+            return self._of_query(score, data)
         pointers = np.asarray(data.get_uint_info("group_ptr"), dtype=np.int64)
         sizes = np.diff(pointers) if len(pointers) else None
         found = self.of_rows(data.get_label(), score, sizes, data.get_weight())
         return [(one.metric, one.mean) for one in found]
+
+    def _of_query(self, label: npt.ArrayLike, score: npt.ArrayLike) -> float:
+        if len(self.metrics) > 1:
+            raise InputError(
+                f"XGBRanker takes one metric of a callable, but there are {len(self.metrics)}. "
+                "Hint: a list of RankingMetrics of one each; or xgboost.train."
+            )
+        return self.of_rows(label, score, [np.size(label)])[0].mean
 
     def early_stopping(self, rounds: int, metric: str | None = None, **options: Any) -> Any:
         """Return an ``xgboost.callback.EarlyStopping`` that knows which direction is better.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class RankedUsers(Measured):
         # By the identity of rules, which are kept for as long.
         self._known: dict[int, tuple[Protocol, bool]] = {}
         self._settlings: dict[tuple[int, int | None], Settling] = {}
+        self._last: tuple[Any, Any, Any] = None, None, None
         self._groups: dict[Hashable, Groups] = {}
 
     @property
@@ -115,6 +117,9 @@ class RankedUsers(Measured):
 
     def _settling(self, metric: Metric, rules: Protocol) -> Settling:
         """Return what `settling.settle` takes."""
+        last, same, how = self._last  # mostly the same is asked for several times
+        if metric is last and rules is same:
+            return how
         if id(rules) not in self._known:
             self._known[id(rules)] = rules, settling.reads_cutoff(rules)
         cutoff = metric.cutoff if self._known[id(rules)][1] else None
@@ -122,6 +127,7 @@ class RankedUsers(Measured):
         if key not in self._settlings:
             own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
             self._settlings[key] = Settling(*own, cutoff)
+        self._last = metric, rules, self._settlings[key]
         return self._settlings[key]
 
     @functools.cached_property

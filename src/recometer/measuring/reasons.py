@@ -66,7 +66,8 @@ OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_K
 
 def mark(result: UInt8, where: Bool, reason: Reason) -> None:
     """Note the reason of some users, unless they have one already."""
-    result[where & (result == 0)] = reason
+    if where.any():
+        result[where & (result == 0)] = reason
 
 
 def raised(flags: UInt32, flag: UserFlag) -> Bool:

@@ -78,8 +78,9 @@ class Tracked:
             The logged model that is evaluated; None: the active one.
         artifact
             Whether to save an evaluation as ``recometer/evaluation.parquet``, which
-            `recometer.load` reads, a comparison as ``recometer/comparison.json``. None: unless
-            there is a step. A prefix stands before the files' names, too.
+            `recometer.load` reads, those of a leaderboard as ``recometer/als.parquet``, ..., a
+            comparison as ``recometer/comparison.json``. None: unless there is a step. A prefix
+            stands before the files' names, too.
 
         Raises
         ------
