@@ -494,8 +494,4 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     FileError
         The file does not exist, is something else, or was written by a newer recometer.
     """
-    with saved.undamaged(path):
-        fields, intervals = saved.read(path)
-        result = Evaluation(**fields)
-    result._intervals.update(intervals)
-    return result
+    return saved.read(path, Evaluation)
