@@ -54,6 +54,7 @@ ORDER = (
     "comparing",
     "comparison",
     "auditing",
+    "checking",
     "report",
     "datasets",
     "baselines",

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
+from recometer.checking.installation import check_installation
 from recometer.rendering import FORMATS, LATEX, Column, Shown, Table, render, to_csv
 
 TEST = {"ann": ["song"], "bob": ["film"], "cat": ["book"]}
@@ -38,6 +39,8 @@ def everything() -> dict[str, Shown]:
         "groups": result.by({"ann": "new", "bob": "old", "cat": "old"}),
         "one metric": evaluated("rr").by({"ann": "new", "bob": "old", "cat": "old"}),
         "audit": rm.audit(TRAIN, TEST),
+        "check": rm.check(rm.Lists(LISTS), TEST, train=TRAIN),
+        "installation": check_installation(),
         "explanation": rm.explain(result, "recall@2", protocol="lenskit"),
         "split": rm.split.split(pl.DataFrame(ROWS), rm.split.Last(1)),
         "split of interactions": rm.split.split(

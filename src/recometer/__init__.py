@@ -24,6 +24,7 @@ from recometer.version import __version__
 
 if TYPE_CHECKING:
     from recometer.auditing import Audit, audit
+    from recometer.checking import Preflight, check
     from recometer.comparison import Comparison, compare, power
     from recometer.data.catalogue import Catalogue
     from recometer.data.interactions import Interactions
@@ -67,6 +68,7 @@ __all__ = [
     "ModelError",
     "Negatives",
     "Pairs",
+    "Preflight",
     "Protocol",
     "Ranks",
     "RecometerError",
@@ -78,6 +80,7 @@ __all__ = [
     "UserFlag",
     "__version__",
     "audit",
+    "check",
     "compare",
     "conventions",
     "evaluate",
@@ -106,6 +109,7 @@ LAZY = {
     "Lists": "sources.lists",
     "Negatives": "sources.candidates",
     "Pairs": "sources.pairs",
+    "Preflight": "checking",
     "Protocol": "protocol",
     "Ranks": "ranks",
     "SampledCandidates": "sources.candidates",
@@ -114,6 +118,7 @@ LAZY = {
     "TopLists": "ranks",
     "UserFlag": "ranks",
     "audit": "auditing",
+    "check": "checking",
     "compare": "comparison",
     "conventions": "metrics.conventions",
     "evaluate": "evaluation",

@@ -27,6 +27,10 @@ Property = Literal[
     "inverse_popularity", "inverse_propensity",
 ]  # fmt: skip
 
+PART, LONG = 2**10, 2**11
+"""Rows of a user that are added one by one: a part of many, and the most that are not parted."""
+
+FEW = 2**12  # numbers whose memory is not worth saving
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
 
@@ -97,7 +101,7 @@ class Groups:
         return bool((self.size == 1).all())
 
     def within(self, cutoff: int | Int64) -> tuple[Int64 | slice, Int64]:
-        """Find the groups that begin within so many places, of each user: int64 [n_users].
+        """Find the groups of each user that begin within a number of places: int64 [n_users].
 
         Returns which groups, and how many places of each are within, at least 1: int64 [n_rows].
         """
@@ -144,26 +148,31 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
         rows = np.flatnonzero(deepest)
         start, size, user = start[rows], size[rows], user[rows]
     inside: Int64 | slice = slice(None)
+    none, asked = np.empty(0, np.int64), cutoffs.tolist()
     within: dict[int, tuple[Int64 | slice, Int64, Int64]] = {}
     parted: dict[int, tuple[Int64, Int64]] = {}
-    for cutoff in sorted(set(cutoffs.tolist()), reverse=True):
+    for cutoff in sorted(set(asked), reverse=True):
         # Ever fewer groups, found among those within the cut-off before.
         fewer = start < cutoff
         if not fewer.all():
             kept = np.flatnonzero(fewer)
             inside = _chosen(inside, kept)
             start, size, user = start[kept], size[kept], user[kept]
+        if groups.single:  # which no cut-off parts
+            within[cutoff] = inside, user, none
+            continue
         room = cutoff - start
-        at = np.empty(0, np.int64) if groups.single else np.flatnonzero(size > room)
+        at = np.flatnonzero(size > room)
         within[cutoff] = inside, user, at
         parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
-    asked = cutoffs.tolist()
+    if groups.single:
+        return Reach(rows, none, none, [(*within[cutoff], slice(0, 0)) for cutoff in asked])
     ends = np.cumsum([len(parted[cutoff][0]) for cutoff in asked]).tolist()
     found = zip(asked, [0, *ends], ends, strict=False)
     return Reach(
         rows,
-        np.concatenate([np.empty(0, np.int64), *(parted[cutoff][0] for cutoff in asked)]),
-        np.concatenate([np.empty(0, np.int64), *(parted[cutoff][1] for cutoff in asked)]),
+        np.concatenate([none, *(parted[cutoff][0] for cutoff in asked)]),
+        np.concatenate([none, *(parted[cutoff][1] for cutoff in asked)]),
         [(*within[cutoff], slice(begin, end)) for cutoff, begin, end in found],
     )
 
@@ -174,7 +183,22 @@ def _chosen(rows: Int64 | slice, which: Int64) -> Int64:
 
 
 def sum_by_user(user: Int64, values: Float64, n_users: int) -> Float64:
-    """Add values up, user by user and one by one in the order given: float64 [n_users]."""
+    """Add values up, user by user, in the order given: float64 [n_users].
+
+    Up to `LONG` rows of a user that lie together are added one by one; of more, each `PART` first,
+    and then the parts, so that errors of rounding grow with the logarithm of their number.
+    """
+    # A long run covers two neighbours of these. Few have one, and nothing else is looked at.
+    if (user[:-PART:PART] == user[PART::PART]).any():
+        run = np.flatnonzero(np.diff(user, prepend=user[0] - 1))
+        length = np.diff(run, append=len(user))
+        if length.max() > LONG:
+            number = np.arange(len(user)) - np.repeat(run, length)
+            begins = number % PART == 0
+            begins[1:] &= (number[1:] == 0) | np.repeat(length > LONG, length)[1:]
+            part = np.cumsum(begins) - 1
+            sums = np.bincount(part, weights=values).astype(np.float64, copy=False)
+            return sum_by_user(user[begins], sums, n_users)
     # Unlike with reduceat or a running sum, a user's bits depend on no other user's rows.
     return np.bincount(user, weights=values, minlength=n_users).astype(np.float64, copy=False)
 
@@ -204,14 +228,14 @@ def resolve(
     by
         What is read of an item, see `worth_of`.
     seed
-        Of the rule ``"random"``.
+        Seed of the rule ``"random"``.
     user_keys : uint64 [n_users], optional
         What stands for each user in that draw, so that it does not depend on who else is
         evaluated; the users' positions by default.
     relevant_from
         As in `Protocol`.
     within
-        The cut-off of the rule ``"item_desc_within"``; None: the whole ranking.
+        The cut-off of the rule ``"item_desc_within"``. None for the whole ranking.
     """
     user = ranks.user
     has, every_worth = worth_of(ranks, by, relevant_from)
@@ -271,7 +295,7 @@ class _Ideal:
         ranks = self.ranks
         if self.by == "relevance":
             indptr = indptr_of(ranks.n_relevant)
-            return indptr, np.broadcast_to(1.0, int(indptr[-1]))
+            return indptr, _ones(int(indptr[-1]))
         once = self.worth if ranks.repeated is None else np.where(ranks.repeated, 0, self.worth)
         return _best_first(once, self.user, ranks.n_users)
 
@@ -369,7 +393,7 @@ def worth_of(
     relevant, gain = ranks.relevant, ranks.gain
     if by == "relevance":
         # Mostly all are: then it takes no memory.
-        ones = np.broadcast_to(1.0, len(relevant))
+        ones = _ones(len(relevant))
         return relevant, ones if relevant.all() else relevant.astype(np.float64)
     if by == "judgement":
         return np.ones(len(gain), np.bool_), np.where(relevant, 1.0, -1.0)
@@ -391,6 +415,11 @@ def worth_of(
         worth = two_to(gain - ((1 if relevant_from is None else relevant_from) - 1)) - 1
         worth = np.where(relevant, worth, 0.0)
     return worth != 0, worth
+
+
+def _ones(n: int) -> Float64:
+    """Return so many ones, of which many take no memory."""
+    return np.ones(n) if n <= FEW else np.broadcast_to(1.0, n)
 
 
 def two_to(power: Float64) -> Float64:

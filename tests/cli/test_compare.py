@@ -250,7 +250,7 @@ def test_a_published_table_tells_what_it_can() -> None:
     [
         ("model,rr\nals,1\n", (), 1, "1 models has nothing"),
         ("model,rr\nals,1\nals,1\n", (), 1, "two rows called 'als'"),
-        ("model,rr\nals,x\npop,1\n", (), 1, "is 'x', which is no number"),
+        ("model,rr\nals,x\npop,1\n", (), 1, "is 'x', which is not a number"),
         ("model\nals\npop\n", (), 1, "column 'model' alone"),
         ("model,profit\nals,1\npop,1\n", (), 2, "--bounds 0 1"),
         ("model,dcg@10\nals,1\npop,1\n", (), 1, "has no known range"),

@@ -133,7 +133,7 @@ def test_columns_of_scores_are_models() -> None:
     assert "knowledge.csv has no such column" in wrong.stderr
     without = run("report", "knowledge.csv")
     assert without.exit_code == 1
-    assert "no saved evaluation. Hint:" in without.stderr
+    assert "not a saved evaluation. Hint:" in without.stderr
     assert "--score COLUMN names the scores" in without.stderr
 
 

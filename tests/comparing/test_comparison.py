@@ -291,7 +291,7 @@ def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -
     assert "One seed alone is one seed" in text
     assert "seeds make up" in text
     assert {row.n for row in compared.standings} == {120}
-    # Three times the same run is no further evidence, and no variance between seeds.
+    # Three times the same run is not further evidence, and no variance between seeds.
     same = rm.compare({"als": [als[0]] * 3, "pop": pop}).rows[0]
     one = rm.compare({"als": als[0], "pop": pop}).rows[0]
     assert same.runs is not None

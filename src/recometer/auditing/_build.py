@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from recometer.arrays import Bool
 from recometer.auditing._sides import EXAMPLES, Sides
-from recometer.auditing.result import Finding, Level
+from recometer.auditing.findings import Finding, Level, counted
 
 
 def of_rows(
@@ -42,26 +41,3 @@ def of_users(
     examples = sides.examples(users, sides.test.user_ids)
     total = int(np.count_nonzero(sides.tested))
     return counted(len(users), total, examples, what, level, found, clear)
-
-
-def counted(
-    count: int,
-    total: int,
-    examples: tuple[Any, ...],
-    what: str,
-    level: Level,
-    found: str,
-    clear: str,
-    statistics: Mapping[str, float] | None = None,
-) -> Finding:
-    """Return a finding; where nothing was found it is a fact."""
-    return Finding(
-        name="",
-        what=what,
-        level=level if count else "fact",
-        count=count,
-        total=total,
-        examples=examples,
-        sentence=found if count else clear,
-        statistics=statistics or {},
-    )

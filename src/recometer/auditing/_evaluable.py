@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from recometer.auditing._build import counted, of_rows, of_users
+from recometer.auditing._build import of_rows, of_users
 from recometer.auditing._sides import Sides
-from recometer.auditing.result import Finding
+from recometer.auditing.findings import Finding, counted
 from recometer.data import ids
 from recometer.data.interactions import Interactions
 

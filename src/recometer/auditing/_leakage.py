@@ -6,7 +6,7 @@ import numpy as np
 
 from recometer.auditing._build import of_rows
 from recometer.auditing._sides import Sides, newest
-from recometer.auditing.result import Finding, Level
+from recometer.auditing.findings import Finding, Level
 
 
 def overlap(sides: Sides) -> Finding:

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from recometer.arrays import Int64
-from recometer.auditing._build import counted
 from recometer.auditing._sides import Sides
-from recometer.auditing.result import Finding
+from recometer.auditing.findings import Finding, counted
 from recometer.auditing.shift import expected_variation, head, total_variation
 
 

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from recometer.cli._exit import ExitCode, epilog
 from recometer.cli._words import in_words
 from recometer.cli.audit import audit
+from recometer.cli.check import check
 from recometer.cli.compare import compare
 from recometer.cli.conventions import conventions
 from recometer.cli.demo import demo
@@ -52,7 +53,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 COMMANDS = (
-    *(evaluate, compare, report, significance, split, audit, show),
+    *(evaluate, compare, report, significance, split, audit, check, show),
     *(metrics, conventions, why, demo),
 )
 for each in COMMANDS:

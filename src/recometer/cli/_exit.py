@@ -25,10 +25,10 @@ class ExitCode(enum.IntEnum):
 MEANINGS = {
     ExitCode.DONE: "done",
     ExitCode.FAILED: "a failure that is stated on standard error: files and data that do not fit, "
-    "a gate that a model does not pass",
+    "a gate that a model does not pass, an installation that does not work",
     ExitCode.USAGE: "wrong usage: an option, a name or a value that does not exist",
-    ExitCode.VERDICT: "done, and the verdict that was asked for is bad: leakage with --strict, an "
-    "undecided gate",
+    ExitCode.VERDICT: "done, and the verdict that was asked for is bad: leakage or a problem with "
+    "--strict, an undecided gate",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
 }
 

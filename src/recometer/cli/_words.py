@@ -50,6 +50,7 @@ PHRASES = {
     "candidates=rm.Negatives(candidates)": "--negatives FILE",
     "Hint: rm.evaluate(..., train=...).": "Hint: --train FILE.",
     "Hint: rm.evaluate(..., chance=True).": "Hint: recometer evaluate --chance.",
+    "n_users=None looks at all of them": "--users 0 looks at all of them",
     "chance=True": "--chance",
     "or see correction=.": "or see --rule correction=VALUE.",
     "evaluate(..., protocol='evidently', defects=True)": (

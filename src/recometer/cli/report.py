@@ -207,8 +207,8 @@ def report(
 ) -> None:
     """Make a report: one HTML file to look at, which opens without network.
 
-    Of saved evaluations, of models (--run, --factors, --baselines, with --test), or of a table of
-    scored pairs (--score). With models beside saved evaluations of the same names, the report
+    The report shows saved evaluations, models (--run, --factors, --baselines, with --test), or a
+    table of scored pairs (--score). With models beside saved evaluations of the same names, it
     shows the lists of single users.
     """
     path = page.path()
@@ -330,8 +330,8 @@ def _check_saved(results: Sequence[str]) -> None:
     for path in (path for text in results for path in paths_of(text)):
         if Path(path).is_file() and not is_table(Path(path)):
             raise FileError(
-                f"{path} is no saved evaluation. Hint: recometer evaluate --out writes them; of a "
-                "table of scored pairs, --score COLUMN names the scores."
+                f"{path} is not a saved evaluation. Hint: recometer evaluate --out writes them; "
+                "in a table of scored pairs, --score COLUMN names the scores."
             )
 
 

@@ -87,7 +87,7 @@ class Segment:
         Users compared.
     mean, mean_other
     difference, low, high
-        Of the means, with the ends of its interval.
+        Difference of the means, with the ends of its interval.
     method
         How that was found.
     """
@@ -112,7 +112,7 @@ class SegmentChanges(Printed):
     rows : tuple of Segment
         The most harmed first.
     confidence
-        Of each interval; they are not adjusted for their number.
+        Confidence of each interval; they are not adjusted for their number.
     """
 
     metric: str
@@ -201,7 +201,7 @@ def segments(
 
 
 def _profile(name: str, model: Model, users: Users) -> Float64 | None:
-    """Return what `Evaluation` knows of the users' training items; None: there was no train."""
+    """Return what `Evaluation` knows of the users' training items, or None without train."""
     columns = [getattr(run, name) for run in model.runs]
     if any(column is None for column in columns):
         return None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from recometer import stats
+from recometer import ragged, stats
 from recometer.comparing.changes import Changes, SegmentChanges, changes, segments
 from recometer.comparing.corrections import POWER_WANTED, Correction
 from recometer.comparing.models import Model, Users
@@ -94,7 +94,7 @@ class Compared:
         ----------
         metric, model
         other
-            None: the baseline, or the only other model.
+            None compares with the baseline, or with the only other model.
 
         Raises
         ------
@@ -138,7 +138,11 @@ class Compared:
             return frame
         table = np.column_stack(columns)
         table = table[~np.isnan(table).any(axis=1)]
-        values = table.mean(axis=0).tolist() if len(table) else [np.nan] * len(labels)
+        values = (
+            (ragged.column_sums(table) / len(table)).tolist()
+            if len(table)
+            else [np.nan] * len(labels)
+        )
         last = {
             **{name: [None] for name in frame.columns[: -len(labels)]},
             **{label: [value] for label, value in zip(labels, values, strict=True)},
@@ -153,7 +157,7 @@ class Compared:
         metric, model, other
             As in `row`.
         n
-            At most so many of either.
+            Maximum number of either.
         """
         name = self.known(metric)
         self._check_per_user(name)

@@ -113,11 +113,11 @@ def published_table(
     n
         Number of users; metrics that are means over fewer need a table of their own.
     baseline
-        The model that all others are compared with; None: every pair.
+        The model that all others are compared with. None compares every pair.
     alpha
         Level of significance, of all comparisons together.
     bounds
-        The lowest and the highest value of a user; None: those of the metric.
+        The lowest and the highest value of a user. None takes those of the metric.
 
     Raises
     ------

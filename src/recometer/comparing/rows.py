@@ -49,12 +49,12 @@ class PairRow:
     mean, mean_other
         Over the users compared.
     difference, interval
-        Of the means, with its interval.
+        Difference of the means, with its interval.
     relative, relative_interval
         (mean of model) / (mean of other) - 1, a ratio of means over users; NaN where the other's
         mean is not above 0.
     test
-        Of the null hypothesis that the two do not differ.
+        p-value of the null hypothesis that the two do not differ.
     primary
         Whether it is one of the comparisons that p is adjusted over: by primary metrics, and not
         with chance, unless that is the baseline.
@@ -82,7 +82,7 @@ class PairRow:
     equivalence
         The outcome of two one-sided tests, where a margin was given.
     runs
-        Of several seeds or folds, the variance between them beside that between users.
+        For several seeds or folds, the variance between them beside that between users.
     notes
         What a reader has to know.
     """
@@ -210,7 +210,7 @@ def p_text(p: float) -> str:
     """Return a p-value as people read it."""
     if math.isnan(p):
         return ""
-    if p < SMALLEST_P:  # what rounding leaves of it is no statement
+    if p < SMALLEST_P:  # what rounding leaves of it is not a statement
         return f"<{SMALLEST_P:.0e}"
     return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
 

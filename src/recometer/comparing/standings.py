@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from recometer import stats
+from recometer import ragged, stats
 from recometer.arrays import Float64
 from recometer.comparing.corrections import Correction, tukey_by
 from recometer.comparing.models import Model, Users
@@ -34,7 +34,7 @@ def standings_by(
 
     All pairs are tested on the users that all models have a value for, and their p-values adjusted
     by Holm's method, unless Tukey's test was asked for; ranks follow from these
-    (`recometer.stats.rank_intervals`). A random order has its mean, but no rank: it is no model
+    (`recometer.stats.rank_intervals`). A random order has its mean, but no rank: it is not a model
     that others compete with.
     """
     given, models = models, [model for model in models if not model.by_chance]
@@ -42,7 +42,9 @@ def standings_by(
     known = ~np.isnan(columns).any(axis=1)
     columns = columns[known]
     clusters = None if options.clusters is None else options.clusters[known]
-    means = columns.mean(axis=0) if len(columns) else np.full(len(models), np.nan)
+    means = (
+        ragged.column_sums(columns) / len(columns) if len(columns) else np.full(len(models), np.nan)
+    )
     p_values = np.ones((len(models), len(models)))
     for one, two in itertools.combinations(range(len(models)), 2):
         p_values[one, two] = p_values[two, one] = _p(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 import sys
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,6 @@ from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedUsers
 from recometer.measuring.side_data import needed_by
-from recometer.metrics.registry import METRICS, Metric
 from recometer.results.evaluation import Evaluation
 from recometer.results.means import Averaging, means_with
 from recometer.results.profiles import USUAL_CUTOFF, FoundByPopularity, found_by_popularity
@@ -32,11 +31,13 @@ from recometer.version import __version__
 def evaluation_of(given: Inputs, records: Records, reading: float, ranking: float) -> Evaluation:
     """Measure what a source gave; `reading` and `ranking` are the seconds that came before."""
     begin, truth, asked = time.perf_counter(), given.truth, given.asked
-    arrays = {"source": given.source.arrays(), **truth.arrays()}
-    with Fingerprinting(arrays, asked.threads) as fingerprinting:
+    known = truth.fingerprints
+    arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
+    with Fingerprinting(arrays, asked.threads, truth.prepare) as fingerprinting:
         measured = measure(given, records)
         metrics_end = time.perf_counter()
-        fingerprints = fingerprinting.result()
+        found = fingerprinting.result()
+    known |= {name: prints for name, prints in found.items() if name != "source"}
     check_defined(measured["values"], measured["reasons"])
     activity, popularity = truth.profiles
     return Evaluation(
@@ -47,15 +48,15 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
         protocol=asked.protocol,
         seed=asked.seed,
         counts={**records.counts, **truth.duplicates},
-        definitions=_definitions(truth.metrics),
+        definitions=truth.definitions,
         timings={
             "reading": reading,
             "ranking": ranking,
             "metrics": metrics_end - begin,
             "total": reading + ranking + time.perf_counter() - begin,
         },
-        versions=_versions(),
-        inputs=given.described(fingerprints),
+        versions={**_versions(), "instruction_set": _kernel.instruction_set()},
+        inputs=given.described({**known, "source": found["source"]}),
         inputs_kept=given.kept(),
         negative_gains=truth.negative_gains,
         binary_gains=truth.binary_gains,
@@ -128,21 +129,11 @@ def measure(given: Inputs, records: Records) -> dict[str, Any]:
     return found
 
 
-def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
-    parts = ("title", "formula", "source")
-    found = {}
-    for metric in metrics:
-        definition = METRICS[metric.name]
-        found[metric.variant] = {part: getattr(definition, part) for part in parts}
-        found[metric.variant] |= metric.meanings
-    return found
-
-
+@functools.cache
 def _versions() -> dict[str, str]:
     return {
         "recometer": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "platform": f"{sys.platform} {platform.machine()}",
-        "instruction_set": _kernel.instruction_set(),
     }

@@ -12,14 +12,14 @@ from typing import SupportsFloat
 
 import numpy as np
 
-from recometer.arrays import Bool, Float64, Int64
+from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.metrics.predictions import Predictions
 from recometer.ties import sum_by_user
 
 
 def mse(predictions: Predictions, weights: Float64) -> float:
     """Return the mean of ``(p - a)^2``."""
-    return _share(weights @ predictions.squared_error, weights @ predictions.n_rows)
+    return _share(dot(weights, predictions.squared_error), dot(weights, predictions.n_rows))
 
 
 def rmse(predictions: Predictions, weights: Float64) -> float:
@@ -29,12 +29,12 @@ def rmse(predictions: Predictions, weights: Float64) -> float:
 
 def mae(predictions: Predictions, weights: Float64) -> float:
     """Return the mean of ``|p - a|``."""
-    return _share(weights @ predictions.absolute_error, weights @ predictions.n_rows)
+    return _share(dot(weights, predictions.absolute_error), dot(weights, predictions.n_rows))
 
 
 def r2(predictions: Predictions, weights: Float64) -> float:
     """Return 1 less the squared error divided by the squared deviations from the mean of all."""
-    return 1 - _share(weights @ predictions.squared_error, _deviation(predictions, weights))
+    return 1 - _share(dot(weights, predictions.squared_error), _deviation(predictions, weights))
 
 
 def explained_variance(predictions: Predictions, weights: Float64) -> float:
@@ -48,15 +48,15 @@ def fcp(predictions: Predictions, weights: Float64, *, averaged: bool = False) -
     pairs, concordant = predictions.pairs
     right, wrong = concordant, pairs - concordant
     if averaged:
-        means = [_share(weights @ one, weights @ (one > 0)) for one in (right, wrong)]
+        means = [_share(dot(weights, one), dot(weights, one > 0)) for one in (right, wrong)]
         first, second = np.nan_to_num(means).tolist()
         return _share(first, first + second)
-    return _share(weights @ right, weights @ pairs)
+    return _share(dot(weights, right), dot(weights, pairs))
 
 
 def log_loss(predictions: Predictions, weights: Float64) -> float:
     """Return the mean negative logarithm of the probability of what is true."""
-    return _share(weights @ predictions.surprisal, weights @ predictions.n_rows)
+    return _share(dot(weights, predictions.surprisal), dot(weights, predictions.n_rows))
 
 
 def rated_roc_auc(predictions: Predictions, weights: Float64) -> float:
@@ -112,8 +112,13 @@ def _together(means: Float64, deviations: Float64, counts: Float64, weights: Flo
     if not len(some):
         return 0.0
     shifted = means - means[some[0]]  # so that equal ones leave nothing, not even rounding
-    shifted = shifted - (counts @ shifted) / counts.sum()
-    return float(weights @ deviations + counts @ shifted**2)
+    shifted = shifted - (dot(counts, shifted)) / counts.sum()
+    return float(dot(weights, deviations) + dot(counts, shifted**2))
+
+
+def dot(weights: Float64, values: Array) -> float:
+    """Add weighted values of users up: pairwise, unlike ``@``, whose order is the library's."""
+    return float(np.sum(weights * values))
 
 
 def _share(part: SupportsFloat, whole: SupportsFloat) -> float:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from recometer.arrays import Float64, Int64
+from recometer.metrics.logarithms import SMALLEST, log2_table
 from recometer.ties import Groups, sum_by_user
 
 PerUser = Callable[[Groups, int], Float64]
@@ -51,12 +52,12 @@ def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
 def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     """Add up, in rank order, what the groups within each cut-off add: [n_users, n_cutoffs].
 
-    ``value(rows, places)`` is what groups add with so many of their places. It is asked once
-    for whole groups, whatever the number of cut-offs, and for those that a cut-off parts.
+    ``value(rows, places)`` is what groups add with given numbers of their places. It is asked
+        once for whole groups, whatever the number of cut-offs, and for those that a cut-off parts.
     """
     reach = groups.reach(cutoffs)
     whole = value(reach.rows, groups.size[reach.rows])
-    parts = value(reach.parted, reach.places)
+    parts = value(reach.parted, reach.places) if len(reach.parted) else whole
     result = np.empty((len(cutoffs), groups.n_users))
     for column, (inside, user, parted, part) in enumerate(reach.cutoffs):
         terms = whole[inside]
@@ -78,6 +79,10 @@ def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
 @shared
 def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
     """Count (expected) hits: of a tied group, each place within has as many on average."""
+    if groups.single:
+        reach = groups.reach(cutoffs)
+        counted = [np.bincount(user, minlength=groups.n_users) for _, user, *_ in reach.cutoffs]
+        return np.array(counted, np.float64).reshape(len(cutoffs), groups.n_users).T
     return totals(
         lambda rows, places: places * groups.relevant[rows] / groups.size[rows], groups, cutoffs
     )
@@ -152,7 +157,7 @@ def means_of_members(groups: Groups, values: Float64) -> Float64:
 
 def log2_of(numbers: Int64) -> Float64:
     """Return log2 of whole numbers from 1 on."""
-    return _log2_table(_table_size(numbers))[numbers]
+    return log2_table(_table_size(numbers))[numbers]
 
 
 def log1p_of(values: Float64) -> Float64:
@@ -164,14 +169,7 @@ def log1p_of(values: Float64) -> Float64:
 def _table_size(numbers: Int64) -> int:
     """Round the largest number up to a power of two, so that few tables are ever made."""
     largest = int(numbers.max(initial=0))
-    return 1 << max(largest.bit_length(), 12)
-
-
-@functools.cache
-def _log2_table(size: int) -> Float64:
-    # Entry 0 is never read. As above, math.log2 for the sake of equal bits everywhere.
-    values = map(math.log2, range(1, size + 1))
-    return np.concatenate([[0.0], np.fromiter(values, np.float64, size)])
+    return max(1 << largest.bit_length(), SMALLEST)
 
 
 @functools.cache

@@ -102,7 +102,7 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
 
 
 def _with_range(spec: Any, who: Sequence[str]) -> Any:
-    """Fill in the colours of who wins and who loses, which are no range that Vega-Lite names."""
+    """Fill in the colours of who wins and who loses, which Vega-Lite has no named range for."""
     if isinstance(spec, dict):
         return {
             name: list(who) if name == "range" and one == WHO["range"] else _with_range(one, who)

@@ -167,7 +167,7 @@ def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
-    """Return what evaluations say of the users' training items; None: there was no train."""
+    """Return what evaluations say of the users' training items, or None without train."""
     found: Float64 | None = None
     for model in models:
         columns = [getattr(run, name) for run in model.runs]

@@ -20,7 +20,7 @@ from recometer.report.model import Entry, InspectedUser, Inspector, Missed, User
 
 MOST_HISTORY = 50  # items of train that are shown
 MOST_MISSED = 30
-FEW_USERS = 40  # so many are all shown
+FEW_USERS = 40  # up to this number, all are shown
 
 Kinds = dict[int, list[str]]
 

@@ -176,7 +176,7 @@ def _means(given: Given, metric: str, columns: Sequence[Float64]) -> list[Place]
 def _histogram(
     names: Sequence[str], columns: Sequence[Float64], bounds: tuple[float, float]
 ) -> list[Row]:
-    # Of these two, NaN is neither.
+    # Neither of these two is NaN.
     low = min(float(np.fmin.reduce(column, initial=np.inf)) for column in columns)
     high = max(float(np.fmax.reduce(column, initial=-np.inf)) for column in columns)
     if not np.isfinite([low, high]).all():

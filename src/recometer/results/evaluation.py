@@ -54,7 +54,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     reasons : mapping of str to uint8 [n_users]
         Per metric, why it is undefined (`Reason`); 0 where it is defined.
     user_ids : [n_users] or None
-        In the order of all other arrays; None: users are positions.
+        In the order of all other arrays. None if users are positions.
     n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
         Relevant items; items that were ranked; items that were not, being in train; places that
         are known (the length of a list). The last three are -1 where they are unknown, or no
@@ -66,7 +66,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     protocol
         The rules that the numbers depend on.
     seed
-        Of all that is random.
+        Seed of everything random.
     counts
         What the rules settled, over all users, for instance ``users_unknown``.
     definitions
@@ -75,21 +75,21 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     timings
         Seconds per step.
     versions
-        Of recometer, Python, NumPy, and the platform.
+        Versions of recometer, Python, NumPy, and the platform.
     inputs
-        Of source, test, train and candidates: a description, the SHA-256 of their arrays, and
-        perhaps a warning.
+        For each of source, test, train and candidates: a description, the SHA-256 of its arrays,
+        and perhaps a warning.
     over_rows
         Metrics of ratings over the rows of all users together (of fcp, over the pairs of each
         user's rows), which is what tables call the RMSE: their `mean`, unless the rule
         ``average`` or weights say otherwise. ``mean(weights="users")`` is that of the users.
     negative_gains : bool
-        Whether a value of test is below 0; without any, so is no interval of ndcg.
+        Whether a value of test is below 0; if not, intervals of ndcg are not below 0 either.
     binary_gains : bool
         Whether every value of test is 0 or 1, so that the range of dcg is known. Files of older
         versions do not say either: True and False.
     activity : int64 [n_users] or None
-        Training items of each user; None: there was no train.
+        Training items of each user. None without train.
     popularity : float64 [n_users] or None
         Mean number of training users of these items; NaN without any.
     by_popularity : recometer.results.profiles.FoundByPopularity or None
@@ -131,7 +131,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
-    # What the intervals of `over_users` and of `over_rows` are computed from; None: they are known.
+    # What the intervals of `over_users` and of `over_rows` are computed from, if not known.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
     rated: RatedTogether | None = dataclasses.field(default=None, repr=False)
     inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
@@ -154,7 +154,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
 
     @functools.cached_property
     def clusters(self) -> Int64 | None:
-        """A number for each session, the same for all of a user; None: users have no sessions."""
+        """A number for each session, equal for all sessions of a user; None without sessions."""
         return sessions.clusters_of(self.user_ids)
 
     def __len__(self) -> int:
@@ -210,10 +210,11 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         Parameters
         ----------
         weights
-            None: as the rule `average` says. ``"users"``: every user the same. ``"relevant"``: by
-            the user's number of relevant items (for roc_auc this is known as GAUC). ``"pooled"``:
-            the sum of the users' numerators divided by that of their denominators, for metrics that
-            are ratios, such as precision, recall and ap; of predicted ratings, over all rows. Or an
+            None follows the rule `average`. ``"users"`` gives every user the same weight,
+            ``"relevant"`` the user's number of relevant items (for roc_auc this is known as GAUC).
+            ``"pooled"`` divides the sum of the users' numerators by that of their denominators, for
+            metrics that are ratios, such as precision, recall and ap; for predicted ratings it
+            takes the mean over all rows. Or an
             array of numbers [n_users], at least 0.
 
         Returns
@@ -335,8 +336,8 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
             ``"activity"``: quantiles of the user's number of training items; ``"popularity"``:
             quantiles of the mean number of training users that these items have.
         column, user
-            The frame's columns of groups and of users. None: the only one that is not the
-            users', and the one with a common name.
+            The frame's columns of groups and of users. By default, the only column other than the
+            users', and the column of users with a common name.
         quantiles
             How many groups ``"activity"`` and ``"popularity"`` make, at least 2; fewer where
             many users have the same value, since these stay together.
@@ -493,7 +494,8 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     FileError
         The file does not exist, is something else, or was written by a newer recometer.
     """
-    fields, intervals = saved.read(path)
-    result = Evaluation(**fields)
+    with saved.undamaged(path):
+        fields, intervals = saved.read(path)
+        result = Evaluation(**fields)
     result._intervals.update(intervals)
     return result

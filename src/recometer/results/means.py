@@ -18,6 +18,7 @@ from recometer.measuring.measured import Together
 from recometer.measuring.reasons import Reason, entering
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
+from recometer.ragged import sums_of
 from recometer.results.pooling import denominators, mean_of_parts
 from recometer.stats import Interval, intervals
 from recometer.stats.grouping import LARGEST
@@ -26,7 +27,7 @@ Weights = Literal["users", "relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
 
 NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
-# Of the users, for metrics with one value for all: fewer where many places are listed.
+# Resamples of the users, for metrics with one value for all: fewer if many places are listed.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
 
@@ -220,7 +221,7 @@ def _of_clusters(
         total = np.bincount(clusters, counted).astype(np.float64, copy=False)
         of_known = np.where(counted > 0, column, 0.0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means.append(np.bincount(clusters, of_known * counted) / total)
+            means.append(sums_of(clusters, of_known * counted, len(total)) / total)
         totals.append(total)
     return means, totals
 

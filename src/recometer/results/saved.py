@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.errors import FileError
+from recometer.errors import FileError, InputTypeError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.profiles import FoundByPopularity
@@ -60,6 +61,22 @@ def write(
     storage.write_table(path, columns, fields["user_ids"], header)
 
 
+@contextlib.contextmanager
+def undamaged(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of what goes wrong meanwhile that the file of an evaluation is damaged."""
+    from recometer.data import storage
+
+    try:
+        yield
+    except (FileError, InputTypeError):  # it says so; or it is no path
+        raise
+    except storage.DAMAGED as error:
+        raise FileError(
+            f"{os.fspath(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
+            "evaluation once more."
+        ) from error
+
+
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interval]]:
     """Return the fields of the evaluation in a file, and the intervals that it keeps.
 
@@ -73,13 +90,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
             f"{os.fspath(path)!r} holds no evaluation, but: {header.get('kind')}. Hint: "
             "recometer.load reads what result.save(path) wrote, nothing else."
         )
-    try:
-        return _read(columns, user_ids, header)
-    except (LookupError, TypeError, ValueError) as error:
-        raise FileError(
-            f"{os.fspath(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
-            "evaluation once more."
-        ) from error
+    return _read(columns, user_ids, header)
 
 
 def _read(

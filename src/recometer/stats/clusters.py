@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from recometer import ragged
 from recometer.errors import InputError
 
 __all__ = ["by_cluster"]
@@ -38,4 +39,4 @@ def by_cluster(values: npt.ArrayLike, clusters: npt.ArrayLike) -> Float64:
             f"{labels.shape}."
         )
     _, which = np.unique(labels, return_inverse=True)
-    return np.bincount(which, weights=x).astype(np.float64, copy=False)
+    return ragged.sums_of(which, x, int(which.max(initial=-1)) + 1)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from recometer import ragged
 from recometer.errors import InputError
 from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.grouping import column
@@ -24,11 +25,11 @@ class Runs:
     Attributes
     ----------
     mean
-        Of all users and runs; of a comparison, first minus second.
+        Mean over all users and runs; for a comparison, of first minus second.
     interval
         For users and runs that are both drawn from larger populations.
     p_value
-        Of a mean of 0, from the same t distribution; of interest for comparisons.
+        p-value of a mean of 0, from the same t distribution; of interest for comparisons.
     n_users, n_runs
         Users with a value in every run, and the number of runs (of a comparison, of both models).
     deviation_users
@@ -235,7 +236,7 @@ def _mean_squares(table: Float64) -> tuple[float, float]:
     n, r = table.shape
     if r < 2:
         return 0.0, 0.0
-    runs, mean = table.mean(axis=0), table.mean()
+    runs, mean = ragged.column_sums(table) / n, table.mean()
     rest = table - table.mean(axis=1, keepdims=True) - runs + mean
     between = n * float(((runs - mean) ** 2).sum()) / (r - 1)
     return between, float((rest**2).sum()) / ((n - 1) * (r - 1))

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from recometer import ragged
 from recometer.errors import InputError
 from recometer.stats.clusters import by_cluster
 from recometer.stats.grouping import column, matrix
@@ -34,7 +35,7 @@ class Tukey:
     Attributes
     ----------
     p_values : float64 [n_models, n_models]
-        Of each pair, adjusted for all pairs; 1 on the diagonal.
+        p-value of each pair, adjusted for all pairs; 1 on the diagonal.
     critical_difference
         Means this far apart differ at the level alpha.
     method
@@ -72,11 +73,11 @@ def tukey(
     values : [n_users, n_models]
         Users with a NaN are left out.
     alpha
-        Of the critical difference.
+        Level of significance of the critical difference.
     clusters : [n_users] or None
         Rows with equal entries keep together: the values of whole clusters change places.
     seed, n_resamples
-        Of the orders, where they are drawn.
+        Seed and number of the random orders, where they are drawn.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def tukey(
     n, n_models = given.shape
     if n < 2:
         raise InputError(f"{n} users have a value for every model; at least two are needed.")
-    means = given.mean(axis=0)
+    means = ragged.column_sums(given) / n
     apart = np.abs(means[:, np.newaxis] - means)
     if clusters is not None:
         labels = np.asarray(clusters)

@@ -29,9 +29,9 @@ class ListCase:
     others
         What users without a list have in train.
     categories
-        Of each item, among `n_categories`.
+        Categories of each item, among `n_categories`.
     features
-        Of each item, a row of numbers; NaN throughout where nothing is known.
+        A row of numbers for each item; NaN throughout where nothing is known.
     n_catalogue
         How many items could have been recommended.
     """

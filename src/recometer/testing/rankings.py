@@ -35,7 +35,7 @@ def rank(
     gains : float, of the same shape
         The values in test; NaN for items that were not judged.
     excluded : bool, of the same shape, optional
-        Items of train, which are no candidates and not judged either.
+        Items of train, which are not candidates and not judged either.
     unranked : bool, of the same shape, optional
         Items that the source does not know: no candidates.
     relevant_from : float, optional

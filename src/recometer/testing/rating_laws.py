@@ -58,7 +58,7 @@ def items_have_no_names(metrics: Sequence[Metric], case: RatingCase, data: st.Da
 
 @law(rating_cases(max_users=MOST_USERS, predicted=STARS))
 def true_ratings_are_the_best_predictions(metrics: Sequence[Metric], case: RatingCase) -> None:
-    """Check that nothing is better than to predict the true ratings, which are no probabilities."""
+    """Check that nothing beats predicting the true ratings, which are not probabilities."""
     metrics = [metric for metric in metrics if metric.definition.needs != "probabilities"]
     true = np.nan_to_num(case.actual)
     best = _values(dataclasses.replace(case, predicted=true).ratings(), metrics)

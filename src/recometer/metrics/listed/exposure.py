@@ -9,6 +9,7 @@ import numpy as np
 from recometer.arrays import Float64, Int64
 from recometer.metrics.listed.data import ListData, needed
 from recometer.metrics.listed.sums import exposures, places_discount
+from recometer.ragged import sums_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,5 +77,5 @@ def _sums(data: ListData, of_items: Float64 | Int64) -> Float64:
     groups = needed(data.categories)
     width = np.diff(groups.indptr)
     part = np.repeat(of_items / np.maximum(width, 1), width)
-    found = np.bincount(groups.indices, weights=part, minlength=groups.shape[1])
+    found = sums_of(groups.indices, part, groups.shape[1])
     return np.append(found, of_items[width == 0].sum())

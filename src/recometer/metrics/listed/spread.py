@@ -12,6 +12,7 @@ from recometer.metrics.listed.data import ListData, list_metric, needed
 from recometer.metrics.listed.sums import exposures, lengths, log2, places_discount
 from recometer.metrics.parameters import Parameter
 from recometer.metrics.sums import ratio
+from recometer.ragged import column_sums
 from recometer.ties import sum_by_user
 
 PATIENCE = Parameter(
@@ -123,7 +124,7 @@ def user_coverage(
     weight = np.ones(data.n_users) if weights is None else weights.astype(np.float64)
     wanted = cutoffs if least == "full" else np.ones_like(cutoffs)
     served = lengths(data.lists, cutoffs) >= wanted
-    return _or_nan((served * weight[:, np.newaxis]).sum(axis=0), weight.sum())
+    return _or_nan(column_sums(served * weight[:, np.newaxis]), weight.sum())
 
 
 @list_metric(

@@ -9,8 +9,8 @@ import numpy as np
 
 from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.metrics.listed.data import ListData, needed
-from recometer.metrics.sums import ratio
-from recometer.ragged import among, pairs
+from recometer.metrics.sums import log2_of, ratio
+from recometer.ragged import among, column_sums, pairs, sums_of
 from recometer.ranks import TopLists
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def pooled(sums: Float64, counts: Array, weights: Int64 | None) -> Float64:
     """Divide the sum of all users by their count: float64 [n_cutoffs], NaN without any."""
     if weights is not None:
         sums, counts = sums * weights[:, np.newaxis], counts * weights[:, np.newaxis]
-    total = counts.sum(axis=0)
-    return np.where(total > 0, ratio(sums.sum(axis=0), total), np.nan)
+    total = column_sums(counts)
+    return np.where(total > 0, ratio(column_sums(sums), total), np.nan)
 
 
 def exposures(
@@ -65,11 +65,10 @@ def exposures(
         return sums
     items = data.first(cutoff)
     listed = items >= 0
-    worth = None
     if discount is not None:
         worth = np.broadcast_to(discount[: items.shape[1]], items.shape)[listed]
-    found = np.bincount(items[listed], weights=worth, minlength=data.lists.n_items)
-    return found.astype(np.float64, copy=False)
+        return sums_of(items[listed], worth, data.lists.n_items)
+    return np.bincount(items[listed], minlength=data.lists.n_items).astype(np.float64)
 
 
 def _placed(data: ListData, cutoff: int, discount: Float64 | None) -> Any:
@@ -97,7 +96,7 @@ def places_discount(width: int, kind: str, patience: float) -> Float64:
     if kind == "none":
         return np.ones(width)
     if kind == "log":
-        return 1 / log2(np.arange(2, width + 2))
+        return 1 / log2_of(np.arange(2, width + 2))
     return np.cumprod(np.concatenate([[1.0], np.full(max(width - 1, 0), patience)]))[:width]
 
 

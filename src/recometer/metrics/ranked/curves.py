@@ -170,8 +170,8 @@ def partial_auc(
 ) -> Float64:
     """Area under the ROC curve up to k false positives, as a share of its greatest; in [0, 1].
 
-    Of the pairs of a relevant item and one of the first k non-relevant candidates (of all,
-    where there are fewer), the share in the right order. Of a tied group with n items, r of
+    The share of pairs of a relevant item and one of the first k non-relevant candidates (of all,
+    if there are fewer) that are in the right order. In a tied group with n items, r of
     them relevant, 0 .. n - r others come before a relevant one, each number equally likely.
 
     References
@@ -194,7 +194,9 @@ def partial_auc(
         behind = np.maximum(first[user[rows]] - above[rows], 0)
         orders = tied[rows] + 1
         steps = np.minimum(behind, orders)
-        right = (2 * behind - steps + 1) * steps * relevant[rows] / (2 * orders)
+        # Of all three factors the product of whole numbers may be too large for 64 bits.
+        product = np.multiply((2 * behind - steps + 1) * steps, relevant[rows], dtype=np.float64)
+        right = product / (2 * orders)
         paired = groups.n_relevant
         if denominator == "min":
             room = np.maximum(cutoff - groups.hits_before[begun[rows]], 0)

@@ -1,0 +1,151 @@
+"""Finding and Findings: what was looked for, and what was found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from recometer.errors import UnknownNameError, did_you_mean
+from recometer.rendering import Column, Printed, Table
+
+if TYPE_CHECKING:
+    import polars
+
+Level = Literal["leakage", "problem", "warning", "fact"]
+
+SHOWN = 3  # examples in a table
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One thing that was looked for, in a split or in the output of a model.
+
+    Attributes
+    ----------
+    name
+        For instance ``"overlap"``.
+    what
+        What is counted: ``"interactions of test that are also in train"``.
+    level
+        ``"leakage"``: the model could learn from what it is tested on; ``"problem"``: the result
+        would be wrong, or mean nothing; ``"warning"``: it means less than it seems to;
+        ``"fact"``: none of these, or nothing was found.
+    count
+        None if it was not checked; the sentence says why.
+    total
+        The number that `count` is a part of.
+    examples
+        The first few by the order of the ids: ids of users or items, or pairs (user, item);
+        positions where there are no ids.
+    sentence
+        What it does to the result.
+    statistics
+        Further numbers by name.
+    """
+
+    name: str
+    what: str
+    level: Level
+    count: int | None
+    total: int
+    examples: tuple[Any, ...] = ()
+    sentence: str
+    statistics: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def share(self) -> float | None:
+        """The count divided by the total; None where there is no such number."""
+        return None if self.count is None or not self.total else self.count / self.total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values (for JSON); ids of other types become texts."""
+        values = {name: getattr(self, name) for name in FIELDS}
+        values["examples"] = [_plain(example) for example in self.examples]
+        return {**values, "statistics": dict(self.statistics)}
+
+
+def counted(
+    count: int,
+    total: int,
+    examples: tuple[Any, ...],
+    what: str,
+    level: Level,
+    found: str,
+    clear: str,
+    statistics: Mapping[str, float] | None = None,
+) -> Finding:
+    """Return a finding without a name yet; where nothing was found it is a fact."""
+    return Finding(
+        name="",
+        what=what,
+        level=level if count else "fact",
+        count=count,
+        total=total,
+        examples=examples,
+        sentence=found if count else clear,
+        statistics=statistics or {},
+    )
+
+
+def _list(examples: tuple[Any, ...]) -> str:
+    more = ", ..." if len(examples) > SHOWN else ""
+    return ", ".join(str(example) for example in examples[:SHOWN]) + more
+
+
+COLUMNS = (
+    Column("finding", ("name",)),
+    Column("what", hidden=True),
+    Column("level", ("level", "count"), lambda level, count: level if count else ""),
+    Column(
+        "count",
+        show=lambda count: "not checked" if count is None else f"{count:,}",
+        number=True,
+    ),
+    Column("of", ("total",), "{:,}".format, number=True),
+    Column("share", show=lambda share: "" if share is None else f"{share:.1%}", number=True),
+    Column("for instance", ("examples",), _list, wraps=True),
+    Column("sentence", hidden=True),
+)
+FIELDS = tuple(Table(COLUMNS, []).fields())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Findings(Printed):
+    """Everything that was looked for, found or not, always in the same order."""
+
+    findings: tuple[Finding, ...]
+
+    def __getitem__(self, name: str) -> Finding:
+        """Return a finding by its name.
+
+        Raises
+        ------
+        UnknownNameError
+            There is no such finding; the message lists all.
+        """
+        found = {finding.name: finding for finding in self.findings}
+        if name not in found:
+            raise UnknownNameError(f"There is no finding {name!r}. {did_you_mean(name, found)}")
+        return found[name]
+
+    def frame(self) -> polars.DataFrame:
+        """Return a Polars frame, a row per finding; the examples as texts."""
+        import polars as pl
+
+        kinds: dict[str, Any] = dict.fromkeys(FIELDS, pl.String)
+        kinds |= {"count": pl.Int64, "total": pl.Int64, "share": pl.Float64}
+        kinds["examples"] = pl.List(pl.String)
+        columns = {name: [getattr(one, name) for one in self.findings] for name in FIELDS}
+        columns["examples"] = [list(map(str, examples)) for examples in columns["examples"]]
+        return pl.DataFrame(columns, schema=kinds)
+
+    def named(self, level: Level) -> list[str]:
+        """Return the names of the findings of a level."""
+        return [finding.name for finding in self.findings if finding.level == level]
+
+
+def _plain(example: Any) -> Any:
+    if isinstance(example, tuple):
+        return [_plain(part) for part in example]
+    return example if isinstance(example, int | float | str | bool) else str(example)

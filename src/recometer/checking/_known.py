@@ -1,0 +1,127 @@
+"""Checks of who and what each side knows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from recometer.arrays import Array, Int64
+from recometer.auditing.findings import Finding, Level, counted
+from recometer.checking._looked import EXAMPLES, Looked
+from recometer.data import ids, sessions
+from recometer.data.interactions import Interactions
+
+
+def test_users_unknown(looked: Looked) -> Finding:
+    """Count the users of test that the source does not know."""
+    return _unknown(looked, looked.whole, "test", "user")
+
+
+def test_items_unknown(looked: Looked) -> Finding:
+    """Count the items of test that the source does not know."""
+    return _unknown(looked, looked.whole, "test", "item")
+
+
+def train_users_unknown(looked: Looked) -> Finding:
+    """Count the users of train that the source does not know."""
+    return _unknown(looked, looked.train, "train", "user")
+
+
+def train_items_unknown(looked: Looked) -> Finding:
+    """Count the items of train that the source does not know."""
+    return _unknown(looked, looked.train, "train", "item")
+
+
+def source_users_untested(looked: Looked) -> Finding:
+    """Count the users of the source that are not in test."""
+    return _untested(looked, "user")
+
+
+def source_items_untested(looked: Looked) -> Finding:
+    """Count the items of the source that are not in test."""
+    return _untested(looked, "item")
+
+
+EFFECTS = {
+    ("test", "user"): "They have no ranking: they count as misses, or not at all where the rule "
+    "cold_start is off.",
+    ("test", "item"): "The source cannot recommend them: they are misses. Of lists: they are in "
+    "none.",
+    ("train", "user"): "The model was not fitted to this train, or leaves users out.",
+    ("train", "item"): "The model was not fitted to this train, or leaves items out. Of lists: "
+    "they are in none.",
+}
+
+
+def _unknown(looked: Looked, data: Interactions | None, side: str, kind: str) -> Finding:
+    what = f"{kind}s of {side} that the source does not know"
+    if data is None:
+        return Finding(
+            name="", what=what, level="fact", count=None, total=0, sentence="Not checked: no train."
+        )
+    there, its = _there(data, kind), _ids(data, kind)
+    own = _own(looked, kind)
+    missing = there[:0]
+    if own is not None and its is not None:
+        of_side, of_source = f"{kind} ids of {side}", f"{kind} ids of the source"
+        asked = sessions.as_named_by(its[there], own) if kind == "user" else its[there]
+        missing = there[ids.match(asked, own, of_side, of_source) < 0]
+    level: Level = "problem" if 2 * len(missing) > len(there) else "warning"
+    found = EFFECTS[side, kind]
+    if level == "problem" and own is not None and its is not None and len(own):
+        found += (
+            f" That is more than half: are ids written alike? Those of {side} are such as "
+            f"{ids.show(its, int(missing[0]))}, those of the source such as {ids.show(own, 0)}."
+        )
+    few = missing[:EXAMPLES]
+    return counted(
+        len(missing),
+        len(there),
+        tuple(few.tolist() if its is None else its[few].tolist()),
+        what,
+        level,
+        found,
+        f"The source knows every {kind} of {side}.",
+    )
+
+
+def _untested(looked: Looked, kind: str) -> Finding:
+    data, own = looked.whole, _own(looked, kind)
+    there, its = _there(data, kind), _ids(data, kind)
+    if own is not None and its is not None:
+        asked = sessions.as_named_by(its[there], own) if kind == "user" else its[there]
+        found = ids.match(asked, own, f"{kind} ids of test", f"{kind} ids of the source")
+        tested = np.unique(found[found >= 0])
+        total = len(own)
+    else:
+        tested, total = there, data.n_users if kind == "user" else looked.lists.n_items
+    rest = np.ones(total, np.bool_)
+    rest[tested] = False
+    few = np.flatnonzero(rest)[:EXAMPLES]
+    return counted(
+        int(np.count_nonzero(rest)),
+        total,
+        tuple(few.tolist() if own is None else own[few].tolist()),
+        f"{kind}s of the source that are not in test",
+        "fact",
+        "The result says nothing about them."
+        if kind == "user"
+        else "They can be recommended, and are never right.",
+        f"Every {kind} of the source is in test.",
+    )
+
+
+def _there(data: Interactions, kind: str) -> Int64:
+    """Return the positions of the users, or items, that have interactions."""
+    if kind == "user":
+        return np.flatnonzero(np.diff(data.indptr))
+    return np.unique(data.items).astype(np.int64)
+
+
+def _ids(data: Interactions, kind: str) -> Array | None:
+    return data.user_ids if kind == "user" else data.item_ids
+
+
+def _own(looked: Looked, kind: str) -> Array | None:
+    """Return the ids of a source; None: it has positions, or does not say."""
+    found = looked.source.arrays().get(f"{kind}_ids")
+    return found if isinstance(found, np.ndarray) else None

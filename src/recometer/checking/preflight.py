@@ -1,0 +1,182 @@
+"""check(): every check, applied to the output of a model."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recometer.auditing.findings import Finding
+from recometer.checking import _chance, _known, _output, _training
+from recometer.checking._looked import Looked
+from recometer.checking.result import Preflight
+from recometer.data.interactions import Interactions, read_interactions
+from recometer.draws import seed_of
+from recometer.errors import DataWarning, InputError, brief
+from recometer.evaluating.arguments import check_evaluable
+from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluating.folds import is_made, parts_of
+from recometer.protocol import Protocol
+from recometer.sources.base import Source
+from recometer.tasks import waiting
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recometer.protocol import Rules
+    from recometer.sources.models import Recommender
+
+# A check is a function of Looked that returns a Finding; this is the order they are shown in.
+CHECKS = (
+    _output.changes_between_calls,
+    _output.rank_differs_from_list,
+    _output.nan_scores,
+    _output.infinite_scores,
+    _output.constant_scores,
+    _output.tied_places,
+    _output.same_list,
+    _known.test_users_unknown,
+    _known.test_items_unknown,
+    _known.train_users_unknown,
+    _known.train_items_unknown,
+    _known.source_users_untested,
+    _known.source_items_untested,
+    _training.train_items_scored,
+    _training.train_items_recommended,
+    _training.train_items_low,
+    _chance.no_better_than_chance,
+)
+
+
+def check(
+    source: Source | Recommender,
+    test: object = None,
+    *,
+    train: object = None,
+    candidates: object = None,
+    exclude: object = None,
+    catalogue: object = None,
+    k: int = 10,
+    n_users: int | None = 1000,
+    protocol: str | Protocol = "recometer",
+    seed: int = 0,
+    threads: int | None = None,
+    **rules: Unpack[Rules],
+) -> Preflight:
+    """Check the output of a model before it is evaluated.
+
+    Do two calls agree, do scores tell items apart, do ranks agree with lists, are users and items
+    known, what becomes of the items of train, and is it better than chance? Each answer is a
+    finding with a count, examples and what it does to the result.
+
+    Parameters
+    ----------
+    source, test, train, candidates, exclude, catalogue
+        As `evaluate` takes them. A model with ``recommend(...)`` is asked twice.
+    k
+        How many places of each list are looked at.
+    n_users
+        How many users of test are looked at, drawn at random; None looks at all. Users that are
+        positions cannot be drawn: then, and where the source brings the truth, all are looked at.
+        What is known of users and items is counted for all of test in any case.
+    protocol, **rules
+        The rules that the evaluation will follow, as in `evaluate`.
+    seed
+        Seed of the draw of users.
+    threads
+        Maximum number of threads. None uses all available processors.
+
+    Returns
+    -------
+    Preflight
+
+    Raises
+    ------
+    InputError, InputTypeError, UnknownNameError
+        As `evaluate` does, for data that do not fit.
+
+    Examples
+    --------
+    >>> import recometer as rm
+    >>> source = rm.Scores(
+    ...     [[3.0, 2.0, 2.0], [1.0, 1.0, 1.0]],
+    ...     user_ids=["ann", "bob"],
+    ...     item_ids=["book", "film", "song"],
+    ... )
+    >>> found = rm.check(source, {"ann": ["film"], "bob": ["song"], "cleo": ["game"]})
+    >>> found["constant_scores"].examples
+    ('bob',)
+    >>> found["test_users_unknown"].count, found["test_items_unknown"].examples
+    (1, ('game',))
+    >>> found["changes_between_calls"].sentence
+    'Two calls agree.'
+    """
+    k = _count(k, "k")
+    if is_made(test):
+        if not hasattr(test, "interactions"):
+            raise InputError(
+                "Folds are checked one at a time. Hint: rm.check(source, next(iter(folds)))."
+            )
+        test, train = parts_of(test, train)
+    truth = None if test is None else read_interactions(test, "test")
+    given_users = None if truth is None else _drawn(truth, n_users, seed_of(seed))
+    check_evaluable(source, test)
+    evaluator = Evaluator(
+        given_users,
+        train=train,
+        candidates=candidates,
+        exclude=exclude,
+        metrics=f"ndcg@{k}",
+        protocol=protocol,
+        catalogue=catalogue,
+        seed=seed,
+        threads=threads,
+        progress=False,
+        **rules,
+    )
+    with warnings.catch_warnings(), waiting("Checking"):
+        # What evaluate warns of is a finding here.
+        warnings.simplefilter("ignore", DataWarning)
+        given = evaluator.inputs(source)
+        # A model is asked for its lists anew.
+        again = given if isinstance(source, Source) else evaluator.inputs(source)
+        whole = given.truth.given if truth is None else truth
+        looked = Looked(given, again.source, whole, k)
+        findings = tuple(_found(each, looked) for each in CHECKS)
+    return Preflight(
+        findings=findings,
+        source=given.source.describe(),
+        test=repr(looked.whole),
+        train=None if looked.train is None else repr(looked.train),
+        n_checked=looked.test.n_users,
+        n_users=looked.whole.n_users,
+        k=k,
+    )
+
+
+def _found(each: Any, looked: Looked) -> Finding:
+    found: Finding = each(looked)
+    return dataclasses.replace(found, name=each.__name__)
+
+
+def _drawn(test: Interactions, n_users: int | None, seed: int) -> Interactions:
+    """Return the interactions of some users, drawn from those who have any."""
+    if n_users is None:
+        return test
+    n = _count(n_users, "n_users")
+    if test.user_ids is None or test.n_users <= n:
+        return test
+    there = np.flatnonzero(np.diff(test.indptr))
+    if len(there) <= n:
+        return test
+    drawn = np.random.default_rng(seed).choice(there, n, replace=False)
+    return test.select_users(np.sort(drawn))
+
+
+def _count(given: object, name: str) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or not 1 <= given < 2**63:
+        none = ", or None for all" if name == "n_users" else ""
+        raise InputError(f"{name}={brief(given)} must be a whole number, at least 1{none}.")
+    return int(given)

@@ -1,0 +1,120 @@
+"""``recometer check``: is the output of a model fit to be evaluated, and does recometer work."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from recometer.checking import check as run_check
+from recometer.checking.installation import check_installation
+from recometer.cli import _options as options
+from recometer.cli._exit import ExitCode
+from recometer.cli._groups import Files, command
+from recometer.cli._job import named_by, reading
+from recometer.cli._rules import given_rules, protocol_of, with_users
+from recometer.cli._words import output
+
+Places = Annotated[
+    int, options.rule_option("--places", "-k", min=1, help="How many places of lists to look at.")
+]
+Users = Annotated[
+    int,
+    options.rule_option(
+        min=0, help="How many users of test to look at, drawn at random; 0 looks at all of them."
+    ),
+]
+Strict = Annotated[
+    bool,
+    options.rule_option("--strict", help=f"Exit with {ExitCode.VERDICT:d} if there is a problem."),
+]
+# Options that a check does not read, by the group that has them.
+UNREAD = {
+    "data": ("categories", "features", "propensity"),
+    "model": ("baseline",),
+    "run": ("per_user",),
+}
+
+
+@command
+def check(
+    data: options.DataOptions,
+    model: options.ModelOptions,
+    rules: options.RuleOptions,
+    run: options.RunOptions,
+    files: Files,
+    protocol: options.ProtocolName = "recometer",
+    places: Places = 10,
+    users: Users = 1000,
+    strict: Strict = False,
+) -> None:
+    """Check the output of a model before it is evaluated; without options, check recometer itself.
+
+    Every finding comes with a count, examples and what it does to the result. Without a model and
+    data, the installation is checked: version, instruction set, threads, a known result, and the
+    native kernel against slow code that does the same.
+    """
+    if data == options.DataOptions() and model == options.ModelOptions():
+        _check_installation(rules, run)
+        return
+    groups = {"data": data, "model": model, "run": run}
+    for group, names in UNREAD.items():
+        for name in names:
+            if getattr(groups[group], name):
+                raise typer.BadParameter(
+                    "a check does not read it. Hint: leave it out.",
+                    param_hint=f"--{name.replace('_', '-')}",
+                )
+    given = given_rules(rules)
+    settled = protocol_of("--protocol", protocol, given)
+    named = named_by(data, model, files)
+    if len(named.models) != 1 or named.folds:
+        what = "one fold is" if named.folds else "one model is"
+        hint = f" Hint: --split {data.split}/fold_0." if named.folds else ""
+        raise typer.BadParameter(f"{what} checked at a time.{hint}", param_hint="--run")
+    with reading(named, data, rules, run, rated=False) as jobs:
+        (job,) = jobs
+        settled = with_users(settled, protocol, given, named.models, job.inputs)
+        ((checked, source), *others) = job.sources()
+        if others:
+            raise typer.BadParameter(
+                "there are several runs, and one is checked at a time: "
+                f"{', '.join(each.name for each, _ in [(checked, source), *others])}.",
+                param_hint="--each",
+            )
+        with job.inputs.stated(checked):
+            found = run_check(
+                source,
+                job.test,
+                k=places,
+                n_users=users or None,
+                protocol=settled,
+                seed=rules.seed,
+                **job.given,
+            )
+    output(found, run.form)
+    problems = [f"{one.name} ({one.count:,})" for one in found.findings if one.level == "problem"]
+    if strict and problems:
+        typer.echo(f"Problems: {', '.join(problems)}.", err=True)
+        raise typer.Exit(ExitCode.VERDICT)
+
+
+def _check_installation(rules: options.RuleOptions, run: options.RunOptions) -> None:
+    plain = options.RunOptions(form=run.form, quiet=run.quiet)
+    if (rules, run) != (options.RuleOptions(), plain):
+        changed = [
+            field.name
+            for group, default in ((rules, options.RuleOptions()), (run, plain))
+            for field in dataclasses.fields(group)
+            if getattr(group, field.name) != getattr(default, field.name)
+        ]
+        raise typer.BadParameter(
+            "there is nothing to check. Hint: name a model and --test; without any option, the "
+            "installation is checked.",
+            param_hint=f"--{changed[0].replace('_', '-')}",
+        )
+    found = check_installation()
+    output(found, run.form)
+    if not found.works:
+        raise typer.Exit(ExitCode.FAILED)

@@ -1,0 +1,118 @@
+"""``recometer check``: files in, findings out; without files, the installation."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import polars as pl
+import pytest
+from command_line import CliRunner, Result
+
+import recometer as rm
+from recometer.checking import installation
+from recometer.cli._app import app
+
+TRAIN = pl.DataFrame({"user_id": ["ann", "bob"], "item_id": ["a", "b"]})
+TEST = pl.DataFrame({"user_id": ["ann", "bob", "cleo"], "item_id": ["c", "a", "d"]})
+LISTS = pl.DataFrame(
+    {
+        "user_id": ["ann", "ann", "bob", "bob"],
+        "item_id": ["a", "c", "a", "d"],
+        "rank": [1, 2, 1, 2],
+    }
+)
+
+
+def check(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["check", *map(str, arguments)], env={"COLUMNS": "100"})
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, frame in (("train", TRAIN), ("test", TEST), ("lists", LISTS)):
+        frame.write_parquet(f"{name}.parquet")
+    one = TEST.select(user_id=pl.lit("eve"), item_id=pl.col("item_id"), rank=pl.lit(1))
+    one.head(1).write_parquet("strangers.parquet")
+
+
+FILES = ("--test", "test.parquet", "--train", "train.parquet", "--run", "mine=lists.parquet")
+
+
+def test_a_table() -> None:
+    result = check(*FILES)
+    assert result.exit_code == 0, result.stderr
+    expected = rm.check(rm.Lists(LISTS), TEST, train=TRAIN)
+    assert result.stdout.splitlines()[0] == str(expected).splitlines()[0]
+    assert "test_users_unknown (users of test that the source does not know)" in result.stdout
+    assert "mine: lists.parquet" in result.stderr
+    assert check(*FILES, "--quiet").stderr == ""
+
+
+def test_hints_name_options() -> None:
+    catalogue = pl.DataFrame({"item_id": ["a", "b", "c", "d"]})
+    catalogue.write_parquet("items.parquet")
+    result = check(*FILES, "--catalogue", "items.parquet", "--seed", 0)
+    text = " ".join(result.stdout.split())
+    assert "evaluate leaves these items out with --train" in text
+
+
+def test_json_and_options() -> None:
+    result = check(*FILES, "--format", "json", "-k", 1, "--users", 2, "--seed", 1)
+    content = json.loads(result.stdout)
+    found = {one["name"]: one for one in content["findings"]}
+    assert (content["k"], content["n_checked"], content["n_users"]) == (1, 2, 3)
+    assert found["test_users_unknown"]["examples"] == ["cleo"]
+    assert json.loads(check(*FILES, "--users", 0, "--format", "json").stdout)["n_checked"] == 3
+
+
+def test_strict_fails_where_there_is_a_problem() -> None:
+    assert check(*FILES, "--strict").exit_code == 0
+    wrong = (*FILES[:4], "--run", "strangers.parquet")
+    result = check(*wrong, "--strict")
+    assert result.exit_code == 3
+    assert result.stderr.splitlines()[-1].startswith("Problems: test_users_unknown (3)")
+    assert result.stdout == check(*wrong).stdout
+    assert check(*wrong).exit_code == 0
+
+
+def test_rules_and_protocols() -> None:
+    kept = check(*FILES, "--rule", "seen=kept", "--format", "json")
+    found = {one["name"]: one for one in json.loads(kept.stdout)["findings"]}
+    assert "They stay where they are" in found["train_items_recommended"]["sentence"]
+    assert check(*FILES, "--protocol", "lenskit").exit_code == 0
+    assert check(*FILES, "--protocol", "lens").exit_code == 2
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ((*FILES, "--per-user"), "--per-user: a check does not read it"),
+        ((*FILES, "--baseline", "mine"), "--baseline: a check does not read it"),
+        ((*FILES, "--features", "x"), "--features: a check does not read it"),
+        ((*FILES, "--run", "lists.parquet"), "one model is checked at a time"),
+        (("--test", "test.parquet"), "there is no model to evaluate"),
+        (("--threads", "1"), "there is nothing to check. Hint: name a model and --test"),
+        (("--ties", "random"), "--ties: there is nothing to check"),
+    ],
+)
+def test_wrong_usage(arguments: tuple[str, ...], text: str) -> None:
+    result = check(*arguments)
+    assert result.exit_code == 2, result.output
+    assert text in one_line(result.stderr)
+
+
+def test_the_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = check()
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[-1] == "All is well."
+    assert json.loads(check("--format", "json").stdout)["works"] is True
+    monkeypatch.setitem(installation.EXPECTED, "rr", 0.5)
+    result = check()
+    assert result.exit_code == 1
+    assert "Wrong: a known result." in result.stdout

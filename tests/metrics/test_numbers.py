@@ -1,0 +1,237 @@
+"""Numbers that are large, many or awkward: sums, areas and logarithms, beside exact arithmetic."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer import ragged, ties
+from recometer.arrays import Int64
+from recometer.metrics.listed.data import ListData
+from recometer.metrics.listed.sums import exposures
+from recometer.metrics.logarithms import SMALLEST, log2_table
+from recometer.metrics.over_rows import dot
+from recometer.metrics.registry import METRICS
+from recometer.metrics.sums import log2_of
+from recometer.ranks import Ranks, TopLists, UserFlag
+from recometer.ties import LONG, PART, resolve, sum_by_user
+
+MANY = 1_000_000
+# Added one by one they are off by 1e-11, and by more with every further million.
+TENTHS = np.full(MANY, 0.1)
+
+
+def off(found: float, terms: Any) -> float:
+    """Return the relative error of a sum."""
+    exact = math.fsum(terms)
+    return abs(found - exact) / abs(exact)
+
+
+# What errors of rounding grow fastest with: equal terms, and small ones behind large ones.
+AWKWARD = {
+    "equal": TENTHS,
+    "falling": np.geomspace(1e8, 1e-8, MANY),
+    "rising": np.geomspace(1e-8, 1e8, MANY),
+    "small behind large": np.concatenate([[2.0**40], np.full(MANY, 1e-4)]),
+}
+
+
+def test_one_by_one_would_not_do() -> None:
+    assert off(float(np.bincount(np.zeros(MANY, int), weights=TENTHS)[0]), TENTHS) > 1e-12
+
+
+@pytest.mark.parametrize("kind", AWKWARD)
+def test_long_sums_of_users(kind: str) -> None:
+    terms = AWKWARD[kind]
+    assert off(sum_by_user(np.zeros(len(terms), np.int64), terms, 1)[0], terms) < 3e-13
+
+
+@pytest.mark.parametrize("kind", AWKWARD)
+def test_long_sums_in_any_order(kind: str) -> None:
+    terms = AWKWARD[kind]
+    numbers = np.arange(len(terms)) % 3
+    found = ragged.sums_of(numbers, terms, 4)
+    for number in range(3):
+        exact = math.fsum(terms[numbers == number])
+        assert abs(found[number] - exact) < 1e-15 * max(exact, len(terms) * terms.max() * 1e-6)
+    assert found[3] == 0
+
+
+@pytest.mark.parametrize("kind", AWKWARD)
+def test_long_columns(kind: str) -> None:
+    terms = AWKWARD[kind]
+    table = np.column_stack([terms, terms[::-1]])
+    assert max(off(found, terms) for found in ragged.column_sums(table)) < 1e-13
+    assert off(dot(np.full(len(terms), 2.0), terms), 2 * terms) < 1e-13
+
+
+def test_column_sums_keep_whole_numbers() -> None:
+    counts = np.arange(6).reshape(3, 2)
+    assert ragged.column_sums(counts).dtype == np.int64
+    assert ragged.column_sums(counts).tolist() == [6, 9]
+    assert ragged.column_sums(np.zeros((3, 0))).shape == (0,)
+
+
+@given(data=st.data(), part=st.integers(2, 5))
+def test_sums_of_users_are_those_of_their_rows(data: st.DataObject, part: int) -> None:
+    """Whole numbers add up exactly, however they are parted."""
+    lengths = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=8))
+    user = np.repeat(np.arange(len(lengths)), lengths)
+    values = np.random.default_rng(sum(lengths)).integers(-9, 9, len(user)).astype(float)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ties, "PART", part)
+        patch.setattr(ties, "LONG", 2 * part)
+        found = sum_by_user(user, values, len(lengths) + 1)
+    assert found.tolist() == [values[user == one].sum() for one in range(len(lengths) + 1)]
+
+
+@pytest.mark.parametrize("length", [PART, LONG - 1, LONG, LONG + 1, 3 * PART, 5 * LONG + 7])
+def test_a_sum_does_not_depend_on_other_users(length: int) -> None:
+    values = np.random.default_rng(length).random(length)
+    alone = sum_by_user(np.zeros(length, np.int64), values, 1)[0]
+    for before in (0, 1, PART - 1, 4 * LONG):
+        for after in (0, 5 * LONG):
+            user = np.repeat([0, 1, 2], [before, length, after])
+            every = np.concatenate([np.ones(before), values, np.ones(after)])
+            assert sum_by_user(user, every, 3)[1] == alone
+    if length <= LONG:
+        assert alone == np.cumsum(values)[-1]
+
+
+def test_what_is_no_number_stays_in_sums() -> None:
+    user = np.repeat([0, 1], 3 * LONG)
+    values = np.ones(len(user))
+    values[10], values[-10] = np.inf, np.nan
+    assert sum_by_user(user, values, 3).tolist()[::2] == [np.inf, 0.0]
+    assert math.isnan(sum_by_user(user, values, 3)[1])
+    assert ragged.sums_of(np.array([0, 0, 1]), np.array([np.inf, 1, 2.0]), 2).tolist() == [
+        np.inf,
+        2.0,
+    ]
+    tiny = np.array([5e-324, 5e-324])
+    assert ragged.sums_of(np.array([1, 1]), tiny, 2).tolist() == [0.0, 1e-323]
+    assert ragged.sums_of(np.array([], np.int64), np.array([]), 2).tolist() == [0.0, 0.0]
+
+
+def test_exposures_of_many_users() -> None:
+    n_users = 1_000_000
+    items = np.tile([[0, 1]], (n_users, 1))
+    lists = TopLists(items, 2, np.ones(n_users, bool), np.zeros(n_users, bool))
+    found = exposures(ListData(lists), 2, discount=np.array([0.1, 0.7]))
+    assert off(found[0], np.full(n_users, 0.1)) < 1e-14
+    assert off(found[1], np.full(n_users, 0.7)) < 1e-14
+
+
+def correctly_rounded(number: int) -> float:
+    with decimal.localcontext(prec=50):
+        return float(decimal.Decimal(number).ln() / decimal.Decimal(2).ln())
+
+
+def test_logarithms_to_the_last_bit() -> None:
+    size = 2**20
+    # Some of those that a mathematics library gets wrong, and some that lie around powers of two.
+    awkward = [1621, 3242, 57803, 104703, 107177, 110806, SMALLEST - 1, SMALLEST, SMALLEST + 1]
+    awkward += [2**power + step for power in range(13, 20) for step in (-1, 0, 1)]
+    drawn = np.random.default_rng(3).integers(1, size, 1500).tolist()
+    numbers = [*range(1, 1000), *awkward, *drawn, size]
+    found = log2_of(np.array(numbers))
+    assert [
+        number
+        for number, one in zip(numbers, found.tolist(), strict=True)
+        if one != correctly_rounded(number)
+    ] == []
+
+
+def test_small_tables_of_logarithms_are_the_beginning_of_large_ones() -> None:
+    large = log2_table(2**15)
+    for size in (2**12, 2**13):
+        assert np.array_equal(log2_table(size), large[: size + 1])
+    assert large[[1, 2, 4096, 32768]].tolist() == [0, 1, 12, 15]
+    assert (np.diff(large[1:]) > 0).all()
+
+
+def ranks_of(above: Int64, tied: Int64, n_candidates: int) -> Ranks:
+    """Return the ranks of one user whose judged items are all relevant."""
+    n = len(above)
+    one = np.ones(1, np.int64)
+    return Ranks(
+        indptr=np.array([0, n]),
+        item=np.arange(n),
+        above=above,
+        tied=tied,
+        before=np.zeros(n, np.int64),
+        gain=np.ones(n),
+        relevant=np.ones(n, bool),
+        n_relevant=one * n,
+        n_candidates=one * n_candidates,
+        n_excluded=one * 0,
+        depth=one * n_candidates,
+        flags=np.full(1, UserFlag.KNOWN, np.uint32),
+    )
+
+
+def value(name: str, ranks: Ranks, cutoff: int = 1) -> float:
+    return float(METRICS[name].function(resolve(ranks), np.array([cutoff]))[0, 0])
+
+
+N = 10_000_000
+
+
+def test_roc_auc_of_ten_million_items() -> None:
+    """Beside fractions: nothing is lost by cancellation, however close to 0, 1/2 or 1."""
+    some = np.arange(0, N, 9_973)  # as good as at random
+    behind, first = np.arange(N - 1000, N), np.arange(1000)
+    nearly = np.append(np.arange(999), N - 1)
+    for above in (some, behind, first, nearly, np.append(N // 2, behind)):
+        n, others = len(above), N - len(above)
+        right = sum(others - (int(place) - number) for number, place in enumerate(above.tolist()))
+        expected = float(Fraction(right, n * others))
+        found = value("roc_auc", ranks_of(above, np.zeros(n, np.int64), N))
+        assert abs(found - expected) <= 2.3e-16 * expected
+
+
+def test_areas_where_millions_of_items_are_tied() -> None:
+    n = 1_500_000
+    ranks = ranks_of(np.zeros(n, np.int64), np.full(n, N - 1), N)
+    assert value("roc_auc", ranks) == 0.5
+    assert value("partial_auc", ranks, N) == pytest.approx(0.5, rel=1e-15)
+    # Of n hits and others in any order: a hit has j of the others behind it for every j alike.
+    for cutoff in (1, 1000, N // 3):
+        others = N - n
+        pairs = Fraction(cutoff * (cutoff + 1), 2 * (others + 1))
+        expected = float(pairs / cutoff)
+        assert value("partial_auc", ranks, cutoff) == pytest.approx(expected, rel=1e-14)
+
+
+def test_the_best_order_of_thousands_of_items_has_exactly_1() -> None:
+    for n in (LONG, LONG + 1, 3 * LONG + 5):
+        ranks = ranks_of(np.arange(n), np.zeros(n, np.int64), n + 10)
+        for cutoff in (n, n + 5, LONG, LONG + 1, n - 1):
+            assert value("ndcg", ranks, cutoff) == 1.0
+
+
+def test_gains_of_many_items() -> None:
+    n = 400_000
+    ranks = ranks_of(np.arange(n), np.zeros(n, np.int64), n)
+    expected = math.fsum((1 / log2_of(np.arange(2, n + 2))).tolist())
+    assert value("dcg", ranks, n) == pytest.approx(expected, rel=1e-14)
+
+
+def test_means_over_many_users() -> None:
+    """Half a million users with the same value have that mean, and that over rows."""
+    n_users = 500_000
+    items = np.tile(np.array([[1, 2, 0]]), (n_users, 1))
+    truth = rm.Interactions(
+        indptr=np.arange(n_users + 1), items=np.zeros(n_users, np.int32), n_items=3
+    )
+    result = rm.evaluate(rm.Lists(items), truth, metrics="ndcg@3 rr")
+    assert result.mean()["rr"] == pytest.approx(1 / 3, rel=1e-15)
+    assert result.mean()["ndcg@3"] == 0.5

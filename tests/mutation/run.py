@@ -1,0 +1,149 @@
+"""Mutation testing: make small mistakes in the library, and see whether its tests notice.
+
+    python tests/mutation/run.py --area ties --share 0.1 --seed 0
+
+Draws mutants of the modules of each area (`nearest.toml`), runs the tests nearest to each in a
+process of its own, changes no file, and prints who survives. `survivors.toml` lists those that no
+test can kill, each with the reason; they are not drawn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib
+import json
+import math
+import os
+import random
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import mutants
+import processes
+import tomllib
+
+HERE = Path(__file__).parent
+# Loaded before a process is forked: the tests need them, and they take long.
+PRELOADED = ("hypothesis", "numpy", "pandas", "polars", "pytest", "scipy.stats", "scipy.sparse")
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """A mutant of a module."""
+
+    area: str
+    path: str  # within the package
+    tests: tuple[str, ...]
+    mutant: mutants.Mutant
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.mutant.line}: {self.mutant}"
+
+
+def main() -> int:
+    """Run the command line; 1 where too many survive."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--area", action="append", help="areas of nearest.toml; by default all")
+    parser.add_argument("--module", action="append", help="paths of modules; by default all")
+    parser.add_argument("--share", type=float, default=0.1, help="of the mutants of each area")
+    parser.add_argument("--least", type=int, default=20, help="mutants of each area")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cpu", type=int, default=300, help="seconds of a mutant's process")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="when to end")
+    parser.add_argument("--needed", type=float, default=0.9, help="share that has to be killed")
+    given = parser.parse_args()
+    drawn = draw(given.area, given.module, given.share, given.least, given.seed)
+    for name in PRELOADED:
+        importlib.import_module(name)
+    deadline = time.monotonic() + 60 * given.minutes
+    killed: dict[str, list[bool]] = {}
+    for tests in dict.fromkeys(one.tests for one in drawn):
+        if time.monotonic() > deadline:
+            print("The time is over.")
+            break
+        some = [one for one in drawn if one.tests == tests]
+        for number, verdict, test in _together(some, given.cpu, deadline):
+            if number < 0:
+                raise SystemExit(f"Without a mistake {', '.join(tests)}: {verdict} {test}")
+            killed.setdefault(some[number].area, []).append(verdict != "survived")
+            by = f"  [{test}]" if test else ""
+            print(f"{verdict:9} {some[number]}{by}", flush=True)
+    return report(killed, given.needed)
+
+
+def report(killed: dict[str, list[bool]], needed: float) -> int:
+    """Print the share of killed mutants of each area."""
+    enough = True
+    for area, each in sorted(killed.items()):
+        print(f"{area}: {sum(each)} of {len(each)} killed ({sum(each) / len(each):.1%})")
+        enough &= sum(each) >= needed * len(each)
+    return 0 if enough else 1
+
+
+def draw(
+    areas: Sequence[str] | None,
+    modules: Sequence[str] | None,
+    share: float,
+    least: int,
+    seed: int,
+) -> list[Drawn]:
+    """Draw mutants of each area, in a random order."""
+    nearest = tomllib.loads((HERE / "nearest.toml").read_text("utf-8"))
+    unknown = set(areas or ()) - nearest.keys()
+    if unknown:
+        raise SystemExit(f"There is no area {min(unknown)}: {', '.join(nearest)}.")
+    found = []
+    for area in areas or nearest:
+        every = [
+            one
+            for path in _modules(nearest[area])
+            if modules is None or path in modules
+            for one in _of_module(area, path, nearest[area])
+        ]
+        n = min(len(every), max(least, math.ceil(share * len(every))))
+        found += random.Random(f"{seed} {area}").sample(every, n)
+    return found
+
+
+def _modules(tests: Iterable[str]) -> list[str]:
+    package = processes.PACKAGE
+    every = [path.relative_to(package).as_posix() for path in sorted(package.rglob("*.py"))]
+    return [path for path in every if any(path.startswith(start) for start in tests)]
+
+
+def _of_module(area: str, path: str, tests: dict[str, list[str]]) -> list[Drawn]:
+    explained = tomllib.loads((HERE / "survivors.toml").read_text("utf-8"))
+    known = {one["mutant"] for one in explained.get(path, [])}
+    nearest = max((start for start in tests if path.startswith(start)), key=len)
+    made = mutants.mutants_of((processes.PACKAGE / path).read_text("utf-8"))
+    return [Drawn(area, path, tuple(tests[nearest]), one) for one in made if str(one) not in known]
+
+
+def _together(some: Sequence[Drawn], cpu: int, deadline: float) -> Iterator[tuple[int, str, str]]:
+    """Yield what became of mutants that have the same tests, in a process that collects them.
+
+    The number -1 stands for no mutant at all; it comes only where the tests fail without one.
+    """
+    sys.stdout.flush()
+    reading, writing = os.pipe()
+    process = os.fork()
+    if not process:
+        os.close(reading)
+        try:
+            each = [(one.path, one.mutant.source) for one in some]
+            processes.run_all(each, some[0].tests, writing, cpu, deadline)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        for line in pipe:
+            number, verdict, test = json.loads(line)
+            yield number, verdict, test
+    os.waitpid(process, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
