@@ -107,7 +107,7 @@ def plain(value):
             value.shape,
             repr(value.tolist()) if value.dtype == object else (value.tobytes()),
         )
-    if isinstance(value, rm.TopLists):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields_of(value)}
     if isinstance(value, dict) or hasattr(value, "items"):
         return {name: plain(one) for name, one in value.items()}
