@@ -1,5 +1,7 @@
 """Sessions that need more than the tests do: other libraries, each in an environment of its own."""
 
+import pathlib
+
 import nox
 
 nox.options.sessions = ["tests"]
@@ -10,14 +12,18 @@ TORCH = "torch==2.13.0"
 RIVALS = {
     "implicit": ["implicit"],
     "lenskit": [TORCH, "lenskit"],
+    "lightgbm": ["lightgbm"],
     "pyg": [TORCH, "torchmetrics", "torch-geometric"],
     "pytrec_eval": ["pytrec-eval-terrier"],
     "ranx": ["ranx"],
+    "recommenders": ["recommenders", "setuptools<81"],
     "recometrics": ["recometrics==0.1.6.post13"],
     "recpack": [TORCH, "recpack"],
     "rectools": ["rectools"],
     "sklearn": ["scikit-learn"],
+    "surprise": ["scikit-surprise"],
     "torchmetrics": [TORCH, "torchmetrics"],
+    "xgboost": ["xgboost"],
 }
 
 
@@ -45,9 +51,10 @@ def mutation(session: nox.Session) -> None:
 @nox.session
 @nox.parametrize("library", sorted(RIVALS))
 def rivals(session: nox.Session, library: str) -> None:
-    """Compare the convention of a library with the library itself, on random cases."""
+    """Compare the convention and the drop-in of a library with the library, on random cases."""
     for package in RIVALS[library]:
         session.install(package)
-    session.install(".", "pytest")
-    here = ["--confcutdir", "tests/rivals", f"tests/rivals/test_{library}.py"]
+    session.install(".", "pytest", "pytest-xdist")
+    files = sorted(map(str, pathlib.Path("tests/rivals").glob(f"test_{library}*.py")))
+    here = ["--confcutdir", "tests/rivals", "-n", "auto", *files]
     session.run("pytest", "-m", "rivals", *here, *session.posargs)

@@ -35,16 +35,14 @@ def rank(data: Data, threads: int) -> Call:
     """Return the ranking alone, of interactions that were read before."""
     source = rm.Factors(data.users, data.items)
     test, train = rm.Interactions.of(data.test), rm.Interactions.of(data.train)
-    request = Request(test, train, threads=threads)
-    return lambda: source.rank(request)
+    return lambda: source.rank(Request(test, train, threads=threads))  # nothing is remembered
 
 
 def lists(data: Data, threads: int) -> Call:
     """Return the first places of each user, training items excluded: no metrics."""
     source = rm.Factors(data.users, data.items)
     test, train = rm.Interactions.of(data.test), rm.Interactions.of(data.train)
-    request = Request(test, train, threads=threads)
-    return lambda: source.top(request, K)
+    return lambda: source.top(Request(test, train, threads=threads), K)
 
 
 def large_product(dtype: str) -> Call:

@@ -51,7 +51,7 @@ The first name is the default.
 RATINGS = """
 ## Predicted ratings
 
-Of `rm.Pairs(frame, score=..., rating=...)`, and of Surprise's predictions: one value per user, from
+`rm.Pairs(frame, score=..., rating=...)` and Surprise's predictions give one value per user, from
 the user's rows. With a threshold a row is relevant if its true rating reaches it, and recommended
 if its predicted rating does; the first k are the best predicted ones.
 
@@ -146,8 +146,8 @@ For [lists](lists.md), rules 4 to 6 need to know how many items there were (`cat
 
 An item in train and test of the same user is left out of test. A relevant item that the source
 does not know stays in `R` and is a miss; in roc_auc it lies below all candidates, in mean_rank it
-follows them, in percentile_rank it counts 1, and for fallout, accuracy and mcc it is no candidate.
-A user of test
+follows them, in percentile_rank it counts 1, and for fallout, accuracy and mcc it is not a
+candidate. A user of test
 that the source does not know has misses only (`users="known"` leaves such users out). Each is
 counted in the result.
 """

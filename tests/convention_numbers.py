@@ -51,7 +51,7 @@ def evaluate(convention: str | rm.Protocol, case: str, metric: str) -> rm.Evalua
         rows = [("user", item) for item in given["test"]]
         frame = pl.DataFrame(rows, ["user", "item"], orient="row")
         return rm.evaluate(rm.Lists({"user": given["list"]}), frame, **asked)
-    if case == "scores":
+    if case in ("scores", "queries"):
         return rm.evaluate(rm.Scores(np.array(given["scores"])), np.array(given["test"]), **asked)
     if case == "factors":
         source = rm.Factors(np.array(given["users"]), np.array(given["items"]))

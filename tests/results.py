@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from recometer.metrics.names import parse
@@ -34,3 +36,30 @@ def evaluation(values: dict[str, list[float]], **changes: object) -> Evaluation:
         "inputs": {"source": {"description": "a <'source'>", "fingerprints": {"users": "00ff"}}},
     }
     return Evaluation(**(fields | changes))  # type: ignore[arg-type]
+
+
+# What depends on how a source came, on the clock, or on what was kept; and intervals so far.
+OF_THE_CALL = ("inputs", "inputs_kept", "timings", "_intervals")
+
+
+def assert_same(one: object, other: object, where: str = "result") -> None:
+    """Check that two results hold the same, to the last bit, but for what depends on the call."""
+    if dataclasses.is_dataclass(one):
+        assert type(one) is type(other), where
+        for field in dataclasses.fields(one):
+            if field.name not in OF_THE_CALL:
+                pair = getattr(one, field.name), getattr(other, field.name)
+                assert_same(*pair, f"{where}.{field.name}")
+    elif isinstance(one, dict):
+        assert list(one) == list(other), f"{where}: {one} and {other}"  # type: ignore[call-overload]
+        for key, value in one.items():
+            assert_same(value, other[key], f"{where}[{key!r}]")  # type: ignore[index]
+    elif isinstance(one, list | tuple):
+        assert len(one) == len(other), where  # type: ignore[arg-type]
+        for number, value in enumerate(one):
+            assert_same(value, other[number], f"{where}[{number}]")  # type: ignore[index]
+    elif isinstance(one, np.ndarray):
+        np.testing.assert_array_equal(one, other, err_msg=where)
+        assert one.dtype == other.dtype, where  # type: ignore[attr-defined]
+    else:
+        assert one == other or (one != one and other != other), f"{where}: {one} and {other}"

@@ -15,7 +15,7 @@ import pytest
 import recometer as rm
 from recometer import tasks
 from recometer.errors import InputError
-from recometer.tasks import resolve_threads, run_tasks
+from recometer.tasks import Ticker, check_wanted, resolve_threads, run_tasks
 
 INTERRUPTED = """
 import sys, threading, time
@@ -267,3 +267,28 @@ def test_nothing_is_said_beside_a_terminal(capsys: pytest.CaptureFixture[str]) -
     with tasks.waiting("Looking"):
         time.sleep(0)
     assert capsys.readouterr().err == ""
+
+
+def test_tasks_within_tasks_end_with_them() -> None:
+    """Work without a ticker of its own learns that it is not wanted, tasks of a task do, too."""
+    begun, ended = threading.Event(), []
+
+    def long(_: int, ticker: Ticker) -> None:
+        begun.set()
+        try:
+            while True:
+                check_wanted()
+                time.sleep(0.01)
+        finally:
+            ended.append("inner")
+
+    def nested(task: int, ticker: Ticker) -> None:
+        if task == 0:
+            run_tasks(long, range(2), threads=2, progress=False)
+        begun.wait()
+        raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        run_tasks(nested, range(2), threads=2, progress=False)
+    assert ended == ["inner", "inner"]
+    check_wanted()  # outside of tasks: nothing

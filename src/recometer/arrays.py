@@ -8,6 +8,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Bool = npt.NDArray[np.bool_]
 Float64 = npt.NDArray[np.float64]
+Float32 = npt.NDArray[np.float32]
+Int8 = npt.NDArray[np.int8]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]

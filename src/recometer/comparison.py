@@ -71,19 +71,19 @@ def compare(
         is added to that between users (`recometer.stats.over_runs`); of users of their own, they
         are batches of one evaluation.
     baseline
-        The model that all others are compared with; None: every pair is compared.
+        The model that all others are compared with. None compares every pair.
     metrics
-        Those to compare; None: all, which then have to be the same for all models.
+        Those to compare. None compares all, which then have to be the same for all models.
     primary
-        The metrics that decide: p is adjusted over all comparisons by these. None: all.
+        The metrics that decide: p is adjusted over all comparisons by these. None takes all.
     test
         ``"randomisation"`` (paired, by sign flips), ``"t"``, ``"wilcoxon"`` or ``"sign"``.
     interval
-        Of the difference. ``"auto"``: the interval that belongs to the test, Gaffke's where fewer
-        than 30 users differ, or all by the same, and the metric has a range. Or
-        ``"randomisation"``, ``"gaffke"``, ``"t"``, ``"percentile"``, ``"bca"``.
+        Interval of the difference. ``"auto"`` takes the interval that belongs to the test, or
+        Gaffke's if fewer than 30 users differ, or all by the same, and the metric has a range.
+        Others are ``"randomisation"``, ``"gaffke"``, ``"t"``, ``"percentile"``, ``"bca"``.
     confidence
-        Coverage of intervals; 1 - confidence is the level of significance. None: that of the
+        Coverage of intervals; 1 - confidence is the level of significance. None takes that of the
         evaluations' protocol.
     correction
         For the number of comparisons: ``"holm"``, ``"benjamini-hochberg"``, ``"bonferroni"`` or
@@ -98,21 +98,21 @@ def compare(
     cluster
         The cluster of each user, as groups in `Evaluation.by`, where users are not independent of
         each other (sessions of one person): whole clusters are what tests and intervals rest on.
-        None: the users, where test has sessions of users (``user=["user", "session"]``); False:
-        even then every session is taken as independent.
+        None takes the users, where test has sessions of users (``user=["user", "session"]``); False
+        takes even then every session as independent.
     chance
         Add a random order of the same candidates as the model ``"chance"``, from the first model's
         ``rm.evaluate(..., chance=True)``. Metrics that have no value for it (coverage, ...) leave
         it out, which the result says. It is not ranked; and comparisons with it do not count among
         those that p is adjusted over, unless it is the baseline.
     seed
-        Of the users that are drawn for metrics with one value for all of them.
+        Seed of the users that are drawn for metrics with one value for all of them.
     threads
-        At most so many; None: as many as this process has processors. The result does not depend
+        Maximum number of threads. None uses all available processors. The result does not depend
         on it.
     progress
-        Whether to show a progress bar on standard error; None: only on a terminal, and when a
-        metric takes a while.
+        Whether to show a progress bar on standard error. None shows one only on a terminal, and
+        only if a metric takes a while.
 
     Returns
     -------
@@ -211,13 +211,13 @@ def power(
     metric
         With a value for each user.
     difference
-        The mean difference that is looked for; None: of a comparison the one found.
+        The mean difference to detect. None takes the one found, where a comparison is given.
     model, other
         Which pair of a comparison, if it has several.
     wanted
         The power that is wanted.
     alpha
-        Level of significance, two-sided; None: 1 - confidence. For m comparisons: divided by m.
+        Level of significance, two-sided. None takes 1 - confidence; for m comparisons divided by m.
 
     Returns
     -------
@@ -255,7 +255,8 @@ def power(
         )
     values = of.counted_values(metric) if metric in of and str(metric) not in of.together else None
     if values is None:
-        raise InputError(f"{metric!r} is no metric of this evaluation with a value for each user.")
+        why = "is not a metric of this evaluation with a value for each user."
+        raise InputError(f"{metric!r} {why}")
     level = 1 - of.protocol.confidence if alpha is None else alpha
     unit = stats.unit_of(values)  # of values, and so of differences between them
     found = stats.power(np.sqrt(2) * values, difference, wanted=wanted, alpha=level, unit=unit)

@@ -103,6 +103,6 @@ def find_runs(user: Int64, above: Int64) -> tuple[Int64, Int64]:
 
 
 def number_runs(count: Int64) -> tuple[Int64, Int64]:
-    """Return, for rows of runs with so many rows each, the run and the number in the run."""
+    """Return, for rows of runs with given numbers of rows, the run and the number in the run."""
     run = np.repeat(np.arange(len(count)), count)
     return run, np.arange(len(run)) - (np.cumsum(count) - count)[run]

@@ -102,11 +102,12 @@ def evaluate(
         list of `Split`, the result has the evaluation of each in ``.folds``, and all of them
         pooled.
     train
-        What must not be recommended again, likewise; None: nothing.
+        Interactions to exclude from the ranking, in any form that `test` takes. None excludes
+        nothing.
     candidates
-        What may be recommended; None: the whole catalogue. A list of items (ids, or positions
-        where the source has no ids; also the only column of a data frame) is for all users; an
-        `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
+        What may be recommended. None stands for the whole catalogue. A list of items (ids, or
+        positions if the source has no ids; also the only column of a data frame) is for all users;
+        an `Interactions`, or what `Interactions.of` takes, holds a set for each user (values do not
         matter), as does an array of positions [n_users, n], padded with -1; `Negatives` adds the
         items of test to such sets, and `SampledCandidates` draws others. A relevant item that is
         no candidate is a miss, and counted. Where sets per user are a sample, the values are not
@@ -132,13 +133,13 @@ def evaluate(
         Lists to compare with, for metrics that do (unexpectedness@k, overlap@k, rbo@k,
         serendipity@k): another source, or an evaluation that has `lists`.
     seed
-        Of whatever is random: ``ties="random"`` and ``interval="bootstrap"``.
+        Seed of everything random: ``ties="random"`` and ``interval="bootstrap"``.
     threads
-        At most so many; None: as many as this process has processors. The result does not
+        Maximum number of threads. None uses all available processors. The result does not
         depend on it.
     progress
-        Whether to show a progress bar on standard error; None: only on a terminal, and
-        when the work takes a while.
+        Whether to show a progress bar on standard error. None shows one only on a terminal, and
+        only if the work takes a while.
     chance
         Also give the exact expected value of each metric under a random order of the same
         candidates (``result.chance``, and a column of the table): 0.91 may be no better than that.

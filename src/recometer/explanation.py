@@ -98,12 +98,12 @@ class Explanation(Printed):
     steps : tuple of Step
         From left to right. The last one's mean is that of the right side.
     user_ids : [n_users] or None
-        None: users are positions.
+        None if users are positions.
     values : float64 [n_users, n_steps + 1]
         Each user's value before the first step and after each; NaN where it does not count, or
         where there is one value for all users.
     n_shown : int or None
-        How many of the users who differ are shown; None: all of them, and CSV has these alone.
+        How many of the users who differ are shown. None shows all of them, and CSV has only these.
     """
 
     left: Side
@@ -131,7 +131,7 @@ class Explanation(Printed):
         )
 
     def most_different(self, n: int | None = N_USERS) -> Int64:
-        """Return the positions of the users whose two values differ most, at most n; None: all."""
+        """Return the positions of the users whose two values differ most, at most n (None: all)."""
         first, last = self.values[:, 0], self.values[:, -1]
         size = _difference(first, last)
         order = np.argsort(-size, kind="stable")[:n]
@@ -249,7 +249,7 @@ def explain(
     InputError
         The result does not hold its inputs, and they were not given.
     InputTypeError
-        Something that is no evaluation.
+        Something that is not an evaluation.
     UnknownNameError
         A metric that was not asked for, or a protocol that does not exist.
 

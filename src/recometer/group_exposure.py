@@ -10,7 +10,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, read_interactions
-from recometer.data.matching import relevant_rows
+from recometer.data.matching import in_train
 from recometer.errors import InputError, InputTypeError, brief
 from recometer.evaluating.arguments import check_source, protocol_of, test_of
 from recometer.measuring.side_data import list_data, needed_by
@@ -20,6 +20,7 @@ from recometer.protocol import Protocol
 from recometer.ranks import TopLists
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Request, Source
+from recometer.sources.memory import Memory
 from recometer.tasks import resolve_threads
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def exposure(
     item_groups
         The group of each item: a dict from item to group; an array, where items are positions;
         or a `Catalogue` whose categories are the groups (of several, an item counts for each
-        with the same share). None: the item has no group.
+        with the same share). None means that the item has no group.
     test
         What should have been recommended, and the users whose lists are read. For an
         evaluation: that of the evaluation; without it there are no columns of relevant items.
@@ -65,7 +66,7 @@ def exposure(
         What place j counts: ``"log"`` 1 / log2(j + 1), ``"geometric"`` patience^(j - 1),
         ``"none"`` 1.
     patience
-        Of the geometric discount, between 0 and 1.
+        Parameter of the geometric discount, between 0 and 1.
     protocol, threads, **rules
         As of `recometer.evaluate`.
 
@@ -123,16 +124,18 @@ def exposure(
     # Metrics that read the same: the groups, and with test what is relevant.
     reads = Metric("category_entropy" if truth is None else "subtopic_recall", k)
     empty = Interactions.of(np.zeros((found.n_users, 0))) if truth is None else truth
+    removes_train = isinstance(lists, Evaluation) or lists.removes_train(settled)
     data = list_data(
         found,
         needed_by([reads]),
         test=empty,
         train=trained,
-        relevant=relevant_rows(empty, settled.relevant_from),
+        relevant_from=settled.relevant_from,
         ranks=None,
         catalogue=catalogue,
         baseline=None,
-        removes_train=isinstance(lists, Evaluation) or lists.removes_train(settled),
+        in_train=in_train(empty, trained) if removes_train and trained is not None else None,
+        memory=Memory(),
     )
     return _frame(catalogue, exposure_of_groups(data, k, discount, patience))
 

@@ -12,6 +12,7 @@ together. A field that holds a record has its users; one without metadata holds 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -67,17 +68,21 @@ class Record:
         InternalError
             Naming the column.
         """
+        n_rows, n_users = (int(self.indptr[-1]) if isinstance(self, Table) else 0), self.n_users
         for field, value in self._columns():
-            per, found = field.metadata.get("per"), 0
-            if isinstance(value, Record):
-                per, found, expected = "user", value.n_users, self.n_users
-            elif per == "row":
-                found, expected = value.shape[0], int(self._table_of(field).indptr[-1])
-            elif per in ("user", "item"):
-                found = value.shape[0]
-                expected = self.n_users if per == "user" else self.n_items
+            per = field.metadata.get("per")
+            if per == "row":
+                of_self = "of" not in field.metadata
+                expected = n_rows if of_self else int(self._table_of(field).indptr[-1])
+            elif per == "user":
+                expected = n_users
+            elif per == "item":
+                expected = self.n_items
+            elif isinstance(value, Record):
+                per, expected = "user", n_users
             else:
                 continue
+            found = value.n_users if isinstance(value, Record) else value.shape[0]
             if found != expected:
                 name = f"{type(self).__name__}.{field.name}"
                 raise InternalError(f"{name} must have one entry per {per}: {found} of {expected}.")
@@ -91,6 +96,8 @@ class Record:
             A slice of users, for whom nothing is copied; or int64 [n_taken], their positions: -1
             stands for a user of whom nothing is known.
         """
+        if isinstance(which, slice) and which == slice(0, self.n_users):
+            return self
         changes: dict[str, Any] = {}
         for field, value in self._columns():
             per = field.metadata.get("per")
@@ -123,9 +130,9 @@ class Record:
 
     def _columns(self) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
         """Yield the fields that are known, with their values."""
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
+        for field in _fields(type(self)):
             value = getattr(self, field.name)
-            if value is not None and field.init:
+            if value is not None:
                 yield field, value
 
     def _table_of(self, field: dataclasses.Field[Any]) -> Table:
@@ -177,6 +184,13 @@ class Table(Record):
                 counts = np.bincount(self.user[which], minlength=self.n_users)
                 changes[field.name] = indptr_of(counts)
         return dataclasses.replace(self, **changes)  # type: ignore[type-var]
+
+
+@functools.cache
+def _fields(record: Any) -> tuple[dataclasses.Field[Any], ...]:
+    """Return the fields that a record is made of."""
+    fields = dataclasses.fields(record)
+    return tuple(field for field in fields if field.init)
 
 
 def _rows_of(indptr: Int64, which: slice | Int64) -> tuple[Int64, slice | Int64]:
@@ -248,7 +262,7 @@ def take(indptr: Int64, users: Int64) -> tuple[Int64, Int64]:
 
 
 def lengths(indptr: Int64, users: Int64 | None) -> Int64:
-    """Return how many rows some users have, none those at -1; None: all users."""
+    """Return how many rows each user has; those at -1 have none. `users=None` means all users."""
     if users is None:
         return np.diff(indptr)
     return np.where(users < 0, 0, indptr[users + 1] - indptr[users])
@@ -277,14 +291,14 @@ def column_sums(table: Array) -> Array:
 
 
 def indptr_of(counts: Int64 | Bool) -> Int64:
-    """Return the indptr of a table whose users have so many rows each."""
+    """Return the indptr of a table from the number of rows of each user."""
     indptr = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=indptr[1:])
     return indptr
 
 
 def blocks(indptr: Int64, n_rows: int, n_users: int) -> list[slice]:
-    """Cut the users into blocks of at most so many rows (or one user) and so many users."""
+    """Cut the users into blocks with a maximum number of rows (or one user) and of users."""
     found, start, end = [], 0, len(indptr) - 1
     while start < end:
         most = int(np.searchsorted(indptr, indptr[start] + n_rows, side="right")) - 1

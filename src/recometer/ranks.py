@@ -70,26 +70,26 @@ class Ranks(Table):
     pool : int64 [n_users] or None
         Where users have candidates of their own, which may be a sample: the items of the
         catalogue that are neither in train nor in test of the user, from which the candidates
-        that are not judged were taken. None: the whole catalogue was ranked.
+        that are not judged were taken. None if the whole catalogue was ranked.
     n_rankable : int64 [n_users] or None
         Relevant items that are candidates, where `depth` hides how many there are.
     score : float64 [n_judged] or None
-        Of each item, where the rule `score_above` reads it, NaN where there is none.
+        Score of each item, where the rule `score_above` reads it; NaN where there is none.
     repeated : bool [n_judged] or None
-        Rows of items that stand in a row before, since a list repeats them; None: there are
+        Rows of items that stand in an earlier row, since a list repeats them. None if there are
         none.
     copies : int64 [n_judged] or None
-        Rows of test that the item's pair was made of, where a metric reads it; None: one each.
+        Rows of test that the item's pair was made of, where a metric reads it. None means one each.
     filled : bool [n_users] or None
         Whether what fills the end of a user's list is relevant, under the rule
-        ``short_lists="previous_user"``; None: nothing fills it.
+        ``short_lists="previous_user"``. None if nothing fills them.
     by_rank : bool
         Whether the source was given ranks, so that equal scores are equal ranks.
     popularity, propensity : float64 [n_judged] or None
         How popular the item is in train, 1 the most popular one; the chance that it is observed
         at all. Only where a metric reads them.
     item_ids : [n_items] or None
-        Sorted ids of the positions in `item`; None: positions name the items.
+        Sorted ids of the positions in `item`. None if positions name the items.
     """
 
     indptr: Int64 = field(metadata=OFFSETS)
@@ -150,9 +150,9 @@ class TopLists(Record):
     flags : uint32 [n_users]
         `UserFlag` bits. A user with a NaN or an infinite score has an empty list.
     item_ids : [n_items] or None
-        Sorted ids of the positions; None: positions name the items.
+        Sorted ids of the positions. None if positions name the items.
     n_catalogue : int or None
-        How many items could have been recommended to somebody; None: unknown.
+        How many items could have been recommended to anybody. None if unknown.
     n_uncatalogued : int
         How many of these are listed, and were not in the catalogue that was given.
     """
@@ -209,7 +209,7 @@ class Ratings(Table):
         In the same order. What the rule ``nan_scores`` ranks first or last is NaN still.
     threshold : float64 [n_users] or None
         A row is relevant from this true rating on, and recommended from this predicted
-        one on; None: nobody said.
+        one on. None if that is not stated.
     """
 
     ranks: Ranks

@@ -8,10 +8,10 @@ follow from that. A new format is a function of what is shown, an entry in `FORM
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
 import os
 import textwrap
+import types
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 WIDTH = 100  # of what is printed
 NARROWEST = 30  # of a column that is broken into lines
+# What a formula begins with, also in the full width of East Asian scripts.
+FORMULAS = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 GAP = 2  # between two columns
 MOST_LINES = 10_000  # of JSON that is read by people, too
 # What TeX reads as a command, or shows as another character.
@@ -119,8 +121,19 @@ class Shown:
         return _written(to_json(self), path)
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Return rows in CSV, what is undefined empty; a path: write it to this file, too."""
+        """Return rows in CSV, what is undefined empty; a path: write it to this file, too.
+
+        Texts are as they are. `to_spreadsheet` is for programs that would compute some of them.
+        """
         return _written(to_csv(self), path)
+
+    def to_spreadsheet(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the same CSV, safe to open in a spreadsheet program; a path: write it there, too.
+
+        A text that such a program would take as a formula (it begins with ``=``, ``+``, ``-`` or
+        ``@``) has an apostrophe before it. Numbers are as in `to_csv`.
+        """
+        return _written(to_spreadsheet(self), path)
 
 
 class Printed(Shown):
@@ -344,17 +357,26 @@ def to_json(shown: Shown) -> str:
     return text if text.count("\n") < MOST_LINES else json.dumps(content, allow_nan=False)
 
 
-def to_csv(shown: Shown) -> str:
-    """Return rows in CSV, what is undefined empty; numbers have all of their digits."""
+def to_csv(shown: Shown, field: Callable[[Any], str] | None = None) -> str:
+    """Return rows in CSV, what is undefined empty; numbers have all of their digits.
+
+    `field` makes the text of a value; None: as it is.
+    """
     import csv
 
-    table = shown.data()
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(table.fields())
+    table, made = shown.data(), field or _flat
+    lines: list[str] = []
+    # Only what stands in the end of lines is quoted: of it, \r would end a line for others.
+    writer = csv.writer(types.SimpleNamespace(write=lines.append), lineterminator="\r\n")
+    writer.writerow(map(made, table.fields()))
     for row in table.rows:
-        writer.writerow([_flat(_value(row, name)) for name in table.fields()])
-    return text.getvalue().removesuffix("\n")
+        writer.writerow([made(_value(row, name)) for name in table.fields()])
+    return "\n".join(line.removesuffix("\r\n") for line in lines)
+
+
+def to_spreadsheet(shown: Shown) -> str:
+    """Return rows in CSV in which no text, such as an id, is a formula to a spreadsheet program."""
+    return to_csv(shown, _no_formula)
 
 
 FORMATS: dict[str, Callable[[Shown], str]] = {
@@ -364,6 +386,7 @@ FORMATS: dict[str, Callable[[Shown], str]] = {
     "html": to_html,
     "json": to_json,
     "csv": to_csv,
+    "spreadsheet": to_spreadsheet,
 }
 """Every way to show something, by its name on the command line."""
 
@@ -378,7 +401,7 @@ def render(shown: Shown, form: str) -> str:
 def output(shown: Shown, form: str = "table", width: int | None = WIDTH) -> None:
     """Write something to standard output; a table is styled if that is a terminal.
 
-    The width is that of lines of plain text; None: a line per row, however long.
+    The width is that of lines of plain text. None writes one line per row, however long.
     """
     if form != "table":
         print(render(shown, form), flush=True)
@@ -440,6 +463,14 @@ def _flat(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "; ".join(map(str, value))
     return str(value)
+
+
+def _no_formula(value: Any) -> str:
+    """Return a value as a field of CSV, a text that would be a formula behind an apostrophe."""
+    text = _flat(value)
+    if isinstance(value, bool | int | float) or hasattr(value, "dtype"):
+        return text
+    return f"'{text}" if text.lstrip().startswith(FORMULAS) or text[:1] in tuple("\t\r\n") else text
 
 
 def _value(row: Any, name: str) -> Any:

@@ -35,6 +35,19 @@ class Cancelled(Exception):
     """Raised inside a task whose result is no longer wanted."""
 
 
+_here = threading.local()  # the ticker of the task that a thread is at
+
+
+def check_wanted() -> None:
+    """Raise Cancelled in a task whose result is no longer wanted; outside of tasks do nothing.
+
+    For long work that has no ticker at hand.
+    """
+    ticker: Ticker | None = getattr(_here, "ticker", None)
+    if ticker is not None:
+        ticker.advance()
+
+
 class Ticker:
     """How a running task reports progress, and learns that it should stop.
 
@@ -57,6 +70,13 @@ class Ticker:
         self._report(weight)
 
 
+_NEVER = threading.Event()
+
+
+def _unheard(weight: float) -> None:
+    """Be told of progress that nobody wants to see."""
+
+
 def run_tasks(
     function: Callable[[T, Ticker], R],
     tasks: Sequence[T],
@@ -75,13 +95,13 @@ def run_tasks(
     Parameters
     ----------
     weights
-        How much work each task is, in any unit; None: all the same. What a task has not
-        reported by itself is counted when it ends.
+        How much work each task is, in any unit. None means that all are the same. What a task has
+        not reported by itself is counted when it ends.
     threads
-        At most so many tasks run at a time, started in their order.
+        Maximum number of tasks that run at a time, started in their order.
     progress
-        True: show a progress bar, which says `label`; False: none; None: only if standard error
-        is a terminal and the work takes a while.
+        Whether to show a progress bar, labelled `label`. None shows one only if standard error is a
+        terminal and the work takes a while.
     brief
         Whether all of it takes a few milliseconds at most: a task that is the only one is then
         done by the calling thread, as starting another takes longer. Ctrl-C waits for its end.
@@ -97,10 +117,12 @@ def run_tasks(
         The first exception that a task raised, or KeyboardInterrupt; the other tasks stop
         at their next `Ticker.advance`.
     """
+    alone = brief and len(tasks) == 1
+    if alone and not progress:
+        return [function(tasks[0], Ticker(_unheard, _NEVER))]
     weights = [1.0] * len(tasks) if weights is None else weights
     n_workers = min(threads, len(tasks))
     work = _Work(function, list(zip(tasks, weights, strict=True)), n_workers)
-    alone = brief and len(tasks) == 1
     workers = [
         threading.Thread(target=work.run, name=f"recometer-{number}")
         for number in range(0 if alone else n_workers)
@@ -114,6 +136,7 @@ def run_tasks(
             worker.start()
         # Not Thread.join: before Python 3.13, Ctrl-C there marks a running thread as ended.
         while not work.ended.wait(POLL):
+            check_wanted()  # this may be a task itself
             bar.update(work.done)
     finally:
         work.cancelled.set()
@@ -176,7 +199,7 @@ def each_block(n: int, function: Callable[[slice], R], rows: int | None = None) 
 def resolve_threads(threads: int | None) -> int:
     """Return the number of threads to use, at least 1.
 
-    None: as many as this process has processors, by its affinity mask and the limit of its
+    None uses all available processors: those of the affinity mask, within the limit of the
     control group (container).
     """
     if threads is None:
@@ -220,7 +243,8 @@ class _Work(Generic[T, R]):
     def _run(self) -> None:
         while (entry := self._next()) is not None:
             position, (task, weight) = entry
-            ticker = Ticker(self._report, self.cancelled)
+            ticker, outer = Ticker(self._report, self.cancelled), getattr(_here, "ticker", None)
+            _here.ticker = ticker
             try:
                 self.results[position] = self._function(task, ticker)
             except BaseException as error:
@@ -230,6 +254,8 @@ class _Work(Generic[T, R]):
                         self._error = error
                         self.cancelled.set()
                 return
+            finally:
+                _here.ticker = outer
             self._report(weight - ticker.reported)
 
     def raise_error(self) -> None:

@@ -30,6 +30,7 @@ Property = Literal[
 PART, LONG = 2**10, 2**11
 """Rows of a user that are added one by one: a part of many, and the most that are not parted."""
 
+FEW = 2**12  # numbers whose memory is not worth saving
 WHOLE = int(np.iinfo(np.int64).max)
 """The cut-off that means the whole ranking."""
 
@@ -100,7 +101,7 @@ class Groups:
         return bool((self.size == 1).all())
 
     def within(self, cutoff: int | Int64) -> tuple[Int64 | slice, Int64]:
-        """Find the groups that begin within so many places, of each user: int64 [n_users].
+        """Find the groups of each user that begin within a number of places: int64 [n_users].
 
         Returns which groups, and how many places of each are within, at least 1: int64 [n_rows].
         """
@@ -147,26 +148,31 @@ def _reach(groups: Groups, cutoffs: Int64) -> Reach:
         rows = np.flatnonzero(deepest)
         start, size, user = start[rows], size[rows], user[rows]
     inside: Int64 | slice = slice(None)
+    none, asked = np.empty(0, np.int64), cutoffs.tolist()
     within: dict[int, tuple[Int64 | slice, Int64, Int64]] = {}
     parted: dict[int, tuple[Int64, Int64]] = {}
-    for cutoff in sorted(set(cutoffs.tolist()), reverse=True):
+    for cutoff in sorted(set(asked), reverse=True):
         # Ever fewer groups, found among those within the cut-off before.
         fewer = start < cutoff
         if not fewer.all():
             kept = np.flatnonzero(fewer)
             inside = _chosen(inside, kept)
             start, size, user = start[kept], size[kept], user[kept]
+        if groups.single:  # which no cut-off parts
+            within[cutoff] = inside, user, none
+            continue
         room = cutoff - start
-        at = np.empty(0, np.int64) if groups.single else np.flatnonzero(size > room)
+        at = np.flatnonzero(size > room)
         within[cutoff] = inside, user, at
         parted[cutoff] = _chosen(rows, _chosen(inside, at)), room[at]
-    asked = cutoffs.tolist()
+    if groups.single:
+        return Reach(rows, none, none, [(*within[cutoff], slice(0, 0)) for cutoff in asked])
     ends = np.cumsum([len(parted[cutoff][0]) for cutoff in asked]).tolist()
     found = zip(asked, [0, *ends], ends, strict=False)
     return Reach(
         rows,
-        np.concatenate([np.empty(0, np.int64), *(parted[cutoff][0] for cutoff in asked)]),
-        np.concatenate([np.empty(0, np.int64), *(parted[cutoff][1] for cutoff in asked)]),
+        np.concatenate([none, *(parted[cutoff][0] for cutoff in asked)]),
+        np.concatenate([none, *(parted[cutoff][1] for cutoff in asked)]),
         [(*within[cutoff], slice(begin, end)) for cutoff, begin, end in found],
     )
 
@@ -222,14 +228,14 @@ def resolve(
     by
         What is read of an item, see `worth_of`.
     seed
-        Of the rule ``"random"``.
+        Seed of the rule ``"random"``.
     user_keys : uint64 [n_users], optional
         What stands for each user in that draw, so that it does not depend on who else is
         evaluated; the users' positions by default.
     relevant_from
         As in `Protocol`.
     within
-        The cut-off of the rule ``"item_desc_within"``; None: the whole ranking.
+        The cut-off of the rule ``"item_desc_within"``. None for the whole ranking.
     """
     user = ranks.user
     has, every_worth = worth_of(ranks, by, relevant_from)
@@ -247,12 +253,7 @@ def resolve(
         user_of_row, start, size = user_of_row[first], above[first], tied[first] + 1
         worth = _sums_of_runs(worth, first, count) / size
     else:
-        if ties == "random":
-            place = drawn_places(ranks, user, seed, user_keys)[rows]
-        else:
-            place = _places(
-                user_of_row, above, tied, ranks.before[rows], worth, ties, within, ranks.by_rank
-            )
+        place = _places(ranks, rows, worth, ties, seed, user_keys, within)
         order = np.lexsort((place, user_of_row))
         start, size, worth = place[order], count, worth[order]
         members = worth
@@ -294,7 +295,7 @@ class _Ideal:
         ranks = self.ranks
         if self.by == "relevance":
             indptr = indptr_of(ranks.n_relevant)
-            return indptr, np.broadcast_to(1.0, int(indptr[-1]))
+            return indptr, _ones(int(indptr[-1]))
         once = self.worth if ranks.repeated is None else np.where(ranks.repeated, 0, self.worth)
         return _best_first(once, self.user, ranks.n_users)
 
@@ -315,18 +316,54 @@ class _Ideal:
         return indptr_of(counted), self.worth[judged][order]
 
 
+def found_within(
+    ranks: Ranks,
+    cutoff: int,
+    ties: TieRule = "expected",
+    seed: int = 0,
+    user_keys: UInt64 | None = None,
+) -> tuple[Int64, Float64]:
+    """Return which relevant items can lie within a cut-off, and how likely each of them does.
+
+    Parameters
+    ----------
+    ranks, ties, seed, user_keys
+        As in `resolve`.
+    cutoff
+
+    Returns
+    -------
+    int64 [n_rows], float64 [n_rows]
+        Rows of `ranks`, each item once; and 1, or under the rule ``"expected"`` the share of the
+        orders of tied items in which the item lies within the cut-off.
+    """
+    near = ranks.relevant & (ranks.above >= 0) & (ranks.above < cutoff)
+    if ranks.repeated is not None:
+        near &= ~ranks.repeated
+    rows = np.flatnonzero(near)
+    above, tied = ranks.above[rows], ranks.tied[rows]
+    if ties == "expected":
+        return rows, np.minimum(cutoff - above, tied + 1) / (tied + 1)
+    if tied.any():
+        places = _places(ranks, rows, np.ones(len(rows)), ties, seed, user_keys, cutoff)
+        rows = rows[places < cutoff]
+    return rows, np.ones(len(rows))
+
+
 def _places(
-    user: Int64,
-    above: Int64,
-    tied: Int64,
-    before: Int64,
+    ranks: Ranks,
+    rows: Int64 | slice,
     worth: Float64,
     ties: TieRule,
+    seed: int,
+    user_keys: UInt64 | None,
     within: int | None,
-    by_rank: bool,
 ) -> Int64:
-    """Return the place of each row under a rule that neither averages nor draws."""
-    if ties == "as_ranked" and by_rank:
+    """Return the place of some rows under a rule that gives each item one."""
+    if ties == "random":
+        return drawn_places(ranks, ranks.user, seed, user_keys)[rows]
+    above, tied, before = ranks.above[rows], ranks.tied[rows], ranks.before[rows]
+    if ties == "as_ranked" and ranks.by_rank:
         return above
     if ties in ("item", "input", "as_ranked"):
         return above + before
@@ -336,7 +373,8 @@ def _places(
         return above + tied // 2
     if ties == "item_desc_within":
         return _falling_within(above, tied, before, within)
-    return _extreme_places(user, above, tied + 1, worth, best_first=ties == "optimistic")
+    best_first = ties == "optimistic"
+    return _extreme_places(ranks.user[rows], above, tied + 1, worth, best_first=best_first)
 
 
 def worth_of(
@@ -355,7 +393,7 @@ def worth_of(
     relevant, gain = ranks.relevant, ranks.gain
     if by == "relevance":
         # Mostly all are: then it takes no memory.
-        ones = np.broadcast_to(1.0, len(relevant))
+        ones = _ones(len(relevant))
         return relevant, ones if relevant.all() else relevant.astype(np.float64)
     if by == "judgement":
         return np.ones(len(gain), np.bool_), np.where(relevant, 1.0, -1.0)
@@ -377,6 +415,11 @@ def worth_of(
         worth = two_to(gain - ((1 if relevant_from is None else relevant_from) - 1)) - 1
         worth = np.where(relevant, worth, 0.0)
     return worth != 0, worth
+
+
+def _ones(n: int) -> Float64:
+    """Return so many ones, of which many take no memory."""
+    return np.ones(n) if n <= FEW else np.broadcast_to(1.0, n)
 
 
 def two_to(power: Float64) -> Float64:

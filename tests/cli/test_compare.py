@@ -185,7 +185,7 @@ def test_chance_is_a_model() -> None:
         (("results", "--gate", "rr >= 0"), 2, "a gate needs --baseline"),
         (("results", "--baseline", "prod", "--gate", "rr > 0"), 2, "cannot be read"),
         (("results", "--baseline", "prod", "--gate", "ap >= 0"), 2, "'ap' was not compared"),
-        (("results", "--gate-mode", "strict"), 2, "it goes with --gate"),
+        (("results", "--gate-mode", "strict"), 2, "it needs the option --gate"),
         (("results", "--gate-mode", "strikt"), 2, "Did you mean 'strict'"),
         (("results", "--test", "u"), 2, "there is no 'u'"),
         (("results", "--allow", "tets"), 2, "Nothing called 'tets' may differ"),
@@ -245,7 +245,7 @@ def test_a_published_table_tells_what_it_can() -> None:
     [
         ("model,rr\nals,1\n", (), 1, "1 models has nothing"),
         ("model,rr\nals,1\nals,1\n", (), 1, "two rows called 'als'"),
-        ("model,rr\nals,x\npop,1\n", (), 1, "is 'x', which is no number"),
+        ("model,rr\nals,x\npop,1\n", (), 1, "is 'x', which is not a number"),
         ("model\nals\npop\n", (), 1, "column 'model' alone"),
         ("model,profit\nals,1\npop,1\n", (), 2, "--bounds 0 1"),
         ("model,dcg@10\nals,1\npop,1\n", (), 1, "has no known range"),

@@ -333,7 +333,7 @@ def test_factors_without_ids_beside_a_table_with_ids(folder) -> None:
     assert result.exit_code == 1
     assert "users.npy has no user ids, but test has, such as 0" in result.stderr
     assert "--factors NAME=USERS,ITEMS,positions,positions" in result.stderr
-    # Ids that start at 1 are no positions.
+    # Ids that start at 1 are not positions.
     shifted = pl.read_parquet("test.parquet").with_columns(pl.col("user_id") + 1)
     shifted.write_parquet("test.parquet")
     result = evaluate(*BASIC, *BY_POSITION)
@@ -563,7 +563,7 @@ def test_columns_of_the_catalogue(folder) -> None:
             "--catalogue FILE --features COLUMN",
         ),
         ("ild@5", ("--features", "x"), 2, "names a column of the items' table"),
-        ("ild@5", ("--catalogue", "items.txt", "--features", "x"), 1, "items.txt is no table"),
+        ("ild@5", ("--catalogue", "items.txt", "--features", "x"), 1, "items.txt is not a table"),
     ],
 )
 def test_side_data_that_is_missing(folder, metric, arguments, code, message) -> None:
@@ -637,7 +637,7 @@ def test_quiet_leaves_standard_error_to_warnings_and_errors(folder) -> None:
         ((*BASIC, *MF, "--rule", "tie=item"), "There is no rule 'tie'. Hint: Did you mean 'ties'"),
         ((*BASIC, *MF, "--rule", "ties=item", "--ties", "item"), "'ties' is given twice"),
         ((*BASIC, *MF, "--format", "yaml"), "Invalid value for '--format'"),
-        ((*BASIC, *MF, "--format-in", "csv"), "only goes with standard input"),
+        ((*BASIC, *MF, "--format-in", "csv"), "it is for standard input"),
         (("--test", "-", "--train", "-", *MF), "can be read only once"),
         (("--test", "-", "--run", "-"), "can be read only once"),
         ((*BASIC, "--run", "als="), "'als=' names no file"),

@@ -133,7 +133,7 @@ def test_columns_of_scores_are_models() -> None:
     assert "knowledge.csv has no such column" in wrong.stderr
     without = run("report", "knowledge.csv")
     assert without.exit_code == 1
-    assert "no saved evaluation. Hint:" in without.stderr
+    assert "not a saved evaluation. Hint:" in without.stderr
     assert "--score COLUMN names the scores" in without.stderr
 
 
@@ -143,7 +143,7 @@ def test_one_model() -> None:
     assert pathlib.Path("report.md").read_text(encoding="utf-8").startswith("<!-- recometer report")
     refused = run("report", "results/good.parquet", "--baseline", "random")
     assert refused.exit_code == 2
-    assert "goes with several models" in refused.stderr
+    assert "it needs several models" in refused.stderr
 
 
 def test_what_is_not_ours_stays() -> None:
@@ -168,7 +168,7 @@ def test_what_is_not_ours_stays() -> None:
             ("results", "-o", "report.md", "--format", "html"),
             "the name of another format than html",
         ),
-        (("--score", "a"), "goes with one table of scored pairs"),
+        (("--score", "a"), "it reads columns of one table"),
         (("x.csv", "--score", "a", "--train", "t.csv"), "has the truth beside the scores"),
     ],
 )

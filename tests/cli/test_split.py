@@ -358,17 +358,20 @@ def test_the_folder_is_evaluated() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "it must be said: last=1 (the last so many of each user); last_fraction=0.2"),
+        (
+            (),
+            "it must be said: last=1 (that number of each user's last interactions)",
+        ),
         (("--what", "lst=1"), "there is no 'lst'. Hint: Did you mean 'last'"),
         (("--what", "lst=1"), "cold_items=0.1 or cold_items=FILE"),
         (("--what", "last=1", "--who", "some"), "there is no 'some'"),
-        (("--what", "last=1", "--who", "some"), "number=1000 (so many users, at random)"),
+        (("--what", "last=1", "--who", "some"), "number=1000 (this number of users, at random)"),
         (("--what", "last=one"), "'last=one': 'one' is not understood. Usage: last=1."),
         (("--what", "last="), "there is nothing after '='"),
         (("--what", "last=1,2"), "it takes fewer values"),
         (("--what", "fraction"), "it takes a value. Usage: fraction=0.2[,per_user=no]"),
         (("--what", "fraction=2"), "fraction=2.0 must lie between 0 and 1"),
-        (("--what", "fraction=0.2,users=no"), "'users' is no option of it (known: per_user)"),
+        (("--what", "fraction=0.2,users=no"), "'users' is not an option of it (known: per_user)"),
         (("--what", "fraction=0.2,per_user=maybe"), "'per_user=maybe' is not understood"),
         (("--what", "after=1,until=2,until=3"), "'until' is given twice"),
         (("--what", "windows=1,until=9,2"), "'2' must stand before the options"),

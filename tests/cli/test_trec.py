@@ -153,7 +153,7 @@ def test_beside_other_models_topics_without_a_list_count_in_trec_runs(files) -> 
         counted = {model["metrics"]["rr"]["counted"] for model in found.values()}
         assert counted == {2 if users == "test" else 1}
         assert (
-            "Warning: trec: beside models that are no TREC runs, topics" in result.stderr
+            "Warning: trec: beside models that are not TREC runs, topics" in result.stderr
         ) == said
     twice = evaluate("--test", "qrels.test", "--run", "a=run.txt", "--run", "b=run.txt", "-m", "rr")
     assert "beside" not in twice.stderr
@@ -215,7 +215,7 @@ def test_standard_input_that_is_not_of_trec(files) -> None:
     arguments = ("--test", "-", "--run", "run.txt", "--format-in", "trec")
     result = evaluate(*arguments, stdin=b"user,item\n1,2\n")
     assert result.exit_code == 1
-    assert "Standard input is no file of TREC." in result.stderr
+    assert "Standard input is not a file of TREC." in result.stderr
 
 
 @pytest.mark.shared

@@ -205,7 +205,8 @@ def test_the_best_mean_is_told_from_those_that_cannot_be_told_from_it() -> None:
     one, two = (f"{row.mean:.4f}" for row in found.standings)
     best, near = f"{one}* 1-2", f"{two}≈ 1-2"
     explained = (
-        "* is the best mean of a metric. ≈ marks a mean that cannot be told from the best one."
+        "* is the best mean of a metric. ≈ marks a mean for which no difference from the best one "
+        "is shown."
     )
     assert all(part in str(found) for part in (best, near, explained))
     markdown = found.to_markdown()
@@ -220,7 +221,7 @@ def test_the_best_mean_is_told_from_those_that_cannot_be_told_from_it() -> None:
     within = after.split(r"\end{tabular}")[0].strip().split("\n")
     assert within == [
         r"\multicolumn{2}{l}{\footnotesize * is the best mean of a metric. $\approx$ marks a mean "
-        r"that cannot be told from the best one.} \\",
+        r"for which no difference from the best one is shown.} \\",
         r"\multicolumn{2}{l}{\footnotesize Behind each mean stand the ranks that are possible.} \\",
     ]
 
@@ -290,7 +291,7 @@ def test_seeds_of_metrics_with_one_value_for_all_users(tmp_path: pathlib.Path) -
     assert "One seed alone is one seed" in text
     assert "seeds make up" in text
     assert {row.n for row in compared.standings} == {120}
-    # Three times the same run is no further evidence, and no variance between seeds.
+    # Three times the same run is not further evidence, and no variance between seeds.
     same = rm.compare({"als": [als[0]] * 3, "pop": pop}).rows[0]
     one = rm.compare({"als": als[0], "pop": pop}).rows[0]
     assert same.runs is not None
@@ -441,7 +442,7 @@ def test_a_comparison_that_could_not_be_significant_says_so() -> None:
     one = evaluation({"rr": [1.0, 1.0, 1.0, 0.5, 0.5], "hit@1": [1, 1, 1, 0, 0]})
     two = evaluation({"rr": [0.5, 0.5, 0.5, 0.5, 0.5], "hit@1": [0, 0, 0, 0, 0]})
     text = str(rm.compare({"a": one, "b": two})).replace("\n  ", " ")
-    assert "rr, a less b: 3 users differ: p cannot fall below 0.2500" in text
+    assert "rr, a minus b: 3 users differ: p cannot fall below 0.2500" in text
     assert "after correction over 2 comparisons not below 0.5000" in text
     assert "nothing here can be resolved" in text
 
@@ -453,7 +454,10 @@ def test_no_difference_is_promised_that_cannot_be() -> None:
     one, two = [1.0, 1.0, 1.0, 0.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 1.0, 0.0]
     pair = {"a": evaluation({"rr": one}), "b": evaluation({"rr": two})}
     text = str(rm.compare(pair)).replace("\n  ", " ")
-    assert "Power: with 6 users no difference that rr can have is found 4 times in 5." in text
+    assert (
+        "Power: with 6 users, no difference that rr can have would be found with 80 % power."
+        in text
+    )
     near = evaluation({"rr": [0.9, 0.95, 0.8, 0.1, 0.2, 0.7]})
     text = str(rm.compare({**pair, "c": near}, correction="none")).replace("\n  ", " ")
     assert "or more (by pair; for some none that is possible) in rr" in text
@@ -501,7 +505,7 @@ def test_power_is_that_of_the_differences(results: dict[str, rm.Evaluation]) -> 
         np.sqrt(2) * np.nanstd(results["als"]["ndcg@5"], ddof=1)
     )
     assert "From one evaluation" in alone.note
-    line = f"Power: with {pair.rows[0].n} users a true difference of "
+    line = f"Power: with {pair.rows[0].n} users, a true difference of "
     assert f"{line}{pair.rows[0].smallest_difference:.4f} in ndcg@5" in str(pair)
     with pytest.raises(rm.InputError, match="Hint: model= names one: bpr, als"):
         rm.power(rm.compare(results, baseline="pop"), "ndcg@5", 0.01)
@@ -718,7 +722,7 @@ def test_clusters_are_what_power_is_planned_by() -> None:
     assert (planned.n, planned.users_needed) == (40, expected.users_needed)
     assert planned.power == pytest.approx(expected.power)
     assert "numbers of clusters" in planned.note
-    assert "Power: with 40 clusters a true difference" in str(together).replace("\n  ", " ")
+    assert "Power: with 40 clusters, a true difference" in str(together).replace("\n  ", " ")
 
 
 @pytest.fixture(scope="module")

@@ -141,7 +141,7 @@ def test_what_belongs_to_something_else_is_no_value():
 
 def test_a_score_alone_is_taken_for_the_truth_aloud():
     frame = ranker().drop("label")
-    with pytest.warns(DataWarning, match=r"'score' was read as how relevant items are.*no truth"):
+    with pytest.warns(DataWarning, match=r"'score' was read as how relevant items are.*not truth"):
         assert rm.Interactions.of(frame).values.tolist() == [0.9, 0.1, 0.2, 0.8]
     assert rm.Interactions.of(frame, value="score").values.tolist() == [0.9, 0.1, 0.2, 0.8]
 

@@ -263,3 +263,10 @@ def test_user_keys_are_the_same_in_every_process():
 def test_user_keys_need_an_id_per_user():
     with pytest.raises(InputError, match="There are 3 users, but 2 user ids"):
         user_keys(as_ids([1, 2], "ids"), 3)
+
+
+def test_a_column_whose_name_holds_a_nul():
+    """Polars would end the process where it exports such a name."""
+    frame = pl.DataFrame({"\0user": ["b", "a"], "item": ["x", "y"]})
+    found = Interactions.of(frame, user="\0user")
+    assert found.user_ids.tolist() == ["a", "b"]

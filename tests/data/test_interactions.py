@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import recometer as rm
-from recometer.data import interactions as module
 from recometer.data.columns import find_columns
 from recometer.data.interactions import Interactions
 from recometer.errors import ColumnError, DataWarning, FileError, InputError, InputTypeError
@@ -869,17 +868,6 @@ def test_too_many_items_are_an_error():
     matrix = scipy.sparse.csr_array((1, 2**31))
     with pytest.raises(InputError, match="2,147,483,648 items, but at most 2,147,483,647"):
         Interactions.of(matrix)
-
-
-def test_pairs_whose_key_would_overflow_are_sorted():
-    users = np.array([2**40, 3, 2**40, 3], dtype=np.int64)
-    items = np.array([1, 2**31 - 2, 0, 5], dtype=np.int64)
-    order = module._order(users, items, n_users=2**40 + 1, n_items=2**31 - 1)
-    assert order.tolist() == [3, 1, 2, 0]
-    assert module._order(users[order], items[order], 2**40 + 1, 2**31 - 1) is None
-    # The largest key that fits.
-    users = np.array([2**31 + 1, 0])
-    assert module._order(users, items[:2], 2**31 + 2, 2**31 - 1).tolist() == [1, 0]
 
 
 def test_rows_beyond_two_billion_are_found():

@@ -532,6 +532,6 @@ def test_that_items_of_train_are_kept_is_said_where_there_are_none():
     scores, test, train = rm.Scores([[1.0, 2, 0]]), np.array([[1, 0, 0]]), np.array([[0, 1, 0]])
     with pytest.warns(rm.DataWarning, match="seen='kept' changes nothing here: there is no train"):
         rm.evaluate(scores, test, metrics="rr", seen="kept")
-    with pytest.warns(rm.DataWarning, match="seen='kept_in_lists' changes nothing.*no lists"):
+    with pytest.warns(rm.DataWarning, match="seen='kept_in_lists' changes nothing.*not lists"):
         kept = rm.evaluate(scores, test, train=train, metrics="rr", seen="kept_in_lists")
     assert kept["rr"].tolist() == [1.0]  # what is in train has left, though it has the best score

@@ -107,7 +107,7 @@ def test_memory_is_free_when_the_values_are_there() -> None:
     gc.collect()
     gc.disable()
     try:
-        block = users.users(slice(0, 2))
+        block = users.users(slice(0, 1))
         parts = [weakref.ref(block), weakref.ref(block.ranks)]
         for rules in (Protocol(), Protocol(ties="item"), Protocol(no_relevant="computed")):
             for metric in metrics:

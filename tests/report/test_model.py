@@ -57,7 +57,7 @@ def test_the_headline_of_models_that_cannot_be_told_apart() -> None:
     }
     said = rm.compare(results).report().model.headline
     assert said.certain is False
-    assert "cannot be told from it" in said.verdict
+    assert "no difference between them is shown" in said.verdict
 
 
 def test_lower_is_better_where_the_metric_says_so() -> None:
@@ -97,7 +97,7 @@ def test_charts_have_all_users_in_their_bins(model: ReportModel, comparison: rm.
     winners = model.chart("winners")
     assert winners is not None
     row = comparison.row("ndcg@5", MODEL, "bpr")
-    counts = [one["users"] for one in winners.first if one["pair"] == f"{MODEL} less bpr"]
+    counts = [one["users"] for one in winners.first if one["pair"] == f"{MODEL} minus bpr"]
     assert counts == [row.n_better, row.n_equal, row.n_worse]
 
 
@@ -119,7 +119,7 @@ def test_the_pareto_front_is_what_nothing_beats(model: ReportModel) -> None:
 def test_groups_add_up_to_all_users(model: ReportModel, comparison: rm.Comparison) -> None:
     chart = model.chart("groups")
     assert chart is not None
-    rows = chart.rows["ndcg@5", "bpr"]
+    rows = [row for row in chart.rows[("ndcg@5",)] if row["model"] == "bpr"]
     values = comparison.users.values(comparison.model("bpr"), "ndcg@5")
     n = sum(row["users"] for row in rows)
     mean = sum(row["users"] * row["mean"] for row in rows) / n
@@ -131,8 +131,40 @@ def test_own_groups(results: dict[str, rm.Evaluation]) -> None:
     own = ["old" if at % 2 else "new" for at in range(60)]
     chart = rm.compare(results, metrics="hit@5").report(groups=own).model.chart("groups")
     assert chart is not None
-    assert {row["axis0"] for row in chart.first} == {"old", "new"}
-    assert sum(row["users"] for row in chart.first) <= 60
+    assert {row["group"] for row in chart.first} == {"old", "new"}
+    assert sum(row["users"] for row in chart.first if row["model"] == "bpr") <= 60
+    shares = rm.compare(results, metrics="hit@5").report(groups=own).model.chart("found")
+    assert shares is not None
+    assert {row["group"] for row in shares.first} == {"old", "new"}
+
+
+def test_found_items_by_popularity_add_up_to_recall(
+    model: ReportModel, results: dict[str, rm.Evaluation]
+) -> None:
+    chart = model.chart("found")
+    assert chart is not None
+    assert [choice.options for choice in chart.choices] == [(MODEL, "bpr", "random")]
+    for name, result in results.items():
+        rows = chart.rows[(name,)]
+        known = ~np.isnan(result["recall@5"])
+        found = result["recall@5"][known] * result.n_relevant[known]
+        assert sum(row["items"] for row in rows) == result.n_relevant[known].sum()
+        total = sum(row["share"] * row["items"] for row in rows)
+        assert total == pytest.approx(found.sum(), abs=1e-3)
+    pair = model.chart("found_differences")
+    assert pair is not None
+    one, two = chart.rows[(MODEL,)], chart.rows[("bpr",)]
+    for row, better, worse in zip(pair.first, one, two, strict=True):
+        assert row["share"] == pytest.approx(better["share"] - worse["share"], abs=2e-6)
+
+
+def test_found_items_need_the_same_cutoff_and_train(results: dict[str, rm.Evaluation]) -> None:
+    kept = dict(results["random"].inputs_kept or {})
+    deeper = rm.evaluate(metrics="ndcg@5 recall@7", progress=False, **kept)
+    made = rm.compare({"bpr": results["bpr"], "deeper": deeper}, metrics="ndcg@5").report().model
+    assert made.chart("found") is None
+    assert made.chart("groups") is not None
+    assert any("the same largest cut-off" in one for one in made.missing)
 
 
 def test_popularity_begins_at_none_and_ends_at_all(model: ReportModel) -> None:
@@ -265,12 +297,36 @@ def test_folds_and_seeds_are_dots(results: dict[str, rm.Evaluation]) -> None:
     assert all(user.n_relevant > 0 for user in inspector.users if user.lists)
 
 
-def test_the_baseline_is_what_all_are_held_against(results: dict[str, rm.Evaluation]) -> None:
-    made = rm.compare(results, baseline="random", metrics="ndcg@5").report().model
-    assert "beats random by" in made.headline.verdict
+def test_baseline_and_chance_are_said_beside_the_best_two_models(
+    results: dict[str, rm.Evaluation],
+) -> None:
+    # By mean, bpr is the last here, below the baseline.
+    names = {MODEL: MODEL, "random": "bpr", "bpr": "random"}
+    renamed = {names[name]: result for name, result in results.items()}
+    versus = rm.compare(renamed, baseline="random", metrics="ndcg@5 roc_auc", chance=True)
+    made = versus.report().model
+    assert [place.model for place in made.standings[0].places][:2] == [MODEL, "random"]
+    assert f"{MODEL} beats bpr by" in made.headline.verdict
+    row = versus.row("ndcg@5", MODEL, "random")
+    size = f"{row.difference:.4f} ndcg@5 [{row.low:.4f}, {row.high:.4f}]"
+    said = " ".join(made.headline.sentences)
+    assert f"{MODEL} is {size} above the baseline random." in said
+    assert "above a random order (chance)." in said
+    assert f"By the other metrics {MODEL} is, beside random: better in roc_auc." in said
     chart = made.chart("winners")
     assert chart is not None
-    assert {row["pair"] for row in chart.first} == {f"{MODEL} less random", "bpr less random"}
+    pairs = [f"{MODEL} minus bpr", f"{MODEL} minus random", "bpr minus random"]
+    assert list(dict.fromkeys(row["pair"] for row in chart.first)) == pairs
+
+
+def test_a_baseline_that_is_not_beaten_is_said_so(results: dict[str, rm.Evaluation]) -> None:
+    made = rm.compare(results, baseline=MODEL, metrics="ndcg@5").report().model
+    assert made.headline.verdict.startswith(f"{MODEL} beats bpr by")
+    assert f"{MODEL} is the baseline: no other model has a better mean." in made.headline.sentences
+    two = {name: results[name] for name in (MODEL, "bpr")}
+    alone = rm.compare(two, baseline="bpr", metrics="ndcg@5").report().model
+    assert "beats bpr by" in alone.headline.verdict
+    assert not any("baseline" in one for one in alone.headline.sentences)
 
 
 def test_leakage_is_said_first(results: dict[str, rm.Evaluation]) -> None:

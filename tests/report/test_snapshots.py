@@ -1,44 +1,63 @@
-"""Parts of the page as they were when somebody last looked at them."""
+"""All sections of the page as they were when somebody last looked at them."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from results import evaluation
 
 import recometer as rm
 
 FOLDER = Path(__file__).with_name("snapshots")
-PARTS = ("verdict", "leaderboard", "users")
+PARTS = ("verdict", "leaderboard", "users", "lists", "groups", "audit", "protocol")
+N_USERS, N_ITEMS = 32, 8
 
 
 @pytest.fixture(scope="module")
-def text() -> str:
-    """Return the page of two models whose values are exact on every processor."""
+def sections() -> dict[str, str]:
+    """Return the sections of a page of two models whose values are exact on every processor."""
     from recometer.report import page
 
-    values = np.arange(64) % 8 / 8
+    user, item = np.arange(N_USERS), np.arange(N_ITEMS)
+    place = (item - user[:, np.newaxis]) % N_ITEMS
+    train, test = place < 1 + user[:, np.newaxis] % 3, place == 5
+    scores = {"old": -((place + user[:, np.newaxis] % 4) % N_ITEMS), "<new>": place % 6}
     results = {
-        "old": evaluation({"ndcg@10": values.tolist(), "hit@10": (values > 0.5).tolist()}),
-        "<new>": evaluation({"ndcg@10": ((values + 1) / 2).tolist(), "hit@10": [1.0] * 64}),
+        name: rm.evaluate(
+            rm.Scores(of.astype(float)),
+            test,
+            train=train,
+            metrics="hit@1,2,4 rr coverage@2",
+            chance=True,
+            progress=False,
+        )
+        for name, of in scores.items()
     }
+    # What differs from one machine to the next.
+    changes = {"versions": {"recometer": "1.0"}, "timings": {"total": 0.125}}
+    results = {name: dataclasses.replace(one, **changes) for name, one in results.items()}  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "vega", lambda: "")
-        return str(rm.compare(results, primary="ndcg@10").report().to_html())
+        text = str(rm.compare(results, primary="hit@2").report(users=["5"]).to_html())
+    found = re.findall(r'(<section id="(\w+)".*?</section>)', text, re.DOTALL)
+    return {name: re.sub(r"\n\s*\n+", "\n", shown) + "\n" for shown, name in found}
+
+
+def test_every_section_has_a_snapshot(sections: dict[str, str]) -> None:
+    assert tuple(sections) == PARTS
+    assert {path.stem for path in FOLDER.iterdir()} == {*PARTS}
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_parts_of_the_page(text: str, part: str) -> None:
+def test_parts_of_the_page(sections: dict[str, str], part: str) -> None:
     """RECOMETER_SNAPSHOTS=write writes them anew: look at the difference before you commit it."""
-    found = re.search(rf'<section id="{part}".*?</section>', text, re.DOTALL)
-    assert found is not None
     path = FOLDER / f"{part}.html"
-    shown = re.sub(r"\n\s*\n+", "\n", found[0]) + "\n"
     if os.environ.get("RECOMETER_SNAPSHOTS") == "write":
         FOLDER.mkdir(exist_ok=True)
-        path.write_text(shown, encoding="utf-8", newline="\n")
-    assert shown == path.read_text(encoding="utf-8"), test_parts_of_the_page.__doc__
+        path.write_text(sections[part], encoding="utf-8", newline="\n")
+    expected = path.read_text(encoding="utf-8")
+    assert sections[part] == expected, test_parts_of_the_page.__doc__

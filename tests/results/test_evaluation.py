@@ -323,7 +323,7 @@ def test_the_default_is_gaffkes_and_says_what_it_is() -> None:
     text = str(result).replace("\n  ", " ")
     assert "95% interval: Gaffke's (rr); Clopper and Pearson's (hit@1)" in text
     assert "rmse: The metric has no known range" in text
-    # Three times the same value is no certainty.
+    # Three times the same value is not a certainty.
     constant = evaluation({"rr": [1.0, 1.0, 1.0]}).interval("rr")
     assert constant.low == pytest.approx(0.025 ** (1 / 3))
     assert constant.high == 1

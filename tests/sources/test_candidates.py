@@ -202,7 +202,7 @@ def test_short_lists_among_candidates():
     assert result.n_candidates.tolist() == [5, 5, 5]
     assert np.isnan(result["recall@5"]).all()
     assert result.counts == {"list_not_candidates": 3}
-    assert "entries of lists that are no candidates (the rest moves up): 3" in str(result)
+    assert "entries of lists that are not candidates (the rest moves up): 3" in str(result)
     sets = {"ann": ["a", "b", "x"], "bob": ["b", "z"], "cat": ["a", "c"]}
     result = rm.evaluate(lists, test, candidates=sets, metrics="rr@3")
     assert result["rr@3"].tolist() == [1 / 3, 0, 0]
@@ -396,7 +396,7 @@ def test_a_relevant_item_that_is_no_candidate_is_a_miss(kind):
         assert result["rr"].tolist() == [0.5]
         assert result.n_relevant.tolist() == [2]
         assert result.counts == {"relevant_not_candidates": 1}
-        assert "relevant rows of test that are no candidates (misses): 1" in str(result)
+        assert "relevant rows of test that are not candidates (misses): 1" in str(result)
 
 
 @pytest.mark.parametrize("kind", KINDS)

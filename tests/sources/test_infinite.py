@@ -23,7 +23,7 @@ METRICS = "rr roc_auc ndcg@2 novelty@2"
 def source(kind: str, scores: np.ndarray[Any, Any]) -> Any:
     """Return the scores of three users and five items as a source of a kind."""
     if kind == "Scores":
-        # There -inf is no candidate.
+        # There -inf is not a candidate.
         table = np.where(np.isneginf(scores), -5.0, scores)
         return rm.Scores(table, user_ids=range(3), item_ids=range(5))
     if kind == "Lists":

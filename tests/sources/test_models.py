@@ -344,7 +344,7 @@ FORMS = {
 @pytest.mark.parametrize(
     ("form", "kind"),
     [(form, "ids") for form in FORMS]
-    # What has ids is no array of positions.
+    # What has ids is not an array of positions.
     + [(form, "positions") for form in FORMS if form not in ("dict", "frame")],
 )
 def test_a_model_that_recommends(form, kind):

@@ -465,7 +465,7 @@ def test_what_is_no_candidate_is_a_miss():
 
 
 def test_ratings_of_candidates():
-    """What is no candidate has no error, is not recommended, and stays relevant."""
+    """What is not a candidate has no error, is not recommended, and stays relevant."""
     frame = pl.DataFrame(EXAMPLE)
     asked = "rated_precision@2 rated_recall@2 mae fcp rr"
     for options in ({"exclude": ["5", "7"]}, {"candidates": ["10", "2", "2b", "1"]}):

@@ -127,7 +127,7 @@ def test_batches_are_bounded_in_memory(monkeypatch):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, threads):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 5)
-    called, count = threading.Event(), _score_batches._Work.count
+    called, count = threading.Event(), _score_batches.RankWork.count
 
     def function(rows):
         if rows[0] == 5:
@@ -138,7 +138,7 @@ def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, thre
         assert called.wait(10)
         count(work, users, scores)
 
-    monkeypatch.setattr(_score_batches._Work, "count", wait_for_the_next)
+    monkeypatch.setattr(_score_batches.RankWork, "count", wait_for_the_next)
     source = rm.Scores(function, n_users=10, n_items=20)
     rm.evaluate(source, np.eye(10, 20), metrics="rr", threads=threads)
 
@@ -146,7 +146,7 @@ def test_the_next_batch_is_asked_for_while_the_last_is_counted(monkeypatch, thre
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_function_is_one_batch_ahead_and_no_further(monkeypatch, threads):
     monkeypatch.setattr(_score_batches, "USERS_PER_BATCH", 2)
-    asked, counted, most, count = [], [], [], _score_batches._Work.count
+    asked, counted, most, count = [], [], [], _score_batches.RankWork.count
 
     def function(rows):
         asked.append(rows)
@@ -158,7 +158,7 @@ def test_the_function_is_one_batch_ahead_and_no_further(monkeypatch, threads):
         count(work, users, scores)
         counted.append(users)
 
-    monkeypatch.setattr(_score_batches._Work, "count", slow)
+    monkeypatch.setattr(_score_batches.RankWork, "count", slow)
     source = rm.Scores(function, n_users=40, n_items=20)
     rm.evaluate(source, np.eye(40, 20), metrics="rr", threads=threads)
     assert len(counted) == 20

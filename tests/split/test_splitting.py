@@ -764,7 +764,7 @@ def dated(data: pl.DataFrame) -> pl.DataFrame:
         (lambda d: split(d.drop("time"), Last(1)), InputError, "have no times. Hint: .*time="),
         (lambda d: split(d.drop("value"), Last(1), filters=ValuesFrom(3)), InputError, "value="),
         (lambda d: split(d, After("2024-01-01")), InputError, "is a date, but the times"),
-        (lambda d: split(d, After("soon")), InputError, "no date in ISO 8601"),
+        (lambda d: split(d, After("soon")), InputError, "not a date in ISO 8601"),
         (lambda d: split(dated(d), After(2024)), InputError, "a number, but the times .* dates"),
         (
             lambda d: list(folds(dated(d), Windows(["2024-01-05"], length=5))),

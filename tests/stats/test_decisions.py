@@ -284,7 +284,7 @@ def test_what_published_tables_tell() -> None:
     assert scaled.largest_p == pytest.approx(published(0.4, 0.3, 500).largest_p)
     with pytest.raises(InputError, match="lies outside"):
         published(1.4, 0.3, 100)
-    with pytest.raises(InputError, match="no range"):
+    with pytest.raises(InputError, match="not a range"):
         published(1.4, 0.3, 100, bounds=(0, np.inf))
     with pytest.raises(InputError, match="too few"):
         published(0.4, 0.3, 1)

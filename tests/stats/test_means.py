@@ -240,7 +240,7 @@ def test_a_value_beyond_the_range_is_named() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(InputError, match="no range"):
+    with pytest.raises(InputError, match="not a range"):
         interval([0.0, 1.0], "gaffke")
     with pytest.raises(UnknownNameError, match="Did you mean 'gaffke'"):
         interval([0.0, 1.0], "gafke")  # type: ignore[arg-type]

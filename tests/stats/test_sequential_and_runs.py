@@ -103,7 +103,7 @@ def test_sequences_refuse_what_they_cannot_take() -> None:
     assert sequence.update([1.0, 0.0]).n == 2
     with pytest.raises(InputError, match="4 users have been seen"):
         sequence.update([0.5, 0.5])
-    with pytest.raises(InputError, match="no range"):
+    with pytest.raises(InputError, match="not a range"):
         ConfidenceSequence((0, np.inf))
     with pytest.raises(InputError, match="confidence=0"):
         ConfidenceSequence(UNIT, 0)

@@ -91,7 +91,7 @@ def rank_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> int:
-    """Add the counts of all items, their scores given; -inf is no candidate."""
+    """Add the counts of all items, their scores given; -inf is not a candidate."""
     scores = scores.copy() if columns is None else scores[:, columns]
     candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
     no_candidates += (candidates & np.isneginf(scores)).sum(1)
@@ -153,7 +153,7 @@ def top_scores(
     flags: UInt32,
     no_candidates: Int64,
 ) -> None:
-    """Add all items to the lists of the best, their scores given; -inf is no candidate."""
+    """Add all items to the lists of the best, their scores given; -inf is not a candidate."""
     scores = scores.copy() if columns is None else scores[:, columns]
     candidates = _candidates(len(scores), scores.shape[1], excluded_indptr, excluded)
     no_candidates += (candidates & np.isneginf(scores)).sum(1)

@@ -41,7 +41,7 @@ class Sides:
     items : int64 [test.n_items]
         The same for items.
     rules
-        Of these relevant_from, min_positives and min_candidates are read.
+        Rules, of which relevant_from, min_positives and min_candidates are read.
     """
 
     train: Interactions

@@ -52,7 +52,7 @@ def audit(
     Rows that repeat a pair of user and item are settled first, as `Interactions.of` does; all
     other numbers count distinct pairs, each at its latest time. A user of test is one with
     interactions there, and an item that train and test know could be recommended to anyone who
-    does not have it in train. Times are compared as they are; equal ones are no leakage.
+    does not have it in train. Times are compared as they are; equal ones are not leakage.
 
     Parameters
     ----------

@@ -32,9 +32,9 @@ class Finding:
         would be wrong, or mean nothing; ``"warning"``: it means less than it seems to;
         ``"fact"``: none of these, or nothing was found.
     count
-        None: it was not checked, and the sentence says why.
+        None if it was not checked; the sentence says why.
     total
-        Of how many.
+        The number that `count` is a part of.
     examples
         The first few by the order of the ids: ids of users or items, or pairs (user, item);
         positions where there are no ids.

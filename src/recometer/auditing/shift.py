@@ -52,7 +52,7 @@ def head(counts: Int64) -> Bool:
     Those as frequent as the last of them belong to it, as in the metric tail_share.
     """
     falling = -np.sort(-counts)
-    # Of whole numbers, so that 80% is exact.
+    # In whole numbers, so that 80% is exact.
     needed = 5 * (np.cumsum(falling) - falling) < 4 * counts.sum()
     chosen: Bool = counts >= falling[needed].min()
     return chosen

@@ -44,8 +44,8 @@ def ease(
     max_items
         The largest catalogue to fit: B takes 8 bytes x items², and time grows with items³.
     progress
-        Whether to show a progress bar on standard error; None: only on a terminal, and when the
-        work takes a while.
+        Whether to show a progress bar on standard error. None shows one only on a terminal, and
+        only if the work takes a while.
 
     Returns
     -------

@@ -49,11 +49,11 @@ def truncated_svd(
     normalise
         Whether the columns are brought to the norm 1.
     seed
-        Of the start vector of the iteration (ARPACK), which is used where both sides
-        exceed 1,000; below, all eigenvectors are computed and it changes nothing.
+        Seed of the start vector of the iteration (ARPACK), which is used if both sides exceed
+        1,000. Below that all eigenvectors are computed, and the seed changes nothing.
     progress
-        Whether to show a progress bar on standard error; None: only on a terminal, and when the
-        work takes a while. How long the iteration will take is not known; the bar guesses.
+        Whether to show a progress bar on standard error. None shows one only on a terminal, and
+        only if the work takes a while. The number of iterations is not known; the bar estimates it.
 
     Returns
     -------

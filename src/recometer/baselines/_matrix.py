@@ -60,7 +60,7 @@ def fitted(
         Reports how much of `work` is done, in any unit.
     work
     name
-        Of the model.
+        Name of the model.
     progress
         As in `recometer.evaluate`.
     """

@@ -34,8 +34,8 @@ def item_knn(train: Any, *, neighbours: int = 100, progress: bool | None = None)
     neighbours
         How many neighbours an item keeps.
     progress
-        Whether to show a progress bar on standard error; None: only on a terminal, and when the
-        work takes a while.
+        Whether to show a progress bar on standard error. None shows one only on a terminal, and
+        only if the work takes a while.
 
     Returns
     -------

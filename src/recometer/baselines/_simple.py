@@ -29,8 +29,8 @@ def most_popular(train: Any) -> Factors:
     Parameters
     ----------
     train : Interactions, or what `Interactions.of` takes
-        Of its values only is read whether they are 0: such a row does not count. A user's
-        forty plays of a song make it no more popular than one.
+        Interactions to count. Rows with the value 0 do not count; all other values count alike: a
+        user's forty plays of a song make it no more popular than one.
 
     Returns
     -------

@@ -33,7 +33,7 @@ class Part:
     usage: str
     meaning: str
     values: tuple[int, float] = (1, 1)  # how many, at least and at most
-    read: Read | None = str  # makes a value of a text; None: only files of ids
+    read: Read | None = str  # makes a value of a text; None allows only files of ids
     ids: str | None = None  # whose are in the file that a text names which is not understood
     options: Mapping[str, Read] = dataclasses.field(default_factory=dict)  # NAME=VALUE
 
@@ -70,17 +70,17 @@ WHO = {
     "fraction": Part(
         split.UsersFraction, "fraction=0.1", "a random share of the users", read=float
     ),
-    "number": Part(split.UsersNumber, "number=1000", "so many users, at random", read=int),
+    "number": Part(split.UsersNumber, "number=1000", "this number of users, at random", read=int),
     "users": Part(
         split.GivenUsers, "users=FILE", "those whose ids are in a file", read=None, ids="user"
     ),
     "after": Part(
         split.ActiveAfter, "after=TIME", "those with interactions at that time or later", read=_time
     ),
-    "folds": Part(split.UserFolds, "folds=5", "everyone, in one of so many folds", read=int),
+    "folds": Part(split.UserFolds, "folds=5", "everyone, each in one of the folds", read=int),
 }
 WHAT = {
-    "last": Part(split.Last, "last=1", "the last so many of each user", (0, 1), int),
+    "last": Part(split.Last, "last=1", "that number of each user's last interactions", (0, 1), int),
     "last_fraction": Part(
         split.LastFraction, "last_fraction=0.2", "the last share of each user", read=float
     ),
@@ -97,7 +97,7 @@ WHAT = {
         read=float,
         options={"per_user": _yes_or_no},
     ),
-    "number": Part(split.Number, "number=5", "so many of each user, at random", read=int),
+    "number": Part(split.Number, "number=5", "that many of each user's, at random", read=int),
     "after": Part(
         split.After,
         "after=TIME[,until=TIME][,since=TIME]",
@@ -119,7 +119,7 @@ WHAT = {
         _time,
         options={"until": _time, "length": _span},
     ),
-    "folds": Part(split.KFold, "folds=5", "every interaction, in one of so many folds", read=int),
+    "folds": Part(split.KFold, "folds=5", "every interaction, in one of the folds", read=int),
     "cold_items": Part(
         lambda given: split.ColdItems(
             **{"fraction" if isinstance(given, float) else "items": given}
@@ -180,7 +180,7 @@ def _make(option: str, part: Part, text: str, pieces: list[str], known: Known) -
             raise _bad(option, text, part, f"{name!r} is given twice")
         if equals and name not in part.options:
             possible = ", ".join(part.options) or "none"
-            raise _bad(option, text, part, f"{name!r} is no option of it (known: {possible})")
+            raise _bad(option, text, part, f"{name!r} is not an option of it (known: {possible})")
         if not equals and options:
             raise _bad(option, text, part, f"{piece!r} must stand before the options")
         try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,6 +18,7 @@ from recometer.data import ids, sessions
 from recometer.data.columns import REQUIRED, common_names
 from recometer.data.files import check_file, column_names, integers, read_columns
 from recometer.data.interactions import Interactions
+from recometer.data.unpacking import check_archive
 from recometer.errors import ColumnError, FileError, InputError
 from recometer.sources.factors import Factors
 
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     import scipy.sparse
 
 USAGE = "USERS,ITEMS[,USER_IDS,ITEM_IDS] or NPZ[,USER_IDS,ITEM_IDS]"
+# What NumPy and zipfile raise of files that are no arrays, or are locked.
+DAMAGED: tuple[type[Exception], ...] = (OSError, EOFError, LookupError, RuntimeError, SyntaxError)
+DAMAGED += (TypeError, ValueError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
 POSITIONS = "positions"  # in place of a file of ids: the ids count the rows
 
 
@@ -70,8 +76,11 @@ def read_matrix(path: Path) -> scipy.sparse.csr_array:
 
     check_file(path)
     try:
+        check_archive(path)
         return scipy.sparse.csr_array(scipy.sparse.load_npz(path))
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except FileError:
+        raise
+    except DAMAGED as error:
         raise FileError(
             f"{path} cannot be read as a sparse matrix: {error}. Hint: "
             "scipy.sparse.save_npz(path, matrix) writes one."
@@ -94,10 +103,13 @@ def _from_archive(
     check_file(Path(path))
     known = list(inspect.signature(Factors).parameters)
     try:
+        check_archive(Path(path))
         with np.load(path, allow_pickle=False) as archive:
             unread = [name for name in archive.files if name not in known]
             given: dict[str, Any] = {name: archive[name] for name in known if name in archive.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+    except FileError:
+        raise
+    except DAMAGED as error:
         raise FileError(
             f"{path} cannot be read as an archive of arrays: {error}. Hint: numpy.savez(path, "
             "user_factors=..., item_factors=..., user_ids=..., item_ids=...) writes one; arrays of "
@@ -178,12 +190,17 @@ def _load(path: Path) -> Array:
     check_file(path)
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except DAMAGED as error:
         raise FileError(
             f"{path} cannot be read as a NumPy array: {error}. Hint: numpy.save(path, array) "
             "writes one; arrays of Python objects are not read: numpy.save(path, array.tolist()) "
             "writes texts."
         ) from error
+    if not isinstance(array, np.ndarray):  # of what is inside, not of the name
+        raise FileError(
+            f"{path} is an archive of arrays. Hint: call it {path.with_suffix('.npz').name}, or "
+            "write a single array with numpy.save."
+        )
     return array
 
 

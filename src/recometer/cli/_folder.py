@@ -32,7 +32,7 @@ def parts_of(
 ) -> tuple[list[Part], dict[str, str]]:
     """Return the files of test and train, as named or of a split, and the split's columns.
 
-    Of folds, the files of each.
+    For folds, the files of each.
     """
     if folder is None:
         if test is None and needs_test:

@@ -72,7 +72,7 @@ def check_stdin(paths: Sequence[str], form: InputFormat | None = None) -> None:
         raise typer.BadParameter("standard input (-) can be read only once.")
     if form is not None and not any(map(is_stream, paths)):
         raise typer.BadParameter(
-            "only goes with standard input (-) and pipes: the name of a file tells its format.",
+            "it is for standard input (-) and pipes alone: the name of a file tells its format.",
             param_hint="--format-in",
         )
 
@@ -236,7 +236,7 @@ class Inputs:
         return self.columns_alone["user"] in names or bool(common_names("user", names))
 
     def columns_of(self, path: str) -> dict[str, Any] | None:
-        """Find the columns of a file that is split: options of `split`; None: TREC qrels."""
+        """Find the columns of a file that is split, as options of `split`; None for TREC qrels."""
         file = self.stdin.path(path)
         if trec.kind_of(file) is not None:
             return None
@@ -330,7 +330,7 @@ class Inputs:
                     return found
             if columns:
                 raise InputError(
-                    f"{text} is no table with a column of item ids, so it has no columns for "
+                    f"{text} is not a table with a column of item ids, so it has no columns for "
                     f"{', '.join(f'--{option}' for option in columns)}. Hint: --item names it."
                 )
             return read_ids(file, "item", self.columns["item"], known_ids(test, "item"))
@@ -366,8 +366,8 @@ class Inputs:
         file = self.stdin.path(model.paths[0])
         if not _is_table(file):
             raise FileError(
-                f"{file} is no table. Hint: --pairs reads Parquet, CSV and TSV with a row per user "
-                "and item."
+                f"{file} is not a table. Hint: --pairs reads Parquet, CSV and TSV with a row per "
+                "user and item."
             )
         wanted: dict[str, Any] = {**self._present(file, "user", "item", "score")}
         truth = self._present(file, "value")["value"]
@@ -407,7 +407,7 @@ class Inputs:
     def _present(self, file: Path, *options: str) -> dict[str, str | None]:
         """Return the columns that were asked for, as far as the file has them.
 
-        Of a file without the column of sessions, that of users alone.
+        In a file without the column of sessions it is that of users alone.
         """
         names = column_names(file)
         found: dict[str, str | None] = {}

@@ -42,7 +42,7 @@ class Job:
     inputs: Inputs
     named: Named
     models: Sequence[Model]
-    test: Interactions | None  # None: the truth comes with the models
+    test: Interactions | None  # None if the truth comes with the models
     train: Interactions | None
     given: dict[str, Any]  # arguments of `recometer.evaluate` beside source and test
     rules: RuleOptions

@@ -37,9 +37,9 @@ def known_format(text: str) -> str:
 
 
 def check_no_format(form: str) -> None:
-    """Raise if a format was asked for what is no table."""
+    """Raise if a format was asked for what is not a table."""
     if form != "table":
-        raise typer.BadParameter("only goes with the list, without NAME.", param_hint="--format")
+        raise typer.BadParameter("it is for the list alone, without NAME.", param_hint="--format")
 
 
 def output_folder(text: str) -> Path:
@@ -96,7 +96,8 @@ Split = Annotated[
 Train = Annotated[
     str | None,
     data_option(
-        metavar="FILE", help="What models learnt from and must not recommend again, likewise."
+        metavar="FILE",
+        help="Interactions that models learnt from, and must not recommend again; given as --test.",
     ),
     Reads(),
 ]
@@ -310,7 +311,8 @@ By = Annotated[
     Reads(files_of_model),
 ]
 Threads = Annotated[
-    int | None, typer.Option(min=1, help="At most so many.", show_default="all processors")
+    int | None,
+    typer.Option(min=1, help="Maximum number of threads.", show_default="all processors"),
 ]
 Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Only warnings and errors on standard error.")

@@ -60,7 +60,7 @@ def with_users(
         return protocol.replace(users="known")
     if runs:
         warn(
-            f"{', '.join(runs)}: beside models that are no TREC runs, topics without a list count "
+            f"{', '.join(runs)}: beside models that are not TREC runs, topics without a list count "
             "as misses. Hint: --complete confirms that, --no-complete leaves them out for all."
         )
     return protocol.replace(users="test")

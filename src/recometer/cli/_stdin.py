@@ -56,7 +56,7 @@ class InputFormat(str, enum.Enum):
 class StandardInput:
     """Gives paths: of files, and of copies of standard input and of pipes. A context manager.
 
-    `form` is the format of what has no name; None: recognised by its first bytes.
+    `form` is the format of input without a name. None recognises it by its first bytes.
     """
 
     def __init__(self, form: InputFormat | None) -> None:
@@ -115,7 +115,7 @@ class StandardInput:
                 return raw  # files of TREC are recognised by what is in them
             if trec:
                 raise FileError(
-                    f"{called} is no file of TREC. Hint: qrels have the fields topic, 0, "
+                    f"{called} is not a file of TREC. Hint: qrels have the fields topic, 0, "
                     "document and relevance, runs topic, Q0, document, rank, score and a name."
                 )
         return raw.rename(raw.with_name(raw.name + _extension(head, self._form)))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import typer
 
-WIDTH = 100  # where the output is no terminal
+WIDTH = 100  # where the output is not a terminal
 
 Note = Callable[[str], None]
 """Says something beside the result, on standard error."""

@@ -115,7 +115,7 @@ Confidence = Annotated[
     float | None,
     options.rule_option(
         metavar="SHARE",
-        help="Coverage of intervals; 1 less it is the level of significance.",
+        help="Coverage of intervals; 1 minus it is the level of significance.",
         show_default="that of the evaluations",
     ),
 ]
@@ -240,8 +240,9 @@ def _check_gates(
 ) -> None:
     if gate and baseline is None:
         raise typer.BadParameter("a gate needs --baseline NAME.", param_hint="--gate")
-    if not gate and (junit is not None or mode != "interval"):
-        raise typer.BadParameter("it goes with --gate.", param_hint="--gate-mode and --junit")
+    without_gate = {"--gate-mode": mode != "interval", "--junit": junit is not None}
+    for option in (name for name, given in without_gate.items() if given and not gate):
+        raise typer.BadParameter("it needs the option --gate, too.", param_hint=option)
 
 
 def _margins(texts: Sequence[str]) -> float | dict[str, float] | None:

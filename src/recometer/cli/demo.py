@@ -108,7 +108,7 @@ def demo(
     columns = {"user": user, "item": item, "value": value, "time": time}
     given = [f"--{option}" for option, name in columns.items() if name is not None]
     if data is None and given:
-        raise typer.BadParameter("only goes with --data.", param_hint=", ".join(given))
+        raise typer.BadParameter("it needs the option --data, too.", param_hint=", ".join(given))
     # Other formats are for programs: there standard output holds them alone.
     with contextlib.redirect_stdout(sys.stdout if form == "table" else sys.stderr):
         interactions = _shipped() if data is None else _read(data, columns)

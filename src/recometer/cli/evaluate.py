@@ -17,6 +17,7 @@ from recometer.cli._groups import Files, command
 from recometer.cli._job import named_by, reading
 from recometer.cli._rules import given_rules, protocol_of, with_users
 from recometer.cli._words import output
+from recometer.data.paths import check_no_link
 from recometer.data.storage import check_replaced, is_table
 from recometer.errors import FileError
 from recometer.evaluating.asked import DEFAULT_METRICS
@@ -138,6 +139,8 @@ class _Written:
         paths = [self.out / SUMMARY]
         for name in names:
             paths += [self._path(name), *self._of_folds(name)]
+        for folder in {path.parent for path in paths} - {self.out}:
+            check_no_link(folder)
         check_replaced(paths, lambda path: is_summary(path) or is_table(path), self.inputs)
         for folder in dict.fromkeys(path.parent for path in paths):
             _make_folder(folder)

@@ -207,8 +207,8 @@ def report(
 ) -> None:
     """Make a report: one HTML file to look at, which opens without network.
 
-    Of saved evaluations, of models (--run, --factors, --baselines, with --test), or of a table of
-    scored pairs (--score). With models beside saved evaluations of the same names, the report
+    The report shows saved evaluations, models (--run, --factors, --baselines, with --test), or a
+    table of scored pairs (--score). With models beside saved evaluations of the same names, it
     shows the lists of single users.
     """
     path = page.path()
@@ -263,7 +263,7 @@ def _make(
     several = {"--baseline": baseline, "--primary": primary, "--allow": allow}
     for option, value in several.items():
         if value:
-            raise typer.BadParameter("goes with several models.", param_hint=option)
+            raise typer.BadParameter("it needs several models.", param_hint=option)
     (each,) = found.values()
     if len(each) > 1:
         raise typer.BadParameter(
@@ -330,8 +330,8 @@ def _check_saved(results: Sequence[str]) -> None:
     for path in (path for text in results for path in paths_of(text)):
         if Path(path).is_file() and not is_table(Path(path)):
             raise FileError(
-                f"{path} is no saved evaluation. Hint: recometer evaluate --out writes them; of a "
-                "table of scored pairs, --score COLUMN names the scores."
+                f"{path} is not a saved evaluation. Hint: recometer evaluate --out writes them; "
+                "in a table of scored pairs, --score COLUMN names the scores."
             )
 
 
@@ -381,7 +381,9 @@ def _of_scores(
 ) -> dict[str, list[Evaluation]]:
     """Evaluate a table of scored pairs, each column of scores as a model."""
     if len(results) != 1:
-        raise typer.BadParameter("goes with one table of scored pairs.", param_hint="--score")
+        raise typer.BadParameter(
+            "it reads columns of one table of scored pairs: name one file.", param_hint="--score"
+        )
     given = {name: getattr(data, name) for name in ("test", "train", "split")}
     for name, value in given.items():
         if value is not None:

@@ -94,4 +94,5 @@ def _number(value: object, metric: str, model: str, path: str) -> float:
     try:
         return float(str(value))
     except ValueError:
-        raise InputError(f"{path}: {metric} of {model} is {value!r}, which is no number.") from None
+        why = f"{metric} of {model} is {value!r}, which is not a number."
+        raise InputError(f"{path}: {why}") from None

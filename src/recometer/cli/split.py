@@ -20,6 +20,7 @@ from recometer.cli._groups import Files, Reads, command
 from recometer.cli._inputs import Inputs, check_stdin
 from recometer.cli._stdin import StandardInput
 from recometer.cli._text import note_unless
+from recometer.data.paths import check_no_link
 from recometer.errors import FileError, RecometerError
 from recometer.rendering import output
 from recometer.split import Folds, Split, saving
@@ -103,10 +104,12 @@ UntestedOption = Annotated[
     ),
 ]
 MinTrain = Annotated[
-    int, choice_option(min=0, help="Only users are tested who keep so many interactions in train.")
+    int,
+    choice_option(min=0, help="Test only users who keep at least this many in train."),
 ]
 MinTest = Annotated[
-    int, choice_option(min=0, help="Only users are tested who have so many interactions in test.")
+    int,
+    choice_option(min=0, help="Test only users who have at least this many in test."),
 ]
 Seed = Annotated[int, choice_option(min=0, help="Of what is random.")]
 FromValue = Annotated[
@@ -308,6 +311,8 @@ def _check_folders(out: Path, folds: list[Path], inputs: Iterable[str]) -> None:
     """Refuse a folder whose files would be lost, or whose split or folds would be mixed in."""
     if not out.is_dir():
         return
+    for folder in folds:
+        check_no_link(folder)
     for folder in folds or [out]:
         saving.check(folder, inputs)
     stale = {path.name for path in out.glob("fold_*")} - {folder.name for folder in folds}

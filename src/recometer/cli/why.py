@@ -43,7 +43,7 @@ From = Annotated[
     typer.Option(
         "--from",
         metavar="NAME|FILE",
-        help="Whose number it is, likewise.",
+        help="The protocol, convention or result that the number comes from.",
         autocompletion=options.one_of(protocol_names),
     ),
     Reads(),

@@ -11,6 +11,7 @@ from recometer import stats
 from recometer.arrays import Float64
 from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options, bounds_of, compare_columns
+from recometer.comparing.rows import pair_name
 from recometer.errors import InputError
 from recometer.rendering import Column, Printed, Table
 from recometer.results.groups import quantiles, read_groups
@@ -29,7 +30,7 @@ class UserChange:
     value, value_other
         With the model, and with the one that it is compared with.
     difference
-        The first less the second.
+        The first minus the second.
     """
 
     user: Any
@@ -70,7 +71,9 @@ class Changes(Printed):
             Column("difference", show="{:+.4f}".format, number=True),
         ]
         notes = [] if rows else ["No user has another value."]
-        return Table(columns, rows, notes, head=[f"{self.metric}: {self.model} less {self.other}"])
+        return Table(
+            columns, rows, notes, head=[f"{self.metric}: {pair_name(self.model, self.other)}"]
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +87,7 @@ class Segment:
         Users compared.
     mean, mean_other
     difference, low, high
-        Of the means, with the ends of its interval.
+        Difference of the means, with the ends of its interval.
     method
         How that was found.
     """
@@ -109,7 +112,7 @@ class SegmentChanges(Printed):
     rows : tuple of Segment
         The most harmed first.
     confidence
-        Of each interval; they are not adjusted for their number.
+        Confidence of each interval; they are not adjusted for their number.
     """
 
     metric: str
@@ -137,7 +140,9 @@ class SegmentChanges(Printed):
         ]
         methods = ", ".join(dict.fromkeys(row.method for row in self.rows))
         notes = [f"Intervals: {methods}; not adjusted for their number."]
-        return Table(columns, self.rows, notes, [f"{self.metric}: {self.model} less {self.other}"])
+        return Table(
+            columns, self.rows, notes, [f"{self.metric}: {pair_name(self.model, self.other)}"]
+        )
 
 
 def changes(metric: str, model: Model, other: Model, users: Users, n: int, higher: bool) -> Changes:
@@ -196,7 +201,7 @@ def segments(
 
 
 def _profile(name: str, model: Model, users: Users) -> Float64 | None:
-    """Return what `Evaluation` knows of the users' training items; None: there was no train."""
+    """Return what `Evaluation` knows of the users' training items, or None without train."""
     columns = [getattr(run, name) for run in model.runs]
     if any(column is None for column in columns):
         return None

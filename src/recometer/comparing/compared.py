@@ -15,7 +15,7 @@ from recometer.comparing.changes import Changes, SegmentChanges, changes, segmen
 from recometer.comparing.corrections import POWER_WANTED, Correction
 from recometer.comparing.models import Model, Users
 from recometer.comparing.pairs import Options
-from recometer.comparing.rows import PairRow, Standing
+from recometer.comparing.rows import PairRow, Standing, pair_name
 from recometer.comparing.standings import standings_by, standings_of_whole
 from recometer.comparing.whole import compare_whole
 from recometer.data import sessions
@@ -94,7 +94,7 @@ class Compared:
         ----------
         metric, model
         other
-            None: the baseline, or the only other model.
+            None compares with the baseline, or with the only other model.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class Compared:
                 return row
         raise InputError(
             f"{model!r} was not compared with {other!r}, in this order. Hint: compared were "
-            f"{', '.join(dict.fromkeys(f'{row.model} less {row.other}' for row in self.rows))}."
+            f"{', '.join(dict.fromkeys(pair_name(row.model, row.other) for row in self.rows))}."
         )
 
     def per_user(self, metric: str, *, means: bool = True) -> polars.DataFrame:
@@ -157,7 +157,7 @@ class Compared:
         metric, model, other
             As in `row`.
         n
-            At most so many of either.
+            Maximum number of either.
         """
         name = self.known(metric)
         self._check_per_user(name)

@@ -42,7 +42,7 @@ class Gate:
     ----------
     metric
     bound
-        Of the difference, or with `relative` of the relative one (0.005 is 0.5 %).
+        Bound of the difference, or with `relative` of the relative one (0.005 is 0.5 %).
     relative
     higher_is_better
         The difference must be at least the bound; otherwise at most.

@@ -125,7 +125,7 @@ def _random_order(run: Evaluation) -> Evaluation:
         "chance": {},
         "over_users": {},
         "over_rows": {},
-        **dict.fromkeys(("lists", "list_data", "rated", "inputs_kept")),
+        **dict.fromkeys(("by_popularity", "lists", "list_data", "rated", "inputs_kept")),
     }
     return Evaluation(**{**plain, **changes})
 
@@ -197,11 +197,11 @@ class Users:
     Attributes
     ----------
     ids : [n] or None
-        None: users are positions.
+        None if users are positions.
     n
         How many.
     places : mapping of str to tuple of (int64 [n_users] or None)
-        Per model and run, where its users stand among all; None: it has all, in this order.
+        Per model and run, where its users stand among all; None if it has all, in this order.
     """
 
     ids: Array | None

@@ -229,7 +229,7 @@ def _of_runs(runs: Runs, test: TestResult) -> tuple[TestResult, Interval]:
 
 
 def _relative_of_runs(metric: str, pair: Pair, users: Users, over_users: Interval) -> Interval:
-    """Return the interval of the ratio of means, less 1, for users and seeds that are both drawn.
+    """Return the interval of the ratio of means, minus 1, for users and seeds that are both drawn.
 
     The ratio r of the means of x and y is linearised: it varies as the mean of (x - r y) / (mean y)
     does, whose variance is that of `recometer.stats.over_runs`.

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping
 
 from recometer import stats
-from recometer.comparing.rows import p_text
+from recometer.comparing.rows import PAIR, p_text
 from recometer.errors import InputError, UnknownNameError, did_you_mean
 from recometer.metrics.names import parse
 from recometer.rendering import Column, Printed, Table
@@ -26,7 +26,7 @@ class PublishedRow:
     mean, mean_other
         As published.
     difference
-        The first less the second.
+        The first minus the second.
     smallest_p, largest_p
         Between which p lies, whatever the users' values were.
     p_if_independent
@@ -72,9 +72,7 @@ class PublishedTable(Printed):
     def table(self) -> Table:
         """Return a row per metric and pair."""
         columns = [
-            Column("metric"),
-            Column("model"),
-            Column("less", ("other",)),
+            *PAIR,
             Column("mean", show="{:.4f}".format, number=True),
             Column("difference", show="{:+.4f}".format, number=True),
             Column("p", ("smallest_p", "largest_p"), _between, number=True),
@@ -115,11 +113,11 @@ def published_table(
     n
         Number of users; metrics that are means over fewer need a table of their own.
     baseline
-        The model that all others are compared with; None: every pair.
+        The model that all others are compared with. None compares every pair.
     alpha
         Level of significance, of all comparisons together.
     bounds
-        The lowest and the highest value of a user; None: those of the metric.
+        The lowest and the highest value of a user. None takes those of the metric.
 
     Raises
     ------

@@ -59,7 +59,7 @@ class Comparison(Compared, Tracked, Reported, Printed):
         mode
             ``"point"``: by the difference alone; ``"interval"``: the whole interval has to keep the
             bound; ``"test"``: fails only where the bound is broken significantly; ``"strict"``:
-            undecided where the bound lies within the interval; ``"sequential"``: likewise, by a
+            undecided where the bound lies within the interval; ``"sequential"``: the same, by a
             confidence sequence, which may be looked at after every batch of users.
 
         Raises

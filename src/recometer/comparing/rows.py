@@ -9,19 +9,24 @@ from recometer.rendering import Column
 from recometer.stats import Equivalence, Interval, Runs, TestResult
 
 __all__ = [
+    "NO_DIFFERENCE",
+    "PAIR",
     "SIGNS",
     "PairRow",
     "Standing",
     "difference_columns",
     "p_text",
+    "pair_name",
     "standing_text",
     "user_columns",
 ]
 
 
 SMALLEST_P = 1e-300  # shown
+NO_DIFFERENCE = "no difference shown"  # neither a difference nor equivalence
 SIGNS = (
-    "* is the best mean of a metric. ≈ marks a mean that cannot be told from the best one.",
+    "* is the best mean of a metric. ≈ marks a mean for which no difference from the best one "
+    "is shown.",
     "Behind each mean stand the ranks that are possible.",
 )
 """What `standing_text` shows."""
@@ -34,7 +39,7 @@ class PairRow:
     Attributes
     ----------
     metric, model, other
-        Differences are those of `model` less `other`.
+        Differences are those of `model` minus `other`.
     higher_is_better
         Direction of the metric.
     n
@@ -44,12 +49,12 @@ class PairRow:
     mean, mean_other
         Over the users compared.
     difference, interval
-        Of the means, with its interval.
+        Difference of the means, with its interval.
     relative, relative_interval
         (mean of model) / (mean of other) - 1, a ratio of means over users; NaN where the other's
         mean is not above 0.
     test
-        Of the null hypothesis that the two do not differ.
+        p-value of the null hypothesis that the two do not differ.
     primary
         Whether it is one of the comparisons that p is adjusted over: by primary metrics, and not
         with chance, unless that is the baseline.
@@ -77,7 +82,7 @@ class PairRow:
     equivalence
         The outcome of two one-sided tests, where a margin was given.
     runs
-        Of several seeds or folds, the variance between them beside that between users.
+        For several seeds or folds, the variance between them beside that between users.
     notes
         What a reader has to know.
     """
@@ -151,13 +156,13 @@ class PairRow:
 
     @property
     def verdict(self) -> str:
-        """Return ``"better"``, ``"worse"``, ``"equivalent"``, ``"not told apart"`` or nothing."""
+        """Return ``"better"``, ``"worse"``, ``"equivalent"``, `NO_DIFFERENCE`, or nothing."""
         p = self.adjusted_p if self.primary else self.p_value
         if p <= 1 - self.interval.confidence:
             return "better" if (self.difference > 0) == self.higher_is_better else "worse"
         if self.equivalence is not None and self.equivalence.equivalent:
             return "equivalent"
-        return "" if math.isnan(p) else "not told apart"
+        return "" if math.isnan(p) else NO_DIFFERENCE
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -174,7 +179,7 @@ class Standing:
     leads
         Whether the mean is the best one.
     best
-        Whether the model cannot be told from the best one.
+        Whether the model is the best one, or no difference from it is shown.
     rank_low, rank_high
         Interval of its rank; those of all models of the metric hold at once. 0: a random order
         (``chance=True``), which is not ranked.
@@ -205,7 +210,7 @@ def p_text(p: float) -> str:
     """Return a p-value as people read it."""
     if math.isnan(p):
         return ""
-    if p < SMALLEST_P:  # what rounding leaves of it is no statement
+    if p < SMALLEST_P:  # what rounding leaves of it is not a statement
         return f"<{SMALLEST_P:.0e}"
     return f"{p:.4f}" if p >= 1e-4 else f"{p:.0e}"
 
@@ -281,4 +286,9 @@ def user_columns(confidence: float) -> list[Column]:
     ]
 
 
-PAIR = (Column("metric"), Column("model"), Column("less", ("other",)))
+PAIR = (Column("metric"), Column("model"), Column("compared with", ("other",)))
+
+
+def pair_name(model: str, other: str) -> str:
+    """Return how two models are named whose difference is meant."""
+    return f"{model} minus {other}"

@@ -1,4 +1,4 @@
-"""All models by a metric: means, the set that cannot be told from the best, possible ranks."""
+"""All models by a metric: means, possible ranks, and who is as good as the best."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def standings_by(
 
     All pairs are tested on the users that all models have a value for, and their p-values adjusted
     by Holm's method, unless Tukey's test was asked for; ranks follow from these
-    (`recometer.stats.rank_intervals`). A random order has its mean, but no rank: it is no model
+    (`recometer.stats.rank_intervals`). A random order has its mean, but no rank: it is not a model
     that others compete with.
     """
     given, models = models, [model for model in models if not model.by_chance]

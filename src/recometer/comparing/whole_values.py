@@ -39,8 +39,8 @@ class WholeValues:
     error, ratio_error
         Standard errors between users: of the difference of the mean values, and of their ratio.
     interactions
-        Of each model, the variance between its runs that comes from the users: who is drawn changes
-        one run otherwise than another.
+        For each model, the variance between its runs that comes from the users: who is drawn
+        changes one run differently from another.
     note
         What a reader has to know.
     """
@@ -142,7 +142,7 @@ def _error(half: float, confidence: float) -> float:
 def _interaction(errors: Sequence[float], of_mean: float) -> float:
     """Return how far runs vary differently with the users who are drawn.
 
-    Of one run it is u + v, of the mean of R runs u + v / R; asked is v.
+    The variance of one run is u + v, that of the mean of R runs u + v / R; v is returned.
     """
     r = len(errors)
     if r < 2:

@@ -10,7 +10,7 @@ from recometer.arrays import Array
 from recometer.comparing.corrections import Correction
 from recometer.comparing.models import Model
 from recometer.comparing.pairs import Options
-from recometer.comparing.rows import PairRow, Standing, p_text
+from recometer.comparing.rows import PairRow, Standing, p_text, pair_name
 from recometer.data.sessions import are_pairs
 from recometer.stats.ends import METHODS as INTERVALS
 
@@ -55,7 +55,7 @@ def on_methods(rows: Sequence[PairRow], options: Options) -> list[str]:
     ways = _by(rows, lambda row: INTERVALS.get(row.relative_interval.method, ""), rows)
     if ways:
         found.append(
-            "relative: ratio of the means over users, less 1 (no mean of ratios); its interval: "
+            "relative: ratio of the means over users, minus 1 (no mean of ratios); its interval: "
             f"{'; '.join(ways)}."
         )
     return found
@@ -159,7 +159,7 @@ def _on_power_of(metric: str, rows: Sequence[PairRow], users: str, options: Opti
         size for size, row in zip(sizes, told, strict=True) if size <= row.largest_difference
     ]
     if not possible:
-        return f"with {users} no difference that {metric} can have is found 4 times in 5"
+        return f"with {users}, no difference that {metric} can have would be found with 80 % power"
     size = f"{min(possible):.4f}"
     if len(possible) < len(told):
         size = f"{size} or more (by pair; for some none that is possible)"
@@ -167,7 +167,9 @@ def _on_power_of(metric: str, rows: Sequence[PairRow], users: str, options: Opti
         size = f"{size} to {max(possible):.4f} (by pair)"
     seeds = any(row.test.test == "random effects" for row in rows)
     but = ", but for the variance between seeds" if seeds else ""
-    return f"with {users} a true difference of {size} in {metric} is found 4 times in 5{but}"
+    return (
+        f"with {users}, a true difference of {size} in {metric} would be found with 80 % power{but}"
+    )
 
 
 def _could_not_be_significant(row: PairRow, options: Options) -> bool:
@@ -241,7 +243,7 @@ def on_undefined(rows: Sequence[PairRow]) -> str:
 
 
 def _pair(row: PairRow) -> str:
-    return f"{row.metric}, {row.model} less {row.other}"
+    return f"{row.metric}, {pair_name(row.model, row.other)}"
 
 
 def _where(found: Sequence[PairRow], rows: Sequence[PairRow]) -> str:

@@ -32,7 +32,7 @@ def split_reco_train_test(
 ) -> tuple[Any, ...]:
     """Split interactions into train and test, as ``recometrics.split_reco_train_test`` does.
 
-    Of each test user with n interactions, n * ``items_test_fraction`` go to test, rounded
+    For each test user with n interactions, n * ``items_test_fraction`` go to test, rounded
     half away from zero. Which users and items are drawn depends on ``seed``, and is not what
     recometrics draws with it.
 
@@ -51,9 +51,9 @@ def split_reco_train_test(
     items_test_fraction : float
         Share of a test user's interactions that go to test, in (0, 1).
     min_items_pool : int
-        A test user has at least so many items that are not in their training data.
+        Minimum number of items per test user that are not in their training data.
     min_pos_test : int
-        A test user has at least so many interactions in test.
+        Minimum number of interactions per test user in test.
     consider_cold_start : bool
         Whether users may be test users without any interaction in train.
     seed : int

@@ -146,7 +146,7 @@ def calc_reco_metrics(
     cumulative : bool
         Calculate the metrics @K at 1, 2, ..., k.
     nthreads : int or None
-        Threads to use. -1: as many as there are processors, -2: one less, ...; None: one.
+        Number of threads. -1 uses all processors, -2 all but one, and so on; None uses one.
     seed : int, RandomState or Generator
         For the order of equal scores.
     names : {"python", "r"}
@@ -165,7 +165,7 @@ def calc_reco_metrics(
     InputError
         Shapes that do not fit, nothing to calculate, a number out of range.
     InputTypeError
-        Data that are no sparse matrix, or seeds and numbers that are none.
+        Data other than a sparse matrix, or seeds and numbers of another kind.
     MissingPandasError
         ``as_df=True`` without pandas.
 

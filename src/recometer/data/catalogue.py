@@ -41,16 +41,16 @@ class Catalogue:
         * a data frame of any library, a dict of columns, or the path of a Parquet, CSV or TSV
           file, with a row per item.
     item
-        The column of the ids; None: the one with a common name, such as ``item_id`` or
-        ``movieId``. False: rows are positions.
+        The column of the ids. None takes the one with a common name, such as ``item_id`` or
+        ``movieId``. False means that rows are positions.
     title
-        The column of the titles; None: the one called title or name, if any. False: none.
+        The column of the titles. None takes the one called title or name, if any; False takes none.
     categories
         What each item belongs to: a column of lists, or of texts with ``|`` between the
-        categories (``"Comedy|Drama"``; an empty text or a missing entry is no category); or
+        categories (``"Comedy|Drama"``; an empty text or a missing entry is not a category); or
         several columns of True and False (or 1 and 0), which are named after the categories;
-        or a matrix [n_items, n_categories] of these, an array or sparse. None: the column
-        called categories, genres or tags, if any. False: none.
+        or a matrix [n_items, n_categories] of these, an array or sparse. None takes the column
+        called categories, genres or tags, if any; False takes none.
     features : optional
         Numbers that describe each item: a column of lists of one length, several columns, or a
         matrix [n_items, n_features], an array, a torch tensor or sparse. Of an item without a
@@ -63,7 +63,7 @@ class Catalogue:
     Attributes
     ----------
     item_ids : [n_items] or None
-        Sorted and distinct; all else is in this order. None: items are positions.
+        Sorted and distinct; all other arrays are in this order. None if items are positions.
     n_items : int
     titles : object [n_items] or None
     categories : sparse bool [n_items, n_categories] or None
@@ -295,7 +295,7 @@ class _Table:
 
     @classmethod
     def of(cls, data: Any) -> _Table | None:
-        """Open a table; None: it is none."""
+        """Open a table, or return None if it is not one."""
         if isinstance(data, str | os.PathLike):
             table = files.read_columns(data)
             text = str(data).lower().endswith(tuple(files.SEPARATORS))
@@ -325,7 +325,7 @@ class _Table:
         return all_numbers(column, f"{what} (column {name!r})")
 
     def several(self, given: Any) -> tuple[str, ...] | None:
-        """Return the columns that a list names; None: it names none."""
+        """Return the columns that a list names, or None if it names none."""
         several = isinstance(given, list | tuple) and given and self.names
         if not several or not all(isinstance(name, str) for name in given):
             return None

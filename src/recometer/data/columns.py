@@ -151,7 +151,7 @@ class ColumnPair(str):
 
 
 def single_names(names: Iterable[object]) -> list[str]:
-    """Return the names of columns, those of a pair one by one; what is no name is left out."""
+    """Return the names of columns, those of a pair one by one; what is not a name is left out."""
     known = [name for name in names if isinstance(name, str)]
     return [part for one in known for part in (one.parts if isinstance(one, ColumnPair) else [one])]
 
@@ -190,7 +190,7 @@ def find_columns(
     names
         The columns that exist.
     user, item, value, time : str or None or False
-        The column that was asked for by name; None: the only one with a common name, such
+        The column that was asked for by name. None takes the only one with a common name, such
         as ``user_id``, ``movieId``, ``rating`` or ``timestamp`` (in any case and punctuation).
         What says first something else counts only where there is nothing better: a session
         beside no user, a score beside no label or rating.
@@ -349,7 +349,7 @@ def warn_of_unread(names: Iterable[str], whose: str = "") -> None:
 def warn_of_score(name: str, whose: str = "") -> None:
     """Warn that a score was taken for the truth, for lack of anything better."""
     warn(
-        f"The column {name!r} was read as how relevant items are; a model's scores are no truth. "
+        f"The column {name!r} was read as how relevant items are; a model's scores are not truth. "
         f"Hint: {_call(whose, repr(name))} says that it is meant, {_call(whose, 'False')} that "
         "all rows count alike."
     )

@@ -20,6 +20,7 @@ from recometer.data.frames import first_line, numeric_names, warn_of_values
 from recometer.data.paths import as_path
 from recometer.data.sessions import paired, selected
 from recometer.data.text import check_parsed, times_of_text
+from recometer.data.unpacking import check_gzip, check_table
 from recometer.errors import ColumnError, FileError
 
 if TYPE_CHECKING:
@@ -55,7 +56,11 @@ def read_columns(path: str | os.PathLike[str], names: Sequence[str] | None = Non
         As `column_names` does.
     """
     path = as_path(path, WHAT)
-    return _collect(scan(path), column_names(path) if names is None else names, path)
+    table = scan(path)
+    names = table.collect_schema().names() if names is None else names
+    if _extension(path) not in SEPARATORS:
+        _rows(table, path, len(names))
+    return _collect(table, names, path)
 
 
 def read_file(
@@ -110,10 +115,8 @@ class FileColumn:
     """A column of a Parquet file, to be read whole or piece by piece."""
 
     def __init__(self, table: pl.LazyFrame, name: str, path: pathlib.Path) -> None:
-        import polars as pl
-
         self._table, self._name, self._path = table.select(selected(table, name)), name, path
-        self._n = int(_collect(table.select(pl.len()), ["len"], path).item())
+        self._n = _rows(table, path, 1)
 
     def __len__(self) -> int:
         return self._n
@@ -226,9 +229,9 @@ def check_file(path: pathlib.Path) -> None:
 
 
 def parts_of(path: pathlib.Path) -> list[pathlib.Path] | None:
-    """Return the Parquet files of a folder or a pattern, by their names; None: it is neither.
+    """Return the Parquet files of a folder or a pattern, by their names, or None if it is neither.
 
-    Those whose names begin with ``_`` or a dot are no data.
+    Those whose names begin with ``_`` or a dot are not data.
 
     Raises
     ------
@@ -276,6 +279,8 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
         if extension == ".parquet":
             table = pl.scan_parquet(parts or path, glob=False, hive_partitioning=False)
         else:
+            if extension.endswith(".gz"):
+                check_gzip(path)
             # All text at first: the types of ids are settled by every row, not the first few.
             table = pl.scan_csv(path, separator=_separator(path), infer_schema=False, glob=False)
         table.collect_schema()
@@ -367,6 +372,15 @@ def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> p
                 if len(record) > width:
                     raise _ragged(path, line, len(record), width) from None
         raise _unreadable(path, error) from error
+
+
+def _rows(table: pl.LazyFrame, path: pathlib.Path, n_columns: int) -> int:
+    """Return the number of rows, if so many columns of Parquet files may be read."""
+    import polars as pl
+
+    n_rows = int(_collect(table.select(pl.len()), ["len"], path).item())
+    check_table(path, parts_of(path) or [path], n_rows, n_columns)
+    return n_rows
 
 
 def _typed_columns(text: pl.DataFrame, name: str, option: str, path: pathlib.Path) -> pl.Series:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,12 +18,13 @@ from recometer.tasks import BRIEF, Ticker, run_tasks
 PIECE = 2**20  # bytes per hash: part of the definition
 AT_ONCE = 2**22  # bytes hashed or copied at once: how late (0.5 ms) a cancellation may be noticed
 OBJECTS_AT_ONCE = 2**16
+_NEVER = threading.Event()
 TEXT_KINDS = "OSTU"  # NumPy kinds whose bytes are pointers, or depend on the longest text
 
 
 @runtime_checkable
 class Piecewise(Protocol):
-    """Numbers that are no array, and are brought here in C order, piece by piece."""
+    """Numbers that are not in an array, and are brought here in C order, piece by piece."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -43,7 +44,7 @@ def fingerprint(
     as Python writes it, a space, and the XXH64 (seed 0) of each piece, 8 bytes little-endian.
     Texts and objects are written as Python writes lists of them, 2**16 to a list, in UTF-8.
 
-    It tells data apart that differ by accident; XXH64 does not withstand somebody who makes
+    It tells data apart that differ by accident; XXH64 does not withstand an attacker who makes
     up other data on purpose. In return it is several times faster than SHA-256 of everything,
     which would take longer than to rank.
 
@@ -57,7 +58,7 @@ def fingerprint(
     cancelled
         Once set, the rest of the array is left out (the fingerprint is then worthless).
     threads
-        At most so many hash at a time.
+        Maximum number of threads that hash.
 
     Returns
     -------
@@ -69,7 +70,7 @@ def fingerprint(
     is_text = array.dtype.kind in TEXT_KINDS
     kind = "objects" if is_text else array.dtype.newbyteorder("<").str
     digest = hashlib.sha256(f"{kind} {array.shape} ".encode())
-    cancelled = threading.Event() if cancelled is None else cancelled
+    cancelled = _NEVER if cancelled is None else cancelled
     parts = [array] if isinstance(array, np.ndarray) else array.pieces()
     streams = (_texts(part) if is_text else _bytes(part) for part in parts)
     for whole in _whole_pieces(one for stream in streams for one in stream):
@@ -91,56 +92,97 @@ class Fingerprinting:
         Named groups of named arrays, for instance ``{"test": {"items": array}}``. Arrays
         that are None are left out.
     threads
-        At most so many hash at a time.
+        Maximum number of threads that hash.
+    first
+        What else the thread is to do, before it hashes.
     """
 
-    def __init__(self, inputs: Mapping[str, Mapping[str, object]], threads: int = 1) -> None:
+    def __init__(
+        self,
+        inputs: Mapping[str, Mapping[str, object]],
+        threads: int = 1,
+        first: Callable[[], object] | None = None,
+    ) -> None:
         self._inputs = inputs
         self._threads = threads
-        self._cancelled = threading.Event()
-        self._ended = threading.Event()
-        self._result: dict[str, dict[str, str]] | BaseException = {}
-        self._thread = threading.Thread(target=self._run, name="recometer-fingerprints")
+        self._first = first
+        self._work: _Work | None = None
 
     def __enter__(self) -> Fingerprinting:
         arrays = [array for group in self._inputs.values() for array in group.values()]
-        if sum(map(_size, arrays)) <= BRIEF:
-            self._run()
-        else:
-            self._thread.start()
+        if sum(map(_size, arrays)) > BRIEF:
+            self._work = _Work(self._inputs, self._threads, self._first)
+            self._work.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._cancelled.set()
-        if self._thread.ident is not None:  # it was started
-            self._thread.join()
+        if self._work is not None:
+            self._work.stop()
 
     def result(self) -> dict[str, dict[str, str]]:
         """Wait for the fingerprints, and return them in the groups of the inputs."""
+        if self._work is None:
+            if self._first is not None:
+                self._first()
+            return _fingerprints(self._inputs, None, 1)
+        return self._work.result()
+
+
+class _Work(threading.Thread):
+    """The thread."""
+
+    def __init__(
+        self,
+        inputs: Mapping[str, Mapping[str, object]],
+        threads: int,
+        first: Callable[[], object] | None,
+    ) -> None:
+        super().__init__(name="recometer-fingerprints")
+        self._inputs = inputs
+        self._threads = threads
+        self._first = first
+        self._cancelled = threading.Event()
+        self._ended = threading.Event()
+        self._result: dict[str, dict[str, str]] | BaseException = {}
+
+    def run(self) -> None:
+        try:
+            if self._first is not None:
+                self._first()
+            self._result = _fingerprints(self._inputs, self._cancelled, self._threads)
+        except BaseException as error:
+            self._result = error
+        finally:
+            self._ended.set()
+
+    def stop(self) -> None:
+        self._cancelled.set()
+        if self.ident is not None:  # it was started
+            self.join()
+
+    def result(self) -> dict[str, dict[str, str]]:
         while not self._ended.wait(0.1):  # short waits, so that Ctrl-C is noticed anywhere
             pass
         if isinstance(self._result, BaseException):
             raise self._result
         return self._result
 
-    def _run(self) -> None:
-        try:
-            self._result = {
-                group: {
-                    name: fingerprint(array, self._cancelled, self._threads)  # type: ignore[arg-type]
-                    for name, array in arrays.items()
-                    if array is not None
-                }
-                for group, arrays in self._inputs.items()
-            }
-        except BaseException as error:
-            self._result = error
-        finally:
-            self._ended.set()
+
+def _fingerprints(
+    inputs: Mapping[str, Mapping[str, object]], cancelled: threading.Event | None, threads: int
+) -> dict[str, dict[str, str]]:
+    return {
+        group: {
+            name: fingerprint(array, cancelled, threads)  # type: ignore[arg-type]
+            for name, array in arrays.items()
+            if array is not None
+        }
+        for group, arrays in inputs.items()
+    }
 
 
 def _size(array: object) -> float:
-    """Return how many values are to be hashed; of what is no array, more than a few."""
+    """Return how many values are to be hashed; of what is not an array, more than a few."""
     if array is None:
         return 0
     return array.size if isinstance(array, np.ndarray) else math.inf

@@ -80,7 +80,7 @@ def read_frame(
         As in `find_columns`.
     whose
         For warnings of values that were found in no column, or in one of scores: see
-        `warn_of_unread`. None: no such warnings.
+        `warn_of_unread`. None gives no such warnings.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def read_frame(
 
 def holds_lists(column: Any) -> bool:
     """Tell whether the entries of a column are lists, as the first of them says."""
-    # Of a column in a file, too.
+    # This includes a column in a file.
     if is_a(column.dtype, "polars", "DataType"):
         return is_a(column.dtype, "polars", "List", "Array")
     if column.dtype != object:
@@ -131,7 +131,7 @@ def flat(column: Any, what: str) -> tuple[Any, Int64]:
     Raises
     ------
     InputTypeError
-        An entry that is no list.
+        An entry that is not a list.
     """
     import polars as pl
 
@@ -156,7 +156,7 @@ def flat_dict(
     """Return what ``{user: [items]}`` or ``{user: {item: number}}`` holds.
 
     These are the users, all items, how many of them each user has, and the numbers, if any.
-    `refused` are types that are no row of a user although they have a length; `of` and `expected`
+    `refused` are types that are not a user's row although they have a length; `of` and `expected`
     are what a row is, and which are understood, for messages.
 
     Raises
@@ -309,7 +309,7 @@ def open_frame(data: Any) -> tuple[list[str], Callable[[list[str]], list[Any]]]:
     ColumnError, InputError, FileError
         A lazy frame or relation that cannot be executed, here or in the function.
     InputTypeError
-        An Arrow stream that is no table.
+        An Arrow stream that is not a table.
     """
     names, fetch = _open_frame(data)
 

@@ -24,7 +24,7 @@ class Edges(NamedTuple):
     edge_index : int [2, n_edges]
     value, time : [n_edges] or None
     size : tuple of int or None
-        The numbers of users and of items; None: the graph does not say.
+        The numbers of users and of items. None if the graph does not say.
     """
 
     edge_index: Array
@@ -51,7 +51,7 @@ def edges_of(data: Any, *, labelled: bool, value: object, time: object) -> Edges
         Whether ``edge_label_index`` and ``edge_label`` are read where the store has them, as
         ``RandomLinkSplit`` makes them; otherwise ``edge_index``.
     value, time
-        Names of attributes; None: those with common names, if there are any; False: none.
+        Names of attributes. None takes those with common names, if there are any; False takes none.
 
     Raises
     ------

@@ -104,7 +104,7 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
     ids, what
         As in `as_ids`.
     dtype
-        Of the codes: int64, or int32 where there are many of them.
+        Type of the codes: int64, or int32 if there are many of them.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def encode(ids: object, what: str, dtype: npt.DTypeLike = np.int64) -> tuple[Any
             return _encode_strings(pl.Series(values, dtype=pl.String), what, dtype)
         except UnicodeEncodeError as error:
             raise InputError(
-                f"The {what} hold {brief(error.object)}, which is not Unicode. Hint: what is no "
+                f"The {what} hold {brief(error.object)}, which is not Unicode. Hint: what is not a "
                 "text is decoded as such, or given as bytes or integers."
             ) from None
     try:
@@ -393,7 +393,8 @@ def _encode_strings(series: pl.Series, what: str, dtype: npt.DTypeLike) -> tuple
 def _number(series: pl.Series, numbers: UInt32) -> pl.Series:
     """Write the number of each string, by first sight; return the string of each number."""
     rows = np.empty(len(series), np.int64)
-    n_distinct = _kernel.number_strings(series, numbers, rows)
+    # Without its name: Polars ends the process where it exports one that holds a NUL.
+    n_distinct = _kernel.number_strings(series.alias(""), numbers, rows)
     return series.gather(rows[:n_distinct])
 
 

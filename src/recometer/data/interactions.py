@@ -17,6 +17,7 @@ from recometer.data.ids import as_ids, encode, match, show
 from recometer.data.interaction_checks import check_count, check_fields, check_rows
 from recometer.data.rows import OPTIONS, Options, Rows, chosen_users, read_rows
 from recometer.data.sessions import are_pairs, kinds
+from recometer.data.sorting import order_of_pairs
 from recometer.errors import ColumnError, InputError, RecometerError, warn
 
 if TYPE_CHECKING:
@@ -41,18 +42,18 @@ class Interactions:
         Positions of items, ascending within a user, without duplicates.
     n_items : int
     values : float64 [n] or None
-        Ratings, counts, confidence; None: all 1. Infinite ones are allowed, NaN is not.
+        Ratings, counts, confidence. None stands for ones. They may be infinite, but not NaN.
     times : int64 or float64 [n] or None
         As given where they were numbers; dates became microseconds since 1970 (UTC).
     user_ids : int64, uint64 or object [n_users], or None
-        Sorted and distinct; None: users are positions.
+        Sorted and distinct. None if users are positions.
     item_ids : int64, uint64 or object [n_items], or None
         The same for items.
     duplicates : int
         Rows of the data that repeated a pair of user and item, and were settled.
     copies : int64 [n] or None
-        How many rows of the data each interaction was made of; None: one each. Read by the rule
-        `repeated_test`.
+        Number of rows of the data that each interaction was made of; None means one each. The rule
+        `repeated_test` reads it.
     repeated : tuple
         The first few of these pairs, (user, item): ids, or positions where there are none.
     columns : Columns or None
@@ -350,7 +351,7 @@ def _build(rows: Rows) -> Interactions:
     if indptr is None:
         assert rows.users is not None
         users = rows.users.astype(np.int64, copy=False)
-        order = _order(users, items, rows.n_users, rows.n_items)
+        order = order_of_pairs(users, items, rows.n_users, rows.n_items)
         if order is not None:
             users, items = users[order], items[order]
             values = None if values is None else values[order]
@@ -396,17 +397,6 @@ def _build(rows: Rows) -> Interactions:
         columns=rows.columns,
         copies=copies,
     )
-
-
-def _order(users: Int64, items: Array, n_users: int, n_items: int) -> npt.NDArray[np.intp] | None:
-    """Return the stable order by user, then item; None where the pairs ascend already."""
-    same = users[1:] == users[:-1]
-    if ((users[1:] > users[:-1]) | (same & (items[1:] > items[:-1]))).all():
-        return None
-    # One sort of one key is faster than two, as long as the key fits in int64.
-    if n_users * n_items < 2**63:
-        return np.argsort(users * np.int64(n_items) + items, kind="stable")
-    return np.lexsort((items, users))
 
 
 def read_interactions(data: Any, what: str, *, warns: bool = True, **columns: Any) -> Interactions:

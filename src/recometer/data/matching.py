@@ -17,6 +17,7 @@ GIVEN = {
     **dict.fromkeys(("test", "train", "candidates"), "rm.Interactions.of({side}, {name}_ids=...)"),
     **dict.fromkeys(("Factors", "Scores", "Lists"), "rm.{side}(..., {name}_ids=...)"),
     "Pairs": "rm.Pairs(frame, {name}=...)",
+    "The stream": "evaluator.stream({name}_ids=...)",
     "the catalogue": "rm.Catalogue(frame, item=...)",
 }
 BY_POSITION = {
@@ -28,6 +29,7 @@ BY_POSITION = {
     **dict.fromkeys(
         ("Factors", "Scores"), "leave {name}_ids= of {side} out, so that its {name}s are positions"
     ),
+    "The stream": "leave {name}_ids= of the stream out, so that its {name}s are positions",
     "Lists": "rm.Lists(array) takes positions, without {name}_ids=",
     "the catalogue": "catalogue= takes positions, or the number of items",
 }
@@ -38,9 +40,9 @@ class SourceIndex:
     """Which users and items a source has."""
 
     what: str  # the source's name for messages: "Factors"
-    n_users: int | None  # None: the same ranking for every user, whoever it is
+    n_users: int | None  # None if every user has the same ranking
     n_items: int
-    user_ids: Array | None  # as `ids.as_ids` returns them, in any order; None: positions
+    user_ids: Array | None  # as `ids.as_ids` returns them, in any order; None for positions
     item_ids: Array | None
 
     @classmethod
@@ -123,7 +125,7 @@ def both_have_ids(
 
 
 def match_users(index: SourceIndex, test: Interactions) -> Int64 | None:
-    """Return the row of each user of test in the source, -1 where there is none; None: the same."""
+    """Return the row of each user of test in the source, -1 if missing; None if rows agree."""
     if index.n_users is None:
         return np.zeros(test.n_users, np.int64)
     if both_have_ids("user", index.what, index.user_ids, "test", test.user_ids):
@@ -147,7 +149,7 @@ def match_users(index: SourceIndex, test: Interactions) -> Int64 | None:
 
 
 def users_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
-    """Return the place of each user of test in `data`, -1 where there is none; None: the same."""
+    """Return the place of each user of test in `data`, -1 if missing; None if all are the same."""
     return match_users(SourceIndex.of_data(data, what), test)
 
 
@@ -162,7 +164,7 @@ def _same(one: Array, other: Array) -> bool:
 
 
 def sorted_items(index: SourceIndex) -> tuple[Int64 | None, Array | None]:
-    """Return the rows of the items by ascending id (None: the same order), and these ids."""
+    """Return the rows of the items by ascending id (None if they are in it), and these ids."""
     if index.item_ids is None:
         return None, None
     positions, distinct = ids.encode(index.item_ids, f"item ids of {index.what}")
@@ -176,7 +178,7 @@ def sorted_items(index: SourceIndex) -> tuple[Int64 | None, Array | None]:
 def match_items(
     index: SourceIndex, sorted_ids: Array | None, data: Interactions, what: str
 ) -> Int64 | None:
-    """Return the position of each item of `data`, -1 where there is none; None: the same."""
+    """Return the position of each item of `data`, -1 if missing; None if all are the same."""
     if not both_have_ids("item", index.what, sorted_ids, what, data.item_ids):
         if index.n_items != data.n_items:
             raise InputError(
@@ -200,7 +202,7 @@ def rows_of(
     """Return the rows that `data` has of each user of test, and where its items lie.
 
     These are their indptr; their items, as `data` numbers them; and the item position of each item
-    of `data` (int64 [data.n_items]), -1 for what the source does not know. None: the same.
+    of `data` (int64 [data.n_items]), -1 for what the source does not know; None if all agree.
     """
     positions = match_items(index, sorted_ids, data, what)
     users = users_in(data, test, what)
@@ -226,7 +228,7 @@ def known_rows(indptr: Int64, items: Int32, positions: Int64 | None) -> tuple[In
 
 
 def items_in(data: Interactions, test: Interactions, what: str) -> Int64 | None:
-    """Return the place of each item of test in `data`, -1 where there is none; None: the same.
+    """Return the place of each item of test in `data`, -1 if missing; None if all are the same.
 
     Where items are positions, either side may have more of them than the other.
     """
@@ -266,7 +268,7 @@ def find_rows(
     other_indptr, other_items
         The other table; items ascend within a user.
     users : int64 [n_users] or None
-        Who each user is in the other table, -1 for nobody; None: the same.
+        Who each user is in the other table, -1 for nobody. None if all are the same.
     """
     found = np.empty(len(items), np.int64)
     _kernel.find_rows(

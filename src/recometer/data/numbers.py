@@ -29,7 +29,7 @@ def as_array(given: object, what: str) -> Array:
 
 
 def _why(given: object, error: Exception) -> str:
-    """Say why something is no array."""
+    """Say why something is not an array."""
     rows = list(given) if isinstance(given, list | tuple) else []
     lengths = [len(row) for row in rows if hasattr(row, "__len__")]
     odd = next((row for row, length in enumerate(lengths) if length != lengths[0]), None)

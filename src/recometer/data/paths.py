@@ -20,7 +20,7 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
     Raises
     ------
     InputTypeError
-        Something that is no path.
+        Something that is not a path.
     FileError
         An empty path, or one that no file can have: with a NUL, a lone surrogate, a part that is
         too long.
@@ -51,6 +51,15 @@ def as_path(path: str | os.PathLike[str], what: str) -> Path:
     return Path(path)
 
 
+def check_no_link(folder: Path) -> None:
+    """Raise FileError if a folder inside of the one that was named for output is a link."""
+    if folder.is_symlink():
+        raise FileError(
+            f"{folder} is a link to {brief(os.readlink(folder))}: nothing is written outside of "
+            f"{folder.parent}. Hint: remove the link, or choose an empty folder."
+        )
+
+
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file that is there whole or not at all, and replaces another one only then.
 
@@ -59,10 +68,10 @@ def write_whole(path: Path, content: bytes) -> None:
     FileError
         It cannot be written.
     """
-    # What is no file, such as a pipe or /dev/stdout, is written to, not replaced.
+    # What is not a file, such as a pipe or /dev/stdout, is written to, not replaced.
     replaces = path.is_file() or not path.exists()
     # A name of its own: that of the file may be as long as names can be.
-    written = path.with_name(f".{os.urandom(8).hex()}") if replaces else path
+    written = path.with_name(f".recometer-{os.urandom(8).hex()}") if replaces else path
     try:
         written.write_bytes(content)
         if replaces:

@@ -48,7 +48,7 @@ class Options(NamedTuple):
     item_offset: int = 0
     user_ids: object = None
     item_ids: object = None
-    whose: str | None = ""  # for warnings of columns that are not read; None: none
+    whose: str | None = ""  # named in warnings of columns that are not read; None gives no warnings
     labelled: bool = True  # whether edges that are labelled, as for test, are read
 
     def refuse(self, what: str, *names: str) -> None:

@@ -33,7 +33,7 @@ def times(numbers: Array) -> str:
 
 
 def unit_of_times(numbers: Array) -> int | None:
-    """Return how many to a second times since 1970 seem to count; None: they do not look so."""
+    """Return the units per second of numbers that look like times since 1970, or None."""
     low, high = numbers.min(), numbers.max()
     fitting = (unit for unit in UNITS if low / unit >= EARLIEST and high / unit < LATEST)
     return next(fitting, None)

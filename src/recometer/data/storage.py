@@ -17,6 +17,7 @@ from recometer.arrays import Array
 from recometer.data import ids, sessions
 from recometer.data.forks import check_threads
 from recometer.data.paths import as_path
+from recometer.data.unpacking import check_table
 from recometer.errors import FileError, InputTypeError
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 KEY = "recometer"  # of the header in the file's metadata
 VERSION = 1  # of the format; a reader understands its own version and all older ones
+
+# What reading a damaged file may end in, beside errors of Polars and of the system.
+DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 # What writes the table of a result into files that are called so.
 WRITES = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown", ".tex": "to_latex"}
@@ -98,7 +102,7 @@ def write_table(
     columns
         Arrays of numbers, all equally long, by name.
     user_ids
-        The users' ids, which become the column ``user``; None: there is no such column.
+        The users' ids, which become the column ``user``. None writes no such column.
     header
         Anything that JSON can hold.
 
@@ -107,7 +111,7 @@ def write_table(
     FileError
         The file cannot be written, or has the name of another format.
     InputTypeError
-        Ids of a type that cannot be stored, or something that is no path.
+        Ids of a type that cannot be stored, or something that is not a path.
     """
     import polars as pl
 
@@ -121,7 +125,7 @@ def write_table(
         series.insert(0, encoded)
     text = json.dumps({"version": VERSION, "user": kind, **header})
     # Its name is short: that of the file may be as long as names can be.
-    temporary = path.parent / f".{os.urandom(8).hex()}"
+    temporary = path.parent / f".recometer-{os.urandom(8).hex()}"
     try:
         pl.DataFrame(series).write_parquet(temporary, metadata={KEY: text})
         temporary.replace(path)
@@ -150,7 +154,7 @@ def read_table(
     FileError
         The file does not exist, was not written by `write_table`, or by a newer version.
     InputTypeError
-        Something that is no path.
+        Something that is not a path.
     """
     import polars as pl
 
@@ -172,7 +176,7 @@ def read_table(
     try:
         header: dict[str, Any] = json.loads(text)
         version, kind = int(header.pop("version")), header.pop("user")
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except DAMAGED as error:
         raise FileError(f"{str(path)!r} is damaged: its header cannot be read. {hint}") from error
     if version > VERSION:
         raise FileError(
@@ -180,11 +184,16 @@ def read_table(
             "not know. Hint: pip install --upgrade recometer."
         )
     try:
-        frame = pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
+        table = pl.scan_parquet(path, glob=False)
+        n_rows = int(table.select(pl.len()).collect().item())
+        check_table(path, [path], n_rows, table.collect_schema().len())
+        frame = table.collect()
+        user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
+        return {column.name: column.to_numpy() for column in frame}, user_ids, header
+    except FileError:
+        raise
+    except (OSError, pl.exceptions.PolarsError, *DAMAGED) as error:
         raise FileError(f"{str(path)!r} is damaged: {error}. {hint}") from error
-    user_ids = None if kind is None else decode_ids(frame.drop_in_place("user"), kind)
-    return {column.name: column.to_numpy() for column in frame}, user_ids, header
 
 
 def _check_extension(path: Path) -> None:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import gzip
 import os
 import pathlib
+import zlib
 from typing import TYPE_CHECKING, Literal
 
 from recometer.data.files import EXTENSIONS, check_file, parts_of
 from recometer.data.paths import as_path
+from recometer.data.unpacking import check_gzip
 from recometer.errors import FileError
 
 if TYPE_CHECKING:
@@ -44,11 +46,11 @@ def kind_of(path: str | os.PathLike[str]) -> Literal["run", "qrels"] | None:
     try:
         with (gzip.open if compressed else open)(path, "rb") as file:
             fields = file.readline(2**16).split()
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
     if len(fields) >= 6 and _is_number(fields[4]):
         return "run"
-    # Longer numbers are times: user, item, rating, time (MovieLens' u.data) are no qrels.
+    # Longer numbers are times: user, item, rating, time (MovieLens' u.data) are not qrels.
     few_digits = len(fields) == 4 and len(fields[3]) <= MAX_RELEVANCE_DIGITS
     return "qrels" if few_digits and _is_number(fields[3]) else None
 
@@ -104,9 +106,12 @@ def _read(
     try:
         content = pathlib.Path(path).read_bytes()
         if content[:2] == GZIP:
+            check_gzip(pathlib.Path(path))
             content = gzip.decompress(content)
         lines = pl.Series(content.decode().split("\n"), dtype=pl.String)
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except FileError:
+        raise
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise FileError(f"{path} cannot be read: {error}. Hint: is it damaged?") from error
     fields = lines.str.extract_groups(pattern).struct.unnest()
     fields.columns = list(names)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from recometer.data.columns import common_names
 from recometer.data.interactions import Interactions, read_interactions
 from recometer.errors import InputError, InputTypeError, UnknownNameError, did_you_mean
+from recometer.evaluating.effects import usual_protocol
 from recometer.metrics.conventions import conventions, find
 from recometer.protocol import Protocol
 from recometer.results.evaluation import Evaluation
@@ -16,7 +17,7 @@ from recometer.sources.base import Source
 if TYPE_CHECKING:
     from recometer.evaluating.asked import Asked
 
-# What other libraries call the cut-off, which is no parameter here.
+# What other libraries call the cut-off, which is not a parameter here.
 CUTOFFS = ("k", "top_k", "topk", "n", "cutoff", "cutoffs", "at")
 COLUMNS = ("user", "item", "value", "time", "rank", "score")
 IDS = ("user_ids", "item_ids", "n_users", "n_items", "item_offset")
@@ -112,13 +113,14 @@ def truth_beside(source: Source, *, given: bool) -> Interactions | None:
 
 def protocol_names() -> list[str]:
     """Return what ``protocol=`` may name."""
-    return [Protocol().name, *(each.name for each in conventions())]
+    return [usual_protocol().name, *(each.name for each in conventions())]
 
 
 def named_protocol(name: str) -> Protocol:
     """Return our own rules, or those of a convention."""
-    if name == Protocol().name:
-        return Protocol()
+    own = usual_protocol()
+    if name == own.name:
+        return own
     convention = find(name)
     if convention is None:
         hint = did_you_mean(name, protocol_names())

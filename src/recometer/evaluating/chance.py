@@ -60,7 +60,7 @@ def chance_of(
 
 def _all_tied(ranks: Ranks) -> Ranks:
     """Return the ranks that scores without a difference would give."""
-    known = ranks.above >= 0  # others are no candidates
+    known = ranks.above >= 0  # others are not candidates
     others = np.maximum(ranks.n_candidates[ranks.user] - 1, 0)
     place = np.arange(len(ranks.above)) - ranks.indptr[ranks.user]
     return dataclasses.replace(

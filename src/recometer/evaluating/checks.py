@@ -56,7 +56,7 @@ def check_users(flags: UInt32, n_relevant: Int64, source: Source, test: Interact
 def check_overlaps(
     counts: Mapping[str, int], n_relevant: Int64, test: Interactions, candidates: object
 ) -> None:
-    """Warn where most of test is in train, or is no candidate: then little is measured."""
+    """Warn where most of test is in train, or is not a candidate: then little is measured."""
     n_rows, overlap = len(test), counts.get("train_test_overlap", 0)
     if 2 * overlap > n_rows:
         warn(
@@ -71,7 +71,7 @@ def check_overlaps(
     if isinstance(candidates, Interactions):
         hint = "candidates=rm.Negatives(candidates) adds the items of test to each user's"
     warn(
-        f"{lost:,} of {n:,} relevant rows of test are no candidates, so they are misses. "
+        f"{lost:,} of {n:,} relevant rows of test are not candidates, so they are misses. "
         f"Hint: {hint}."
     )
 
@@ -154,12 +154,12 @@ def check_correction(ranks: Ranks, source: Source, protocol: Protocol) -> None:
 
 def check_defined(values: Mapping[str, Float64], reasons: Mapping[str, UInt8]) -> None:
     """Warn of metrics that no user has a value for, and say why."""
-    sentences = {reason.value: reason.sentence for reason in Reason}
     alike: dict[str, list[str]] = {}
     for name, column in values.items():
-        # Of millions of users the first few say it nearly always.
-        if not np.isnan(column[:64]).all() or not np.isnan(column).all():
+        # The first of millions of users nearly always decides it.
+        if not np.isnan(column[:1]).all() or not np.isnan(column).all():
             continue
+        sentences = {reason.value: reason.sentence for reason in Reason}
         codes, counts = np.unique(reasons[name][reasons[name] > 0], return_counts=True)
         why = [sentences[code] for code in codes[np.argsort(-counts, kind="stable")].tolist()]
         if why:

@@ -6,6 +6,7 @@ library has, lists as well as matrices.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 from recometer.errors import warn
@@ -63,10 +64,18 @@ UNREAD: Mapping[str, Mapping[str, str]] = {
 USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
 
+@functools.cache
+def usual_protocol() -> Protocol:
+    """Return our own rules, made and checked once."""
+    return Protocol()
+
+
 def given_by_hand(protocol: Protocol) -> list[str]:
     """Return the rules of a protocol that are not those of its name."""
     convention = find(protocol.name)
-    usual = type(protocol)() if convention is None else convention.protocol
+    usual = usual_protocol() if convention is None else convention.protocol
+    if protocol is usual:
+        return []
     return [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]
 
 
@@ -96,7 +105,7 @@ def warn_without_effect(
         elif rule == "seen" and not trained:
             why = "there is no train"
         elif rule == "seen" and source.removes_train(protocol):
-            why = f"{type(source).__name__} are no lists: items of train are not ranked"
+            why = f"{type(source).__name__} are not lists: items of train are not ranked"
         elif rule == "defects" and protocol.defects:
             names = [metric.label or str(metric) for metric in metrics]
             if parse_under(names, protocol.replace(defects=False)) == list(metrics):
@@ -108,7 +117,7 @@ def warn_without_effect(
 
 
 def _why(source: Source, kind: str, rule: str, protocol: Protocol) -> str | None:
-    """Return why a rule changes nothing of metrics; None: it changes something."""
+    """Return why a rule changes nothing of metrics, or None if it changes something."""
     if rule == "average" and protocol.average == "users" and kind in ("ranks", "lists"):
         return "every user counts the same already"
     if kind == "all users" and rule == "users":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from recometer.data.interactions import read_interactions
 from recometer.errors import InputTypeError
@@ -11,6 +13,7 @@ from recometer.evaluating.arguments import source_of, truth_beside, with_order
 from recometer.evaluating.asked import DEFAULT_METRICS, read_asked
 from recometer.evaluating.effects import warn_without_effect
 from recometer.evaluating.folds import is_made, parts_of
+from recometer.evaluating.held import held_bytes
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.making import evaluation_of, means_of
 from recometer.evaluating.records import find_records
@@ -23,22 +26,41 @@ from recometer.sources.base import Source
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from recometer.evaluating.stream import Stream
     from recometer.protocol import Rules
     from recometer.sources.models import Recommender
 
 
 class Evaluator:
-    """What `evaluate` does, prepared once for many models.
+    """An evaluation that is prepared once, for many models.
 
     ``rm.Evaluator(test, ...)(source)`` is ``rm.evaluate(source, test, ...)``, to the last bit. What
-    does not depend on the model is done once and kept: for training loops, searches of
-    hyper-parameters, nightly runs.
+    does not depend on the model is done once and kept: test and train are read, checked, matched
+    with each other and hashed; what baselines list and what metrics of lists read is found; and
+    sources with the same ids as the one before are not matched with test and train again.
+
+    Several threads may use it at once. It can be copied and pickled, as far as its arguments can;
+    what was matched with sources stays behind.
 
     Parameters
     ----------
-    test, train, candidates, exclude, metrics, protocol, catalogue, baseline, seed, threads
-        As `recometer.evaluate` takes them, as well as `progress`, `chance` and single rules. They
-        must not be changed while the evaluator is in use.
+    test, train, candidates, exclude, metrics, protocol, catalogue, baseline, seed, threads, \
+    progress, chance, **rules
+        As `recometer.evaluate` takes them. What they hold is shared and not copied, and must not
+        be changed while the evaluator is in use. Without `test`, each source must bring the truth
+        itself, and less is prepared. `test` may be a `Split`.
+
+    Raises
+    ------
+    InputError, InputTypeError, UnknownNameError
+        As `recometer.evaluate`: here what has to do with the arguments above, and in a call what
+        has to do with the source. An evaluator that has refused a source takes the next one.
+
+    Warns
+    -----
+    DataWarning
+        As `recometer.evaluate`; what matching test and train with a source shows, only for the
+        first of several sources with the same ids.
 
     Attributes
     ----------
@@ -46,6 +68,14 @@ class Evaluator:
         All arguments but test, read.
     truth
         Test, read, and what follows from it; None where the sources bring it.
+
+    Examples
+    --------
+    >>> import numpy as np, recometer as rm
+    >>> evaluator = rm.Evaluator({"ann": ["song"]}, metrics="rr ndcg@2")
+    >>> lists = [{"ann": ["song", "film"]}, {"ann": ["film", "song"]}]
+    >>> [evaluator.mean(rm.Lists(one))["rr"] for one in lists]
+    [1.0, 0.5]
     """
 
     def __init__(
@@ -80,16 +110,55 @@ class Evaluator:
             self.truth = Truth.of(self.asked, read_interactions(test, "test"))
 
     def __call__(self, source: Source | Recommender) -> Evaluation:
-        """Evaluate a model, as `recometer.evaluate` does."""
+        """Evaluate a model: a source, or a fitted model that `recometer.from_model` knows."""
         return self.evaluated(source, time.perf_counter())
 
     def mean(self, source: Source | Recommender) -> dict[str, float]:
         """Return the means alone, those of ``evaluator(source).mean()``, in less time.
 
-        No `Evaluation` is made: no fingerprints are taken of the source, and nothing is kept.
+        No `Evaluation` is made, the source is not hashed, and nothing of it is kept.
         """
         given = self.inputs(source)
         return means_of(given, find_records(given))
+
+    def stream(
+        self, *, item_ids: object = None, repeated: Literal["error", "first"] = "error"
+    ) -> Stream:
+        """Return an evaluation of what comes batch by batch; see `Stream` for the parameters."""
+        from recometer.evaluating.stream import Stream
+
+        return Stream(self, item_ids=item_ids, repeated=repeated)
+
+    def of_known_users(self) -> Evaluator:
+        """Return an evaluator in whose means only users count whom the source knows.
+
+        For a part of the users: those of a batch, say, or of the first batches.
+        """
+        rules = self.asked.protocol.replace(no_list="undefined")
+        asked = dataclasses.replace(self.asked, protocol=rules)
+        object.__setattr__(asked, "by_hand", self.asked.by_hand)
+        partial = copy.copy(self)
+        partial.asked = asked
+        if self.truth is not None:
+            partial.truth = dataclasses.replace(self.truth, asked=asked)
+        return partial
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of all arrays that it holds, in bytes.
+
+        Those that it shares with what it was given are among them; what was matched with sources
+        is, too, so that the first call for a kind of source adds to it. Of texts, what points to
+        them is counted.
+        """
+        return held_bytes(self.asked, self.truth)
+
+    def __repr__(self) -> str:
+        users = "each source's own users"
+        if self.truth is not None:
+            users = f"{self.truth.test.n_users:,} users"
+        metrics = ", ".join(map(str, self.asked.metrics))
+        return f"<Evaluator of {users}: {metrics} ({self.nbytes / 1e6:.1f} MB)>"
 
     def evaluated(self, source: object, begin: float) -> Evaluation:
         """Evaluate a model; `begin` is when its reading began."""

@@ -40,8 +40,8 @@ def parts_of(
     check_no_train(made, train)
     if not hasattr(made, "interactions"):
         raise InputTypeError(
-            f"{type(made).__name__} has several splits, and an Evaluator one test. Hint: one for "
-            "each, [rm.Evaluator(split) for split in folds]; or rm.evaluate(function, folds)."
+            f"An Evaluator has one test, and {type(made).__name__} has several splits. Hint: one "
+            "for each, [rm.Evaluator(split) for split in folds]; or rm.evaluate(function, folds)."
         )
     plain = made.interactions()
     return plain.test, plain.train

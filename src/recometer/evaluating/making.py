@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 import sys
 import time
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from recometer import _kernel
+from recometer.data import ids
 from recometer.data.fingerprints import Fingerprinting
 from recometer.evaluating.chance import chance_of
 from recometer.evaluating.checks import check_defined
 from recometer.evaluating.inputs import Inputs
-from recometer.evaluating.records import Records, data_of_result, measured_by
+from recometer.evaluating.records import RANKED, Records, data_of_result, measured_by
 from recometer.measuring.compute import compute, compute_for_all
 from recometer.measuring.listed import ListedUsers
 from recometer.measuring.rated import RatedUsers
 from recometer.measuring.side_data import needed_by
-from recometer.metrics.registry import METRICS, Metric
 from recometer.results.evaluation import Evaluation
 from recometer.results.means import Averaging, means_with
+from recometer.results.profiles import USUAL_CUTOFF, FoundByPopularity, found_by_popularity
 from recometer.results.together import together_of
 from recometer.version import __version__
 
@@ -30,11 +31,13 @@ from recometer.version import __version__
 def evaluation_of(given: Inputs, records: Records, reading: float, ranking: float) -> Evaluation:
     """Measure what a source gave; `reading` and `ranking` are the seconds that came before."""
     begin, truth, asked = time.perf_counter(), given.truth, given.asked
-    arrays = {"source": given.source.arrays(), **truth.arrays()}
-    with Fingerprinting(arrays, asked.threads) as fingerprinting:
+    known = truth.fingerprints
+    arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
+    with Fingerprinting(arrays, asked.threads, truth.prepare) as fingerprinting:
         measured = measure(given, records)
         metrics_end = time.perf_counter()
-        fingerprints = fingerprinting.result()
+        found = fingerprinting.result()
+    known |= {name: prints for name, prints in found.items() if name != "source"}
     check_defined(measured["values"], measured["reasons"])
     activity, popularity = truth.profiles
     return Evaluation(
@@ -45,21 +48,34 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
         protocol=asked.protocol,
         seed=asked.seed,
         counts={**records.counts, **truth.duplicates},
-        definitions=_definitions(truth.metrics),
+        definitions=truth.definitions,
         timings={
             "reading": reading,
             "ranking": ranking,
             "metrics": metrics_end - begin,
             "total": reading + ranking + time.perf_counter() - begin,
         },
-        versions=_versions(),
-        inputs=given.described(fingerprints),
+        versions={**_versions(), "instruction_set": _kernel.instruction_set()},
+        inputs=given.described({**known, "source": found["source"]}),
         inputs_kept=given.kept(),
         negative_gains=truth.negative_gains,
         binary_gains=truth.binary_gains,
         activity=activity,
         popularity=popularity,
+        by_popularity=_by_popularity(given, records),
     )
+
+
+def _by_popularity(given: Inputs, records: Records) -> FoundByPopularity | None:
+    """Count the relevant items that were found, by popularity; None: there is no train or rank."""
+    truth, asked, ties = given.truth, given.asked, given.protocol.ties
+    of_ranks = truth.reading(*RANKED)
+    if asked.train is None or truth.bands is None or records.ranks is None or not of_ranks:
+        return None
+    keys = ids.user_keys(truth.test.user_ids, truth.test.n_users) if ties == "random" else None
+    cutoff = max(metric.cutoff or 0 for metric in of_ranks) or USUAL_CUTOFF
+    how = cutoff, ties, asked.seed, keys
+    return found_by_popularity(records.ranks, truth.test, asked.train, truth.bands, *how)
 
 
 def means_of(given: Inputs, records: Records) -> dict[str, float]:
@@ -113,21 +129,11 @@ def measure(given: Inputs, records: Records) -> dict[str, Any]:
     return found
 
 
-def _definitions(metrics: Iterable[Metric]) -> dict[str, dict[str, str]]:
-    parts = ("title", "formula", "source")
-    found = {}
-    for metric in metrics:
-        definition = METRICS[metric.name]
-        found[metric.variant] = {part: getattr(definition, part) for part in parts}
-        found[metric.variant] |= metric.meanings
-    return found
-
-
+@functools.cache
 def _versions() -> dict[str, str]:
     return {
         "recometer": __version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "platform": f"{sys.platform} {platform.machine()}",
-        "instruction_set": _kernel.instruction_set(),
     }

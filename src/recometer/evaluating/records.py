@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from recometer import ragged
-from recometer.arrays import Array, Int64, UInt32
+from recometer.arrays import Array, Bool, Int64, UInt32
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions
-from recometer.data.matching import both_have_ids, in_train, relevant_rows
+from recometer.data.matching import both_have_ids, relevant_rows
 from recometer.errors import InputError
 from recometer.evaluating.checks import (
     check_baseline,
@@ -94,7 +94,7 @@ def find_records(given: Inputs) -> Records:
         if ranks.filled is None and not rules.version and rules.short_lists == "previous_user":
             raise InputError(
                 "short_lists='previous_user' is about lists that are shorter than k, and the "
-                f"source ({source.describe()}) is no list. Hint: leave it out."
+                f"source ({source.describe()}) is not a list. Hint: leave it out."
             )
         if any(rules_of(metric, rules).repeated_test != "once" for metric in of_ranks):
             ranks = with_copies(ranks, test, asked.train)
@@ -122,18 +122,26 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
             needed_by(truth.reading("lists")),
             test=test,
             train=asked.train,
-            relevant=relevant_rows(test, rules.relevant_from),
+            relevant_from=rules.relevant_from,
             ranks=records.ranks if given.brings_truth else None,
             catalogue=asked.catalogue,
             baseline=records.baseline,
-            removes_train=given.source.removes_train(rules),
+            in_train=_in_train(records.request, given.source),
+            memory=truth.memory,
         )
         found["lists"] = ListedUsers(data, records.judged)
     return found
 
 
 def request_of(given: Inputs) -> Request:
-    """Return what the source is asked for."""
+    """Return what the source is asked for, the same for all with the same rules."""
+    known, rules = given.truth.requests, given.protocol
+    if rules not in known:
+        known[rules] = _request(given)
+    return known[rules]
+
+
+def _request(given: Inputs) -> Request:
     rules, asked, of_ranks = given.protocol, given.asked, given.truth.reading(*RANKED)
     forgets = rules.unranked != "misses" or rules.unknown_items != "misses"
     return Request(
@@ -147,6 +155,7 @@ def request_of(given: Inputs) -> Request:
         given.truth.candidates,
         asked.exclude,
         asked.seed,
+        given.truth.memory,
     )
 
 
@@ -155,12 +164,18 @@ def _judged(request: Request, source: Source, ranks: Ranks | None) -> Judged:
     if ranks is not None:
         return Judged(np.diff(ranks.indptr), ranks.n_relevant)
     test, rules = request.test, request.protocol
-    stays = np.ones(len(test), bool)
-    if request.train is not None and source.removes_train(rules):
-        stays = ~in_train(test, request.train)
+    gone = _in_train(request, source)
+    stays = np.ones(len(test), bool) if gone is None else ~gone
     relevant = relevant_rows(test, rules.relevant_from) & stays
     rows, hits = (ragged.offsets(which, test.indptr) for which in (stays, relevant))
     return Judged(np.diff(rows), np.diff(hits))
+
+
+def _in_train(request: Request, source: Source) -> Bool | None:
+    """Return which rows of test leave it, being in train; None: none do."""
+    if request.train is None or not source.removes_train(request.protocol):
+        return None
+    return request.in_train()
 
 
 def _users(ranks: Ranks | None, lists: TopLists | None, judged: Judged | None) -> Users:
@@ -215,7 +230,13 @@ def _lists(
     if baseline is None or "baseline" not in needed_by(metrics):
         return lists, None
     if isinstance(baseline, Source):
-        found, what = baseline.top(request, depth), baseline.describe()
+        found = request.memory.find(
+            "baseline",
+            (depth, request.protocol),
+            lambda: baseline.top(request, depth),
+            same=(baseline, request.test),
+        )
+        what = baseline.describe()
     else:
         found = _of_evaluation(baseline, request.test, depth)
         what = baseline.inputs["source"]["description"]

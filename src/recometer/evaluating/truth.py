@@ -15,11 +15,12 @@ from recometer.errors import InputError
 from recometer.evaluating.asked import Asked
 from recometer.measuring import corrections
 from recometer.measuring.side_data import check_side_data, needed_by
-from recometer.metrics.registry import Metric, rules_of, with_largest_gain
+from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
-from recometer.results.profiles import profiles
-from recometer.sources.base import Source
+from recometer.results.profiles import Bands, bands, profiles, users_of_items
+from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
+from recometer.sources.memory import Memory
 
 OF_INTERACTIONS = ("indptr", "items", "values", "user_ids", "item_ids")
 
@@ -36,6 +37,10 @@ class Truth:
     test: Interactions  # with the users who count by the rule users="listed"
     candidates: Candidates | None
     metrics: tuple[Metric, ...]  # with the largest gain of test, where formulas read it
+    memory: Memory = dataclasses.field(default_factory=Memory)  # of what sources were matched with
+    requests: dict[Protocol, Request] = dataclasses.field(default_factory=dict)  # by their rules
+    # Of `arrays`, once an evaluation has taken them; no mean needs them.
+    fingerprints: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, asked: Asked, given: Interactions) -> Truth:
@@ -50,7 +55,12 @@ class Truth:
 
     def with_users(self, listed: Array) -> Truth:
         """Add the users with a list, by the rule users="listed"."""
-        return dataclasses.replace(self, test=self.test.with_users(listed))
+
+        def add() -> Truth:
+            test = self.test.with_users(listed)
+            return dataclasses.replace(self, test=test, memory=Memory(), requests={})
+
+        return self.memory.find("listed", None, add, equal=(listed,))
 
     def reading(self, *records: str) -> list[Metric]:
         """Return the metrics that read one of some records."""
@@ -58,9 +68,20 @@ class Truth:
 
     @functools.cached_property
     def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
-        """What train says of each user, see `Evaluation`; None: there is no train."""
+        """What train says of each user, see `Evaluation`; None without train."""
         train = self.asked.train
-        return (None, None) if train is None else profiles(self.test, train)
+        if train is None or self._users_of_items is None:
+            return None, None
+        return profiles(self.test, train, self._users_of_items)
+
+    @functools.cached_property
+    def bands(self) -> Bands | None:
+        """The items of train by popularity; None: there is no train."""
+        return None if self._users_of_items is None else bands(self._users_of_items)
+
+    @functools.cached_property
+    def _users_of_items(self) -> Int64 | None:
+        return None if self.asked.train is None else users_of_items(self.asked.train)
 
     @functools.cached_property
     def negative_gains(self) -> bool:
@@ -73,6 +94,11 @@ class Truth:
         """Whether every value of test is 0 or 1."""
         gains = self.test.values
         return gains is None or bool(((gains == 0) | (gains == 1)).all())
+
+    def prepare(self) -> None:
+        """Find what an `Evaluation` has of test and train, which no metric reads."""
+        _ = self.profiles, self.descriptions, self.definitions, self.duplicates
+        _ = self.negative_gains, self.binary_gains, self.held_bytes
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
         """Return what the fingerprints are taken of, by argument."""
@@ -109,6 +135,16 @@ class Truth:
         reading = self._reading()
         if reading:
             found["test"]["reading"] = reading
+        return found
+
+    @functools.cached_property
+    def definitions(self) -> dict[str, dict[str, str]]:
+        """The formula and the source of each metric, and what its parameters stand for."""
+        parts, found = ("title", "formula", "source"), {}
+        for metric in self.metrics:
+            definition = METRICS[metric.name]
+            found[metric.variant] = {part: getattr(definition, part) for part in parts}
+            found[metric.variant] |= metric.meanings
         return found
 
     def _reading(self) -> str:
@@ -168,7 +204,7 @@ def _largest_gain(test: Interactions) -> float:
 
 
 def _is_uniform(candidates: Candidates | None) -> bool | None:
-    """Return whether users have uniformly drawn candidates; None: they have no sets at all."""
+    """Return whether users have uniformly drawn candidates, or None if they have no sets."""
     if isinstance(candidates, SampledCandidates):
         return candidates.by == "uniform"
     return True if isinstance(candidates, Interactions) else None

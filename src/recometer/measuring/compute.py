@@ -7,6 +7,7 @@ formulas alone.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ from recometer.measuring.settling import reads_cutoff
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
 from recometer.tasks import Ticker, run_tasks
+
+USERS_PER_PART = 2048  # of whom a second thread takes a part
 
 
 class _Variant(NamedTuple):
@@ -77,7 +80,8 @@ def compute(
     for one in every:
         reading = [metric for metric in metrics if metric.definition.record == one.record]
         variants = _variants(reading, protocol)
-        tasks += [_Task(one, block, variants) for block in one.blocks() if variants]
+        for block in one.blocks() if variants else ():
+            tasks += [_Task(one, part, variants) for part in _parts(block, threads)]
 
     def run(task: _Task, ticker: Ticker | None = None) -> None:
         some = task.measured.users(task.block)
@@ -139,7 +143,7 @@ def _fill(
         found, reason = values[str(metric)][block], some.reasons(metric, rules)
         if bounded:
             # Sums over tied groups may pass a bound by their rounding.
-            np.clip(table[:, column], definition.lower, definition.upper, out=found)
+            table[:, column].clip(definition.lower, definition.upper, out=found)
         else:
             found[:] = table[:, column]
         if definition.may_be_nan:
@@ -154,6 +158,13 @@ def _fill(
         gone = left_out(some.outside(metric, rules), found, rules)
         if gone is not None:
             why[gone] = Reason.NOT_COUNTED
+
+
+def _parts(block: slice, threads: int) -> list[slice]:
+    """Cut a block of users into a part for each thread, where there are many users."""
+    n = max(1, min(threads, (block.stop - block.start) // USERS_PER_PART))
+    ends = [block.start + (block.stop - block.start) * part // n for part in range(n + 1)]
+    return [slice(begin, end) for begin, end in itertools.pairwise(ends)]
 
 
 def _read_by(metric: Metric, by_record: Mapping[str, Measured]) -> Measured:

@@ -127,9 +127,10 @@ CORRECTABLE = (*SUMS, "roc_auc")
 
 
 def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -> None:
-    """Refuse a correction without a sample, of one not uniform, or of a metric that is no such sum.
+    """Refuse a correction where there is no uniform sample, or the metric is not such a sum.
 
-    `uniform` tells whether each user's candidates were drawn so; None: there are none per user.
+    `uniform` tells whether each user's candidates were drawn uniformly; None without candidates
+    per user.
     """
     if protocol.correction == "none":
         return
@@ -147,7 +148,7 @@ def check(metrics: Sequence[Metric], protocol: Protocol, uniform: bool | None) -
         # Parameters in a name change the formula that is corrected here.
         if metric.name not in CORRECTABLE or "(" in str(metric):
             raise InputError(
-                f"{found} does not exist for {str(metric)!r}, which is no sum over relevant "
+                f"{found} does not exist for {str(metric)!r}, which is not a sum over relevant "
                 "items of a function of their rank that is known here. Those that are: "
                 f"{', '.join(CORRECTABLE)}."
             )

@@ -20,7 +20,7 @@ from recometer.protocol import Protocol
 from recometer.ragged import PER_USER, Record
 from recometer.ties import sum_by_user
 
-# Users are taken in blocks with about so many listed items, so that working memory does not
+# Users are taken in blocks with about this number of listed items, so that working memory does not
 # grow with their number.
 BLOCK_PLACES = 2**21
 
@@ -87,7 +87,7 @@ class ListedUsers(Measured):
                 reason, has = HAS[without]
                 mark(result, ~has(data, cutoff), reason)
         if definition.over_users:
-            # Of all users together, an empty list counts: as one that is not full, for instance.
+            # For all users together an empty list counts, for instance as one that is not full.
             result[result == Reason.NO_LIST] = 0
         return result
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,10 @@ class RankedUsers(Measured):
         # Nothing that is kept refers to what keeps it: the memory of a block is free at once.
         self._settled: dict[Hashable, Ranks] = {}
         self._rules: dict[Hashable, _Rules] = {}
+        # By the identity of rules, which are kept for as long.
+        self._known: dict[int, tuple[Protocol, bool]] = {}
+        self._settlings: dict[tuple[int, int | None], Settling] = {}
+        self._last: tuple[Any, Any, Any] = None, None, None
         self._groups: dict[Hashable, Groups] = {}
 
     @property
@@ -92,34 +97,43 @@ class RankedUsers(Measured):
             reads = "relevance"
         within = metric.cutoff if rules.ties == "item_desc_within" else None
         how = (rules.ties, reads, self.seed, self.user_keys, rules.relevant_from, within)
-        key = (rules.ties, reads, rules.relevant_from, within, _settling(metric, rules))
+        key = (rules.ties, reads, rules.relevant_from, within, self._settling(metric, rules))
         if key not in self._groups:
             self._groups[key] = resolve(self.settled(metric, rules), *how)
         return self._groups[key]
 
     def settled(self, metric: Metric, rules: Protocol) -> Ranks:
         """Return the ranks that a metric reads, under its rules."""
-        how = _settling(metric, rules)
+        how = self._settling(metric, rules)
         if how not in self._settled:
             self._settled[how] = settling.settle(self.ranks, how)
         return self._settled[how]
 
     def _ruled(self, metric: Metric, rules: Protocol) -> _Rules:
-        key = (rules, _settling(metric, rules))
+        key = id(rules), self._settling(metric, rules)
         if key not in self._rules:
             self._rules[key] = _Rules(self.settled(metric, rules), rules)
         return self._rules[key]
+
+    def _settling(self, metric: Metric, rules: Protocol) -> Settling:
+        """Return what `settling.settle` takes."""
+        last, same, how = self._last  # mostly the same is asked for several times
+        if metric is last and rules is same:
+            return how
+        if id(rules) not in self._known:
+            self._known[id(rules)] = rules, settling.reads_cutoff(rules)
+        cutoff = metric.cutoff if self._known[id(rules)][1] else None
+        key = id(rules), cutoff
+        if key not in self._settlings:
+            own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
+            self._settlings[key] = Settling(*own, cutoff)
+        self._last = metric, rules, self._settlings[key]
+        return self._settlings[key]
 
     @functools.cached_property
     def _one_property(self) -> bool:
         """Without values in test, gains are relevance, and their groups are found once."""
         return np.array_equal(self.ranks.gain, self.ranks.relevant)
-
-
-def _settling(metric: Metric, rules: Protocol) -> Settling:
-    """Return what `settling.settle` takes."""
-    own = (rules.score_above, rules.duplicates, rules.repeated_test, rules.short_lists)
-    return Settling(*own, metric.cutoff if settling.reads_cutoff(rules) else None)
 
 
 class _Rules:
@@ -188,7 +202,7 @@ class _Rules:
 
     @functools.cached_property
     def outside(self) -> Bool | None:
-        """Who does not count in any mean; None: everybody does."""
+        """Who does not count in any mean; None if everybody counts."""
         ranks = self.ranks
         has_rows = np.diff(ranks.indptr) > 0
         return why.outside(self.known, ranks.n_relevant > 0, has_rows, self.protocol)

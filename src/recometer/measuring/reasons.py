@@ -41,13 +41,13 @@ class Reason(enum.IntEnum):
     WITHOUT_LIST = 15, "the source has no list for the user"
     ONE_KIND = 16, "what is compared is all relevant, or not at all"
     NOT_COUNTED = 17, "the rule users= leaves the user out of the mean"
-    # Of ratings.
+    # Reasons of ratings.
     NO_RATINGS = 20, "the user has no row with a true rating"
     NOTHING_RECOMMENDED = 21, "no predicted rating reaches the threshold"
     NO_VARIANCE = 22, "all true ratings are the same"
     NO_PAIRS = 23, "no two true ratings differ"
-    NOT_PROBABILITY = 24, "a prediction is no probability: it is below 0 or above 1"
-    # Of lists.
+    NOT_PROBABILITY = 24, "a prediction is not a probability: it is below 0 or above 1"
+    # Reasons of lists.
     NO_LIST = 30, "the user's list is empty"
     ONE_ITEM = 31, "fewer than two listed items"
     NOTHING_SEEN = 32, "no listed item is in train"
@@ -66,7 +66,8 @@ OF_ONE_USER = (Reason.DEFINED, Reason.NO_VARIANCE, Reason.NO_PAIRS, Reason.ONE_K
 
 def mark(result: UInt8, where: Bool, reason: Reason) -> None:
     """Note the reason of some users, unless they have one already."""
-    result[where & (result == 0)] = reason
+    if where.any():
+        result[where & (result == 0)] = reason
 
 
 def raised(flags: UInt32, flag: UserFlag) -> Bool:
@@ -108,7 +109,7 @@ def mark_scores(result: UInt8, flags: UInt32) -> None:
 
 
 def mark_constant(result: UInt8, flags: UInt32, rules: Protocol) -> None:
-    """Mark the users whose scores are all the same, where that is no ranking."""
+    """Mark the users whose scores are all the same, where that is not a ranking."""
     if rules.constant_scores == "undefined":
         mark(result, raised(flags, UserFlag.CONSTANT_SCORES), Reason.CONSTANT_SCORES)
 
@@ -123,7 +124,7 @@ def replace_undefined(values: Float64, reason: UInt8, rules: Protocol) -> None:
 
 
 def outside(known: Bool, has_relevant: Bool, has_rows: Bool, rules: Protocol) -> Bool | None:
-    """Tell who does not count in any mean, by the rule `users`; None: everybody does.
+    """Tell who does not count in any mean, by the rule `users`; None if everybody counts.
 
     It depends on whether the source has a list for the user, and test a relevant item, or any.
     """
@@ -140,7 +141,7 @@ def outside(known: Bool, has_relevant: Bool, has_rows: Bool, rules: Protocol) ->
 
 
 def left_out(outside: Bool | None, values: Float64, rules: Protocol) -> Bool | None:
-    """Tell whom the rule `users` leaves out of the mean of some values; None: nobody."""
+    """Tell whom the rule `users` leaves out of the mean of some values; None if nobody."""
     gone = ~(values > 0) if rules.users == "positive" else outside
     if gone is not None and rules.missing == "skip" and rules.average != "parts":
         gone = gone & ~np.isnan(values)  # the others have a reason already

@@ -25,7 +25,7 @@ def leave_out(ranks: Ranks, protocol: Protocol) -> Ranks:
     """
     if protocol.unranked == "misses" and protocol.unknown_items == "misses":
         return ranks
-    # Of a user whose scores cannot be ranked, nothing says what was left out.
+    # If a user's scores cannot be ranked, nothing says what was left out.
     unusable = (ranks.flags & np.uint32(UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
     missing = (ranks.above < 0) & ~unusable[ranks.user]
     if protocol.unranked == "misses":
@@ -89,7 +89,7 @@ def settle(ranks: Ranks, how: Settling) -> Ranks:
 def with_repeated_rows(ranks: Ranks, rule: str, cutoff: int | None = None) -> Ranks:
     """Give the rows of test that repeat a pair rows of their own: found together, or not at all.
 
-    The rule ``"multiplied"`` depends on what is found within a cut-off; None: anywhere.
+    The rule ``"multiplied"`` depends on what is found within a cut-off. None means anywhere.
     """
     if rule == "multiplied":
         return _multiplied(ranks, cutoff)

@@ -13,12 +13,13 @@ from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data import ids
 from recometer.data.catalogue import Catalogue
 from recometer.data.interactions import Interactions, gains
-from recometer.data.matching import both_have_ids, in_train, places_of_users
+from recometer.data.matching import both_have_ids, in_train, places_of_users, relevant_rows
 from recometer.errors import InputError
 from recometer.metrics import ListData, Metric, Side
 from recometer.metrics.ranked.counterfactual import with_propensities
 from recometer.metrics.registry import SIDE_DATA, SideData
 from recometer.ranks import Ranks, TopLists
+from recometer.sources.memory import Memory
 
 if TYPE_CHECKING:
     import scipy.sparse
@@ -55,33 +56,71 @@ def list_data(
     *,
     test: Interactions,
     train: Interactions | None,
-    relevant: Bool,
+    relevant_from: float | None,
     ranks: Ranks | None,
     catalogue: Catalogue | None,
     baseline: TopLists | None,
-    removes_train: bool = True,
+    in_train: Bool | None,
+    memory: Memory,
 ) -> ListData:
     """Bring what metrics of lists read into the item positions of the lists.
 
     Items that the lists do not know get positions after theirs. What is `needed` has been checked
-    by `check_side_data`. `relevant` tells of each row of test, from which `ranks` are read where
-    the source brings the truth itself; where it `removes_train`, items of train leave test.
+    by `check_side_data`. From `ranks` test is read where the source brings the truth itself;
+    rows of test that are `in_train` leave it. What was found for other lists of the same items is
+    in `memory`.
     """
     if "catalogue" in needed and lists.n_catalogue is None:
         raise _lacking(needed["catalogue"], "catalogue")
+
+    def find() -> tuple[dict[str, Any], int]:
+        return _found(
+            lists,
+            needed,
+            test=test,
+            train=train,
+            relevant_from=relevant_from,
+            ranks=ranks,
+            catalogue=catalogue,
+            baseline=baseline,
+            in_train=in_train,
+        )
+
+    found, n_items = memory.find(
+        "side data",
+        (frozenset(needed), lists.n_items, relevant_from),
+        find,
+        same=(test, train, ranks, catalogue, baseline, in_train),
+        equal=(lists.item_ids,),
+    )
+    lists_of_all = dataclasses.replace(lists, n_items=n_items)
+    return ListData(lists_of_all, n_catalogue=lists.n_catalogue, **found)
+
+
+def _found(
+    lists: TopLists,
+    needed: Mapping[SideData, Metric],
+    *,
+    test: Interactions,
+    train: Interactions | None,
+    relevant_from: float | None,
+    ranks: Ranks | None,
+    catalogue: Catalogue | None,
+    baseline: TopLists | None,
+    in_train: Bool | None,
+) -> tuple[dict[str, Any], int]:
+    """Return the same, but for what is in the lists, and the number of items."""
     items = _Items(lists.item_ids, lists.n_items)
-    found: dict[str, Any] = {"n_catalogue": lists.n_catalogue}
+    found: dict[str, Any] = {}
     if "test" in needed and ranks is not None:
         found["test"], found["relevant"] = _side_of_ranks(ranks)
     elif "test" in needed:
-        stays = np.ones(len(test), bool)
-        if removes_train and train is not None:
-            stays = ~in_train(test, train)
+        stays = np.ones(len(test), bool) if in_train is None else ~in_train
         indptr = ragged.offsets(stays, test.indptr)
         positions = items.of(test, "test")[stays]
         gain = gains(test)[stays]
         found["test"], order = _side(indptr, positions, gain)
-        found["relevant"] = relevant[stays][order]
+        found["relevant"] = relevant_rows(test, relevant_from)[stays][order]
     if "train" in needed and train is not None:
         positions = items.of(train, "train")
         users = places_of_users(train, test, "train")
@@ -111,7 +150,7 @@ def list_data(
                 found[name] = _rows(getattr(catalogue, name), row)
         if "propensity" in needed and catalogue.propensity is not None:
             found["propensity"] = np.where(row >= 0, catalogue.propensity[row], np.nan)
-    return ListData(dataclasses.replace(lists, n_items=n_items), **found)
+    return found, n_items
 
 
 def ranks_with(
@@ -138,6 +177,22 @@ def ranks_with(
         propensity[known] = catalogue.propensity
     found = with_propensities(dataclasses.replace(ranks, item=judged), users, propensity)
     return dataclasses.replace(found, item=ranks.item)
+
+
+def of_judged_items(
+    of_train: Array, missing: int, ranks: Ranks, test: Interactions, train: Interactions
+) -> Array:
+    """Return what is known of each judged item from train: [n_judged].
+
+    `of_train` has an entry per item that train numbers; `missing` stands for all others.
+    """
+    items = _Items(ranks.item_ids, _n_positions(ranks))
+    judged = _judged_items(ranks, items, test, train)
+    positions = items.of_columns(train, "train")
+    # An item that nobody names has the position -1: the last entry.
+    found = np.full(items.n_items + 1, missing, of_train.dtype)
+    found[positions] = of_train
+    return found[judged]
 
 
 def with_copies(ranks: Ranks, test: Interactions, train: Interactions | None) -> Ranks:
@@ -199,7 +254,11 @@ class _Items:
 
     def of(self, data: Interactions, what: str) -> Int64:
         """Return the position of the item of each row."""
-        return self._of_ids(data.item_ids, data.n_items, what)[data.items]
+        return self.of_columns(data, what)[data.items]
+
+    def of_columns(self, data: Interactions, what: str) -> Int64:
+        """Return the position of each item that the data number."""
+        return self._of_ids(data.item_ids, data.n_items, what)
 
     def of_catalogue(self, catalogue: Catalogue) -> Int64:
         """Return the position of each item."""

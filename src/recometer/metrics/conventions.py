@@ -24,8 +24,8 @@ from recometer.protocol import Protocol
 TABLE = Path(__file__).with_name("conventions.toml")
 COMMON = "every_convention"
 CUTOFF, NUMBER = "{k}", "{x}"
-# The cut-off of a name, before or after its brackets.
-AT = re.compile(r"@([\d.,]+)(?=\(|$)")
+# The cut-off of a name, before or after its brackets, or before XGBoost's "-".
+AT = re.compile(r"@([\d.,]+)(?=\(|-?$)")
 OPTIONAL = re.compile(r"\[(.*?)\]")
 
 
@@ -39,7 +39,7 @@ class Entry:
         As the library writes it: ``{k}`` is the cut-off, ``{x}`` a number, and what stands in
         square brackets may be left out: ``"NDCG[@{k}]"``.
     metric
-        Ours, likewise: ``"ndcg[@{k}](discount=original)"``.
+        The name of ours, written the same way: ``"ndcg[@{k}](discount=original)"``.
     rules
         What this name changes of the convention's rules.
     says
@@ -200,7 +200,7 @@ class Convention:
         Returns
         -------
         Entry or None
-            None: the library has no such name.
+            None if the library has no such name.
         dict of str to str
         """
         asked = _normal(name)
@@ -342,7 +342,7 @@ def conventions() -> list[Convention]:
 
 
 def find(name: str) -> Convention | None:
-    """Return the convention of a name; None: there is none."""
+    """Return the convention with a name, or None."""
     return _table().get(name)
 
 
@@ -363,7 +363,7 @@ def asked_of_source(metrics: Iterable[Metric], protocol: Protocol) -> Protocol:
     changed: dict[str, Any] = {}
     for rule in ("score_above", "duplicates", "short_lists"):
         wanted = {getattr(rules_of(metric, protocol), rule) for metric in metrics}
-        wanted -= {getattr(Protocol(), rule)}
+        wanted -= {protocol.declared[rule].default}
         if rule == "duplicates":  # where some count, a source gives all
             wanted = {"counted"} if wanted else wanted
         if len(wanted) > 1:
@@ -431,7 +431,7 @@ def _normal(name: str, cutoff: str | None = None) -> str:
 
 
 def _meaning_elsewhere(name: str) -> str | None:
-    """Return what a name stands for without a convention; None: nothing, or it is not clear."""
+    """Return what a name stands for without a convention, or None if that is nothing or unclear."""
     try:
         return meaning(name)
     except UnknownNameError:

@@ -53,7 +53,7 @@ def parse(metrics: Metrics) -> list[Metric]:
     InputError
         No metric, or a cut-off or a parameter's value that its metric does not take.
     InputTypeError
-        Something that is no name.
+        Something that is not a name.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def names_in(metrics: Metrics) -> Iterator[str | Metric]:
     InputError
         Cut-offs of a dict that are none, or stand in its names, too.
     InputTypeError
-        Something that is no name.
+        Something that is not a name.
     """
     if isinstance(metrics, Mapping):
         for name, cutoffs in metrics.items():

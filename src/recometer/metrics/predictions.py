@@ -31,9 +31,9 @@ class Predictions:
     relevant : bool [n_rows] or None
         By the threshold; from a true rating of 1 on where there is none, or one below all.
     n_recommended, n_relevant : int64 [n_users] or None
-        Rows of each user; None: there is no threshold.
+        Rows of each user. None without a threshold.
     ranked
-        The tie groups of the relevant rows, under the rule for ties; None: not needed.
+        The tie groups of the relevant rows, under the rule for ties. None if not needed.
     """
 
     user: Int64
@@ -51,7 +51,7 @@ class Predictions:
         ranks, predicted, threshold = ratings.ranks, ratings.predicted, ratings.threshold
         user, actual = ranks.user, ranks.gain
         ranked = ranks.above >= 0
-        if not ranked.all():  # the others are no candidates
+        if not ranked.all():  # the others are not candidates
             user, predicted, actual = user[ranked], predicted[ranked], actual[ranked]
         if threshold is None:
             return cls(user, predicted, actual, ranks.n_users, actual >= DEFAULT)
@@ -229,7 +229,7 @@ def _ordered_pairs(predictions: Predictions) -> tuple[Int64, Int64]:
     np.add.at(equal, user[by_actual[first]], same * (same - 1) // 2)
     pairs = n_rows * (n_rows - 1) // 2 - equal
 
-    # Of rows predicted the same the worse one first: such a pair is not in order.
+    # Among rows with the same prediction the worse comes first: such a pair is not in order.
     new = np.diff(user, prepend=-1) != 0
     new[1:] |= predictions.predicted[1:] != predictions.predicted[:-1]
     order = np.argsort(np.cumsum(new) * len(distinct) + number, kind="stable")

@@ -133,7 +133,7 @@ def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
 def fcp(predictions: Predictions, cutoffs: Int64, *, averaged: bool = False) -> Float64:
     """Fraction of a user's pairs of rows that the predictions put in the right order.
 
-    Of the pairs with different true ratings; one that is predicted the same is not in order,
+    It counts pairs with different true ratings; a pair with equal predictions is not in order,
     whatever the rule for ties. In [0, 1].
 
     References

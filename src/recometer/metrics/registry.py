@@ -83,10 +83,10 @@ class metric:
     lower, upper
         Bounds of the value.
     lower_of_gains
-        The lower bound where no value of test is below 0; None: `lower`.
+        The lower bound where no value of test is below 0. None stands for `lower`.
     upper_at
         The upper bound with a cut-off k: ``upper_at(k, binary, **parameters)``, where `binary` says
-        whether every value of test is 0 or 1. None: `upper`.
+        whether every value of test is 0 or 1. None stands for `upper`.
     higher_is_better
         Direction.
     monotone
@@ -120,13 +120,13 @@ class metric:
     over_rows
         The value over the rows of all users, which is the metric's usual mean: a function of the
         predictions, of how often each user counts (float64 [n_users]) and of the parameters.
-        None: the mean is one over users.
+        None if the mean is over users.
     may_be_nan
         Whether the formula itself may have no value: the function returns NaN there.
     pooled
         What a user's value is divided by, where it is a ratio: the ``"cutoff"`` k, the number
         R of ``"relevant"`` items, the hits that are ``"possible"``: min(k, R), or the number of
-        ``"candidates"``. None: there is no pooled mean (see `recometer.results.pooling`).
+        ``"candidates"``. None if there is no pooled mean (see `recometer.results.pooling`).
     side
         What a metric reads beside its record: keys of `SIDE_DATA`.
     without
@@ -134,7 +134,7 @@ class metric:
         `recometer.measuring.listed`.
     over_users
         A metric of lists with one value for all users. Its function takes ``weights`` (int64
-        [n_users] or None: how often each user counts) as the third argument.
+        [n_users], how often each user counts, or None) as the third argument.
     """
 
     formula: str
@@ -287,7 +287,7 @@ class Metric:
     name
         A name in `METRICS`, or what `canonical` reads as one; kept as in `METRICS`.
     cutoff
-        How many of the first places are read; None: the whole ranking.
+        How many of the first places are read. None reads the whole ranking.
     parameters
         A mapping or pairs: ``Metric("f", 10, {"beta": 0.5})`` is ``f@10(beta=0.5)``. Kept as
         pairs, in the registry's order, without those that have their default.
@@ -302,7 +302,7 @@ class Metric:
     UnknownNameError
         There is no such metric, or parameter of it.
     InputError
-        The cut-off is no whole number from 1 on; or it is missing, or not taken. A value
+        The cut-off is not a whole number from 1 on; or it is missing, or not taken. A value
         that the parameter does not take.
     """
 
@@ -395,7 +395,7 @@ class Metric:
 
     @property
     def depth(self) -> int | None:
-        """How many of the first places are read in all; None: the whole ranking."""
+        """How many of the first places are read in all; None for the whole ranking."""
         return None if self.definition.beyond_cutoff else self.cutoff
 
     def compute(self, record: Any, cutoffs: Int64) -> Float64:

@@ -52,12 +52,12 @@ def columns(function: PerUser, groups: Groups, cutoffs: Int64) -> Float64:
 def totals(value: PerGroup, groups: Groups, cutoffs: Int64) -> Float64:
     """Add up, in rank order, what the groups within each cut-off add: [n_users, n_cutoffs].
 
-    ``value(rows, places)`` is what groups add with so many of their places. It is asked once
-    for whole groups, whatever the number of cut-offs, and for those that a cut-off parts.
+    ``value(rows, places)`` is what groups add with given numbers of their places. It is asked
+        once for whole groups, whatever the number of cut-offs, and for those that a cut-off parts.
     """
     reach = groups.reach(cutoffs)
     whole = value(reach.rows, groups.size[reach.rows])
-    parts = value(reach.parted, reach.places)
+    parts = value(reach.parted, reach.places) if len(reach.parted) else whole
     result = np.empty((len(cutoffs), groups.n_users))
     for column, (inside, user, parted, part) in enumerate(reach.cutoffs):
         terms = whole[inside]
@@ -79,6 +79,10 @@ def ratio(numerator: Float64, denominator: Int64 | Float64) -> Float64:
 @shared
 def hits_within(groups: Groups, cutoffs: Int64) -> Float64:
     """Count (expected) hits: of a tied group, each place within has as many on average."""
+    if groups.single:
+        reach = groups.reach(cutoffs)
+        counted = [np.bincount(user, minlength=groups.n_users) for _, user, *_ in reach.cutoffs]
+        return np.array(counted, np.float64).reshape(len(cutoffs), groups.n_users).T
     return totals(
         lambda rows, places: places * groups.relevant[rows] / groups.size[rows], groups, cutoffs
     )

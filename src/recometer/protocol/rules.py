@@ -105,9 +105,9 @@ class Protocol:
             "ranked": "An infinite score ranks like any number, above or below all others.",
         },
         step="ranking",
-        about="In Scores, -inf means that the item is no candidate. Factors give infinite scores "
-        "where products are too large, which are undefined always, and so are infinite predictions "
-        "in errors of ratings.",
+        about="In Scores, -inf means that the item is not a candidate. Factors give infinite "
+        "scores where products are too large, which are undefined always, and so are infinite "
+        "predictions in errors of ratings.",
     )
     users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"] = (
         rule(
@@ -193,7 +193,7 @@ class Protocol:
             NUMBER: "A user without a relevant item: {}.",
         },
         step="undefined values",
-        about="Likewise without a positive gain, where gains are read.",
+        about="It also applies to a user without a positive gain, where gains are read.",
     )
     no_list: Literal["misses", "undefined"] = rule(
         "misses",
@@ -244,7 +244,7 @@ class Protocol:
         None,
         {None: "Values are not rounded.", DECIMALS: "A user's value is rounded to {} decimals."},
         step="rounding",
-        about="A value for all users is rounded likewise.",
+        about="A value for all users is rounded, too.",
     )
     percent: bool = rule(
         False,
@@ -347,8 +347,8 @@ class Protocol:
         if self.defects and not self.version:
             raise InputError(
                 "defects=True gives what a library computes against its own documentation, and the "
-                f"rules of the protocol {self.name!r} are no library's. Hint: name one, as in "
-                "evaluate(..., protocol='evidently', defects=True)."
+                f"rules of the protocol {self.name!r} are not those of a library. Hint: name one, "
+                "as in evaluate(..., protocol='evidently', defects=True)."
             )
         if self.correction != "none" and self.ties != "expected":
             raise InputError(
@@ -366,6 +366,8 @@ class Protocol:
         InputError
             A value that the rule does not take, or another version: it says whose rules these are.
         """
+        if not rules:
+            return self
         wanted = rules.get("version", self.version)
         if wanted != self.version:
             of = f"those of version {self.version!r} alone" if self.version else "recometer's own"
@@ -381,7 +383,7 @@ class Protocol:
         Parameters
         ----------
         other
-            None: our own, with the default of each rule.
+            None stands for our own rules, with the default of each.
         """
         changed = [f"{rule}={getattr(self, rule)!r}" for rule in self.differing(other)]
         return " ".join([self.name, *filter(None, [self.version]), *changed])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from recometer.comparing.wording import on_power
 from recometer.errors import InputError, InputTypeError
 from recometer.report import sections
 from recometer.report.facts import audited, call_of, facts
+from recometer.report.found import found
 from recometer.report.given import Given, given_by
 from recometer.report.headline import MOST_NAMED, compact, headline, main_pair, pairs_of
 from recometer.report.inspection import inspector
@@ -58,11 +59,12 @@ def build(
     best_first = tuple(sorted(given.models, key=lambda model: order.index(model.name)))
     given = dataclasses.replace(given, models=best_first)
     pair = main_pair(given, standings)
-    numbers = all_numbers(given, pairs_of(given, pair), ranked, standings)
+    pairs = pairs_of(given, pair)
+    numbers = all_numbers(given, pairs, ranked, standings)
     known = known_lists(given, lists, data or {})
     found_audit = _audit(audit, known)
     k = depth_of(known) if depth is None else depth
-    charts = _charts(given, numbers, known, k)
+    charts = _charts(given, numbers, pairs, known, k)
     inspected = inspector(
         given,
         known,
@@ -94,20 +96,25 @@ def build(
 
 
 def _charts(
-    given: Given, numbers: Mapping[str, MetricNumbers], known: Mapping[str, Known], k: int
+    given: Given,
+    numbers: Mapping[str, MetricNumbers],
+    pairs: Sequence[tuple[str, str]],
+    known: Mapping[str, Known],
+    k: int,
 ) -> tuple[Chart, ...]:
     order = [model.name for model in given.models]
-    found = [
+    charts = [
         sections.leaderboard_chart(numbers, given.options.confidence),
         sections.curves(given, numbers),
         sections.trade_off(given, numbers),
         sections.distributions(numbers, order),
         *sections.differences(numbers),
+        *found(given, pairs),
         *sections.groups(given, numbers),
         popularity(given, known, order, k),
         sections.repeats(given, order),
     ]
-    return tuple(chart for chart in found if chart is not None)
+    return tuple(chart for chart in charts if chart is not None)
 
 
 def depth_of(known: Mapping[str, Known]) -> int:
@@ -196,7 +203,16 @@ def _missing(
             "metrics='ndcg@10 coverage@10 novelty@10'."
         )
     if "groups" not in there:
-        found.append("No groups of users: train is not known. Hint: train=..., or groups=...")
+        found.append(
+            "No groups of users: train is not known. Hint: groups=..., or rm.evaluate(..., "
+            "train=train)."
+        )
+    elif "found" not in there:
+        found.append(
+            "No share of relevant items found by their popularity: not all models were evaluated "
+            "with the same train, the same largest cut-off and a metric of ranks, by a version of "
+            "recometer that keeps it. Hint: evaluate them once more, all alike."
+        )
     if "repeats" not in there:
         found.append(
             "No folds and seeds: each model was evaluated once. How far another seed of its "
@@ -206,7 +222,7 @@ def _missing(
         found.append("No audit of the split. Hint: audit=rm.audit(train, test).")
     if given.comparison is not None and len(ranked) < len(given.metrics):
         found.append(
-            f"Ranks, and which models cannot be told from the best, are given for "
+            f"Ranks, and for which models no difference from the best is shown, are given for "
             f"{', '.join(ranked)} alone: there are many users. Hint: primary= names others; "
             "print(comparison) computes all."
         )

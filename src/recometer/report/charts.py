@@ -9,6 +9,7 @@ from typing import Any
 from recometer.errors import InputError
 from recometer.report.extras import need
 from recometer.report.model import SAME, Chart, Key
+from recometer.report.themes import LIGHT, config
 
 Spec = dict[str, Any]
 
@@ -36,73 +37,6 @@ WHO = {
     "domain": ["better off", "the same", "worse off"],
     "range": "diverging3",
 }
-# Colours that people with colour-blindness can tell apart, and that are seen on both grounds.
-LIGHT = {
-    "category": [
-        *("#0072b2", "#c24e00", "#117733", "#aa4499", "#7a6000", "#332288", "#b0505f", "#2f6f73"),
-        *("#5c5c5c", "#000000", "#8c564b"),
-    ],
-    "heatmap": ["#f2f7fb", "#8fc1e3"],
-    "diverging": ["#f0a875", "#f7f7f7", "#8fc1e3"],
-    "who": ["#0072b2", "#b8bec6", "#c24e00"],
-    "text": "#1d2733",
-    "muted": "#55606e",
-    "grid": "#e3e7ec",
-    "accent": "#0072b2",
-    "warm": "#c24e00",
-}
-DARK = {
-    "category": [
-        *("#56b4e9", "#f0a04b", "#4cc38a", "#dd9bc4", "#e8d44d", "#a99cf0", "#f08a9a", "#7fc8c8"),
-        *("#b5bdc6", "#ffffff", "#d0a58f"),
-    ],
-    "heatmap": ["#1b2530", "#1f5f8b"],
-    "diverging": ["#8a4b1f", "#1f2731", "#1f5f8b"],
-    "who": ["#56b4e9", "#5a6572", "#f0a04b"],
-    "text": "#e8edf2",
-    "muted": "#a9b4c0",
-    "grid": "#323d49",
-    "accent": "#56b4e9",
-    "warm": "#f0a04b",
-}
-
-
-def config(theme: Mapping[str, Any]) -> Spec:
-    """Return how charts look: the config of Vega-Lite for a theme."""
-    words = {"labelColor": theme["text"], "titleColor": theme["muted"]}
-    return {
-        "background": "transparent",
-        "font": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
-        "view": {"stroke": None},
-        "axis": {
-            **words,
-            "gridColor": theme["grid"],
-            "domainColor": theme["grid"],
-            "tickColor": theme["grid"],
-            "labelFontSize": 12,
-            "titleFontSize": 12,
-            "titleFontWeight": "normal",
-            "labelLimit": 150,
-        },
-        "legend": {
-            **words,
-            "labelFontSize": 12,
-            "orient": "bottom",
-            "columns": 2,
-            "labelLimit": 150,
-        },
-        "range": {name: theme[name] for name in ("category", "heatmap", "diverging")},
-        "mark": {"color": theme["accent"]},
-        "text": {"fill": theme["text"], "fontSize": 12},
-        "rule": {"color": theme["muted"]},
-        "style": {
-            "interval": {"stroke": theme["accent"], "strokeWidth": 3},
-            "chance": {"stroke": theme["warm"], "strokeDash": [4, 3], "strokeWidth": 2},
-            "zero": {"stroke": theme["text"], "strokeWidth": 1},
-            "front": {"stroke": theme["muted"], "strokeDash": [4, 3]},
-            "in-bar": {"fill": theme["text"], "fontSize": 12, "fontWeight": 600},
-        },
-    }
 
 
 def spec_of(chart: Chart) -> Spec:
@@ -168,7 +102,7 @@ def _key(chart: Chart, options: Sequence[str]) -> Key:
 
 
 def _with_range(spec: Any, who: Sequence[str]) -> Any:
-    """Fill in the colours of who wins and who loses, which are no range that Vega-Lite names."""
+    """Fill in the colours of who wins and who loses, which Vega-Lite has no named range for."""
     if isinstance(spec, dict):
         return {
             name: list(who) if name == "range" and one == WHO["range"] else _with_range(one, who)
@@ -342,7 +276,8 @@ def _ridges(chart: Chart) -> Spec:
 
 
 def _winners(chart: Chart) -> Spec:
-    y = {"field": "pair", "type": "nominal", "sort": None, "title": None}
+    labels = {"labelExpr": _in_two_lines(" minus "), "labelOffset": -7}
+    y = {"field": "pair", "type": "nominal", "sort": None, "title": None, "axis": labels}
     color = {"field": "who", "type": "nominal", "title": None, "scale": WHO}
     return {
         "height": ROW * max(chart.lines, 1),
@@ -386,7 +321,7 @@ def _differences(chart: Chart) -> Spec:
 
 
 def _heat(chart: Chart, scale: Spec, form: str) -> Spec:
-    across, up = chart.fields[:2]
+    across, up, value = chart.fields[:3]
 
     def axis(title: str, **more: Any) -> Spec:
         return {
@@ -398,35 +333,82 @@ def _heat(chart: Chart, scale: Spec, form: str) -> Spec:
     return {
         "height": CELL * max(chart.lines, 1),
         "encoding": {
-            "x": {"field": "axis0", **axis(across.title, labelOverlap="greedy")},
-            "y": {"field": "axis1", **axis(up.title)},
+            "x": {
+                "field": across.name,
+                **axis(across.title, labelOverlap="greedy", labelExpr=_in_two_lines(" to ")),
+            },
+            "y": {"field": up.name, **axis(up.title)},
         },
         "layer": [
             {
                 "mark": {"type": "rect"},
                 "encoding": {
-                    "color": {**_x("mean"), "scale": scale, "legend": None},
+                    "color": {**_x(value.name), "scale": scale, "legend": None},
                     "tooltip": _tooltip(chart),
                 },
             },
             {
                 "mark": {"type": "text", "style": "in-bar"},
-                "encoding": {"text": {**_x("mean"), "format": form}},
+                "encoding": {"text": {**_x(value.name), "format": form}},
             },
         ],
     }
 
 
-def _bars(chart: Chart) -> Spec:
-    y = {"field": "axis0", "type": "nominal", "sort": None, "title": None}
+def _in_two_lines(at: str) -> str:
+    """Return the expression of labels that are broken at some words."""
+    parts = f"split(datum.label, '{at}')"
+    return f"length({parts}) == 2 ? [{parts}[0], '{at.lstrip()}' + {parts}[1]] : datum.label"
+
+
+def _by_group(chart: Chart) -> Spec:
+    """Draw a point per model in each group; models that are level stand one above the other."""
+    color, _, shape = _by_model(chart)
+    y = {
+        "field": "group",
+        "type": "nominal",
+        "sort": None,
+        "axis": {"title": chart.fields[0].title},
+    }
+    offset = {"field": "model", "type": "nominal", "sort": None}
+    return {
+        "height": max(chart.lines, 1) * (12 * len(chart.models) + 20),
+        "layer": [
+            {
+                "mark": {"type": "point", "size": 70, "filled": True, "opacity": 1},
+                "encoding": {
+                    "y": {**y, "scale": {"paddingInner": 0.35}},
+                    "yOffset": {**offset, "scale": {"domain": list(chart.models)}},
+                    "x": _x("mean", scale={"zero": False}),
+                    "color": color,
+                    "shape": shape,
+                    "tooltip": _tooltip(chart),
+                },
+            },
+        ],
+    }
+
+
+def _signed_bars(chart: Chart) -> Spec:
+    y = {
+        "field": "group",
+        "type": "nominal",
+        "sort": None,
+        "axis": {"title": chart.fields[0].title},
+    }
+    color = {"field": "who", "type": "nominal", "title": None, "scale": WHO, "legend": None}
     return {
         "height": ROW * max(chart.lines, 1),
-        "encoding": {"y": y, "tooltip": _tooltip(chart)},
+        "encoding": {"y": y},
         "layer": [
-            {"mark": {"type": "bar", "height": 20, "opacity": 0.6}, "encoding": {"x": _x("mean")}},
             {
-                "mark": {"type": "text", "align": "left", "dx": 4, "style": "in-bar"},
-                "encoding": {"x": {"value": 0}, "text": {**_x("mean"), "format": ".4f"}},
+                "mark": {"type": "bar", "height": 20},
+                "encoding": {"x": _x("mean"), "color": color, "tooltip": _tooltip(chart)},
+            },
+            {
+                "data": {"values": [{"zero": 0}]},
+                "mark": {"type": "rule", "style": "zero"},
+                "encoding": {"x": _x("zero"), "y": None},
             },
         ],
     }
@@ -479,9 +461,10 @@ SPECS: dict[str, Callable[[Chart], Spec]] = {
     "ridges": _ridges,
     "winners": _winners,
     "differences": _differences,
-    "heat": lambda chart: _heat(chart, {"range": "heatmap", "zero": False}, ".3f"),
-    "heat_signed": lambda chart: _heat(chart, {"range": "diverging", "domainMid": 0}, "+.3f"),
-    "bars": _bars,
+    "heat": lambda chart: _heat(chart, {"range": "heatmap", "zero": False}, ".1%"),
+    "heat_signed": lambda chart: _heat(chart, {"range": "diverging", "domainMid": 0}, "+.1%"),
+    "by_group": _by_group,
+    "signed_bars": _signed_bars,
     "popularity": _popularity,
     "dots": _dots,
 }

@@ -21,28 +21,27 @@ from recometer.tasks import resolve_threads
 
 N_QUANTILES = 5  # of activity and of popularity
 TITLES = {
-    "activity": "activity (the user's training items)",
-    "popularity": "popularity (mean training users of these items)",
+    "activity": "the user's training items",
+    "popularity": "popularity of the user's items",
 }
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of users along one axis or two.
+    """Groups of users.
 
     Attributes
     ----------
-    titles
-        Of the axes: one, or two.
+    title
+        What they differ in.
     names
-        Of the groups of each axis.
-    codes : int64 [n_users] per axis
+    codes : int64 [n_users]
         `LEFT_OUT` for users without a group.
     """
 
-    titles: tuple[str, ...]
-    names: tuple[tuple[str, ...], ...]
-    codes: tuple[Int64, ...]
+    title: str
+    names: tuple[str, ...]
+    codes: Int64
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -137,18 +136,16 @@ def _options_of(result: Evaluation, threads: int | None) -> Options:
 
 
 def groups_of(groups: Any, models: Sequence[Model], users: Users) -> Groups | None:
-    """Return the groups that were asked for, or activity by popularity where train is known."""
-    if groups is None or isinstance(groups, str):
-        wanted = ("activity", "popularity") if groups is None else (groups,)
-        values = {name: profile(name, models, users) for name in wanted if name in TITLES}
-        if groups is None and any(one is None or np.isnan(one).all() for one in values.values()):
+    """Return the groups that were asked for, or activity where train is known."""
+    name = "activity" if groups is None else groups
+    if isinstance(name, str) and name in TITLES:
+        values = profile(name, models, users)
+        if groups is None and (values is None or np.isnan(values).all()):
             return None
-        if groups is None or groups in TITLES:
-            found = tuple(quantiles(name, values[name], N_QUANTILES)[0] for name in wanted)
-            ranges = (_ranges(values[name], of) for name, of in zip(wanted, found, strict=True))
-            return Groups(tuple(TITLES[name] for name in wanted), tuple(ranges), found)
+        codes = quantiles(name, values, N_QUANTILES)[0]
+        return Groups(TITLES[name], _ranges(values, codes), codes)
     codes, names = read_groups(groups, users.ids, users.n, None, None)
-    return Groups(("group",), (tuple(names),), (codes,))
+    return Groups("group of users", tuple(names), codes)
 
 
 def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
@@ -170,7 +167,7 @@ def _ranges(values: Float64 | None, codes: Int64) -> tuple[str, ...]:
 
 
 def profile(name: str, models: Sequence[Model], users: Users) -> Float64 | None:
-    """Return what evaluations say of the users' training items; None: there was no train."""
+    """Return what evaluations say of the users' training items, or None without train."""
     found: Float64 | None = None
     for model in models:
         columns = [getattr(run, name) for run in model.runs]

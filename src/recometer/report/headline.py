@@ -8,32 +8,40 @@ from collections.abc import Iterable, Sequence
 from recometer.comparing.changes import UserChange
 from recometer.comparing.changes import changes as changes_of
 from recometer.comparing.pairs import compare_by
-from recometer.comparing.rows import PairRow
+from recometer.comparing.rows import NO_DIFFERENCE, PairRow
 from recometer.comparing.whole import compare_whole
 from recometer.report.given import Given
 from recometer.report.model import Audited, Difference, Headline, Standings
 
 MOST_NAMED = 6  # metrics in a sentence
+CHANCE = 2  # of what stands apart from models: 1 is the baseline
 
 
 def main_pair(given: Given, standings: Standings) -> tuple[str, str] | None:
-    """Return the best model and the one it is held against: the baseline, or else the next best."""
+    """Return the best model and the best other one: the baseline or chance if there is no other."""
     names = [place.model for place in standings.places]
     if len(names) < 2:
         return None
+    # Of equals, which `sorted` leaves in their order, the best come first.
+    models = sorted(names, key=lambda name: given.model(name).by_chance)
+    others = sorted(models[1:], key=lambda name: _stands_apart(given, name))
+    return models[0], others[0]
+
+
+def _stands_apart(given: Given, name: str) -> int:
+    """Tell models (0) from the baseline (1) and from a random order (`CHANCE`)."""
     baseline = given.comparison.baseline if given.comparison is not None else None
-    other = baseline if baseline is not None and baseline != names[0] else names[1]
-    return names[0], other
+    return CHANCE if given.model(name).by_chance else int(name == baseline)
 
 
 def pairs_of(given: Given, pair: tuple[str, str] | None) -> list[tuple[str, str]]:
-    """Return the pairs whose users are shown: all less the baseline, or the best less all others.
+    """Return the pairs whose users are shown.
 
-    The main pair comes first.
+    These are all minus the baseline, or the best minus all others. The main pair comes first.
     """
     if pair is None:
         return []
-    names = [model.name for model in given.models]
+    names = [model.name for model in given.models if not model.by_chance]
     baseline = given.comparison.baseline if given.comparison is not None else None
     if baseline is None:
         found = [(pair[0], other) for other in names if other != pair[0]]
@@ -51,8 +59,9 @@ def headline(
         return _of_one(standings, leaks)
     metric, (winner, other) = standings.metric, pair
     row = _row(given, metric, pair)
+    places = [place for place in standings.places if not given.model(place.model).by_chance]
     told = not standings.place(other).best
-    tied = [place.model for place in standings.places if place.best and place.model != winner]
+    tied = [place.model for place in places if place.best and place.model != winner]
     size = f"{abs(row.difference):.4f} {metric} {_ends(row)} over {users_of(row.n)}"
     if math.isnan(row.difference):
         verdict = f"{winner} and {other} cannot be compared by {metric}."
@@ -66,11 +75,12 @@ def headline(
             "is open."
         )
     else:
-        verdict = f"{winner} leads by {metric}, but {other} cannot be told from it: {size}."
+        verdict = f"{winner} leads {other} by {size}, but no difference between them is shown."
     if told and tied:
-        verdict += f" {_listed(tied)} cannot be told from {winner}."
+        verdict += f" No difference from {winner} is shown for {_listed(tied)}."
     harmed = _most_harmed(given, metric, pair)
-    sentences = [*leaks, *_on_direction(standings), *_on_others(given, metric, pair)]
+    sentences = [*leaks, *_on_direction(standings), *_on_apart(given, standings, pair)]
+    sentences += _on_others(given, metric, pair)
     sentences += _on_users(row, pair) + _on_harmed(harmed, metric, pair)
     return Headline(
         verdict,
@@ -91,8 +101,7 @@ def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
     if math.isnan(place.mean):
         verdict = f"{place.model}: {standings.metric} is undefined for all users."
     said = [*leaks, *_on_direction(standings)]
-    if not math.isnan(standings.chance):
-        said.append(f"A random order of the same candidates would have {standings.chance:.4f}.")
+    said += _on_chance(standings, place.model)
     said.append(
         "One model alone: whether this is much can only be said beside another one, such as a list "
         "of the most popular items."
@@ -101,6 +110,10 @@ def _of_one(standings: Standings, leaks: Sequence[str]) -> Headline:
 
 
 def _row(given: Given, metric: str, pair: tuple[str, str]) -> PairRow:
+    known = given.comparison.rows if given.comparison is not None else ()
+    for row in known:
+        if (row.metric, row.model, row.other) == (metric, *pair):
+            return row
     models = given.model(pair[0]), given.model(pair[1])
     if not given.is_whole(metric):
         (row,) = compare_by(metric, [models], given.users, given.options)
@@ -112,7 +125,7 @@ def _row(given: Given, metric: str, pair: tuple[str, str]) -> PairRow:
 def _difference(row: PairRow, told: bool) -> Difference | None:
     if math.isnan(row.difference):
         return None
-    verdict = "better" if told else "not told apart"
+    verdict = "better" if told else NO_DIFFERENCE
     ends = (row.low, row.high, row.interval.confidence)
     counts = (row.n, row.n_better, row.n_equal, row.n_worse)
     return Difference(row.metric, row.model, row.other, row.difference, *ends, *counts, verdict)
@@ -134,17 +147,61 @@ def _on_direction(standings: Standings) -> list[str]:
     return [] if standings.higher_is_better else [f"Lower is better in {standings.metric}."]
 
 
+def _on_apart(given: Given, standings: Standings, pair: tuple[str, str]) -> list[str]:
+    """Say how the best model stands beside the baseline and a random order of the candidates."""
+    said, best = [], pair[0]
+    for place in standings.places:
+        kind = _stands_apart(given, place.model)
+        if kind and place.model not in pair:
+            name = "a random order (chance)" if kind == CHANCE else f"the baseline {place.model}"
+            said.append(_beside(_row(given, standings.metric, (best, place.model)), name))
+        elif kind and place.model == best:
+            said.append(f"{best} is the baseline: no other model has a better mean.")
+    if not any(given.model(place.model).by_chance for place in standings.places):
+        said += _on_chance(standings, best)
+    return said
+
+
+def _beside(row: PairRow, name: str) -> str:
+    """Say how a model stands beside another one, which is called so."""
+    if math.isnan(row.difference):
+        return f"{row.model} and {name} cannot be compared by {row.metric}."
+    way = "above" if row.difference > 0 else "below"
+    size = f"{abs(row.difference):.4f} {row.metric} {_ends(row)} {way} {name}"
+    p = row.p_value if math.isnan(row.adjusted_p) else row.adjusted_p
+    doubt = f": {NO_DIFFERENCE}" if p > 1 - row.interval.confidence else ""
+    return f"{row.model} is {size}{doubt}."
+
+
+def _on_chance(standings: Standings, best: str) -> list[str]:
+    if math.isnan(standings.chance):
+        return []
+    mean = standings.place(best).mean
+    return [
+        f"A random order of the same candidates would have {standings.chance:.4f}, {best} has "
+        f"{mean:.4f}."
+    ]
+
+
 def _on_others(given: Given, primary: str, pair: tuple[str, str]) -> list[str]:
-    """Say how the pair differs in the metrics that are not the first."""
+    """Say how the pair differs in the metrics that are not the first.
+
+    Where models were compared with the baseline alone: how the best one differs from that.
+    """
     said: dict[str, list[str]] = {"better": [], "worse": [], "": []}
-    for row in given.comparison.rows if given.comparison is not None else ():
+    comparison = given.comparison
+    rows = () if comparison is None else comparison.rows
+    others = {frozenset((row.model, row.other)) for row in rows}
+    if comparison is not None and comparison.baseline is not None and set(pair) not in others:
+        pair = pair[0], comparison.baseline
+    for row in rows:
         if row.metric == primary or {row.model, row.other} != set(pair):
             continue
         verdict = row.verdict if row.verdict in ("better", "worse") else ""
         if row.model != pair[0]:
             verdict = {"better": "worse", "worse": "better"}.get(verdict, "")
         said[verdict].append(row.metric)
-    words = (("better", "better in"), ("worse", "worse in"), ("", "no difference found in"))
+    words = (("better", "better in"), ("worse", "worse in"), ("", "no difference shown in"))
     parts = [f"{words_} {_listed(compact(said[kind]))}" for kind, words_ in words if said[kind]]
     return [f"By the other metrics {pair[0]} is, beside {pair[1]}: {'; '.join(parts)}."] * bool(
         parts

@@ -20,7 +20,7 @@ from recometer.report.model import Entry, InspectedUser, Inspector, Missed, User
 
 MOST_HISTORY = 50  # items of train that are shown
 MOST_MISSED = 30
-FEW_USERS = 40  # so many are all shown
+FEW_USERS = 40  # up to this number, all are shown
 
 Kinds = dict[int, list[str]]
 
@@ -85,7 +85,7 @@ def inspector(
     users.sort(key=lambda user: _first(user.kinds, user.change))
     missing = [name for name in order if name not in models]
     note = f"The lists of {', '.join(missing)} are not known." if missing else ""
-    return Inspector(who, models, metrics, depth, tuple(users), items.texts, note)
+    return Inspector(who, models, metrics, depth, tuple(users), items.texts, given.users.n, note)
 
 
 ORDER = ("chosen", "most harmed", "most improved", "random")

@@ -37,7 +37,7 @@ class Known:
     own
         Whether the truth comes with the source.
     lists
-        In the order of the users of `test`; None: the source is asked.
+        In the order of the users of `test`. None asks the source for them.
     """
 
     source: Source | None
@@ -105,7 +105,7 @@ class Known:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """An item that was ranked, or judged, for a user; `rank` None: not ranked."""
+    """An item that was ranked, or judged, for a user; its `rank` is None if it was not ranked."""
 
     item: Any
     rank: int | None
@@ -122,7 +122,7 @@ def known_lists(given: Given, lists: object, data: Mapping[str, Any]) -> dict[st
     UnknownNameError
         A source for a model that there is not.
     InputTypeError
-        Something that is no source.
+        Something that is not a source.
     """
     sources = as_mapping("lists", lists)
     names = [model.name for model in given.models]

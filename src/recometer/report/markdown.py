@@ -79,7 +79,9 @@ def _standings(one: Standings) -> str:
         (
             place.rank,
             place.model
-            + (" (best)" if place.leads else " (not told from it)" if place.best else ""),
+            + (
+                " (best)" if place.leads else " (no difference from it shown)" if place.best else ""
+            ),
             *map(text, (place.mean, place.low, place.high)),
             f"{place.n:,}",
         )

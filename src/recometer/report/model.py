@@ -9,7 +9,7 @@ from typing import Any, Literal
 Key = tuple[str, ...]  # what is chosen, an option of each choice
 Row = Mapping[str, Any]
 
-SAME = "not told from the best"  # what a chart says of a model, and of the best one
+SAME = "no difference from the best shown"  # what a chart says of a model, and of the best one
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Field:
     Attributes
     ----------
     name
-        Of the value in a row.
+        Name of the value in a row.
     title
         What people read.
     kind
@@ -98,11 +98,11 @@ class Headline:
     winner
         The best model by the primary metric.
     certain
-        Whether it was told from all others; None: there was nothing to tell.
+        Whether it is significantly better than all others. None if there are no others.
     sentences
         Further ones: other metrics, users, what cannot be said.
     difference
-        Of the main pair, with its interval, to be drawn; None where there is no pair.
+        Difference of the main pair, with its interval, to be drawn; None without a pair.
     harmed
         The id of the user who loses most, as text; empty where there is none.
     """
@@ -142,7 +142,8 @@ class Place:
     rank
         ``"1"``, ``"1-2"``, or empty where ranks were not computed.
     best
-        Whether the model is the best one, or cannot be told from it; None: not computed.
+        Whether the model is the best one, or no difference from it is
+        shown. None if that was not computed.
     leads
         Whether its mean is the best of all.
     """
@@ -196,7 +197,7 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Missed:
-    """A relevant item that is not among the first places; rank None: not ranked at all."""
+    """A relevant item that is not among the first places; its rank is None if not ranked."""
 
     item: int
     rank: int | None
@@ -219,7 +220,7 @@ class InspectedUser:
     id
         As text.
     title
-        Of a user that is an item itself; empty otherwise.
+        Title of a user that is an item itself; empty otherwise.
     kinds
         Why the user is here: ``"most improved"``, ``"most harmed"``, ``"random"``, ``"chosen"``.
     change
@@ -258,10 +259,12 @@ class Inspector:
     metrics
         Whose values are shown.
     depth
-        So many places of each list.
+        Number of places shown of each list.
     users
     items
         Per number: id and title (perhaps empty) as texts.
+    n_all
+        How many users there are, in the report or not.
     note
         What a reader has to know.
     """
@@ -272,6 +275,7 @@ class Inspector:
     depth: int
     users: tuple[InspectedUser, ...]
     items: Mapping[int, tuple[str, str]]
+    n_all: int
     note: str = ""
 
 
@@ -329,7 +333,7 @@ class ReportModel:
     call
         What repeats all of it, as Python.
     version
-        Of recometer.
+        Version of recometer.
     """
 
     title: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from recometer import stats
 from recometer.arrays import Array, Float64
 from recometer.comparing.pairs import bounds_of
-from recometer.comparing.rows import Standing
+from recometer.comparing.rows import Standing, pair_name
 from recometer.report.given import LEFT_OUT, Given, chance_of
 from recometer.report.model import Place, Row, Standings
 
@@ -90,14 +89,14 @@ def _numbers(
     bounds, _ = bounds_of(metric, given.models, columns)
     higher = given.definition(metric).higher_is_better
     differences = {
-        f"{one} less {other}": of[one] - of[other] for one, other in pairs if one != other
+        pair_name(one, other): of[one] - of[other] for one, other in pairs if one != other
     }
     return MetricNumbers(
         standings,
         tuple(_histogram(names, columns, bounds)),
         tuple(_difference_bins(differences, higher)),
         tuple(_counts(differences, higher)),
-        _by_group(given, {**of, **differences}),
+        _by_group(given, {**of, **differences}, higher),
     )
 
 
@@ -177,7 +176,7 @@ def _means(given: Given, metric: str, columns: Sequence[Float64]) -> list[Place]
 def _histogram(
     names: Sequence[str], columns: Sequence[Float64], bounds: tuple[float, float]
 ) -> list[Row]:
-    # Of these two, NaN is neither.
+    # Neither of these two is NaN.
     low = min(float(np.fmin.reduce(column, initial=np.inf)) for column in columns)
     high = max(float(np.fmax.reduce(column, initial=-np.inf)) for column in columns)
     if not np.isfinite([low, high]).all():
@@ -251,24 +250,26 @@ def _counts(differences: dict[str, Float64], higher: bool) -> list[Row]:
     return rows
 
 
-def _by_group(given: Given, columns: dict[str, Float64]) -> dict[str, tuple[Row, ...]]:
-    """Return the mean of each column in each group, or in each pair of groups of two axes."""
+def _by_group(
+    given: Given, columns: dict[str, Float64], higher: bool
+) -> dict[str, tuple[Row, ...]]:
+    """Return the mean of each column in each group."""
     groups = given.groups
     if groups is None:
         return {}
-    shape = [len(names) for names in groups.names]
-    inside = np.all([codes != LEFT_OUT for codes in groups.codes], axis=0)
-    cells = np.ravel_multi_index([np.where(inside, codes, 0) for codes in groups.codes], shape)
     found: dict[str, tuple[Row, ...]] = {}
     for name, column in columns.items():
-        chosen = inside & ~np.isnan(column)
-        users = np.bincount(cells[chosen], minlength=int(np.prod(shape)))
-        sums = np.bincount(cells[chosen], weights=column[chosen], minlength=len(users))
+        chosen = (groups.codes != LEFT_OUT) & ~np.isnan(column)
+        codes = groups.codes[chosen]
+        users = np.bincount(codes, minlength=len(groups.names))
+        sums = np.bincount(codes, weights=column[chosen], minlength=len(groups.names))
         rows: list[Row] = []
-        for cell, at in enumerate(itertools.product(*map(range, shape))):
-            if users[cell]:
-                axes = {f"axis{axis}": groups.names[axis][one] for axis, one in enumerate(at)}
-                mean = float(sums[cell] / users[cell])
-                rows.append({**axes, "mean": round(mean, 6), "users": int(users[cell])})
+        for group in np.flatnonzero(users).tolist():
+            mean = float(sums[group] / users[group])
+            who = "the same" if mean == 0 else "better off" if (mean > 0) == higher else "worse off"
+            rows.append(
+                {"group": groups.names[group], "model": name, "mean": round(mean, 6)}
+                | {"users": int(users[group]), "who": who}
+            )
         found[name] = tuple(rows)
     return found

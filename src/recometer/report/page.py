@@ -10,7 +10,7 @@ import math
 from importlib.resources import files
 from typing import Any
 
-from recometer.report import charts
+from recometer.report import charts, themes
 from recometer.report.extras import need
 from recometer.report.model import Chart, Difference, Inspector, ReportModel, Standings
 from recometer.report.writing import MARK
@@ -49,6 +49,7 @@ def to_html(model: ReportModel) -> str:
         difference=None if model.headline.difference is None else bar(model.headline.difference),
         board=board(model.standings[0]),
         matrix=matrix(model),
+        included=included(model.inspector),
     )
     return text
 
@@ -80,8 +81,8 @@ def data_of(model: ReportModel) -> dict[str, Any]:
     return {
         "charts": {chart.name: _chart(chart) for chart in model.charts},
         "themes": {
-            name: {"config": charts.config(theme), "who": theme["who"], "accent": theme["accent"]}
-            for name, theme in (("light", charts.LIGHT), ("dark", charts.DARK))
+            name: {"config": themes.config(theme), "who": theme["who"], "accent": theme["accent"]}
+            for name, theme in (("light", themes.LIGHT), ("dark", themes.DARK))
         },
         "inspector": None if model.inspector is None else _inspector(model.inspector),
         "best": [list(pair) for pair in _best(model)],
@@ -151,6 +152,19 @@ def matrix(model: ReportModel) -> list[dict[str, Any]]:
         {"model": name, "places": [one.place(name) for one in model.standings]}
         for name in model.models
     ]
+
+
+def included(inspector: Inspector | None) -> str:
+    """Say which users can be searched, and how others are."""
+    if inspector is None:
+        return ""
+    who, n = inspector.who, len(inspector.users)
+    if n == inspector.n_all:
+        return f"Has all {n:,} {who}s."
+    return (
+        f"Has {n:,} of {inspector.n_all:,} {who}s: those with the largest changes, some at random, "
+        f"and those named when the report is made, as in users=['4711'] or --show 4711."
+    )
 
 
 def _best(model: ReportModel) -> list[tuple[str, str]]:

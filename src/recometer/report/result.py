@@ -33,7 +33,7 @@ class Report:
         Raises
         ------
         FileError
-            The path cannot be written, or holds a file that is no report of recometer.
+            The path cannot be written, or holds a file that is not a report of recometer.
         MissingExtraError
             The packages of the extra ``report`` are not installed.
         """
@@ -100,8 +100,8 @@ def report(of: object, path: str | os.PathLike[str] | None = None, **options: An
     of
         A `Comparison` or an `Evaluation`.
     path
-        ``"report.html"``, or ``"report.md"``; None: nothing is written. A report that is there is
-        replaced, any other file is not.
+        ``"report.html"``, or ``"report.md"``. None writes nothing. An earlier report is replaced;
+        any other file is not.
     options
         See `recometer.results.reported.Reported.report`.
 

@@ -32,7 +32,8 @@ def leaderboard_chart(numbers: Mapping[str, MetricNumbers], confidence: float) -
         "leaderboard",
         "Means and intervals",
         f"Point: mean over users; line: its {confidence:.0%} interval. Filled points are the best "
-        "model and those that cannot be told from it; dashed: chance, where it is known.",
+        "model, and those for which no difference from it is shown; dashed: chance, where it is "
+        "known.",
         (
             MODEL,
             MEAN,
@@ -202,46 +203,48 @@ def differences(numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
 
 
 def groups(given: Given, numbers: Mapping[str, MetricNumbers]) -> list[Chart]:
-    """Return differences between two models in groups of users, and the models' means there."""
+    """Return differences between two models in groups of users, and all models' means there."""
     known = given.groups
     metrics = tuple(metric for metric, one in numbers.items() if one.groups)
     if known is None or not metrics:
         return []
-    models = [model.name for model in given.models]
-    shown = tuple(numbers[metrics[0]].groups)
-    two = len(known.names) == 2
-    by = " by ".join(known.titles)
-    return [
-        Chart(
-            name,
-            kind if two else "bars",
-            title,
-            f"{text} in each group of users: {by}.",
-            (*(Field(f"axis{at}", one) for at, one in enumerate(known.titles)), MEAN, USERS),
-            {(metric, one): numbers[metric].groups[one] for metric in metrics for one in of},
-            (Choice("Metric", metrics), Choice(label, of)),
-            len(known.names[-1]) if two else len(known.names[0]),
-        )
-        for name, kind, title, text, label, of in (
-            (
-                "group_differences",
-                "heat_signed",
-                "Differences between models in groups of users",
-                "The mean difference",
-                "Models",
-                tuple(one for one in shown if one not in models),
-            ),
-            (
-                "groups",
-                "heat",
-                "Models in groups of users",
-                "The mean",
-                "Model",
-                tuple(one for one in shown if one in models),
-            ),
-        )
-        if of
-    ]
+    models = tuple(model.name for model in given.models)
+    pairs = tuple(name for name in numbers[metrics[0]].groups if name not in models)
+    group = Field("group", known.title)
+    means = Chart(
+        "groups",
+        "by_group",
+        "Models in groups of users",
+        f"The mean of each model, by {known.title}.",
+        (group, MODEL, MEAN, USERS),
+        {
+            (metric,): tuple(row for at in _groups_at(numbers[metric], models) for row in at)
+            for metric in metrics
+        },
+        (Choice("Metric", metrics),),
+        len(known.names),
+        models,
+    )
+    if not pairs:
+        return [means]
+    differences = Chart(
+        "group_differences",
+        "signed_bars",
+        "Differences between models in groups of users",
+        f"The mean difference between two models, by {known.title}.",
+        (group, Field("mean", "mean difference", "signed"), USERS),
+        {(metric, one): numbers[metric].groups[one] for metric in metrics for one in pairs},
+        (Choice("Metric", metrics), Choice("Models", pairs)),
+        len(known.names),
+    )
+    return [differences, means]
+
+
+def _groups_at(of: MetricNumbers, models: Sequence[str]) -> list[tuple[Row, ...]]:
+    """Return the rows of all models, group by group."""
+    rows = [row for model in models for row in of.groups[model]]
+    names = dict.fromkeys(row["group"] for row in rows)
+    return [tuple(row for row in rows if row["group"] == name) for name in names]
 
 
 def repeats(given: Given, order: Sequence[str]) -> Chart | None:

@@ -50,7 +50,7 @@ def write_image(path: str | os.PathLike[str], image: bytes, suffix: str) -> None
     path = Path(path)
     if path.exists() and not path.read_bytes()[:16].startswith(HEADS[suffix]):
         raise FileError(
-            f"{path} exists, and is no {suffix[1:].upper()}: it is not replaced. Hint: choose "
+            f"{path} exists, and is not a {suffix[1:].upper()}: it is not replaced. Hint: choose "
             "another name."
         )
     write_whole(path, image)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 def read_clusters(cluster: object, user_ids: Array | None, n_users: int) -> Int64 | None:
-    """Return the number of each user's cluster; None: every user is independent of the others.
+    """Return the number of each user's cluster, or None if users are independent.
 
     Parameters
     ----------
     cluster
-        The cluster of each user, as groups in `Evaluation.by`; None: the users, where ids are those
-        of sessions; False: every session by itself.
+        The cluster of each user, as groups in `Evaluation.by`. None takes the users, where ids are
+        those of sessions; False takes every session as independent.
     user_ids
     n_users
 

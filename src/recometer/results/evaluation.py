@@ -25,6 +25,7 @@ from recometer.ranks import TopLists
 from recometer.results import saved, summary
 from recometer.results.means import Averaging, Weights, means_with
 from recometer.results.naming import name_of, names_of
+from recometer.results.profiles import FoundByPopularity
 from recometer.results.reported import Reported
 from recometer.results.saved import PER_USER, PROFILE
 from recometer.results.summary import SummaryRow
@@ -53,7 +54,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     reasons : mapping of str to uint8 [n_users]
         Per metric, why it is undefined (`Reason`); 0 where it is defined.
     user_ids : [n_users] or None
-        In the order of all other arrays; None: users are positions.
+        In the order of all other arrays. None if users are positions.
     n_relevant, n_candidates, n_excluded, depth : int64 [n_users]
         Relevant items; items that were ranked; items that were not, being in train; places that
         are known (the length of a list). The last three are -1 where they are unknown, or no
@@ -65,7 +66,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     protocol
         The rules that the numbers depend on.
     seed
-        Of all that is random.
+        Seed of everything random.
     counts
         What the rules settled, over all users, for instance ``users_unknown``.
     definitions
@@ -74,32 +75,32 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     timings
         Seconds per step.
     versions
-        Of recometer, Python, NumPy, and the platform.
+        Versions of recometer, Python, NumPy, and the platform.
     inputs
-        Of source, test, train and candidates: a description, the SHA-256 of their arrays, and
-        perhaps a warning.
+        For each of source, test, train and candidates: a description, the SHA-256 of its arrays,
+        and perhaps a warning.
     over_rows
         Metrics of ratings over the rows of all users together (of fcp, over the pairs of each
         user's rows), which is what tables call the RMSE: their `mean`, unless the rule
         ``average`` or weights say otherwise. ``mean(weights="users")`` is that of the users.
     negative_gains : bool
-        Whether a value of test is below 0; without any, so is no interval of ndcg. True where it
-        is not known, in files of older versions.
+        Whether a value of test is below 0; if not, intervals of ndcg are not below 0 either.
     binary_gains : bool
-        Whether every value of test is 0 or 1, so that the range of dcg is known. False where it is
-        not known, in files of older versions.
+        Whether every value of test is 0 or 1, so that the range of dcg is known. Files of older
+        versions do not say either: True and False.
     activity : int64 [n_users] or None
-        Training items of each user; None: there was no train.
+        Training items of each user. None without train.
     popularity : float64 [n_users] or None
-        Mean number of training users of these items, NaN for users without any.
+        Mean number of training users of these items; NaN without any.
+    by_popularity : recometer.results.profiles.FoundByPopularity or None
+        Relevant items, and those found, by their popularity; None: no train, or no ranks.
     over_users : mapping of str to float
         Metrics with one value for all users, such as ``"coverage@10"``; they are in `mean` and
         `summary`, too.
     chance : mapping of str to float64 [n_users]
         What a random order of the same candidates would score; empty without ``chance=True``.
     lists : TopLists or None
-        The first places of each user's ranking, where a metric of lists was asked for. They are
-        not saved.
+        The first places of each user's ranking, where a metric of lists was asked for; not saved.
     inputs_kept : mapping or None
         What `evaluate` was given, so that `recometer.explain` can repeat it. Not saved; None
         where it takes more than 256 MB, and of a function of scores.
@@ -126,10 +127,11 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     binary_gains: bool = False
     activity: Int64 | None = None
     popularity: Float64 | None = None
+    by_popularity: FoundByPopularity | None = dataclasses.field(default=None, repr=False)
     over_users: Mapping[str, float] = dataclasses.field(default_factory=dict)
     chance: Mapping[str, Float64] = dataclasses.field(default_factory=dict)
     lists: TopLists | None = dataclasses.field(default=None, repr=False)
-    # What the intervals of `over_users` and of `over_rows` are computed from; None: they are known.
+    # What the intervals of `over_users` and of `over_rows` are computed from, if not known.
     list_data: ListData | None = dataclasses.field(default=None, repr=False)
     rated: RatedTogether | None = dataclasses.field(default=None, repr=False)
     inputs_kept: Mapping[str, Any] | None = dataclasses.field(default=None, repr=False)
@@ -152,7 +154,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
 
     @functools.cached_property
     def clusters(self) -> Int64 | None:
-        """A number for each session, the same for all of a user; None: users have no sessions."""
+        """A number for each session, equal for all sessions of a user; None without sessions."""
         return sessions.clusters_of(self.user_ids)
 
     def __len__(self) -> int:
@@ -208,10 +210,11 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         Parameters
         ----------
         weights
-            None: as the rule `average` says. ``"users"``: every user the same. ``"relevant"``: by
-            the user's number of relevant items (for roc_auc this is known as GAUC). ``"pooled"``:
-            the sum of the users' numerators divided by that of their denominators, for metrics that
-            are ratios, such as precision, recall and ap; of predicted ratings, over all rows. Or an
+            None follows the rule `average`. ``"users"`` gives every user the same weight,
+            ``"relevant"`` the user's number of relevant items (for roc_auc this is known as GAUC).
+            ``"pooled"`` divides the sum of the users' numerators by that of their denominators, for
+            metrics that are ratios, such as precision, recall and ap; for predicted ratings it
+            takes the mean over all rows. Or an
             array of numbers [n_users], at least 0.
 
         Returns
@@ -333,8 +336,8 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
             ``"activity"``: quantiles of the user's number of training items; ``"popularity"``:
             quantiles of the mean number of training users that these items have.
         column, user
-            The frame's columns of groups and of users. None: the only one that is not the
-            users', and the one with a common name.
+            The frame's columns of groups and of users. By default, the only column other than the
+            users', and the column of users with a common name.
         quantiles
             How many groups ``"activity"`` and ``"popularity"`` make, at least 2; fewer where
             many users have the same value, since these stay together.
@@ -387,12 +390,12 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         """
         chosen = chosen_users(positions, self.n_users)
         changes: dict[str, Any] = {
-            "values": {name: column[chosen] for name, column in self.values.items()},
-            "reasons": {name: codes[chosen] for name, codes in self.reasons.items()},
-            "chance": {name: column[chosen] for name, column in self.chance.items()},
+            field: {name: column[chosen] for name, column in getattr(self, field).items()}
+            for field in ("values", "reasons", "chance")
         }
-        if self.lists is not None:
-            changes["lists"] = self.lists.users(chosen)
+        for name in ("lists", "by_popularity"):
+            record = getattr(self, name)
+            changes[name] = None if record is None else record.users(chosen)
         changes |= of_some_users(self, chosen)
         left = map(str, changes.get("metrics", self.metrics))
         changes["reasons"] = {name: changes["reasons"][name] for name in left}
@@ -491,7 +494,8 @@ def load(path: str | os.PathLike[str]) -> Evaluation:
     FileError
         The file does not exist, is something else, or was written by a newer recometer.
     """
-    fields, intervals = saved.read(path)
-    result = Evaluation(**fields)
+    with saved.undamaged(path):
+        fields, intervals = saved.read(path)
+        result = Evaluation(**fields)
     result._intervals.update(intervals)
     return result

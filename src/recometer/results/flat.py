@@ -52,9 +52,9 @@ class FlatName:
         ``"skipped"``: users who count in it, and who do not; ``"p_value"``, and ``"adjusted_p"``
         for all comparisons.
     model
-        Whose it is; None: there is one model.
+        Whose it is. None if there is only one model.
     other
-        The model that it is compared with; None: none.
+        The model that it is compared with, if any.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class FlatName:
             if str(found) == name:
                 return found
         raise InputError(
-            f"{name!r} is no name that result.flat() gives. Hint: without a prefix that was put "
+            f"{name!r} is not a name that result.flat() gives. Hint: without a prefix that was put "
             "before it, such a name is ndcg_at_10, ndcg_at_10_low or ndcg_at_10_of_als."
         )
 

@@ -27,7 +27,7 @@ Weights = Literal["users", "relevant", "pooled"] | npt.ArrayLike | None
 Ends = tuple[float, float]
 
 NO_WIDTH = "The values are the same whichever users are drawn: the interval has no width."
-# Of the users, for metrics with one value for all: fewer where many places are listed.
+# Resamples of the users, for metrics with one value for all: fewer if many places are listed.
 RESAMPLES, PLACES_RESAMPLED = (50, 200), 10**8
 
 

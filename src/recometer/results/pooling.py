@@ -20,7 +20,7 @@ def denominators(metric: Metric, n_relevant: Int64, n_candidates: Int64) -> Floa
     if kind is None or (kind == "cutoff" and cutoff is None):
         ratios = ", ".join(name for name, each in METRICS.items() if each.pooled is not None)
         raise InputError(
-            f"There is no pooled mean of {str(metric)!r}: it is no ratio whose denominators are "
+            f"There is no pooled mean of {str(metric)!r}: it is not a ratio whose denominators are "
             f"kept. Hint: there is one of {ratios}, with a cut-off; or weights='relevant'."
         )
     if kind == "candidates":

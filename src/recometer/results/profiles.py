@@ -1,26 +1,137 @@
-"""What the training data say of each user of test: how active it was, and how mainstream."""
+"""What train says of users of test: how active and mainstream they were, and what was found."""
 
 from __future__ import annotations
+
+import dataclasses
+from dataclasses import field
+from typing import NamedTuple
 
 import numpy as np
 
 from recometer import _kernel, ragged
-from recometer.arrays import Float64, Int64
+from recometer.arrays import Float32, Float64, Int8, Int32, Int64, UInt64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import users_in
+from recometer.measuring.side_data import of_judged_items
+from recometer.protocol import TieRule
+from recometer.ragged import PER_USER, Record
+from recometer.ranks import Ranks
+from recometer.ties import found_within
+
+N_BANDS = 5  # of popularity
+USUAL_CUTOFF = 10  # where no metric has one
 
 
-def profiles(test: Interactions, train: Interactions) -> tuple[Int64, Float64]:
+class Bands(NamedTuple):
+    """The band of each item of train, and the range of each band: see `FoundByPopularity`."""
+
+    band: Int8
+    ranges: tuple[tuple[int, int], ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class FoundByPopularity(Record):
+    """How many of each user's relevant items were found, by how popular they are in train.
+
+    The items of train are ordered by their number of training users. The first band are the most
+    popular ones, which have a fifth of the rows of train, and so on; items with as many users are
+    in the same band, those that train lacks in the last one. See `recometer.report`.
+
+    Attributes
+    ----------
+    cutoff
+        Found is what lies within so many places: the largest cut-off that was asked for, 10 where
+        none was.
+    ranges
+        Of each band, the fewest and the most training users of an item; (0, 0) of one without
+        items.
+    relevant : int32 [n_users, n_bands]
+        Relevant items, whether they could be ranked or not.
+    found : float32 [n_users, n_bands]
+        Those of them within the cut-off; of tied items, by the rule ``"expected"``, the share of
+        their orders in which they are.
+    """
+
+    cutoff: int
+    ranges: tuple[tuple[int, int], ...]
+    relevant: Int32 = field(metadata=PER_USER)
+    found: Float32 = field(metadata=PER_USER)
+
+    def __post_init__(self) -> None:
+        self.check_shapes()
+
+    @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return len(self.relevant)
+
+
+def profiles(
+    test: Interactions, train: Interactions, users_of_item: Int64
+) -> tuple[Int64, Float64]:
     """Return the training items of each user of test, and the popularity of what they chose.
 
     That is the mean number of training users of these items; NaN for users without any.
+    `users_of_item` is what `users_of_items` returns.
     """
     users = users_in(train, test, "train")
-    users_of_item = np.zeros(train.n_items, np.int64)
-    _kernel.count_rows(train.items, users_of_item)
     activity, total = ragged.lengths(train.indptr, users), np.empty(test.n_users, np.int64)
     _kernel.sum_rows(
         indptr=train.indptr, items=train.items, users=users, numbers=users_of_item, sums=total
     )
     popularity = np.divide(total, activity, out=np.full(test.n_users, np.nan), where=activity > 0)
     return activity, popularity
+
+
+def users_of_items(train: Interactions) -> Int64:
+    """Return how many users have each item: int64 [n_items]."""
+    found = np.zeros(train.n_items, np.int64)
+    _kernel.count_rows(train.items, found)
+    return found
+
+
+def found_by_popularity(
+    ranks: Ranks,
+    test: Interactions,
+    train: Interactions,
+    of_train: Bands,
+    cutoff: int,
+    ties: TieRule,
+    seed: int,
+    user_keys: UInt64 | None,
+) -> FoundByPopularity:
+    """Count the relevant items of each user, and those within a cut-off, by their popularity.
+
+    `ties`, `seed` and `user_keys` are those of `recometer.ties.resolve`.
+    """
+    counts = ranks.relevant if ranks.repeated is None else ranks.relevant & ~ranks.repeated
+    cells = np.repeat(np.arange(0, N_BANDS * ranks.n_users, N_BANDS), np.diff(ranks.indptr))
+    cells += of_judged_items(of_train.band, N_BANDS - 1, ranks, test, train)
+    rows, share = found_within(ranks, cutoff, ties, seed, user_keys)
+    n_cells, shape = ranks.n_users * N_BANDS, (ranks.n_users, N_BANDS)
+    relevant = np.bincount(cells if counts.all() else cells[counts], minlength=n_cells)
+    found = np.bincount(cells[rows], weights=share, minlength=n_cells)
+    return FoundByPopularity(
+        cutoff,
+        of_train.ranges,
+        relevant.astype(np.int32).reshape(shape),
+        found.astype(np.float32).reshape(shape),
+    )
+
+
+def bands(users_of_item: Int64) -> Bands:
+    """Return the bands of the items of train.
+
+    An item's band follows from the share of train's rows that more popular items have.
+    """
+    items = np.bincount(users_of_item, minlength=1)  # per number of training users
+    numbers = np.arange(len(items))
+    rows = items * numbers
+    total = int(rows.sum())
+    above = total - np.cumsum(rows)
+    band = np.minimum(N_BANDS * above // max(total, 1), N_BANDS - 1).astype(np.int8)
+    band[0] = N_BANDS - 1
+    there = (items > 0) | (numbers == 0)
+    inside = [numbers[there & (band == one)] for one in range(N_BANDS)]
+    ranges = tuple((int(of[0]), int(of[-1])) if len(of) else (0, 0) for of in inside)
+    return Bands(band[users_of_item], ranges)

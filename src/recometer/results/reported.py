@@ -71,35 +71,35 @@ class Reported:
         Parameters
         ----------
         path
-            ``"report.html"`` or ``"report.md"``; None: nothing is written. An earlier report is
-            replaced, any other file is not.
+            ``"report.html"`` or ``"report.md"``. None writes nothing. An earlier report is
+            replaced; any other file is not.
         title
-            None: made of the models' names.
+            None makes one from the models' names.
         lists
             Per model, the source of its lists, where results do not keep it: those that were
             loaded from files, and large ones.
         test, train, catalogue
-            What `evaluate` was given, likewise; a `Catalogue` with titles names the items.
+            What `evaluate` was given. A `Catalogue` with titles names the items.
         audit
-            What `audit` said of the split. None: train and test are audited where they are known
-            and have at most 5 million rows; True: whatever their size; False: not.
+            What `audit` said of the split. None audits train and test if they are known and have at
+            most 5 million rows, True whatever their size, False never.
         groups
-            Groups of users, as `Evaluation.by` takes them. None: activity by popularity.
+            Groups of users, as `Evaluation.by` takes them. None groups by activity and popularity.
         users
             Ids of users whose lists are shown, beside those who gain and lose most and some at
             random.
         n_users
-            So many who gain most, as many who lose most, and twice as many at random.
+            Number of users shown who gain most, as many who lose most, and twice as many at random.
         depth
-            So many places of each list; None: 10, of scored pairs all, at most 50.
+            Number of places shown of each list. None shows 10; of scored pairs all, at most 50.
         item_to_item
             Users are items, for which similar ones are recommended: they have the items' titles.
         seed
-            Of the users that are drawn.
+            Seed of the users that are drawn.
         threads
-            At most so many; None: as many as this process has processors.
+            Maximum number of threads. None uses all available processors.
         more
-            Of an evaluation, ``name="als"``: what the model is called.
+            For an evaluation, ``name="als"``, the name of the model.
 
         Returns
         -------
@@ -109,7 +109,7 @@ class Reported:
         Raises
         ------
         FileError
-            A path that cannot be written, or with a file that is no report.
+            A path that cannot be written, or with a file that is not a report.
         InputError
             A path with another ending, or data that do not fit.
         MissingExtraError

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from recometer.arrays import Array
-from recometer.errors import FileError
+from recometer.errors import FileError, InputTypeError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
+from recometer.results.profiles import FoundByPopularity
 from recometer.stats import Interval
 
 KIND = "evaluation"  # what a file says that it holds
@@ -23,6 +27,8 @@ HEADER = (
 # Columns beside those of values.
 _chance_column = "{}: chance".format
 _reason_column = "{}: reason".format
+_band_column = "{}: popularity {}".format
+BANDED = ("relevant", "found")  # of `FoundByPopularity`: a column per band
 
 
 def write(
@@ -37,6 +43,14 @@ def write(
     columns |= {_reason_column(name): codes for name, codes in fields["reasons"].items()}
     columns |= {_chance_column(name): column for name, column in fields["chance"].items()}
     header = {"kind": KIND, **{name: fields[name] for name in HEADER}}
+    found = fields["by_popularity"]
+    if found is not None:
+        header["by_popularity"] = [found.cutoff, found.ranges]
+        columns |= {
+            _band_column(name, band): column
+            for name in BANDED
+            for band, column in enumerate(getattr(found, name).T, start=1)
+        }
     header["protocol"] = fields["protocol"].to_dict()
     header["over_users"] = {
         name: [value, *together[name]] for name, value in fields["over_users"].items()
@@ -45,6 +59,22 @@ def write(
     header["over_rows_ends"] = {name: [*together[name]] for name in of_rows}
     header["metrics"] = [dataclasses.astuple(metric) for metric in fields["metrics"]]
     storage.write_table(path, columns, fields["user_ids"], header)
+
+
+@contextlib.contextmanager
+def undamaged(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say of what goes wrong meanwhile that the file of an evaluation is damaged."""
+    from recometer.data import storage
+
+    try:
+        yield
+    except (FileError, InputTypeError):  # it says so; or it is no path
+        raise
+    except storage.DAMAGED as error:
+        raise FileError(
+            f"{os.fspath(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
+            "evaluation once more."
+        ) from error
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interval]]:
@@ -60,13 +90,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
             f"{os.fspath(path)!r} holds no evaluation, but: {header.get('kind')}. Hint: "
             "recometer.load reads what result.save(path) wrote, nothing else."
         )
-    try:
-        return _read(columns, user_ids, header)
-    except (LookupError, TypeError, ValueError) as error:
-        raise FileError(
-            f"{os.fspath(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
-            "evaluation once more."
-        ) from error
+    return _read(columns, user_ids, header)
 
 
 def _read(
@@ -79,6 +103,17 @@ def _read(
     fields.setdefault("depth", fields["n_candidates"])  # files of older versions lack it
     fields |= {name: columns[name] for name in PROFILE if name in columns}
     fields |= {name: header[name] for name in HEADER if name in header}
+    if "by_popularity" in header:
+        cutoff, ranges = header["by_popularity"]
+        numbers = range(1, len(ranges) + 1)
+        fields["by_popularity"] = FoundByPopularity(
+            cutoff,
+            tuple((low, high) for low, high in ranges),
+            *(
+                np.column_stack([columns[_band_column(name, at)] for at in numbers])
+                for name in BANDED
+            ),
+        )
     fields |= {
         "values": {name: columns[name] for name in names if name not in over_users},
         "reasons": {name: columns[_reason_column(name)] for name in names},

@@ -60,7 +60,7 @@ def together_of(
 
 
 def read_together(result: Evaluation, name: str) -> Together | None:
-    """Return what such a metric is computed from; None: it was not kept."""
+    """Return what such a metric is computed from, or None if it was not kept."""
     if name not in result.over_users:
         return result.rated
     return None if result.list_data is None else ListedUsers(result.list_data)

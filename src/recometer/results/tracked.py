@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -50,6 +51,44 @@ class Tracked:
         (0.5, 2)
         """
         return named(self._flat_values(), path)
+
+    def log_mlflow(
+        self,
+        *,
+        prefix: str = "",
+        step: int | None = None,
+        run_id: str | None = None,
+        model_id: str | None = None,
+        artifact: bool | None = None,
+    ) -> None:
+        """Log what `flat` returns as metrics of an MLflow run, and the whole as an artifact.
+
+        What is undefined is logged as NaN. Tags, ``recometer.protocol`` and others, say what the
+        numbers depend on.
+
+        Parameters
+        ----------
+        prefix
+            Before every name, for instance ``"valid/"``.
+        step
+            Of training, for instance the epoch.
+        run_id
+            None: the active run, or a new one, as ``mlflow.log_metrics`` has it.
+        model_id
+            The logged model that is evaluated; None: the active one.
+        artifact
+            Whether to save an evaluation as ``recometer/evaluation.parquet``, which
+            `recometer.load` reads, those of a leaderboard as ``recometer/als.parquet``, ..., a
+            comparison as ``recometer/comparison.json``. None: unless there is a step. A prefix
+            stands before the files' names, too.
+
+        Raises
+        ------
+        MissingExtraError
+            MLflow is not installed.
+        """
+        log = importlib.import_module("recometer.integrations.mlflow").log
+        log(self, prefix=prefix, step=step, run_id=run_id, model_id=model_id, artifact=artifact)
 
     def _flat_values(self) -> Iterator[tuple[FlatName, float]]:
         raise NotImplementedError

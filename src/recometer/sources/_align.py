@@ -23,7 +23,8 @@ from recometer.sources.candidates import Items, SampledCandidates
 def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -> Aligned:
     """Match the users and items of test and train with those of a source.
 
-    Candidates may be drawn from the items of `catalogue` (bool [n_items]; None: from all).
+    Candidates may be drawn from the items of `catalogue` (bool [n_items]; None for all). What
+    was matched for an earlier request is reused, except for what sources change.
 
     Raises
     ------
@@ -32,6 +33,21 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     InputTypeError
         Ids of different types.
     """
+    rules = request.protocol.relevant_from, request.protocol.seen
+    sizes = index.n_users, index.n_items, request.test.n_items
+    aligned = request.memory.find(
+        "aligned",
+        (index.what, sizes, rules),
+        lambda: _aligned(index, request, catalogue),
+        same=(request.test, request.train, request.candidates, request.exclude),
+        equal=(index.user_ids, index.item_ids, catalogue),
+    )
+    pool = None if aligned.pool is None else aligned.pool.copy()
+    return dataclasses.replace(aligned, flags=aligned.flags.copy(), pool=pool)
+
+
+def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Aligned:
+    """Match them anew."""
     test = request.test
     rows = matching.match_users(index, test)
     if rows is None:
@@ -39,20 +55,18 @@ def align(index: SourceIndex, request: Request, catalogue: Bool | None = None) -
     item_rows, sorted_ids = matching.sorted_items(index)
     positions = matching.match_items(index, sorted_ids, test, "test")
     flags = np.where(rows >= 0, np.uint32(UserFlag.KNOWN), np.uint32(0)).astype(np.uint32)
-    relevant = matching.relevant_rows(test, request.protocol.relevant_from)
-    judged = _Judged(test.indptr, test.items, gains(test), relevant)
+    counts: dict[str, int] = {}
     excluded_indptr = np.zeros(test.n_users + 1, np.int64)
     excluded = np.zeros(0, np.int32)
-    counts: dict[str, int] = {}
+    rows_of_train = None
     if request.train is not None:
-        train_indptr, trained, known = matching.rows_of(
-            index, sorted_ids, test, request.train, "train"
-        )
+        rows_of_train = matching.rows_of(index, sorted_ids, test, request.train, "train")
+    judged = _judged(request)
+    if rows_of_train is not None:
+        train_indptr, trained, known = rows_of_train
         flags[np.diff(train_indptr) > 0] |= np.uint32(UserFlag.TRAINED)
         if request.protocol.seen != "kept":
-            kept = judged.without(train_indptr, trained, request.train, test)
-            counts["train_test_overlap"] = len(judged.items) - len(kept.items)
-            judged = kept
+            counts["train_test_overlap"] = len(test) - len(judged.items)
             excluded_indptr, excluded = matching.known_rows(train_indptr, trained, known)
             if len(trained) and not len(excluded):
                 _warn_of_unknown_train(index)
@@ -95,22 +109,29 @@ class _Judged(NamedTuple):
     gain: Float64
     relevant: Bool
 
-    def without(
-        self, indptr: Int64, trained: Int32, train: Interactions, test: Interactions
-    ) -> _Judged:
-        """Leave out what is in train, too, of which these are the rows of the users of test."""
-        items = matching.items_in(train, test, "train")
-        of_train = self.items if items is None else items[self.items]
-        found = matching.find_rows(self.indptr, of_train, indptr, trained)
-        keep = found < 0
-        if keep.all():
-            return self
-        return _Judged(
-            ragged.offsets(keep, self.indptr),
-            self.items[keep],
-            self.gain[keep],
-            self.relevant[keep],
-        )
+
+def _judged(request: Request) -> _Judged:
+    """Return the rows of test that are judged: not those that are in train, too."""
+    relevant_from, seen = request.protocol.relevant_from, request.protocol.seen
+    return request.memory.find(
+        "judged",
+        (relevant_from, seen),
+        lambda: _without_train(request),
+        same=(request.test, request.train),
+    )
+
+
+def _without_train(request: Request) -> _Judged:
+    test, train = request.test, request.train
+    relevant = matching.relevant_rows(test, request.protocol.relevant_from)
+    judged = _Judged(test.indptr, test.items, gains(test), relevant)
+    if train is None or request.protocol.seen == "kept":
+        return judged
+    keep = ~request.in_train()
+    if keep.all():
+        return judged
+    indptr = ragged.offsets(keep, test.indptr)
+    return _Judged(indptr, test.items[keep], judged.gain[keep], relevant[keep])
 
 
 def _warn_of_unknown_train(index: SourceIndex) -> None:

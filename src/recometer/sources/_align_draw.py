@@ -45,7 +45,7 @@ def draw_items(
     pool : int32 [n_pool]
         The items, ascending.
     weights : int64 [n_pool] or None
-        All above 0; None: all the same.
+        All above 0. None draws uniformly.
 
     Returns
     -------

@@ -132,7 +132,7 @@ def draw(
 
 
 def mask_scores(aligned: Aligned, users: Int64, scores: Any) -> Any:
-    """Give what is no candidate of its user the score -inf: not a candidate.
+    """Give what is not a candidate of its user the score -inf: not a candidate.
 
     `scores`, an array or a tensor, have a row for each of some users of test, and a column per
     item row of the source.
@@ -191,7 +191,7 @@ def _with_table(aligned: Aligned, listed: Int64) -> Aligned:
 
 
 def _ranking(aligned: Aligned, judged: Int32) -> Aligned:
-    """Replace the judged items, some of which are no candidates any more."""
+    """Replace the judged items, some of which are not candidates any more."""
     lost = int(np.count_nonzero((judged < 0) & (aligned.judged >= 0) & aligned.relevant))
     ranked, ranked_indptr, ranked_items = ranked_rows(aligned.rows, aligned.judged_indptr, judged)
     before = aligned.counts.get("relevant_not_candidates", 0)

@@ -21,13 +21,13 @@ class Aligned:
 
     rows: Int64  # the source's row of each user of test, -1 where it has none
     n_items: int
-    item_rows: Int64 | None  # the source's row of each item position; None: they are the same
+    item_rows: Int64 | None  # the source's row of each item position; None if they are the same
     judged_indptr: Int64
     # Item positions, ascending within a user, -1 where the source has no such item or it is no
     # candidate. Items of train are gone.
     judged: Int32
-    # Which of the judged rows can be ranked (known user, known item), None: all; and those rows
-    # as a table of their own.
+    # Which of the judged rows can be ranked (known user, known item; None if all can); and those
+    # rows as a table of their own.
     ranked: Int64 | None
     ranked_indptr: Int64
     ranked_items: Int32
@@ -39,16 +39,16 @@ class Aligned:
     counts: dict[str, int]
     item: Int32  # `judged` before candidates were chosen: positions in the whole catalogue
     # The item position of each position of the whole catalogue, which `n_items`, `item_rows`,
-    # `judged` and all else here count by, -1 where it is no candidate of anybody; None: all are.
+    # `judged` and all else here count by, -1 where it is nobody's candidate; None if all are.
     numbers: Int32 | None = None
-    # The candidates of each user, ascending, without items of train; None: all items.
+    # The candidates of each user, ascending, without items of train; None for all items.
     candidate_indptr: Int64 | None = None
     candidates: Int32 | None = None
     # Where users have candidates of their own: the items of the catalogue that are neither in
     # train nor in test of each user.
     pool: Int64 | None = None
-    item_ids: Array | None = None  # of the whole catalogue, sorted; None: positions
-    n_offered: int | None = None  # items in a set of candidates that was given; None: no sets were
+    item_ids: Array | None = None  # of the whole catalogue, sorted; None for positions
+    n_offered: int | None = None  # items in the sets of candidates, where they were given
 
     @property
     def n_users(self) -> int:
@@ -67,7 +67,7 @@ class Aligned:
         """Find candidates of users of test among items of the whole catalogue.
 
         `items` are positions in the order of the (sorted) item ids, -1 for none. Returns the
-        positions in the numbering of `judged`, -1 for what is no candidate of its user; items of
+        positions in the numbering of `judged`, -1 for what is not a candidate of its user; items of
         the user's train count as if they were candidates.
         """
         found = items.astype(np.int64)

@@ -23,10 +23,10 @@ class FactorArrays:
     # [n_users, n_factors], an array or a tensor on a device; no rows where the ranking is the same
     # for everybody.
     users: Any
-    items: Any  # [n_items, n_factors], likewise
+    items: Any  # [n_items, n_factors], of the same kind
     user_bias: Array | None
     item_bias: Array | None
-    n_users: int | None  # None: the ranking is the same for everybody
+    n_users: int | None  # None if the ranking is the same for everybody
     converted: str = ""  # what was converted, for the description
 
     @classmethod
@@ -59,7 +59,7 @@ class FactorArrays:
         return cls(np.zeros((0, 0), dtype), np.zeros((len(bias), 0), dtype), None, bias, None)
 
     def flag_user_bias(self, rows: Int64, flags: UInt32) -> None:
-        """Flag users whose bias is not finite; it is no part of the scores that are looked at."""
+        """Flag users whose bias is not finite; it is not part of the scores that are looked at."""
         if self.user_bias is None:
             return
         bias = self.user_bias[rows]

@@ -56,7 +56,7 @@ def rank_block(work: FactorsWork, users: Int64, ticker: Ticker) -> None:
         work.factors.flag_user_bias(aligned.rows[users], flags)
         infinite = np.isinf(scores)
         flags[ragged.users_of(indptr)[infinite]] |= np.uint32(UserFlag.INFINITE_SCORE)
-        # In the table -inf is no candidate; these users' counts are not read any more.
+        # In the table -inf is not a candidate; these users' counts are not read any more.
         scores[infinite] = np.finfo(scores.dtype).min
     judged_indptr, judged_at = ragged.take(aligned.ranked_indptr, users)
     judged = aligned.ranked_items[judged_at]

@@ -51,7 +51,7 @@ class LongestFirst:
 
     @classmethod
     def of(cls, factors: FactorArrays, aligned: Aligned) -> LongestFirst | None:
-        """Put the items in order; None: that does not pay.
+        """Put the items in order, or return None where that does not pay.
 
         Only for factors of which all scores are finite for sure.
         """

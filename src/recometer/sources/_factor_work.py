@@ -25,7 +25,7 @@ JUDGED_PER_TASK = 100_000
 FACTOR_BYTES_PER_TASK = 4 * 2**20
 # A call of the kernel: short, so that Ctrl-C and the progress bar live.
 SECONDS_PER_CALL = 0.1
-# Work of so many seconds at most is done before another thread could help.
+# Work that takes at most this many seconds is done before another thread could help.
 BRIEF_SECONDS = 0.001
 
 

@@ -22,7 +22,7 @@ def ranked_infinities(scores: Any, protocol: Protocol, *, lowest: bool = False) 
         Not changed.
     protocol
     lowest
-        Whether -inf is a score, too, and not the mark of what is no candidate.
+        Whether -inf is a score, too, and not the mark of what is not a candidate.
     """
     if protocol.infinite_scores == "undefined":
         return scores

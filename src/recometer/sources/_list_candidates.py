@@ -15,7 +15,7 @@ from recometer.sources.candidates import Items
 
 
 def only_candidates(table: ListTable, aligned: Aligned) -> tuple[ListTable, int]:
-    """Drop the entries that are no candidates; what follows moves up.
+    """Drop the entries that are not candidates; what follows moves up.
 
     Returns the table, whose items are numbered as `aligned.judged` is, and how many entries of
     users of test were dropped.
@@ -50,7 +50,7 @@ def has_list(table: ListTable, aligned: Aligned) -> Bool:
 def catalogue_size(
     n_items: int | None, inside: Bool | None, aligned: Aligned, request: Request
 ) -> int | None:
-    """Return how many items there are for everybody, of a catalogue of so many (None: unknown).
+    """Return how many items can be recommended to anybody, given the size of the catalogue.
 
     `inside` tells which items are in it, where that is known.
     """

@@ -24,8 +24,8 @@ FEW_ITEMS = 5  # entries that share no item without a warning
 class ListCatalogue(NamedTuple):
     """What could have been recommended."""
 
-    n_items: int | None  # None: unknown
-    inside: Bool | None  # which of the items; None: unknown
+    n_items: int | None  # None if unknown
+    inside: Bool | None  # which of the items; None if unknown
     n_added: int  # listed items that it lacked, and that count as part of it
 
 
@@ -126,7 +126,7 @@ def _warn_of_strangers(table: ListTable, test: Interactions, others: Sequence[Ar
     listed = np.zeros(len(table.item_ids) + 1, bool)
     listed[table.items] = True  # the last is padding
     named = table.item_ids[listed[:-1]]
-    # Of a few entries, chance alone explains it.
+    # With few entries, chance alone explains it.
     if min(len(table.items), len(test)) < FEW_ITEMS:
         return
     if any(_shared(named, other) for other in (test.item_ids, *others)):

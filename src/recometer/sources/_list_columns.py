@@ -37,7 +37,7 @@ def narrow(column: Any) -> tuple[Int32, int, int] | None:
     """Return integers as int32, with the lowest and the highest of them (0 and -1 of none).
 
     Where these do not fit into int32, the integers returned mean nothing. An array that is
-    int32 already is not copied. None: the column holds no integers, or entries are missing.
+    int32 already is not copied. None if the column holds no integers, or entries are missing.
     """
     if isinstance(column, np.ndarray) and column.dtype == np.int32 and column.flags.c_contiguous:
         out, kept = column, True
@@ -142,7 +142,7 @@ def place(
 ) -> tuple[Int64, Int32] | None:
     """Bring the rows of each list together, ordered by rank; cheaper than to group and sort.
 
-    Returns indptr and items; None: the ranks of some list are not `first`, first + 1, and so on.
+    Returns indptr and items, or None if the ranks of a list are not `first`, first + 1, and so on.
     """
     parts, counts = _count(lists, n_lists)
     indptr = ragged.indptr_of(counts.sum(0))

@@ -384,7 +384,7 @@ def _positions(column: Any) -> tuple[Int32, Array] | None:
 
 
 def _whole_numbers(column: Any) -> tuple[Int32, int] | None:
-    """Return integers as int32, with the lowest of them; None: some do not fit, or are others."""
+    """Return integers as int32 and the lowest of them, or None if some do not fit."""
     whole = _list_columns.narrow(column)
     if whole is None or whole[1] < -MAX_POSITION or whole[2] > MAX_POSITION:
         return None

@@ -32,7 +32,7 @@ class Repeats:
 
     @classmethod
     def of(cls, table: ListTable) -> Repeats | None:
-        """Find them; None: there are none."""
+        """Find them, or return None if there are none."""
         user = ragged.users_of(table.indptr)
         key = ragged.pairs(user, table.items, table.n_items)
         order = np.argsort(key, kind="stable")
@@ -97,8 +97,8 @@ class Repeats:
     def taken_back(self, ranks: Ranks, lists: Int64, ties: str) -> Ranks:
         """Give the rows of repetitions their items, and count relevant items once.
 
-        Of the rows of an item, all repeat the one that comes first in the ranking; where the rule
-        for ties knows no order, in the list. `lists` is that of each user, -1 for one without.
+        All rows of an item repeat the one that comes first in the ranking, or in the list if the
+        rule for ties knows no order. `lists` is that of each user, -1 for one without.
         """
         user, item = ranks.user, ranks.item.copy()
         own = np.flatnonzero(item >= self.first_own)

@@ -20,12 +20,12 @@ class ListTable:
     indptr: Int64  # the entries indptr[l]:indptr[l + 1] are list l; some may be empty
     items: Int32  # positions among `item_ids`; -1 is padding
     n_items: int  # more than any item
-    scores: Float64 | None  # of each entry; None: each list is given best first
-    user_ids: Array | None  # distinct, in any order; None: list l is that of user l
-    # Sorted and distinct, perhaps with items that are in no list; None: positions.
+    scores: Float64 | None  # of each entry; None if each list is given best first
+    user_ids: Array | None  # distinct, in any order; None if list l is that of user l
+    # Sorted and distinct, perhaps with items that are in no list; None for positions.
     item_ids: Array | None
     padded: bool = False  # whether -1 may stand among `items`
-    # The scores, also where the order says all; None: there are none, or only ranks.
+    # The scores, also where the order alone decides; None without scores, or with ranks only.
     given: Float64 | None = None
     by_rows: bool = False  # whether the lists stood in rows of a table without ranks and scores
 

@@ -32,7 +32,7 @@ class ListWork:
         self.whole = table  # before candidates are chosen
         self.aligned = aligned
         self._read(table)
-        self.dropped = 0  # entries that are no candidates
+        self.dropped = 0  # entries that are not candidates
         ties = request.protocol.ties
         given = table.given is not None
         self.input_order = ties == "input" or (ties == "as_ranked" and given)

@@ -31,8 +31,8 @@ class PairRows:
     item: Int64
     score: Float64  # NaN where it is missing
     truth: Float64 | None  # relevance, or true rating
-    kind: Truth | None  # which of these it is; None: there is none
-    user_ids: Ids | None  # sorted and distinct; None: positions
+    kind: Truth | None  # which of these it is, if any
+    user_ids: Ids | None  # sorted and distinct; None for positions
     item_ids: Ids | None
     n_users: int
     n_items: int

@@ -54,7 +54,7 @@ class Wanted(NamedTuple):
         Ids, or positions where `by_ids` is False.
     by_ids : bool
     item_ids
-        Ids of the items that the model knows by position; None: it returns ids, or all are
+        Ids of the items that the model knows by position. None if it returns ids, or if all are
         positions.
     user_items : sparse [n_users, n_items] or None
         What users have already, for implicit.

@@ -37,10 +37,14 @@ class Batches(NamedTuple):
     bytes_per_batch: int  # what the scores of a batch may take
     ahead: bool  # ask on a thread of its own, one batch ahead
 
+    def cut(self, known: Int64) -> list[Int64]:
+        """Cut users into batches."""
+        size = max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
+        return [known[start : start + size] for start in range(0, len(known), size)]
+
     def each(self, known: Int64, use: Callable[[Int64, Any], None], label: str) -> None:
         """Call ``use(users, scores)`` for batches of the users `known`, on several threads."""
-        size = max(1, min(USERS_PER_BATCH, self.bytes_per_batch // (8 * self.n_columns)))
-        batches = [known[start : start + size] for start in range(0, len(known), size)]
+        batches = self.cut(known)
         with Prefetch(self.ask, batches) if self.ahead else nullcontext() as prefetch:
 
             def run(users: Int64, ticker: Ticker) -> None:
@@ -62,25 +66,41 @@ class Batches(NamedTuple):
 
 def rank_batches(aligned: Aligned, batches: Batches) -> Ranks:
     """Rank users from their scores of all items, some users at a time."""
-    work = _Work(aligned, batches.request)
+    work = RankWork(aligned, batches.request)
     batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Ranking")
     return work.ranks(batches.request.threads)
 
 
 def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
     """Find the best candidates of users from their scores of all items."""
-    k = min(k, aligned.n_items)
-    nan_rule = NanRule[batches.request.protocol.nan_scores.upper()]
-    best = Best(np.full((aligned.n_users, k), -1, np.int32), np.zeros(aligned.n_users, np.int64))
+    work = TopWork(aligned, batches.request, k, rule)
+    batches.each(np.flatnonzero(aligned.rows >= 0), work.count, "Listing")
+    return work.best
 
-    def use(users: Int64, scores: Any) -> None:
-        scores = ranked_infinities(scores, batches.request.protocol)
+
+class TopWork:
+    """The best candidates of users so far; each task writes the part of its users."""
+
+    def __init__(self, aligned: Aligned, request: Request, k: int, rule: Rule) -> None:
+        self.aligned = aligned
+        self.protocol = request.protocol
+        self.nan_rule = NanRule[request.protocol.nan_scores.upper()]
+        self.rule = rule
+        self.best = Best(
+            np.full((aligned.n_users, min(k, aligned.n_items)), -1, np.int32),
+            np.zeros(aligned.n_users, np.int64),
+        )
+
+    def count(self, users: Int64, scores: Any) -> None:
+        """Find the best items for some users of test, whose scores these are."""
+        aligned, best, rule = self.aligned, self.best, self.rule
+        scores = ranked_infinities(scores, self.protocol)
         scores = _align_narrow.mask_scores(aligned, users, scores)
         excluded_indptr, rows = ragged.take(aligned.excluded_indptr, users)
         excluded = aligned.excluded[rows]
         if is_tensor(scores) and rule.order == TieOrder.RANDOM:
             scores = to_numpy(scores)  # what is drawn is drawn here
-        shelf = Shelf.of(rule.keys[users], k, dtype_name(scores))
+        shelf = Shelf.of(rule.keys[users], best.items.shape[1], dtype_name(scores))
         flags, gone = np.zeros(len(users), np.uint32), np.zeros(len(users), np.int64)
         if is_tensor(scores):
             _torch.top_scores(
@@ -90,7 +110,7 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
                 excluded,
                 rule.order,
                 shelf,
-                nan_rule,
+                self.nan_rule,
                 flags,
                 gone,
             )
@@ -103,7 +123,7 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
                 excluded=excluded,
                 order=rule.order,
                 **shelf.native(),
-                nan_rule=nan_rule,
+                nan_rule=self.nan_rule,
                 flags=flags,
                 no_candidates=gone,
             )
@@ -112,11 +132,8 @@ def top_batches(aligned: Aligned, batches: Batches, k: int, rule: Rule) -> Best:
         best.items[users], best.left[users] = shelf.items, shelf.left
         aligned.flags[users] |= flags
 
-    batches.each(np.flatnonzero(aligned.rows >= 0), use, "Listing")
-    return best
 
-
-class _Work:
+class RankWork:
     """What the tasks of one call share; each writes the part of its users."""
 
     def __init__(self, aligned: Aligned, request: Request) -> None:
@@ -128,7 +145,7 @@ class _Work:
         self.above = np.full(n, -1, np.int64)
         self.tied, self.before = np.zeros(n, np.int64), np.zeros(n, np.int64)
         self.no_candidates = np.zeros(aligned.n_users, np.int64)
-        # Of the judged items, where it is read.
+        # Scores of the judged items, where a rule reads them.
         self.score = None if request.protocol.score_above is None else np.full(n, np.nan)
 
     def count(self, users: Int64, scores: Any) -> None:
@@ -179,7 +196,7 @@ class _Work:
             ranks = dataclasses.replace(ranks, score=self.score[order])
         if self.limit is None:
             return ranks
-        # A score of -inf is no candidate: `assemble` cannot tell.
+        # A score of -inf is not a candidate: `assemble` cannot tell.
         return dataclasses.replace(ranks, n_rankable=_assemble.n_rankable(aligned, candidates))
 
 

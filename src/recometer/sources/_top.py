@@ -69,7 +69,7 @@ class Shelf(NamedTuple):
         return dict(zip(("keys", "top_scores", "top_items", "n", "left"), self, strict=True))
 
     def constant(self, n_candidates: Int64) -> Bool:
-        """Return for whom all of so many candidates have the same score."""
+        """Return for whom all candidates, whose numbers are given, have the same score."""
         last = self.scores[np.arange(len(self.n)), np.maximum(self.n - 1, 0)]
         equal = (self.n > 0) & (self.scores[:, 0] == last)
         found: Bool = equal & (n_candidates > 1) & (self.n + self.left == n_candidates)
@@ -83,18 +83,31 @@ def lists(
 
     `best` finds them in a given order of equal scores.
     """
+    first, *drawn = rules(request)
+    lists = best(request, k, first)
+    if not drawn:
+        return lists
     test = request.test
-    keys = np.zeros(test.n_users, np.uint64)
-    if request.protocol.ties == "item_desc":
-        return best(request, k, Rule(TieOrder.ITEM_DESCENDING, keys))
-    by_item = best(request, k, Rule(TieOrder.ITEM, keys))
-    if request.protocol.ties != "random":
-        return by_item
     keys = ids.user_keys(test.user_ids, test.n_users)
-    drawn = mix(mixed_seed(request.seed) ^ keys)
-    others = best(request, k, Rule(TieOrder.RANDOM, drawn, unjudged_only=True))
+    others = best(request, k, drawn[0])
     ranks = source.rank(dataclasses.replace(request, depth=k))
-    return dataclasses.replace(by_item, items=put_judged(others.items, ranks, request.seed, keys))
+    return dataclasses.replace(lists, items=put_judged(others.items, ranks, request.seed, keys))
+
+
+def rules(request: Request) -> list[Rule]:
+    """Return in which orders of equal scores `lists` asks for the first places.
+
+    The last of two is that of what test does not judge: the rule for ties is ``"random"``, and
+    where the judged items landed is asked for, too, as deep as the lists are.
+    """
+    test, ties = request.test, request.protocol.ties
+    keys = np.zeros(test.n_users, np.uint64)
+    if ties == "item_desc":
+        return [Rule(TieOrder.ITEM_DESCENDING, keys)]
+    if ties != "random":
+        return [Rule(TieOrder.ITEM, keys)]
+    drawn = mix(mixed_seed(request.seed) ^ ids.user_keys(test.user_ids, test.n_users))
+    return [Rule(TieOrder.ITEM, keys), Rule(TieOrder.RANDOM, drawn, unjudged_only=True)]
 
 
 def cut_at_random(

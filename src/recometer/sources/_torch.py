@@ -119,11 +119,11 @@ def rank_scores(
     Parameters
     ----------
     scores : float32 or float64 tensor [n_users, n_columns]
-        -inf is no candidate. Changed.
+        -inf is not a candidate. Changed.
     columns : int64 [n_items] or None
-        The column of each item position; None: they are the same.
+        The column of each item position. None if they are the same.
     excluded_indptr, excluded
-        Positions of items that are no candidates.
+        Positions of items that are not candidates.
     who, judged
         The items that are looked for: rows of the scores, and positions.
     nan_rule
@@ -131,7 +131,7 @@ def rank_scores(
     Returns
     -------
     Counts
-        `above` is -1 where the item is no candidate, or its score NaN.
+        `above` is -1 where the item is not a candidate, or its score NaN.
     """
     torch = sys.modules["torch"]
     scores, candidate, flags, absent = _settle(scores, columns, excluded_indptr, excluded, nan_rule)

@@ -8,12 +8,16 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from recometer.arrays import Array
+import numpy as np
+
+from recometer.arrays import Array, Bool
+from recometer.data import matching
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, Ratings, TopLists
 from recometer.sources.candidates import Candidates, Items
+from recometer.sources.memory import Memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,17 +35,19 @@ class Request:
         The number of items that could be recommended, or their ids as `ids.as_ids` returns
         them. Sources that score every item do not read it.
     depth
-        Only the first so many places matter (None: the whole ranking). A source may then
-        leave items beyond unranked.
+        The number of first places that matter. None stands for the whole ranking. A source may
+        leave items beyond them unranked.
     threads
         How many threads to use, at least 1.
     progress
-        True, False, or None: only where standard error is a terminal.
+        Whether to show progress; None only where standard error is a terminal.
     candidates, exclude
         What may be recommended, as `candidates.read_candidates` returns it, and what may not;
         `_align.align` settles both.
     seed
-        Of the order that ``ties="random"`` gives equal scores in a list.
+        Seed of the order that ``ties="random"`` gives equal scores in a list.
+    memory
+        What was found for earlier requests.
     """
 
     test: Interactions
@@ -54,11 +60,21 @@ class Request:
     candidates: Candidates | None = None
     exclude: Items | None = None
     seed: int = 0
+    memory: Memory = dataclasses.field(default_factory=Memory)
 
     @property
     def pace(self) -> dict[str, Any]:
         """How `recometer.tasks.run_tasks` is to run, by its parameters."""
         return {"threads": self.threads, "progress": self.progress}
+
+    def in_train(self) -> Bool:
+        """Return which rows of test are in train, too: bool [len(test)], not to be changed."""
+        test, train = self.test, self.train
+        if train is None:
+            return np.zeros(len(test), bool)
+        return self.memory.find(
+            "in train", None, lambda: matching.in_train(test, train), same=(test, train)
+        )
 
 
 class Source(abc.ABC):
@@ -87,11 +103,11 @@ class Source(abc.ABC):
         )
 
     def test(self) -> Interactions | None:
-        """Return the truth where it comes with the output; None: `evaluate` is given it."""
+        """Return the truth where it comes with the output, or None where `evaluate` is given it."""
         return None
 
     def listed_users(self) -> Array | None:
-        """Return the ids (or positions) of the users with a list; None: it is no list."""
+        """Return the ids (or positions) of the users with a list, or None if there are no lists."""
         return None
 
     def removes_train(self, protocol: Protocol) -> bool:
@@ -105,7 +121,7 @@ class Source(abc.ABC):
         }
 
     def ratings(self, request: Request) -> Ratings | None:
-        """Return predicted beside true ratings; None: the source has none."""
+        """Return predicted beside true ratings, or None if the source has none."""
         return None
 
     @abc.abstractmethod
@@ -116,7 +132,7 @@ class Source(abc.ABC):
         return f"<{self.describe()}>"
 
     def held_bytes(self) -> int | None:
-        """Return the memory that its arrays take; None: that is not known."""
+        """Return the memory that its arrays take in bytes, or None if that is not known."""
         arrays: list[Any] = [array for array in self.arrays().values() if array is not None]
         return int(sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays))
 

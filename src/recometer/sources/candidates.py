@@ -42,12 +42,12 @@ class SampledCandidates:
         ``"uniform"``: all items are alike. ``"popularity"``: an item is drawn in proportion
         to the number of its interactions in train.
     seed
-        Of the draw.
+        Seed of the draw.
 
     Raises
     ------
     InputError
-        n or seed is no whole number, or out of range.
+        n or seed is not a whole number, or out of range.
     UnknownNameError
         A way to draw that does not exist.
 
@@ -192,7 +192,7 @@ def read_items(given: object, what: str) -> Items:
     InputError
         No candidate, or a missing id.
     InputTypeError
-        Something that is no list of items.
+        Something that is not a list of items.
     ColumnError
         A data frame of several columns.
     """
@@ -248,7 +248,7 @@ def _from_positions(array: Any, test: Interactions) -> Interactions:
         raise InputError(
             f"candidates holds the item {twice % test.n_items} twice in row "
             f"{twice // test.n_items}. Hint: positions of a user are distinct; a matrix of counts "
-            "is no array of positions: pass matrix != 0."
+            "is not an array of positions: pass matrix != 0."
         )
     indptr = ragged.indptr_of(np.bincount(distinct // test.n_items, minlength=test.n_users))
     items = (distinct % test.n_items).astype(np.int32)

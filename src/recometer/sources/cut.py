@@ -55,7 +55,7 @@ class Cut(Source):
         return self._source.arrays()
 
     def listed_users(self) -> Array | None:
-        """Return the ids (or positions) of the users with a list; None: it is no list."""
+        """Return the ids (or positions) of the users with a list, or None if there are no lists."""
         return self._source.listed_users()
 
     def test(self) -> Interactions | None:

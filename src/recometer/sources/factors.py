@@ -41,7 +41,7 @@ class Factors(Source):
         Any strides, memory-mapped if need be. None together with `item_factors`: one ranking by
         `item_bias` for everybody.
     item_factors : float32 or float64 [n_items, n_factors]
-        Of the same dtype (otherwise both are taken as float64, with a warning).
+        Factors of the same dtype (otherwise both are taken as float64, with a warning).
 
         Both may be torch tensors. Those on the CPU are read where they lie. Those on another
         device stay there: the candidates are scored and counted on the device, in the

@@ -70,7 +70,7 @@ class Lists(Source):
         For an array: where the items begin, if they are numbered after something else, such as
         the users of a graph, whose nodes PyTorch Geometric's models recommend.
     depth
-        Only so many places of each list count, as if what follows were not there; None:
+        Number of places of each list that count, as if what follows were not there. None:
         all. Of items that tie for the last of them, under a rule for ties that knows no
         order, those with lower ids stay.
 

@@ -184,7 +184,7 @@ def for_test(
     model
     test, train
     n
-        The largest cut-off; None: a metric reads the whole ranking.
+        The largest cut-off. None if a metric reads the whole ranking.
     seen
         Whether items of train may be recommended again.
     """

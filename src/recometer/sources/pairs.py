@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from recometer import ragged
 from recometer._kernel import TieOrder
-from recometer.arrays import Array, Float64, Int64
+from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.data.interactions import Interactions
 from recometer.data.matching import SourceIndex
 from recometer.draws import mix
@@ -28,6 +29,9 @@ from recometer.sources._pair_rows import PairRows
 from recometer.sources._pair_thresholds import PREDICTIONS_FROM, RELEVANT_FROM, Threshold, per_user
 from recometer.sources._top import Best, Rule
 from recometer.sources.base import Request, Source
+
+UNREAD = {"deep_cutoffs": "cut-offs up to the number of a user's rows are always computed"}
+UNREAD_WITH_TRUTH = {"repeated_test": "rows that repeat a pair stay"}
 
 
 class Pairs(Source):
@@ -56,7 +60,7 @@ class Pairs(Source):
     threshold
         A row is relevant from this truth on, and recommended from this score on: a number,
         a dict with one for each user, or ``"user_mean"``, the mean of the user's true
-        ratings in these rows. None: 3.5 for Surprise's predictions, otherwise 1; the
+        ratings in these rows. The default is 3.5 for Surprise's predictions, otherwise 1; the
         metrics rated_precision and rated_recall need a threshold, or the rule
         ``relevant_from``, which is used where no threshold is given.
 
@@ -70,7 +74,7 @@ class Pairs(Source):
     InputError
         No rows, none with a truth, or a threshold that does not fit.
     InputTypeError
-        Something that is no frame, or columns of a kind that is not understood.
+        Something that is not a frame, or columns of a kind that is not understood.
     ColumnError
         A column that does not exist, or none or several with a common name.
 
@@ -135,7 +139,7 @@ class Pairs(Source):
         ----------
         relevance, scores : [n_rows]
         groups : [n_rows], optional
-            The user (or query) of each row, in any order; None: there is one.
+            The user (or query) of each row, in any order. None if there is only one.
         threshold
             As above.
 
@@ -157,10 +161,7 @@ class Pairs(Source):
 
     def _fill(self, rows: PairRows, threshold: Threshold, default: float) -> None:
         self._rows = rows
-        self._indptr = ragged.indptr_of(np.bincount(rows.user, minlength=rows.n_users))
-        self._index = SourceIndex("Pairs", rows.n_users, rows.n_items, rows.user_ids, rows.item_ids)
-        keys = rows.user * rows.n_items + rows.item
-        self._first = np.flatnonzero(np.diff(keys, prepend=-1))  # row of each pair
+        self._index_rows()
         self._default = default
         self._explicit = threshold is not None
         self._threshold = None if threshold is None else per_user(rows, threshold)
@@ -172,21 +173,58 @@ class Pairs(Source):
             whose = "its mean" if threshold == "user_mean" else "a threshold of its own"
             self._stated = f"relevant for each user from {whose}"
 
+    def _index_rows(self) -> None:
+        rows = self._rows
+        self._indptr = ragged.indptr_of(np.bincount(rows.user, minlength=rows.n_users))
+        self._index = SourceIndex("Pairs", rows.n_users, rows.n_items, rows.user_ids, rows.item_ids)
+        keys = rows.user * rows.n_items + rows.item
+        self._first = np.flatnonzero(np.diff(keys, prepend=-1))  # row of each pair
+
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         rows = self._rows
         items = "" if rows.item_ids is None else f", {rows.n_items:,} items"
+        return f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}{self.stated}"
+
+    @property
+    def names_users(self) -> bool:
+        """Whether its users have ids."""
+        return self._rows.user_ids is not None
+
+    def of_users(self, which: Bool) -> Pairs:
+        """Return the rows of some users alone: bool [n_users]."""
+        rows, chosen = self._rows, which[self._rows.user]
+        part = copy.copy(self)
+        part._rows = dataclasses.replace(
+            rows,
+            user=(np.cumsum(which) - 1)[rows.user[chosen]],
+            item=rows.item[chosen],
+            score=rows.score[chosen],
+            truth=None if rows.truth is None else rows.truth[chosen],
+            user_ids=None if rows.user_ids is None else rows.user_ids[which],
+            n_users=int(np.count_nonzero(which)),
+        )
+        part._index_rows()
+        if self._threshold is not None:
+            part._threshold = self._threshold[which]
+        return part
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows have a truth, or are there at all where none has."""
+        return len(self._rows.user)
+
+    @property
+    def stated(self) -> str:
+        """What the truth is, as `describe` says it."""
         names = {"relevance": "relevance", "rating": "true ratings", None: "no truth"}
-        kind = names[rows.kind] + ("" if rows.kind is None else f", {self._stated}")
-        return f"Pairs: {len(rows.user):,} rows, {rows.n_users:,} users{items}, {kind}"
+        kind = self._rows.kind
+        return f", {names[kind]}" + ("" if kind is None else f", {self._stated}")
 
     def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
         """Return the rules that change nothing of the rankings, or of the lists, and why."""
-        given = "cut-offs up to the number of a user's rows are always computed"
-        unread = {**super().unread_rules(listed=listed), "deep_cutoffs": given}
-        if self._rows.truth is not None:
-            unread["repeated_test"] = "rows that repeat a pair stay"
-        return unread
+        unread = {**super().unread_rules(listed=listed), **UNREAD}
+        return unread if self._rows.truth is None else unread | UNREAD_WITH_TRUTH
 
     def arrays(self) -> Mapping[str, object]:
         """Return the arrays that the ranking depends on, by name."""
@@ -216,7 +254,7 @@ class Pairs(Source):
         return self._rank(request)[0]
 
     def ratings(self, request: Request) -> Ratings | None:
-        """Return predicted beside true ratings; None: there are none."""
+        """Return predicted beside true ratings, or None if there are none."""
         if self._rows.kind != "rating":
             return None
         ranks, rows = self._rank(request)

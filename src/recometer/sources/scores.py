@@ -40,7 +40,7 @@ class Scores(Source):
         Scores [n_users, n_items], an array (memory-mapped if need be) or a torch tensor; or
         a function that takes an int64 array of user rows and returns their scores,
         [len(rows), n_items]. float32 and float64 are taken as they are, float16 as float32,
-        integers as float64. -inf (and what a masked array masks) is no candidate of a user.
+        integers as float64. -inf (and what a masked array masks) is not a candidate of a user.
 
         The function is called by one thread, never twice at once, for as many users as fit
         into 64 MiB of scores (at most 1,024); the next batch is asked for while the last one
@@ -106,11 +106,26 @@ class Scores(Source):
             raise InputError("Scores has no items to rank.")
         self._index = SourceIndex.of("Scores", n_users, n_items, user_ids, item_ids)
 
+    @property
+    def index(self) -> SourceIndex:
+        """Which users and items it has."""
+        return self._index
+
+    @property
+    def on_device(self) -> bool:
+        """Whether the scores live elsewhere than in the memory of the processor."""
+        return is_tensor(self._matrix)
+
+    @property
+    def kind(self) -> str:
+        """What a matrix holds, as `describe` says it."""
+        return "" if self._matrix is None else f", {dtype_and_device(self._matrix)}"
+
     def describe(self) -> str:
         """Say in a line what is evaluated."""
         shape = f"{self._index.n_users:,} users x {self._index.n_items:,} items"
         if self._matrix is not None:
-            return f"Scores: a matrix, {shape}, {dtype_and_device(self._matrix)}"
+            return f"Scores: a matrix, {shape}{self.kind}"
         return f"Scores: {getattr(self._function, '__qualname__', repr(self._function))}, {shape}"
 
     def arrays(self) -> Mapping[str, object]:
@@ -191,7 +206,7 @@ class Scores(Source):
 
     def _batches(self, aligned: Aligned, request: Request) -> Batches:
         bytes_per_batch = FUNCTION_BYTES if self._matrix is None else MATRIX_BYTES
-        if is_tensor(self._matrix):
+        if self.on_device:
             bytes_per_batch, request = _torch.BLOCK_BYTES, _torch.one_at_a_time(request)
         return Batches(
             lambda users: self.batch(aligned.rows[users]),
@@ -231,7 +246,7 @@ def _size(n: int | None, ids: object, what: str) -> int:
 def _dense(given: object, what: str) -> Any:
     """Return what was given as an array, or as a tensor where it lives on a device.
 
-    What is masked in it is no candidate; `what` it is stands in messages.
+    What is masked in it is not a candidate; `what` it is stands in messages.
     """
     if is_tensor(given):
         return given if elsewhere(given) else to_numpy(given)

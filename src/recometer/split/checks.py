@@ -35,7 +35,7 @@ def check_whole(name: str, number: Any, least: int = 0) -> int:
 def check_folds(k: Any, example: str) -> None:
     """Refuse a number of folds below two."""
     if check_whole("k", k, 1) < 2:
-        raise InputError(f"k=1 fold is no fold. Hint: {example}.")
+        raise InputError(f"k=1 fold is not a fold. Hint: {example}.")
 
 
 def moment(table: Table, time: Any) -> int | float:
@@ -60,7 +60,7 @@ def moment(table: Table, time: Any) -> int | float:
             time = datetime.datetime.fromisoformat(time)
         except ValueError:
             raise InputError(
-                f"The time {time!r} is no date in ISO 8601. Hint: for instance '2024-05-31'."
+                f"The time {time!r} is not a date in ISO 8601. Hint: for instance '2024-05-31'."
             ) from None
     if not isinstance(time, datetime.date):
         raise InputTypeError(

@@ -33,7 +33,7 @@ class Container:
     table : Table
         What the split reads of them.
     columns : Columns or None
-        The names of the columns that it reads; None: data without columns.
+        The names of the columns that it reads. None for data without columns.
     """
 
     table: Table

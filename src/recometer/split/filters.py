@@ -34,7 +34,7 @@ class Filter:
 
 @dataclasses.dataclass(frozen=True)
 class MinCounts(Filter):
-    """Keep the rows of users and of items that have so many, both counted once, at the start.
+    """Keep rows whose user and item each have at least this many rows, counted once.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class KCore(Filter):
     Parameters
     ----------
     k : int
-        Each remaining user and item has at least so many rows.
+        Minimum number of rows of each remaining user and item.
     user, item : int, optional
         Or other numbers for users and items.
     """

@@ -8,12 +8,12 @@ from pathlib import Path
 from recometer.errors import InputError
 from recometer.tasks import control_groups
 
-# Of users, items and times at once: the column as it is read and as it is kept, and a mask.
+# For users, items and times at once: the column as it is read and as it is kept, and a mask.
 BYTES_PER_ROW = 40
 
 
 def check_memory(n_rows: int, bytes_of_parts: int) -> None:
-    """Raise InputError if splitting so many rows would need more memory than there is.
+    """Raise InputError if splitting this number of rows would need more memory than there is.
 
     The parts take `bytes_of_parts`; 0 for those that stay in a file.
     """

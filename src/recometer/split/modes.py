@@ -75,9 +75,9 @@ def separated(
         Share of a test user's interactions that goes to test, in (0, 1), rounded half away from
         zero.
     min_items_pool : int
-        A test user has at least so many items that are not in their training data.
+        Minimum number of items per test user that are not in their training data.
     min_pos_test : int
-        A test user has at least so many interactions in test.
+        Minimum number of interactions per test user in test.
     consider_cold_start : bool
         Whether users may be test users without any interaction in train.
 

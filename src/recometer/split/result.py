@@ -85,8 +85,8 @@ class Split(Shown, Generic[Part]):
         Data of the kind that was split: data frames, lazy frames (of a Parquet file), or
         `Interactions`.
     remainder
-        Likewise, what the users have who are not tested, where ``untested="apart"`` sets it
-        apart; None: it is in train.
+        The interactions of the users who are not tested, where ``untested="apart"`` sets it
+        apart; None if it is part of train.
     users : int64, uint64 or object [n_tested]
         The ids of the users who are tested, sorted; positions for data without ids.
     protocol : SplitProtocol
@@ -158,7 +158,7 @@ class Split(Shown, Generic[Part]):
         Raises
         ------
         FileError
-            The folder cannot be written to, or has files of these names that are no split's.
+            The folder cannot be written to, or has files of these names that a split did not write.
         InputTypeError
             A column of objects that Parquet cannot hold, such as UUIDs in a data frame.
         """
@@ -180,15 +180,17 @@ class Split(Shown, Generic[Part]):
         FileError
             There is no split in the folder, or one of a newer recometer.
         """
-        parts, users, header = saving.read(as_path(folder, "a split"))
-        protocol = header["protocol"]
-        protocol["filters"] = tuple(protocol["filters"])
-        return cls(
-            **parts,
-            protocol=SplitProtocol(**protocol),
-            columns=header["columns"] and Columns.from_dict(header["columns"]),
-            find_users=lambda: users,
-        )
+        path = as_path(folder, "a split")
+        parts, users, header = saving.read(path)
+        with saving.undamaged(path):
+            protocol = header["protocol"]
+            protocol["filters"] = tuple(protocol["filters"])
+            return cls(
+                **parts,
+                protocol=SplitProtocol(**protocol),
+                columns=header["columns"] and Columns.from_dict(header["columns"]),
+                find_users=lambda: users,
+            )
 
 
 class Folds(Shown):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions
-from recometer.data.storage import check_replaced, decode_ids, encode_ids
+from recometer.data.storage import DAMAGED, check_replaced, decode_ids, encode_ids
 from recometer.errors import FileError, InputTypeError
 
 if TYPE_CHECKING:
@@ -25,14 +26,15 @@ if TYPE_CHECKING:
 VERSION = 1  # of the format; a reader understands its own version and all older ones
 HEADER = "split.json"
 PARTS = ("train", "test", "remainder")
-FILES = (*PARTS, "users", "all_users", "all_items")
+FILES = tuple(f"{name}.parquet" for name in (*PARTS, "users", "all_users", "all_items"))
+COMPLETE = ".recometer-new"  # a folder in that of the split: what takes its place, whole
 
 
 def check(folder: Path, inputs: Iterable[str] = ()) -> None:
     """Raise FileError if a split in a folder would replace an input, or files of no split."""
+    finish(folder)
     owned = _written(folder)
-    names = (HEADER, *(f"{name}.parquet" for name in FILES))
-    check_replaced((folder / name for name in names), lambda path: path.name in owned, inputs)
+    check_replaced((folder / name for name in (HEADER, *FILES)), lambda p: p.name in owned, inputs)
 
 
 def _written(folder: Path) -> set[str]:
@@ -42,19 +44,51 @@ def _written(folder: Path) -> set[str]:
         names, kind = ["users", *header["parts"]], header["kind"]
         if isinstance(kind, dict):
             names += [f"all_{side}s" for side in ("user", "item") if kind[side] is not None]
-    except (OSError, LookupError, TypeError, ValueError):
+    except (OSError, *DAMAGED):
         return set()
     return {HEADER, *(f"{name}.parquet" for name in names)}
 
 
+def finish(folder: Path) -> None:
+    """Let a split that was saved whole take the place of an earlier one, as far as it has not.
+
+    That is the last step of saving; where it was interrupted, whoever opens the folder goes on.
+
+    Raises
+    ------
+    FileError
+        The folder cannot be written to.
+    """
+    new = folder / COMPLETE
+    try:
+        if new.is_symlink() or not new.is_dir():
+            return
+        owned = _written(new)
+        if owned:  # otherwise everything was moved, the header last
+            for name in FILES:
+                if name not in owned:
+                    (folder / name).unlink(missing_ok=True)
+            for name in (*FILES, HEADER):
+                with contextlib.suppress(FileNotFoundError):  # moved before
+                    (new / name).replace(folder / name)
+        new.rmdir()
+    except FileNotFoundError:
+        pass  # another process was faster
+    except OSError as error:
+        raise FileError(
+            f"The split in {str(folder)!r} was saved, but the files of an earlier one could not be "
+            f"replaced: {error}. Hint: make the folder writable and open it again."
+        ) from error
+
+
 def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str, Any]) -> None:
-    """Write parts of a split; `HEADER` comes last, and stands for a complete split."""
+    """Write parts of a split beside what is there, which is replaced once all is written."""
     import polars as pl
 
     check(folder)
     given = {name: part for name, part in parts.items() if part is not None}
-    # Beside what is there until all is written: the data may be the file of an earlier split.
-    temporary = folder / f".{os.urandom(8).hex()}"
+    # The data may be the file of an earlier split, too.
+    temporary = folder / f".recometer-{os.urandom(8).hex()}"
     try:
         temporary.mkdir(parents=True)
         rows = isinstance(parts["train"], Interactions)
@@ -62,11 +96,12 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         header = {"version": VERSION, "kind": kind, "parts": list(given), **header}
         header["users"], column = encode_ids(users)
         column.to_frame().write_parquet(temporary / "users.parquet")
-        for name in (HEADER, *(f"{part}.parquet" for part in FILES)):
-            (folder / name).unlink(missing_ok=True)
-        for path in temporary.iterdir():
-            path.replace(folder / path.name)
-        (folder / HEADER).write_text(json.dumps(header, indent=2) + "\n", encoding="utf-8")
+        text = json.dumps(header, indent=2) + "\n"
+        (temporary / HEADER).write_text(text, encoding="utf-8")
+        temporary.rename(folder / COMPLETE)
+        finish(folder)
+    except FileError:
+        raise
     except (OSError, pl.exceptions.PolarsError) as error:
         raise FileError(
             f"Cannot write the split to {str(folder)!r}: {error}. "
@@ -152,6 +187,22 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
     return kind
 
 
+@contextlib.contextmanager
+def undamaged(folder: Path) -> Iterator[None]:
+    """Say of what goes wrong meanwhile that the split in a folder is damaged."""
+    import polars as pl
+
+    try:
+        yield
+    except FileError:
+        raise
+    except (OSError, pl.exceptions.PolarsError, *DAMAGED) as error:
+        raise FileError(
+            f"The split in {str(folder)!r} is damaged: {error}. Hint: rm.Split.load reads what "
+            "split.save(folder) wrote."
+        ) from error
+
+
 def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     """Return the parts by their names, the users who are tested, and the header, as written.
 
@@ -160,6 +211,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
     import polars as pl
 
     hint = "Hint: rm.Split.load reads what split.save(folder) wrote."
+    finish(folder)
     try:
         text = (folder / HEADER).read_bytes()
     except OSError:
@@ -169,7 +221,7 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
                 "rm.evaluate takes a list of several."
             ) from None
         raise FileError(f"There is no split in {str(folder)!r}. {hint}") from None
-    try:
+    with undamaged(folder):
         header = json.loads(text)
         if header.pop("version") > VERSION:
             raise FileError(
@@ -177,6 +229,8 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
                 "this one does not know. Hint: pip install --upgrade recometer."
             )
         users = decode_ids(pl.read_parquet(folder / "users.parquet")["user"], header["users"])
+        if unknown := [name for name in header["parts"] if name not in PARTS]:
+            raise ValueError(f"no part is called {unknown[0]!r}")  # it could lead out of the folder
         paths = {name: folder / f"{name}.parquet" for name in header["parts"]}
         kind = header["kind"]
         parts: dict[str, Any] = dict.fromkeys(PARTS)
@@ -188,10 +242,6 @@ def read(folder: Path) -> tuple[dict[str, Any], Array, dict[str, Any]]:
                 parts[name] = scan if kind == "lazy" else scan.collect()
                 if kind == "pandas":
                     parts[name] = parts[name].to_pandas()
-    except (OSError, LookupError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
-        if isinstance(error, FileError):
-            raise
-        raise FileError(f"The split in {str(folder)!r} is damaged: {error}. {hint}") from error
     return parts, users, header
 
 

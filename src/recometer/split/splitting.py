@@ -74,11 +74,11 @@ def split(
         Where the interactions of other users go: ``"train"``, or ``"apart"``, into `remainder`
         (strong generalisation: the model is fitted to users who are not tested).
     min_train, min_test : int
-        Only users who would have so many interactions in train and in test are tested.
+        Minimum number of interactions that a tested user has in train and in test.
     seed : int
-        Of all that is random: another seed is another draw.
+        Seed of everything random: another seed gives another draw.
     threads : int, optional
-        At most so many; None: as many as this process has processors. Nothing depends on it.
+        Maximum number of threads. None uses all available processors. No result depends on it.
     user, item, value, time
         Columns, as in `Interactions.of`.
 
@@ -158,7 +158,7 @@ def folds(
     Returns
     -------
     Folds
-        Of `Split`, each made when it is asked for.
+        Instances of `Split`, each made when it is asked for.
 
     Raises
     ------
@@ -209,7 +209,7 @@ class _Work:
         self.container = open_data(data, columns)
         self.table = self.container.table
         check_memory(self.table.n, self.container.bytes_of_parts)
-        self.rows: Bool | None = None  # that are left of the data; None: all
+        self.rows: Bool | None = None  # rows of the data that are left; None if all are
         self.values: Array | None = None  # of all rows of the data, where a filter changed them
         self.removed: dict[str, int] = {}  # rows, per filter
         for one in listed:
@@ -319,7 +319,7 @@ class _Work:
         return {name: self.container.take(parts, part, self.values) for part, name in names.items()}
 
     def _tested(self, who: Who, held: Held) -> Bool | None:
-        """Return who is tested, bool by code; None: all who have rows."""
+        """Return who is tested, bool by code, or None for all who have rows."""
         eligible = None
         apart = self.untested == "apart" and self.min_test > 0  # it matters who has no test
         if who.counts_users or self.min_train > 0 or self.min_test > 1 or apart:

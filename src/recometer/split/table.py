@@ -135,7 +135,7 @@ class Table:
     users, items : function
         Return `Coded`.
     times, values : function or None
-        Return int64 or float64 [n], and float64 [n]; None: there are none.
+        Return int64 or float64 [n], and float64 [n], or None if there are none.
     dates : bool
         Whether times are dates, in microseconds since 1970.
     """

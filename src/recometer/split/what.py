@@ -85,7 +85,7 @@ class Fraction(What):
 
 @dataclasses.dataclass(frozen=True)
 class Number(What):
-    """Hold out so many interactions of each user, drawn at random; all, if there are no more.
+    """Hold out a number of interactions of each user, drawn at random, or all if there are fewer.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Number(What):
 
 @dataclasses.dataclass(frozen=True)
 class Last(What):
-    """Hold out the last interactions of each user; all, if there are no more.
+    """Hold out the last interactions of each user, or all if there are fewer.
 
     Parameters
     ----------
@@ -178,9 +178,9 @@ class After(What):
     ----------
     time : number, date, or text in ISO 8601
         Interactions at this very time are in test.
-    until : likewise, or None
+    until : same type, or None
         Interactions from here on are left out.
-    since : likewise, or None
+    since : same type, or None
         Earlier interactions are left out.
     share : float, optional
         Instead of `time`: the share of all interactions, in (0, 1), that lie before it. Of n
@@ -238,10 +238,10 @@ class Windows(Folding):
     ----------
     times : numbers, dates, or texts in ISO 8601
         Ascending.
-    until : likewise, or None
-        Where the last window ends; None: with the data.
+    until : same type, or None
+        Where the last window ends. None ends it with the data.
     length : number, datetime.timedelta or None
-        How far training reaches back from each time; None: to the beginning.
+        How far training reaches back from each time. None starts at the beginning of the data.
     """
 
     times: Sequence[Time]
@@ -370,7 +370,7 @@ class ColdItems(What):
 
 
 def holdout_sizes(n_interactions: npt.ArrayLike, fraction: float) -> Int64:
-    """Return how many of so many interactions a share in (0, 1) is: rounded half away from zero."""
+    """Return the number of interactions that a share in (0, 1) is, rounded half away from zero."""
     exact = np.asarray(n_interactions) * check_share("fraction", fraction)
     below = np.floor(exact)
     return (below + (exact - below >= 0.5)).astype(np.int64)

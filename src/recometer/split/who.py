@@ -22,7 +22,7 @@ class Who:
     counts_users = False  # whether it must know who could be tested
 
     def tested(self, table: Table, eligible: Bool | None, seed: int) -> Bool | None:
-        """Return who is tested, bool by code; None: all who can be.
+        """Return who is tested, bool by code, or None for all who can be.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class UsersFraction(Who):
 
 @dataclasses.dataclass(frozen=True)
 class UsersNumber(Who):
-    """Test so many users, drawn at random from those who can be tested.
+    """Test a number of users, drawn at random from those who can be tested.
 
     Those with the lowest draws are taken; a draw depends on the user's id and the seed alone.
 

@@ -77,7 +77,7 @@ def _interval(values: Grouped, low: float, high: float, method: str, confidence:
     ends = [_quantile(values, quantile) for quantile in (low, high)]
     note = ""
     if not np.isfinite(ends).all():
-        note = "The divisor is 0 in so many resamples that an end is not finite."
+        note = "The divisor is 0 in too many resamples: an end is not finite."
     return Interval(ends[0], ends[1], method, confidence, n, note)
 
 

@@ -57,11 +57,11 @@ class Difference:
     mean_first, mean_second
         Means over the users compared.
     difference, interval
-        First less second, with its interval.
+        First minus second, with its interval.
     relative, relative_interval
-        Ratio of the means less 1, with its interval; NaN where the second's mean is not above 0.
+        Ratio of the means minus 1, with its interval; NaN where the second's mean is not above 0.
     test
-        Of the null hypothesis that the models do not differ.
+        p-value of the null hypothesis that the models do not differ.
     effects
         How users differ.
     unit
@@ -103,7 +103,7 @@ def compare(
     first, second : [n_users]
         The users' values of one metric, in the same order of users; NaN: no value.
     bounds
-        The lowest and the highest value that a user can have, of a single model; None: not known.
+        The lowest and the highest value that a user of a single model can have. None if not known.
     test
         ``"randomisation"`` (`randomisation.randomisation`), ``"t"``, ``"wilcoxon"``, ``"sign"``.
     interval
@@ -119,7 +119,7 @@ def compare(
     Raises
     ------
     InputError
-        Values that are no numbers or infinite, or of different lengths.
+        Values that are not numbers or infinite, or of different lengths.
     UnknownNameError
         There is no such test or interval.
 
@@ -167,11 +167,11 @@ def compare_all(
     Parameters
     ----------
     pairs
-        Of models' values of one metric each.
+        Pairs of models' values, each of one metric.
     bounds
-        Those of each pair's metric; None: not known.
+        Those of each pair's metric. None if not known.
     threads
-        At most so many pairs at a time. The result does not depend on it.
+        Maximum number of pairs computed at a time. The result does not depend on it.
     progress
         As in `recometer.evaluate`.
     """
@@ -227,7 +227,7 @@ def difference_interval(
         The test of the same differences: the interval by inversion excludes 0 exactly when the
         randomisation test rejects.
     bounds
-        Of a single model's values.
+        Values of a single model.
     """
     spread = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     if kind != "auto" and kind != "randomisation":
@@ -333,7 +333,7 @@ class _Pairs:
         assert self.clusters is not None
         sizes = by_cluster(np.ones(len(self.first)), self.clusters)
         x, y = self.sums_of_clusters
-        # Of clusters of one size it is a plain mean, whose interval may be Gaffke's.
+        # With clusters of equal size it is a plain mean, whose interval may be Gaffke's.
         if (sizes == sizes[0]).all():
             return group_checked((x - y) / sizes)
         sums = self.differences_of_sums

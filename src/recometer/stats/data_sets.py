@@ -24,9 +24,9 @@ class Friedman:
     mean_ranks : float64 [n_models]
         Rank 1 is the best; ties share the mean of their ranks.
     p_value
-        Of Friedman's test that all models have the same mean rank.
+        p-value of Friedman's test that all models have the same mean rank.
     p_iman_davenport
-        Of the less conservative F test of Iman and Davenport.
+        p-value of the less conservative F test of Iman and Davenport.
     p_values : float64 [n_models, n_models]
         Nemenyi's, of each pair, adjusted for all pairs.
     critical_difference
@@ -64,7 +64,7 @@ def friedman(
     means : [n_data_sets, n_models]
         The mean of one metric.
     alpha
-        Of the critical difference.
+        Level of significance of the critical difference.
     higher_is_better
         Direction of the metric.
 

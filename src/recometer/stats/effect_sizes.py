@@ -131,7 +131,7 @@ def most_changed(
     differences : [n_users]
         NaN leaves a user out.
     n
-        At most so many of either.
+        Maximum number of either.
 
     Returns
     -------

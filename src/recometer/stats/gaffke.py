@@ -51,13 +51,13 @@ def gaffke(values: Grouped, bounds: tuple[float, float], confidence: float = 0.9
     Raises
     ------
     InputError
-        The bounds are no range, or a value lies outside.
+        The bounds are not a range, or a value lies outside them.
     """
     low, high = bounds
     if not -np.inf < low < high < np.inf:
         raise InputError(
-            f"bounds={bounds!r} are no range: Gaffke's interval needs a lowest and a highest value "
-            "that are finite. Hint: take method='bca' for a metric without a range."
+            f"bounds={bounds!r} are not a range: Gaffke's interval needs a finite lowest and "
+            "highest value. Hint: take method='bca' for a metric without a range."
         )
     outside = beyond(values, bounds)
     if outside is not None:
@@ -146,7 +146,7 @@ def _quantile(y: Float64, counts: Float64, level: float) -> float:
     middle = float(counts @ y / n)
     y = y - middle
     most, squares = float(y[-1]), float(counts @ y**2)
-    # Of Σ E·y, whose second and third cumulants are Σ y² and 2 Σ y³.
+    # The skewness of Σ E·y, whose second and third cumulants are Σ y² and 2 Σ y³.
     skewness = 2 * float(counts @ y**3) / squares**1.5
     target, at_middle = float(ndtri(level)), normal_quantile_of(0.0, 0.0, skewness)
     if target == at_middle:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
+from recometer.tasks import check_wanted
 
 __all__ = ["Grouped", "column", "group", "group_checked", "grouped"]
 
@@ -130,8 +131,8 @@ def column(values: npt.ArrayLike, name: str = "values") -> Float64:
     if len(found) and np.nanmax(np.abs(found), initial=0.0) > LARGEST:
         at = int(np.nanargmax(np.abs(found)))
         raise InputError(
-            f"{name}[{at}] is {found[at]:g}: from {LARGEST:g} on, sums of cubes are no numbers any "
-            "more. Hint: divide all values by one number."
+            f"{name}[{at}] is {found[at]:g}: from {LARGEST:g} on, sums of cubes are no longer "
+            "finite. Hint: divide all values by one number."
         )
     return found
 
@@ -149,7 +150,7 @@ def group(values: npt.ArrayLike, sizes: npt.ArrayLike | None = None) -> Grouped:
     values : [n_users]
         x; NaN leaves a user out.
     sizes : [n_users] or None
-        y, whose sum is above 0; None: all 1. NaN leaves a user out.
+        y, whose sum is above 0. None stands for ones. NaN leaves a user out.
 
     Raises
     ------
@@ -283,6 +284,7 @@ class _Users:
         return [slice(at, at + BLOCK) for at in range(0, len(self.x), BLOCK)]
 
     def _residuals(self, block: slice, less: float = 0.0) -> Float64:
+        check_wanted()
         if self.y is None:
             return self.x[block] - (self.estimate + less)
         e = self.y[block] * -self.estimate

@@ -38,11 +38,11 @@ def bootstrap(
     confidence
         Coverage, in (0, 1).
     seed
-        Of the resamples.
+        Seed of the resamples.
     n_resamples
         Number of resamples, at least 1.
     weights : float64 [n_users] for each column, or None
-        At least 0; None: all the same.
+        At least 0. None gives every value the same weight.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def resampled(
     n_resamples: int = N_FOR_DEVIATION,
     clusters: Int64 | None = None,
 ) -> dict[str, Interval]:
-    """Return intervals of numbers that are no means: what they are over resampled users.
+    """Return intervals of numbers that are not means: what they are over resampled users.
 
     value ± z((1 + confidence) / 2) · s, with s the standard deviation of the number over
     resamples of the users. (Not the resamples' quantiles: a resample has fewer different
@@ -139,7 +139,7 @@ def resampled(
     confidence
         Coverage, in (0, 1).
     seed
-        Of the resamples.
+        Seed of the resamples.
     n_resamples
         Number of resamples, at least 2.
     clusters : int64 [n_users] or None

@@ -15,15 +15,15 @@ __all__ = ["consistent", "inverted"]
 
 
 def inverted(differences: Grouped, confidence: float = 0.95) -> Interval:
-    """Return all δ for which the randomisation test of the differences less δ does not reject.
+    """Return all δ for which the randomisation test of the differences minus δ does not reject.
 
     The test is taken by saddlepoint approximation, also where `randomisation` is exact: that of
-    differences less δ is hardly ever one of few sizes. See `consistent`.
+    differences minus δ is hardly ever one of few sizes. See `consistent`.
 
     Parameters
     ----------
     differences
-        From `group`; with sizes, for clusters of rows, less δ times the size.
+        From `group`; with sizes, for clusters of rows, minus δ times the size.
     confidence
         Coverage, in (0, 1). A test of few users cannot reject any δ at 1 - confidence; then the
         ends are infinite.

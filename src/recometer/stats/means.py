@@ -44,12 +44,13 @@ def interval(
         (`bootstrap.percentile`, `bootstrap.bca`). ``"auto"``: Gaffke's where the range is known
         and holds, otherwise ``"bca"``, and the interval's note says why.
     bounds
-        The lowest and the highest value that a user can have; infinite or None: not known. No
-        interval but Student's leaves them.
+        The lowest and the highest value that a user can have; infinite or None if not known. Only
+        Student's interval may exceed them.
     confidence
         Coverage, in (0, 1).
     weights : [n_users] or None
-        Of a weighted mean, at least 0: a ratio of means, of which Gaffke's interval is not known.
+        Weights of a weighted mean, at least 0. It is a ratio of means, for which Gaffke's interval
+        is not known.
     clusters : [n_users] or None
         Rows with equal numbers are not independent: sessions of a user, folds. Whole clusters
         are what an interval is taken over; the mean remains that of the rows.
@@ -62,7 +63,7 @@ def interval(
     Raises
     ------
     InputError
-        Values that are no numbers or infinite; lengths that differ; ``"gaffke"`` without a range,
+        Values that are not numbers or infinite; lengths that differ; ``"gaffke"`` without a range,
         or with a value outside.
     UnknownNameError
         There is no such kind.
@@ -140,9 +141,9 @@ def intervals_of(
     columns
         Values of users; columns may differ in length.
     bounds
-        Those of each column; None: not known.
+        Those of each column. None if not known.
     threads
-        At most so many columns at a time. The result does not depend on it.
+        Maximum number of columns computed at a time. The result does not depend on it.
     """
     each = [None] * len(columns) if bounds is None else list(bounds)
     tasks = list(zip(columns, each, strict=True))

@@ -31,7 +31,7 @@ def adjust(p_values: npt.ArrayLike, correction: Correction = "holm") -> Float64:
     Parameters
     ----------
     p_values : [...]
-        In any shape. NaN stays NaN and is no comparison.
+        In any shape. NaN stays NaN and is not a comparison.
     correction
         ``"holm"``, ``"benjamini-hochberg"``, ``"bonferroni"`` or ``"none"``.
 

@@ -90,15 +90,15 @@ def power(
     differences : [n_users], or from `group`
         NaN leaves a user out. Of clusters of users, the numbers of users are those of clusters.
     difference
-        The mean difference that is looked for; None: the one found. (What is found after the fact
-        says nothing that its p-value does not.)
+        The mean difference to detect. None takes the difference that was found. (The power for a
+        difference found in the same data says nothing that its p-value does not.)
     wanted
         The power that is wanted, in (alpha, 1).
     alpha
         Level of significance, two-sided. For m comparisons and Bonferroni's correction: alpha / m.
     unit
-        What the differences are multiples of; 0 for a test that is not by randomisation. None: as
-        `unit_of` finds it.
+        The number that all differences are multiples of; 0 for a test other than randomisation.
+        None takes what `unit_of` finds.
 
     Raises
     ------
@@ -205,7 +205,7 @@ def users_needed(
     alpha: float = 0.05,
     unit: float = 0.0,
 ) -> int | None:
-    """Return the least number of users with the power wanted; None: above a trillion.
+    """Return the smallest number of users that gives the power, or None above a trillion.
 
     Parameters as of `power_of` and `power`.
     """

@@ -18,7 +18,7 @@ class Published:
     Attributes
     ----------
     difference
-        First less second.
+        First minus second.
     smallest_p, largest_p
         Between which p lies, whatever the users' values were.
     p_if_independent
@@ -55,7 +55,7 @@ def published(
     all values at its ends, high for one model where they are low for the other. With u and v the
     means' places in the range of width R: R² (min(u + v, 2 - u - v) - (u - v)²). It is that of
     Student's paired t test. The smallest p is that of the randomisation test when all users differ
-    in one direction; for values of 0 and 1 so many as the means leave no choice about.
+    in one direction; for values of 0 and 1 as many as the means require.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def published(
             raise InputTypeError(f"{name}={brief(number)} must be a number.")
     low, high = bounds
     if not -math.inf < low < high < math.inf:
-        raise InputError(f"bounds={bounds!r} are no range of finite numbers.")
+        raise InputError(f"bounds={bounds!r} are not a range of finite numbers.")
     for mean in (first, second):
         if not low <= mean <= high:
             raise InputError(
@@ -97,7 +97,7 @@ def published(
     n_differ = round(n * abs(u - v)) if binary else n
     smallest = 1.0 if u == v and binary else min(1.0, 2.0 ** (1 - max(1, n_differ)))
     if u == v and not binary:
-        # Nobody need differ, and if somebody does, the differences add up to nothing.
+        # No user need differ; if some do, their differences add up to 0.
         smallest = 1.0
     verdict = "cannot be told"
     if largest <= alpha:

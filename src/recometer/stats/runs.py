@@ -25,11 +25,11 @@ class Runs:
     Attributes
     ----------
     mean
-        Of all users and runs; of a comparison, first less second.
+        Mean over all users and runs; for a comparison, of first minus second.
     interval
         For users and runs that are both drawn from larger populations.
     p_value
-        Of a mean of 0, from the same t distribution; of interest for comparisons.
+        p-value of a mean of 0, from the same t distribution; of interest for comparisons.
     n_users, n_runs
         Users with a value in every run, and the number of runs (of a comparison, of both models).
     deviation_users
@@ -135,7 +135,7 @@ def over_values(
     interactions
         i of each model.
     relative
-        Whether the ratio of the means less 1 is asked for, instead of their difference; NaN where
+        Whether the ratio of the means minus 1 is asked for, instead of their difference; NaN where
         the second mean is not above 0.
     confidence
         Coverage, in (0, 1).

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from recometer.tasks import check_wanted
+
 __all__ = ["increasing_root", "normal_quantile_of", "root_of_increasing"]
 
 NEAR_THE_MEAN = 1e-4
@@ -51,12 +53,13 @@ def root_of_increasing(
     target, start
         The value, and where to begin.
     precision
-        Of the value. Where it is out of reach, the last t is returned.
+        Tolerance of the value. Where it is out of reach, the last t is returned.
     least
         No t below has the value.
     """
     t, below, above = start, least, np.inf
     for _ in range(STEPS):
+        check_wanted()
         value, slope = function(t)
         missing = target - value
         if abs(missing) <= precision:
@@ -88,16 +91,17 @@ def increasing_root(
     start
         Above 0: a guess of x.
     precision
-        Of the function's value.
+        Tolerance of the function's value.
 
     Returns
     -------
     float or None
-        None: the value is not reached however large x is.
+        None if the value is not reached however large x is.
     """
     x, below, above = start, 0.0, np.inf
     last: tuple[float, float] | None = None
     for _ in range(STEPS):
+        check_wanted()
         value = function(x)
         if not np.isfinite(value):
             value = np.inf

@@ -23,8 +23,8 @@ class ConfidenceSequence:
     """An interval of a mean that holds at all times at once: stop whenever it says enough.
 
     An ordinary interval that is looked at again and again errs more and more often; here the chance
-    that the mean ever lies outside is at most 1 - confidence. For each candidate m, somebody bets
-    on values above m and somebody else below, with stakes that depend on earlier values only; m is
+    that the mean ever lies outside is at most 1 - confidence. For each candidate m, one player
+    bets on values above m and another below, with stakes that depend on earlier values only; m is
     excluded once one of them has multiplied his capital by 2 / (1 - confidence). Waudby-Smith &
     Ramdas, "Estimating means of bounded random variables by betting", Journal of the Royal
     Statistical Society B 86, 2024 (the hedged capital process with predictable stakes).
@@ -40,7 +40,7 @@ class ConfidenceSequence:
         Coverage, in (0, 1).
     population
         Number of users in all, if the mean of these users is asked for, from which the users seen
-        are drawn without replacement; None: they stand for users without end.
+        are drawn without replacement. None means that they are a sample of infinitely many users.
 
     Examples
     --------
@@ -69,8 +69,7 @@ class ConfidenceSequence:
             ) from None
         if not -np.inf < low < high < np.inf:
             raise InputError(
-                f"bounds={bounds!r} are no range: bets need a lowest and a highest value that are "
-                "finite."
+                f"bounds={bounds!r} are not a range: bets need a finite lowest and highest value."
             )
         self.bounds = float(low), float(high)
         self.confidence = check_confidence(confidence)
@@ -179,9 +178,9 @@ class ConfidenceSequence:
     def _bet(
         self, m: float, sign: float, first: int = 0, capital: float = 0.0
     ) -> tuple[float, float]:
-        """Return logarithms of capital: at the end, and the largest from a user on.
+        """Return the logarithm of a player's capital at the end, and its maximum from a user on.
 
-        Of him who bets on values above m (sign 1) or below (-1), and has `capital` before the user
+        The player bets on values above m (sign 1) or below (-1), and has `capital` before the user
         `first`.
         """
         x = self._x[first:]

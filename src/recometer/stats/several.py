@@ -35,7 +35,7 @@ class Tukey:
     Attributes
     ----------
     p_values : float64 [n_models, n_models]
-        Of each pair, adjusted for all pairs; 1 on the diagonal.
+        p-value of each pair, adjusted for all pairs; 1 on the diagonal.
     critical_difference
         Means this far apart differ at the level alpha.
     method
@@ -73,11 +73,11 @@ def tukey(
     values : [n_users, n_models]
         Users with a NaN are left out.
     alpha
-        Of the critical difference.
+        Level of significance of the critical difference.
     clusters : [n_users] or None
         Rows with equal entries keep together: the values of whole clusters change places.
     seed, n_resamples
-        Of the orders, where they are drawn.
+        Seed and number of the random orders, where they are drawn.
 
     Raises
     ------
@@ -171,7 +171,7 @@ class Ranking:
     low, high : int64 [n_models]
         Interval of each model's rank, counted from 1; all of them hold at once.
     best : bool [n_models]
-        Models that cannot be told from the best.
+        Models for which no difference from the best is shown.
     """
 
     low: npt.NDArray[np.int64]
@@ -186,7 +186,7 @@ def rank_intervals(
     alpha: float = 0.05,
     higher_is_better: bool = True,
 ) -> Ranking:
-    """Return intervals of the models' ranks, and the set that cannot be told from the best.
+    """Return intervals of the models' ranks, and the set without a shown difference from the best.
 
     A model ranks below every model that is significantly better and above every one that is
     significantly worse. With p-values adjusted over all pairs (Holm's, or Tukey's), all intervals

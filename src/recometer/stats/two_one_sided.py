@@ -29,14 +29,15 @@ class Equivalence:
     Attributes
     ----------
     p_value
-        Of the null hypothesis that it does not; NaN with a note where there is none.
+        p-value of the null hypothesis that they are not equivalent; NaN with a note where there is
+        none.
     equivalent
         Whether that is rejected.
     margin
         The difference that would matter.
     interval
-        Of the mean difference, with the confidence 1 - 2 · alpha: it lies within the margins where
-        the models are equivalent.
+        Interval of the mean difference, with the confidence 1 - 2 · alpha. It lies within the
+        margins if the models are equivalent.
     method
         ``"randomisation"``, ``"t"``, ``"gaffke"`` where few users differ, or ``"random effects"``
         of several runs.

@@ -26,8 +26,15 @@ RULES: tuple[TieRule, ...] = (
 )  # fmt: skip
 
 
-def law(*drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Law]:
-    """Make a law of a check that takes metrics and what is drawn: every case must pass it."""
+MOST_USERS = 8
+"""Of the cases of most laws: few cases of more users cost less than more cases of few."""
+
+
+def law(*drawn: st.SearchStrategy[Any], share: float = 0.5) -> Callable[[Callable[..., None]], Law]:
+    """Make a law of a check that takes metrics and what is drawn: every case must pass it.
+
+    `share` is of the cases of `some_cases`: half of them where a case has up to `MOST_USERS`.
+    """
 
     def law_of(check: Callable[..., None]) -> Law:
         @functools.wraps(check)
@@ -36,7 +43,7 @@ def law(*drawn: st.SearchStrategy[Any]) -> Callable[[Callable[..., None]], Law]:
                 check(metrics, *case)
 
             of_case.__name__ = check.__name__  # Hypothesis tells laws apart by it
-            some_cases()(given(st.tuples(*drawn))(of_case))()
+            some_cases(share)(given(st.tuples(*drawn))(of_case))()
 
         return holds_always
 
@@ -87,10 +94,11 @@ def same_bits(left: Float64, right: Float64) -> Bool:
     return np.asarray(left.view(np.uint64) == right.view(np.uint64))
 
 
-def some_cases() -> settings:
+def some_cases(share: float = 1) -> settings:
     """Return settings for a law: a fifth of the cases of the profile in force, and 8 at least.
 
     A case is checked for all metrics and, mostly, all rules for ties. Without a profile it is 20.
+    `share` is of these.
     """
     most = settings.default.max_examples if settings.default else 100
-    return settings(deadline=None, max_examples=max(most // 5, 8))
+    return settings(deadline=None, max_examples=round(share * max(most // 5, 8)))

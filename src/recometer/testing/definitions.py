@@ -26,9 +26,9 @@ class Order:
     gains: Sequence[float]  # of each candidate, 0 if it was not judged
     judged: Sequence[bool]  # whether each candidate was
     all_gains: Sequence[float]  # of judged items, those that were not ranked included
-    relevant_gains: Sequence[float]  # likewise, of relevant items
+    relevant_gains: Sequence[float]  # the same of relevant items
     n_relevant: int  # judged items, those that were not ranked included
-    n_others: int  # likewise, those that are not relevant
+    n_others: int  # the number of those that are not relevant
     n_excluded: int  # training items
     relevant_from: float | None
     whole: bool  # whether the metric has no cut-off
@@ -363,8 +363,8 @@ def _dcg(one: Order, k: int, gain: str, discount: str) -> float:
 
 
 def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str, within: str) -> float:
-    if within == "possible":
-        k = min(k, one.n_relevant)
+    if within != "k":
+        k = min(k, one.n_relevant if within == "possible" else one.depth)
     ranked, judged = _gains(one, gain)
     best = sorted((value for value in judged if value > 0), reverse=True)
     if not best:

@@ -19,6 +19,7 @@ from recometer.metrics import METRICS, Metric
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks
 from recometer.testing._checks import (
+    MOST_USERS,
     RULES,
     Law,
     direction,
@@ -50,8 +51,8 @@ SMALL_SETS = (
 def check_laws(metric: str) -> None:
     """Check all laws for a metric, with every single value of its parameters.
 
-    A law draws a fifth of as many cases as the Hypothesis profile in force says
-    (`hypothesis.settings.load_profile`), 20 by default.
+    A law draws a tenth of as many cases as the Hypothesis profile in force says
+    (`hypothesis.settings.load_profile`), 10 by default, each of several users.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def at_cutoffs(name: str, *cutoffs: int) -> list[Metric]:
     return list(dict.fromkeys(found))
 
 
-@law(cases())
+@law(cases(max_users=MOST_USERS))
 def values_are_within_the_stated_range(metrics: Sequence[Metric], case: Case) -> None:
     """Check that a value lies between the bounds that the registry states."""
     ranks = case.ranks()
@@ -90,7 +91,7 @@ def values_are_within_the_stated_range(metrics: Sequence[Metric], case: Case) ->
         within_range(metrics, _values(ranks, metrics, ties))
 
 
-@law(cases())
+@law(cases(max_users=MOST_USERS))
 def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: Case) -> None:
     """Check the same before values are cut off at their bounds."""
     ranks = case.ranks()
@@ -150,7 +151,7 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(metrics: Sequence[
                 assert math.isnan(value) or math.isclose(value, first, abs_tol=1e-15), str(metric)
 
 
-@law(cases())
+@law(cases(max_users=MOST_USERS))
 def expected_lies_between_pessimistic_and_optimistic(metrics: Sequence[Metric], case: Case) -> None:
     """Check that the mean over the orders of tied items lies between the extreme ones."""
     metrics = [metric for metric in averaged(metrics) if metric.definition.monotone]
@@ -164,7 +165,7 @@ def expected_lies_between_pessimistic_and_optimistic(metrics: Sequence[Metric], 
     holds(metrics, np.isnan(value) | between)
 
 
-@law(cases())
+@law(cases(max_users=MOST_USERS))
 def without_ties_every_rule_gives_the_same_bits(metrics: Sequence[Metric], case: Case) -> None:
     """Check that rules for ties change nothing where there are none."""
     order = np.argsort(np.argsort(case.scores, axis=1, kind="stable"), axis=1)

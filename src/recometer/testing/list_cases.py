@@ -29,9 +29,9 @@ class ListCase:
     others
         What users without a list have in train.
     categories
-        Of each item, among `n_categories`.
+        Categories of each item, among `n_categories`.
     features
-        Of each item, a row of numbers; NaN throughout where nothing is known.
+        A row of numbers for each item; NaN throughout where nothing is known.
     n_catalogue
         How many items could have been recommended.
     """
@@ -129,15 +129,17 @@ class ListCase:
 
 
 @st.composite
-def list_cases(draw: st.DrawFn, *, max_users: int = 4, max_items: int = 7) -> ListCase:
+def list_cases(
+    draw: st.DrawFn, *, min_users: int = 1, max_users: int = 4, max_items: int = 7
+) -> ListCase:
     """Draw a `ListCase` with all special kinds of users and items.
 
     Parameters
     ----------
-    max_users, max_items
+    min_users, max_users, max_items
         Its size.
     """
-    n_users, n_items = draw(st.integers(1, max_users)), draw(st.integers(1, max_items))
+    n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
 
     def some(items: int, most: int) -> st.SearchStrategy[list[int]]:
         one = st.integers(0, items - 1)

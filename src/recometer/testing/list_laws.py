@@ -17,7 +17,7 @@ from recometer.measuring.listed import ListedUsers
 from recometer.metrics import ListData, Metric
 from recometer.metrics.registry import SideData
 from recometer.protocol import Protocol
-from recometer.testing._checks import Law, holds, law, near, within_range
+from recometer.testing._checks import MOST_USERS, Law, holds, law, near, within_range
 from recometer.testing.list_cases import ListCase, list_cases
 
 Key = TypeVar("Key", bound=Hashable)
@@ -37,13 +37,13 @@ FIELDS: dict[SideData, tuple[str, ...]] = {
 }
 
 
-@law(list_cases())
+@law(list_cases(max_users=MOST_USERS))
 def values_are_within_the_stated_range(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that formulas leave the bounds that the registry states by rounding only."""
     within_range(metrics, _values(case.data(), metrics))
 
 
-@law(list_cases(), st.data())
+@law(list_cases(max_users=MOST_USERS), st.data())
 def items_have_no_names(metrics: Sequence[Metric], case: ListCase, data: st.DataObject) -> None:
     """Check that other ids for the items change nothing but rounding."""
     metrics = [metric for metric in metrics if metric.name not in BY_ITEM_ID]
@@ -52,7 +52,7 @@ def items_have_no_names(metrics: Sequence[Metric], case: ListCase, data: st.Data
     holds(metrics, near(values, _values(case.data(), metrics), SLACK))
 
 
-@law(list_cases(), st.data())
+@law(list_cases(min_users=4, max_users=MOST_USERS), st.data())
 def a_user_does_not_depend_on_the_others(
     metrics: Sequence[Metric], case: ListCase, data: st.DataObject
 ) -> None:
@@ -63,14 +63,15 @@ def a_user_does_not_depend_on_the_others(
     per_user = [metric for metric in metrics if not metric.definition.over_users]
     over_users = [metric for metric in metrics if metric.definition.over_users]
     every = data.draw(st.permutations(range(case.n_users)))
-    chosen = every[: data.draw(st.integers(1, case.n_users))]
-    alone = _values(case.users(chosen).data(), per_user)
-    holds(per_user, _same_bits(alone, _values(case.data(), per_user)[chosen]))
+    at, together = data.draw(st.integers(1, case.n_users - 1)), _values(case.data(), per_user)
+    for part in (every[:at], every[at:]):
+        alone = _values(case.users(part).data(), per_user)
+        holds(per_user, _same_bits(alone, together[part]))
     permuted = _values(case.users(every).data(), over_users)
     holds(over_users, near(permuted, _values(case.data(), over_users), SLACK))
 
 
-@law(list_cases())
+@law(list_cases(max_users=MOST_USERS))
 def cumulative_equals_separate(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that what else is computed changes not one bit."""
     data = case.data()
@@ -78,7 +79,7 @@ def cumulative_equals_separate(metrics: Sequence[Metric], case: ListCase) -> Non
     holds(metrics, _same_bits(np.concatenate(alone, axis=1), _values(data, metrics)))
 
 
-@law(list_cases())
+@law(list_cases(max_users=MOST_USERS))
 def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that what a list holds beyond the cut-off changes not one bit."""
     for k, some in _by(metrics, lambda metric: metric.cutoff or 0):
@@ -86,7 +87,7 @@ def only_the_first_places_are_read(metrics: Sequence[Metric], case: ListCase) ->
         holds(some, _same_bits(_values(short.data(), some), _values(case.data(), some)))
 
 
-@law(list_cases())
+@law(list_cases(max_users=MOST_USERS))
 def order_within_the_cutoff_does_not_matter_where_so_declared(
     metrics: Sequence[Metric], case: ListCase
 ) -> None:
@@ -98,7 +99,7 @@ def order_within_the_cutoff_does_not_matter_where_so_declared(
         holds(some, near(_values(turned.data(), some), _values(case.data(), some), SLACK))
 
 
-@law(list_cases())
+@law(list_cases(max_users=MOST_USERS))
 def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that side data that the registry does not name can be missing."""
     data = case.data()
@@ -113,7 +114,7 @@ def no_more_is_read_than_is_stated(metrics: Sequence[Metric], case: ListCase) ->
         holds(some, _same_bits(_values(bare, some), _values(data, some)))
 
 
-@law(list_cases())
+@law(list_cases(max_users=MOST_USERS))
 def sparse_features_say_the_same(metrics: Sequence[Metric], case: ListCase) -> None:
     """Check that features as a sparse array give the same values, but for rounding."""
     metrics = [metric for metric in metrics if "features" in metric.definition.side]
@@ -123,7 +124,7 @@ def sparse_features_say_the_same(metrics: Sequence[Metric], case: ListCase) -> N
     holds(metrics, near(sparse, dense, SLACK))
 
 
-@law(list_cases(), st.data())
+@law(list_cases(max_users=MOST_USERS), st.data())
 def users_who_do_not_count_are_as_if_they_were_not_there(
     metrics: Sequence[Metric], case: ListCase, data: st.DataObject
 ) -> None:

@@ -35,7 +35,7 @@ def rank(
     gains : float, of the same shape
         The values in test; NaN for items that were not judged.
     excluded : bool, of the same shape, optional
-        Items of train, which are no candidates and not judged either.
+        Items of train, which are not candidates and not judged either.
     unranked : bool, of the same shape, optional
         Items that the source does not know: no candidates.
     relevant_from : float, optional
@@ -133,6 +133,7 @@ class Case:
 def cases(
     draw: st.DrawFn,
     *,
+    min_users: int = 1,
     max_users: int = 3,
     max_items: int = 5,
     gains: st.SearchStrategy[float] | None = None,
@@ -141,7 +142,7 @@ def cases(
 
     Parameters
     ----------
-    max_users, max_items
+    min_users, max_users, max_items
         Its size. Five items have at most 120 orders.
     gains
         Values in test; NaN stands for items that were not judged. By default some are
@@ -149,7 +150,7 @@ def cases(
     """
     if gains is None:
         gains = st.sampled_from([math.nan, 1.0, 0.0, 2.0, 0.5, -1.0])
-    n_users, n_items = draw(st.integers(1, max_users)), draw(st.integers(1, max_items))
+    n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
 
     def table(elements: st.SearchStrategy[float] | st.SearchStrategy[bool]) -> list[list[float]]:
         row = st.lists(elements, min_size=n_items, max_size=n_items)

@@ -71,6 +71,7 @@ class RatingCase:
 def rating_cases(
     draw: st.DrawFn,
     *,
+    min_users: int = 1,
     max_users: int = 3,
     max_items: int = 5,
     predicted: st.SearchStrategy[float] | None = None,
@@ -79,12 +80,12 @@ def rating_cases(
 
     Parameters
     ----------
-    max_users, max_items
+    min_users, max_users, max_items
         Its size. Five items have at most 120 orders.
     predicted
         Predicted ratings; by default those that can be true, and others between and beyond.
     """
-    n_users, n_items = draw(st.integers(1, max_users)), draw(st.integers(1, max_items))
+    n_users, n_items = draw(st.integers(min_users, max_users)), draw(st.integers(1, max_items))
     if predicted is None:
         predicted = st.sampled_from([1.0, 3.0, 5.0, 3.7, 3.5, -0.3])
     true = st.sampled_from([float("nan"), 1.0, 2.0, 3.0, 4.0, 5.0])

@@ -15,6 +15,7 @@ from recometer.metrics.predictions import Predictions
 from recometer.protocol import Protocol
 from recometer.ranks import Ratings
 from recometer.testing._checks import (
+    MOST_USERS,
     RULES,
     Law,
     direction,
@@ -33,7 +34,7 @@ SLACK = 1e-12
 STARS = st.sampled_from([1.0, 2.0, 3.0, 4.0, 5.0])
 
 
-@law(rating_cases())
+@law(rating_cases(max_users=MOST_USERS))
 def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: RatingCase) -> None:
     """Check that a value lies between the bounds that the registry states, before it is cut off."""
     ratings = case.ratings()
@@ -47,7 +48,7 @@ def formulas_leave_the_range_by_rounding_only(metrics: Sequence[Metric], case: R
         near_range(metric, raw[predictions.has(definition.needs) & (predictions.n_rows > 0)])
 
 
-@law(rating_cases(), st.data())
+@law(rating_cases(max_users=MOST_USERS), st.data())
 def items_have_no_names(metrics: Sequence[Metric], case: RatingCase, data: st.DataObject) -> None:
     """Check that other ids for the items change nothing but rounding."""
     name = data.draw(st.permutations(range(case.actual.shape[1])))
@@ -55,9 +56,9 @@ def items_have_no_names(metrics: Sequence[Metric], case: RatingCase, data: st.Da
     holds(metrics, near(values, _values(case.ratings(), metrics), SLACK))
 
 
-@law(rating_cases(predicted=STARS))
+@law(rating_cases(max_users=MOST_USERS, predicted=STARS))
 def true_ratings_are_the_best_predictions(metrics: Sequence[Metric], case: RatingCase) -> None:
-    """Check that nothing is better than to predict the true ratings, which are no probabilities."""
+    """Check that nothing beats predicting the true ratings, which are not probabilities."""
     metrics = [metric for metric in metrics if metric.definition.needs != "probabilities"]
     true = np.nan_to_num(case.actual)
     best = _values(dataclasses.replace(case, predicted=true).ratings(), metrics)
@@ -66,7 +67,7 @@ def true_ratings_are_the_best_predictions(metrics: Sequence[Metric], case: Ratin
     holds(metrics, undefined | (direction(metrics) * (best - values) >= -1e-14))
 
 
-@law(rating_cases())
+@law(rating_cases(max_users=MOST_USERS))
 def without_ties_every_rule_gives_the_same_bits(
     metrics: Sequence[Metric], case: RatingCase
 ) -> None:

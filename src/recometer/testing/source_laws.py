@@ -36,7 +36,7 @@ class SourceCase:
     source
     test, train
     scores : float64 [n_users, n_items] or None
-        What the source was made of; None: that is not known.
+        What the source was made of. None if that is not known.
     make
         What made it, None where it was given ready.
     user_ids, item_ids : list of str
@@ -69,7 +69,7 @@ class SourceCase:
         return found
 
     def top(self, k: int, *, ties: str = "item") -> TopLists | None:
-        """Return the lists, which the source is asked for once; None: it gives none."""
+        """Return the lists, which the source is asked for once, or None if it gives none."""
         if type(self.source).top is Source.top:
             return None
         if (ties, k) not in self._known:

@@ -54,8 +54,8 @@ class Side(Table):
 class ListData(Record):
     """Lists, and what metrics of them read beside them; items are positions throughout.
 
-    What is not needed is None: a metric states its side data in the registry, and those who
-    make a `ListData` see to it that they are there.
+    Fields that no metric needs are None. A metric states its side data in the registry, and
+    whoever makes a `ListData` provides them.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class ListData(Record):
     train : Side or None
         What the users of the lists have in train.
     n_train_users, n_train_interactions : int or None
-        Of the whole train, all users.
+        Counts over the whole train, of all users.
     item_users : int64 [n_items] or None
         How many users of the whole train have each item.
     test : Side or None

@@ -227,7 +227,7 @@ def _sums_of_products(
 
 
 def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
-    """Add the distances of all pairs up where these are no sums themselves."""
+    """Add the distances of all pairs up where these are not sums themselves."""
     items = data.lists.items
     features = needed(data.categories) if distance == "categories" else _features(data)
     sums = np.zeros(items.shape)
@@ -253,7 +253,7 @@ def _sums_of_pairs(data: ListData, cutoffs: Int64, distance: str) -> Float64:
 def _batches(items: Int64, features: Features, whether: bool) -> Iterator[tuple[slice, Array]]:
     """Return the features of the listed items, [some users, width, n_features], batch by batch.
 
-    Of sparse ones only the columns that a user's items have are there. With `whether`, 1 stands
+    Sparse features have only the columns that a user's items have. With `whether`, 1 stands
     for what is not 0.
     """
     n_users, width = items.shape

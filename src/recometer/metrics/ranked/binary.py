@@ -471,6 +471,8 @@ def _chance_of_hit(groups: Groups, cutoffs: Int64) -> Float64:
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
         found: Float64 = first.astype(np.float64)
+        if groups.single:
+            return found
         size = groups.size[rows]
         open_ = np.flatnonzero(first & (places < size))
         found[open_] = _first_hit.chance(size[open_], groups.relevant[rows][open_], places[open_])
@@ -484,6 +486,8 @@ def _reciprocal_rank(groups: Groups, cutoffs: Int64) -> Float64:
         first = groups.hits_before[rows] == 0
         start, size = groups.start[rows], groups.size[rows]
         found: Float64 = first / (start + 1)
+        if groups.single:
+            return found
         tied = np.flatnonzero(first & (size > 1))
         found[tied] = _first_hit.reciprocal(
             start[tied], size[tied], groups.relevant[rows][tied], places[tied]

@@ -1,6 +1,6 @@
 """Metrics of the confusion matrix "in the first k places" x "relevant", over the candidates.
 
-Relevant items that could not be ranked are no candidates, so they are not counted here.
+Relevant items that could not be ranked are not candidates, so they are not counted here.
 """
 
 from __future__ import annotations

@@ -170,8 +170,8 @@ def partial_auc(
 ) -> Float64:
     """Area under the ROC curve up to k false positives, as a share of its greatest; in [0, 1].
 
-    Of the pairs of a relevant item and one of the first k non-relevant candidates (of all,
-    where there are fewer), the share in the right order. Of a tied group with n items, r of
+    The share of pairs of a relevant item and one of the first k non-relevant candidates (of all,
+    if there are fewer) that are in the right order. In a tied group with n items, r of
     them relevant, 0 .. n - r others come before a relevant one, each number equally likely.
 
     References

@@ -46,13 +46,14 @@ def listed_relevant(groups: Groups) -> Int64:
 def relevant_candidates(groups: Groups) -> Int64:
     """Count the relevant candidates: int64 [n_users].
 
-    Where the ranking is known to its end, an item that was not ranked is no candidate;
-    otherwise it may lie beyond, and is taken to be one.
+    Where the ranking is known to its end, an item that was not ranked is not a candidate, unless
+    the source says how many are; otherwise it may lie beyond, and is taken to be one.
     """
     ranks = groups.ranks
     whole = ranks.depth >= ranks.n_candidates
     every = np.minimum(ranks.n_relevant, ranks.n_candidates)
-    return np.where(whole, listed_relevant(groups), every)
+    found = listed_relevant(groups) if ranks.n_rankable is None else ranks.n_rankable
+    return np.where(whole, found, every)
 
 
 def judged_others(groups: Groups) -> Int64:

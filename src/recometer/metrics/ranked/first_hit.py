@@ -16,7 +16,7 @@ import numpy as np
 from recometer.arrays import Float64, Int64
 from recometer.metrics.sums import harmonic, log1p_of
 
-SHORT = 32  # so many terms are added up without looking for a shorter way
+SHORT = 32  # up to this number of terms are added up one by one
 NEVER = np.iinfo(np.int64).max
 
 
@@ -44,7 +44,7 @@ def chance(size: Int64, relevant: Int64, places: Int64) -> Float64:
 def reciprocal(start: Int64, size: Int64, relevant: Int64, places: Int64) -> Float64:
     """Return the expected 1 / (start + I), counted as 0 where I is beyond `places`.
 
-    Place by place, that is a sum of so many terms, or of fewer where r of n items are relevant:
+    Place by place, that is a sum of as many terms, or of fewer where r of n items are relevant:
     P(I > i) <= exp(-r i / n). In steps of r, after t others and with q(r) = P(I > places),
 
         S(r) = r / ((r - 1)(n - r + 1)) * ((n + t - r + 2) S(r - 1) - 1 + q(r - 1))

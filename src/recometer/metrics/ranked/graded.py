@@ -117,7 +117,7 @@ def dcg(
         ),
         "within": Parameter(
             "How many places are read.",
-            choices={"k": "k", "possible": "min(k, R)"},
+            choices={"k": "k", "possible": "min(k, R)", "list": "min(k, length of the list)"},
         ),
     },
     when={
@@ -151,17 +151,18 @@ def ndcg(
     Järvelin & Kekäläinen 2002, Cumulated gain-based evaluation of IR techniques. McSherry
     & Najork 2008.
     """
-    if within == "possible":
-        return _ndcg_within_possible(groups, cutoffs, gain, discount, ideal)
+    if within != "k":
+        most = groups.n_relevant if within == "possible" else groups.depth
+        return _ndcg_within(most, groups, cutoffs, gain, discount, ideal)
     with np.errstate(over="ignore", invalid="ignore"):  # such gains are undefined later
         best = _ideal_dcg(groups, cutoffs, discount, ideal)
         return ratio(_dcg(groups, cutoffs, discount), best)
 
 
-def _ndcg_within_possible(
-    groups: Groups, cutoffs: Int64, gain: str, discount: str, ideal: str
+def _ndcg_within(
+    most: Int64, groups: Groups, cutoffs: Int64, gain: str, discount: str, ideal: str
 ) -> Float64:
-    places = np.minimum(cutoffs, groups.n_relevant[:, np.newaxis])
+    places = np.minimum(cutoffs, most[:, np.newaxis])
     distinct, column = np.unique(np.maximum(places, 1), return_inverse=True)
     values = ndcg(groups, distinct, gain=gain, discount=discount, ideal=ideal)
     return np.take_along_axis(values, column.reshape(places.shape), axis=1)
@@ -174,6 +175,8 @@ def _dcg(groups: Groups, cutoffs: Int64, discount: str) -> Float64:
         if discount == "graded":
             return _terms_of_members(groups, rows, places)
         found = gain / _divisor(start, discount)
+        if groups.single:
+            return found
         tied = np.flatnonzero(size > 1)
         found[tied] = gain[tied] * _sum_of_discounts(start[tied], places[tied], discount)
         return found

@@ -18,7 +18,7 @@ def hits_squared(groups: Groups, cutoff: int) -> Float64:
     """Return the (expected) square of the hits within the cut-off: float64 [n_users]."""
     rows, within = groups.within(cutoff)
     size, rate = groups.size[rows], groups.relevant[rows] / groups.size[rows]
-    # Of a group that is parted the number of hits varies.
+    # Where the cut-off splits a group, its number of hits varies.
     left = (size - within) / np.maximum(size - 1, 1)
     hits = hits_within(groups, np.array([cutoff]))[:, 0]
     return hits**2 + groups.total(rows, within * rate * (1 - rate) * left)

@@ -165,7 +165,7 @@ def _last_in_group(groups: Groups, row: Int64, places: Int64) -> tuple[Float64, 
         n, r, t, place = size[active], relevant[active], start[active], (places - step)[active]
         left = n - step  # places that are not yet known to hold none
         here = r / left
-        # Of the r - 1 others, each of the left - 1 places has as many.
+        # Each of the left - 1 places holds the same share of the r - 1 others.
         others = (r - 1) / np.maximum(left - 1, 1)
         end = t + place
         earlier = before[active] * harmonic(np.zeros(len(t), np.int64), t) - offset[active]

@@ -17,6 +17,8 @@ def reciprocal_sum(groups: Groups, cutoffs: Int64) -> Float64:
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         start, size = groups.start[rows], groups.size[rows]
         found = 1 / (start + 1)
+        if groups.single:
+            return found
         tied = np.flatnonzero(size > 1)
         rate = groups.relevant[rows][tied] / size[tied]
         found[tied] = rate * harmonic(start[tied], places[tied])
@@ -32,6 +34,8 @@ def precision_sum(groups: Groups, cutoffs: Int64) -> Float64:
     def value(rows: Int64 | slice, places: Int64) -> Float64:
         start, size, before = groups.start[rows], groups.size[rows], groups.hits_before[rows]
         found = (before + 1) / (start + 1)
+        if groups.single:
+            return found
         tied = np.flatnonzero(size > 1)
         relevant = groups.relevant[rows][tied]
         found[tied] = precisions(start[tied], places[tied], before[tied], size[tied], relevant)

@@ -13,7 +13,7 @@
   };
   const written = {
     number: (value) => value.toFixed(4),
-    signed: (value) => (value > 0 ? "+" : "") + value.toFixed(4),
+    signed: (value) => (value > 0 ? "+" : "") + value.toFixed(4).replace("-", "\u2212"),
     count: (value) => value.toLocaleString("en"),
     share: (value) => (100 * value).toFixed(1) + "%",
     flag: (value) => (value ? "yes" : ""),
@@ -211,7 +211,8 @@
     const history = byId("history");
     history.replaceChildren();
     if (current.n_history) {
-      history.append(make("h3", "Training history (" + current.n_history + " items)"));
+      history.append(make("h3", "Training history (" + current.n_history +
+        " item" + (current.n_history === 1 ? ")" : "s)")));
       const list = make("ul");
       current.history.forEach((item) => {
         const one = make("li");
@@ -233,7 +234,7 @@
       (user.id + " " + user.title).toLowerCase().includes(wanted));
     byId("found").textContent = users.length
       ? users.length + " of " + inspector.users.length + " " + inspector.who + "s in this report"
-      : "Not in this report. users=[...] adds more when it is made.";
+      : "Not in this report: see above how to include more.";
     byId("userlist").replaceChildren(...users.map((user) => {
       const entry = make("li");
       const button = make("button", user.id + (user.title ? " · " + user.title : ""));

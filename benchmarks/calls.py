@@ -1,0 +1,281 @@
+"""How long small and repeated evaluations take, beside other libraries, in one run.
+
+Prints a table and writes ``results/calls.json``. See README.md. Others that are not installed are
+left out: pip install scikit-learn ranx torchmetrics
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import importlib.util
+import json
+import random
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import _machine
+import numpy as np
+from _table import HEADERS, Measure, markdown, seconds
+from threadpoolctl import threadpool_limits
+
+import recometer as rm
+from recometer.sources.base import Request
+
+HERE = Path(__file__).parent
+Call = Callable[[], object]
+FIVE = "ndcg@10 recall@10 precision@10 ap@10 rr"
+TEN = f"{FIVE} hit@10 rprecision roc_auc tprecision@10 f@10"
+
+
+@dataclasses.dataclass
+class Run:
+    """The options of a run, and what it has measured so far."""
+
+    threads: int
+    repeats: int
+    measures: list[Measure] = dataclasses.field(default_factory=list)
+    times: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    def add(self, *measure: Any, **more: Any) -> None:
+        """Note a line of the table, and show it."""
+        self.measures.append(Measure(*measure, **more))
+        print("  " + " | ".join(self.measures[-1].cells()), flush=True)
+
+    def time(self, name: str, contestants: Mapping[str, Call], calls: int) -> dict[str, float]:
+        """Return the median processor time of a call, each in turn in an order drawn anew."""
+        spent: dict[str, list[float]] = {what: [] for what in contestants}
+        for call in contestants.values():
+            call()
+        for _ in range(self.repeats):
+            for what in random.sample([*contestants], len(contestants)):
+                begin = time.process_time()
+                for _ in range(calls):
+                    contestants[what]()
+                spent[what].append((time.process_time() - begin) / calls)
+        self.times[name] = spent
+        return {what: statistics.median(times) for what, times in spent.items()}
+
+
+def _data(n_users: int, n_items: int, share: float, seed: int = 0) -> tuple[Any, Any]:
+    """Return scores, and which of the items are relevant: at least one of each user."""
+    rng = np.random.default_rng(seed)
+    relevant = (rng.random((n_users, n_items)) < share).astype(float)
+    relevant[np.arange(n_users), rng.integers(0, n_items, n_users)] = 1
+    return rng.random((n_users, n_items)), relevant
+
+
+def one(run: Run) -> None:
+    """One query with 100 candidates, five metrics."""
+    scores, relevant = _data(1, 100, 0.1)
+    options: dict[str, Any] = {"metrics": FIVE, "threads": run.threads}
+    evaluator = rm.Evaluator(relevant, **options)
+    contestants: dict[str, Call] = {
+        "Evaluator": lambda: evaluator(rm.Scores(scores)),
+        "its mean": lambda: evaluator.mean(rm.Scores(scores)),
+        "evaluate": lambda: rm.evaluate(rm.Scores(scores), relevant, **options),
+    }
+    if _there("sklearn"):
+        from sklearn.metrics import ndcg_score
+
+        contestants["scikit-learn"] = lambda: ndcg_score(relevant, scores, k=10)
+    times = run.time("one query", contestants, 20)
+    title = "one query, 100 candidates, 5 metrics"
+    if "scikit-learn" in times:
+        other = times["scikit-learn"]
+        for what, target in (("Evaluator", 1.5), ("its mean", None)):
+            ratio = times[what] / other
+            words = seconds(times[what]), seconds(other)
+            run.add(
+                f"{title}: {what} / ndcg_score of scikit-learn",
+                *words,
+                ratio,
+                target,
+                at_most=True,
+            )
+    own = times["evaluate"]
+    run.add(f"{title}: rm.evaluate (ms)", seconds(own), "", 1000 * own, 1.5, at_most=True)
+
+
+def hundred(run: Run) -> None:
+    """100 users, 1,000 items each, ten metrics."""
+    scores, relevant = _data(100, 1000, 0.01)
+    evaluator = rm.Evaluator(relevant, metrics=TEN, threads=run.threads)
+    contestants: dict[str, Call] = {
+        "Evaluator": lambda: evaluator(rm.Scores(scores)),
+        "its mean": lambda: evaluator.mean(rm.Scores(scores)),
+        **torchmetrics(scores, relevant, run.threads),
+        **ranx(scores, relevant),
+    }
+    times = run.time("100 users", contestants, 3)
+    title, own = "100 users x 1,000 items, 10 metrics", times["Evaluator"]
+    run.add(f"{title}: Evaluator (ms)", seconds(own), "", 1000 * own, 2, at_most=True)
+    mean = times["its mean"]
+    run.add(f"{title}: its mean (ms)", seconds(mean), "", 1000 * mean)
+    for other in times.keys() - {"Evaluator", "its mean"}:
+        words = seconds(own), seconds(times[other])
+        run.add(f"{title}: {other} / Evaluator", *words, times[other] / own, 5)
+
+
+def torchmetrics(scores: Any, relevant: Any, threads: int) -> dict[str, Call]:
+    """Return its metrics of retrieval that are nearest: nine, of which one is a fall-out."""
+    if not _there("torchmetrics"):
+        return {}
+    import torch
+    from torchmetrics import MetricCollection, retrieval
+
+    torch.set_num_threads(threads)
+    at_ten = ("NormalizedDCG", "Recall", "Precision", "MAP", "HitRate", "FallOut")
+    collection = MetricCollection(
+        [getattr(retrieval, f"Retrieval{name}")(top_k=10) for name in at_ten]
+        + [getattr(retrieval, f"Retrieval{name}")() for name in ("MRR", "RPrecision", "AUROC")]
+    )
+    preds, target = torch.tensor(scores).ravel(), torch.tensor(relevant).long().ravel()
+    indexes = torch.arange(len(scores)).repeat_interleave(scores.shape[1])
+
+    def call() -> object:
+        collection.reset()
+        collection.update(preds, target, indexes=indexes)
+        return collection.compute()
+
+    return {"torchmetrics, 9 metrics": call}
+
+
+def ranx(scores: Any, relevant: Any) -> dict[str, Call]:
+    """Return its ten metrics, of a run that is ready, and of one that is made of arrays."""
+    if not _there("ranx"):
+        return {}
+    from ranx import Qrels, evaluate
+    from ranx import Run as Lists
+
+    names = [str(item) for item in range(scores.shape[1])]
+    ranked = {
+        str(user): dict(zip(names, row, strict=True)) for user, row in enumerate(scores.tolist())
+    }
+    known = Qrels(
+        {
+            str(user): {str(item): 1 for item in np.flatnonzero(row)}
+            for user, row in enumerate(relevant)
+        }
+    )
+    at_ten = ("ndcg", "recall", "precision", "map", "hit_rate", "f1", "hits")
+    metrics = [*(f"{name}@10" for name in at_ten), "mrr", "r-precision", "bpref"]
+    ready = Lists(ranked)
+    return {
+        "ranx, its run ready": lambda: evaluate(known, ready, metrics),
+        "ranx": lambda: evaluate(known, Lists(ranked), metrics),
+    }
+
+
+def models(run: Run) -> None:
+    """200 models on the same test and train, by an Evaluator and each by itself."""
+    rng = np.random.default_rng(0)
+    n_users, n_items, n_models = 1000, 2000, 200
+    _, relevant = _data(n_users, n_items, 0.005)
+    train = (rng.random((n_users, n_items)) < 0.02) * (relevant == 0)
+    test, train = rm.Interactions.of(relevant), rm.Interactions.of(train)
+    users = rng.normal(size=(n_models, n_users, 16)).astype(np.float32)
+    items = rng.normal(size=(n_models, n_items, 16)).astype(np.float32)
+
+    def each(use: Callable[[rm.Factors], object]) -> Call:
+        def call() -> None:
+            for of_users, of_items in zip(users, items, strict=True):
+                use(rm.Factors(of_users, of_items))
+
+        return call
+
+    def evaluator() -> None:
+        prepared = rm.Evaluator(test, train=train, metrics=FIVE, threads=run.threads)
+        each(prepared)()
+
+    contestants = {
+        "Evaluator": evaluator,
+        "evaluate": each(
+            lambda source: rm.evaluate(source, test, train=train, metrics=FIVE, threads=run.threads)
+        ),
+        "ranking": each(lambda source: source.rank(Request(test, train, threads=run.threads))),
+    }
+    times = run.time("200 models", contestants, 1)
+    own, other = (times[what] - times["ranking"] for what in ("Evaluator", "evaluate"))
+    title = "200 models: what an Evaluator takes above the ranking / what evaluate does"
+    run.add(title, seconds(own), seconds(other), own / other, 0.7, at_most=True)
+    words = seconds(times["Evaluator"]), seconds(times["evaluate"])
+    run.add("200 models: all of it", *words, times["Evaluator"] / times["evaluate"])
+
+
+def stream(run: Run) -> None:
+    """100 batches of scores, and the whole of them in one call."""
+    scores, relevant = _data(10_000, 1000, 0.005)
+    evaluator = rm.Evaluator(relevant, metrics=FIVE, threads=run.threads)
+    rows = np.array_split(np.arange(len(scores)), 100)
+
+    def batches() -> object:
+        streamed = evaluator.stream()
+        for some in rows:
+            streamed.update(scores[some[0] : some[-1] + 1], users=some)
+        return streamed.compute()
+
+    contestants = {"stream": batches, "whole": lambda: evaluator(rm.Scores(scores))}
+    times = run.time("stream", contestants, 1)
+    words = seconds(times["stream"]), seconds(times["whole"])
+    title = "100 batches of 100 users x 1,000 items / one call"
+    run.add(title, *words, times["stream"] / times["whole"], 1.1, at_most=True)
+
+
+def _there(name: str) -> bool:
+    found = importlib.util.find_spec(name) is not None
+    if not found:
+        print(f"  {name} is not installed.")
+    return found
+
+
+CASES: dict[str, Callable[[Run], None]] = {
+    "one": one,
+    "hundred": hundred,
+    "models": models,
+    "stream": stream,
+}
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--case", action="append", choices=CASES, help="only this; repeatable")
+    parser.add_argument("--repeats", type=int, default=9, help="medians of so many (9)")
+    parser.add_argument("--threads", type=int, action="append", help="on both sides (2, and 1)")
+    parser.add_argument("--output", type=Path, default=HERE / "results" / "calls.json")
+    parser.add_argument(
+        "--update", action="store_true", help="keep the cases of --output that are not run"
+    )
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    record: dict[str, Any] = {"cases": {}}
+    if options.update and options.output.exists():
+        record = json.loads(options.output.read_text())
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    for threads in options.threads or (2, 1):
+        for name in options.case or CASES:
+            print(f"{name}, threads: {threads}", flush=True)
+            run = Run(threads, options.repeats)
+            with threadpool_limits(threads):
+                CASES[name](run)
+            measures = [dataclasses.asdict(measure) for measure in run.measures]
+            case = {"measures": measures, "times": run.times}
+            record["cases"].setdefault(name, {})[str(threads)] = case
+            record["machine"] = _machine.describe()
+            options.output.write_text(json.dumps(record, indent=1) + "\n")
+    lines = [
+        [threads, *Measure(**measure).cells()]
+        for name in CASES
+        for threads, case in record["cases"].get(name, {}).items()
+        for measure in case["measures"]
+    ]
+    print(f"\n{markdown(['threads', *HEADERS], lines)}\n\nWritten to {options.output}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What drop-ins share: an evaluation by another library's convention, without a word."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+from recometer.errors import DataWarning, UnknownNameError, did_you_mean
+from recometer.evaluation import evaluate
+from recometer.metrics.conventions import Convention, find
+from recometer.results.evaluation import Evaluation
+from recometer.sources.base import Source
+
+
+def convention_of(name: str) -> Convention:
+    """Return a convention that exists."""
+    convention = find(name)
+    assert convention is not None
+    return convention
+
+
+def evaluated(
+    convention: str,
+    source: Source,
+    test: object,
+    metrics: Iterable[str],
+    *,
+    threads: int | None = 1,
+    **given: Any,
+) -> Evaluation:
+    """Evaluate as a library does, with the defects that it has.
+
+    What would be worth a warning under recometer's own rules is what the library does without
+    one, and is expected of a drop-in.
+    """
+    given.setdefault("defects", True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return evaluate(
+            source,
+            test,
+            metrics=list(metrics),
+            protocol=convention,
+            threads=threads,
+            progress=False,
+            **given,
+        )
+
+
+def ids_of(result: Evaluation) -> list[Any]:
+    """Return the ids of the users, or their positions."""
+    return [*range(len(result))] if result.user_ids is None else result.user_ids.tolist()
+
+
+def unknown(library: str, what: str, name: object, known: Iterable[str]) -> UnknownNameError:
+    """Return the error for what a library has and its drop-in has not, or nobody has."""
+    return UnknownNameError(
+        f"The drop-in for {library} has no {what} {name!r}. {did_you_mean(str(name), list(known))}"
+    )

@@ -1,0 +1,236 @@
+"""Drop-in for implicit.evaluation: metrics of a fitted model at k."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer.compat._evaluating import evaluated
+from recometer.compat._places import CountedPlaces
+from recometer.errors import InputError, InputTypeError
+from recometer.ranks import Ranks
+from recometer.sources.base import Request, Source
+from recometer.sources.models import from_model
+
+__all__ = [
+    "AUC_at_k",
+    "mean_average_precision_at_k",
+    "ndcg_at_k",
+    "precision_at_k",
+    "ranking_metrics_at_k",
+]
+
+METRICS = ("precision", "map", "ndcg", "auc")
+USERS_PER_CALL = 1000  # of recommend, as in implicit
+
+
+def ranking_metrics_at_k(
+    model: Any,
+    train_user_items: Any,
+    test_user_items: Any,
+    K: int = 10,
+    show_progress: bool = True,
+    num_threads: int = 1,
+) -> dict[str, float]:
+    """Calculate ranking metrics of a model, as ``implicit.evaluation.ranking_metrics_at_k`` does.
+
+    Models of factors whose ``recommend`` is implicit's own are ranked here, by all of their
+    scores; of any other, ``recommend`` is called as implicit calls it.
+
+    Parameters
+    ----------
+    model
+        Fitted: of implicit, or with a method ``recommend(userids, user_items, N)``.
+    train_user_items : sparse matrix or array (n_users, n_items)
+        What the model was fitted to; a user's items there are not recommended.
+    test_user_items : sparse matrix or array (n_users, n_items)
+        A stored entry is a relevant item, whatever its value.
+    K : int
+        Number of recommendations.
+    show_progress : bool
+        Taken, and without effect: there is no progress bar.
+    num_threads : int
+        Threads to use; 0: as many as there are processors.
+
+    Returns
+    -------
+    dict of str to float
+        ``"precision"`` (hits of all users divided by the sum of min(K, relevant items)),
+        ``"map"``, ``"ndcg"`` and ``"auc"`` (means over the users with a relevant item).
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, a test without any entry, a K below 1.
+    InputTypeError
+        Data other than a sparse matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_matrix
+    >>> from recometer.compat.implicit import ranking_metrics_at_k
+    >>> class Popular:
+    ...     def recommend(self, userid, user_items, N):
+    ...         return np.tile(np.arange(N), (len(userid), 1)), np.ones((len(userid), N))
+    >>> train = csr_matrix([[0, 0, 0, 1], [0, 0, 1, 0]])
+    >>> test = csr_matrix([[1, 0, 0, 0], [0, 0, 0, 1]])
+    >>> ranking_metrics_at_k(Popular(), train, test, K=2)["map"]
+    0.5
+    """
+    test = _by_rows(test_user_items, "test_user_items")
+    train = _by_rows(train_user_items, "train_user_items")
+    if train.shape != test.shape:
+        raise InputError(
+            f"train_user_items is {train.shape}, and test_user_items {test.shape}. "
+            "Hint: both need a row for every user and a column for every item."
+        )
+    if not test.nnz:
+        raise InputError("test_user_items has no entry. Hint: no user has a relevant item.")
+    names = [f"{name}@{K}" for name in METRICS]
+    how: dict[str, Any] = {"threads": num_threads or None}
+    result = None
+    if _is_ranked_here(model) and _is_simple(train, test, K):
+        ranked = RankedHere(from_model(model))
+        result = evaluated("implicit", ranked, test, names, train=train, **how)
+        result = None if ranked.ties_part(K) else result
+    if result is None:
+        lists = _recommended(model, train, test, K)
+        how |= {"defects": False, "duplicates": "counted"}
+        result = evaluated("implicit", lists, test, names, **how)
+    return dict(zip(METRICS, result.mean().values(), strict=True))
+
+
+def precision_at_k(
+    model: Any,
+    train_user_items: Any,
+    test_user_items: Any,
+    K: int = 10,
+    show_progress: bool = True,
+    num_threads: int = 1,
+) -> float:
+    """Calculate precision at K alone: see `ranking_metrics_at_k`."""
+    found = ranking_metrics_at_k(
+        model, train_user_items, test_user_items, K, show_progress, num_threads
+    )
+    return found["precision"]
+
+
+def mean_average_precision_at_k(
+    model: Any,
+    train_user_items: Any,
+    test_user_items: Any,
+    K: int = 10,
+    show_progress: bool = True,
+    num_threads: int = 1,
+) -> float:
+    """Calculate the mean average precision at K alone: see `ranking_metrics_at_k`."""
+    found = ranking_metrics_at_k(
+        model, train_user_items, test_user_items, K, show_progress, num_threads
+    )
+    return found["map"]
+
+
+def ndcg_at_k(
+    model: Any,
+    train_user_items: Any,
+    test_user_items: Any,
+    K: int = 10,
+    show_progress: bool = True,
+    num_threads: int = 1,
+) -> float:
+    """Calculate NDCG at K alone: see `ranking_metrics_at_k`."""
+    found = ranking_metrics_at_k(
+        model, train_user_items, test_user_items, K, show_progress, num_threads
+    )
+    return found["ndcg"]
+
+
+def AUC_at_k(
+    model: Any,
+    train_user_items: Any,
+    test_user_items: Any,
+    K: int = 10,
+    show_progress: bool = True,
+    num_threads: int = 1,
+) -> float:
+    """Calculate the area under the ROC curve at K alone: see `ranking_metrics_at_k`."""
+    found = ranking_metrics_at_k(
+        model, train_user_items, test_user_items, K, show_progress, num_threads
+    )
+    return found["auc"]
+
+
+def _is_ranked_here(model: Any) -> bool:
+    """Tell whether a model is implicit's, has factors, and recommends by their product."""
+    has_factors = all(hasattr(model, name) for name in ("user_factors", "item_factors"))
+    recommend = getattr(type(model), "recommend", None)
+    return has_factors and str(getattr(recommend, "__module__", "")).startswith("implicit.")
+
+
+def _is_simple(train: Any, test: Any, k: int) -> bool:
+    """Tell whether no item of train is recommended or relevant.
+
+    implicit ranks these last: where fewer than k others are left, they are recommended.
+    """
+    most = int(np.diff(train.indptr).max(initial=0))
+    return train.shape[1] - most >= k and not train.astype(bool).multiply(test.astype(bool)).nnz
+
+
+class RankedHere(Source):
+    """A source that keeps where the judged items landed."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.ranks: Ranks | None = None
+
+    def rank(self, request: Request) -> Ranks:
+        """Find where each judged item landed."""
+        self.ranks = self.source.rank(request)
+        return self.ranks
+
+    def ties_part(self, k: int) -> bool:
+        """Tell whether only some of the items that tie with a relevant one are in the first k.
+
+        Which ones implicit takes depends on the order in which it met the scores.
+        """
+        assert self.ranks is not None
+        above, tied = self.ranks.above, self.ranks.tied
+        return bool(((above < k) & (above + tied >= k)).any())
+
+    def describe(self) -> str:
+        """Say in a line what is evaluated."""
+        return self.source.describe()
+
+    def arrays(self) -> Mapping[str, object]:
+        """Return the arrays that the scores depend on."""
+        return self.source.arrays()
+
+
+def _recommended(model: Any, train: Any, test: Any, k: int) -> CountedPlaces:
+    """Ask a model for the lists of the users of test, as many at a time as implicit does."""
+    n_users, n_items = test.shape
+    lists = np.full((n_users, k), -1, dtype=np.int64)
+    users = np.flatnonzero(np.diff(test.indptr)).astype(np.int32)
+    for first in range(0, len(users), USERS_PER_CALL):
+        some = users[first : first + USERS_PER_CALL]
+        items, _ = model.recommend(some, train[some], N=k)
+        lists[some, : np.shape(items)[1]] = items
+    return CountedPlaces(lists, n_items)
+
+
+def _by_rows(matrix: Any, name: str) -> Any:
+    from scipy.sparse import csr_matrix, issparse
+
+    understood: bool = issparse(matrix)
+    if not understood:
+        raise InputTypeError(
+            f"{name} is of type {type(matrix).__name__}, and must be a sparse matrix. "
+            f"Hint: scipy.sparse.csr_matrix({name})."
+        )
+    # implicit's own models take csr_matrix alone, no sparse array.
+    rows: Any = csr_matrix(matrix)
+    rows.sum_duplicates()
+    return rows

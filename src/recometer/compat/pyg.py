@@ -1,0 +1,462 @@
+"""Drop-in for the link prediction metrics of PyTorch Geometric (torch_geometric.metrics).
+
+Nothing here derives from a class of PyTorch Geometric or TorchMetrics.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Array, Float64
+from recometer.compat._evaluating import evaluated, ids_of
+from recometer.compat._places import CountedPlaces
+from recometer.data.interactions import Interactions
+from recometer.data.tensors import is_tensor, to_numpy
+from recometer.errors import InputError
+from recometer.sources.lists import Lists
+
+__all__ = [
+    "LinkPredAveragePopularity",
+    "LinkPredCoverage",
+    "LinkPredDiversity",
+    "LinkPredF1",
+    "LinkPredHitRatio",
+    "LinkPredMAP",
+    "LinkPredMRR",
+    "LinkPredMetricCollection",
+    "LinkPredNDCG",
+    "LinkPredPersonalization",
+    "LinkPredPrecision",
+    "LinkPredRecall",
+]
+
+
+class _Metric:
+    """What all metrics have: a length of lists."""
+
+    higher_is_better = True
+    weighted = False
+
+    def __init__(self, k: int) -> None:
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise InputError(f"k={k!r} must be a whole number of at least 1.")
+        self.k = k
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        raise NotImplementedError
+
+    def update(
+        self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
+    ) -> None:
+        """Add a batch; see `LinkPredMetric.update`."""
+        raise NotImplementedError
+
+    def compute(self) -> Any:
+        """Return the metric of all batches: a tensor without a dimension."""
+        raise NotImplementedError
+
+    def __call__(
+        self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
+    ) -> None:
+        """Add a batch, and return nothing: `compute` gives the metric."""
+        self.update(pred_index_mat, edge_label_index, edge_label_weight)
+
+    def __repr__(self) -> str:
+        weighted = ", weighted=True" if self.weighted else ""
+        return f"{type(self).__name__}(k={self.k}{weighted})"
+
+
+class LinkPredMetric(_Metric):
+    """A mean over the sources that have a destination.
+
+    Parameters
+    ----------
+    k : int
+        How many predictions count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recometer.compat.pyg import LinkPredMRR
+    >>> metric = LinkPredMRR(k=2)
+    >>> metric.update(np.array([[4, 2], [1, 0]]), np.array([[0, 1], [2, 3]]))
+    >>> float(metric.compute())
+    0.25
+    """
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.accum, self.total = 0.0, 0
+
+    def update(
+        self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
+    ) -> None:
+        """Add a batch.
+
+        Parameters
+        ----------
+        pred_index_mat : integer tensor [batch_size, k]
+            The predictions of each source, best first; -1 fills the end of a row.
+        edge_label_index : integer tensor [2, n_edges], or two of [n_edges]
+            Row of the source and index of the destination, of each true edge.
+        edge_label_weight : tensor [n_edges], optional
+            Read by weighted metrics alone; edges without a positive one are none.
+        """
+        if self.weighted:
+            _check_weight(self, edge_label_weight)
+        weight = edge_label_weight if self.weighted else None
+        _update([self], _Batch.of(pred_index_mat, edge_label_index, weight))
+
+    def compute(self) -> Any:
+        """Return the metric of all batches: a float32 tensor without a dimension."""
+        return _tensor(self.accum / self.total if self.total else 0.0)
+
+    @property
+    def name(self) -> str:
+        """The name in the convention."""
+        brackets = "(weighted=True)" if self.weighted else ""
+        return f"{type(self).__name__}{brackets}@{self.k}"
+
+
+class LinkPredPrecision(LinkPredMetric):
+    """Precision: see `LinkPredMetric`."""
+
+
+class LinkPredRecall(LinkPredMetric):
+    """Recall, also of weights: see `LinkPredMetric`."""
+
+    def __init__(self, k: int, weighted: bool = False) -> None:
+        super().__init__(k)
+        self.weighted = weighted
+
+
+class LinkPredF1(LinkPredMetric):
+    """The harmonic mean of precision and recall: see `LinkPredMetric`."""
+
+
+class LinkPredMAP(LinkPredMetric):
+    """Mean average precision: see `LinkPredMetric`."""
+
+
+class LinkPredNDCG(LinkPredMetric):
+    """NDCG, also of weights: see `LinkPredMetric`."""
+
+    def __init__(self, k: int, weighted: bool = False) -> None:
+        super().__init__(k)
+        self.weighted = weighted
+
+
+class LinkPredMRR(LinkPredMetric):
+    """Mean reciprocal rank: see `LinkPredMetric`."""
+
+
+class LinkPredHitRatio(LinkPredMetric):
+    """Share of sources with a true edge in the list: see `LinkPredMetric`."""
+
+
+class LinkPredCoverage(_Metric):
+    """Share of the destinations that are in some list.
+
+    Parameters
+    ----------
+    k : int
+    num_dst_nodes : int
+        How many destinations there are.
+    """
+
+    def __init__(self, k: int, num_dst_nodes: int) -> None:
+        self.num_dst_nodes = num_dst_nodes
+        super().__init__(k)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.mask = np.zeros(self.num_dst_nodes, dtype=bool)
+
+    def update(
+        self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
+    ) -> None:
+        """Add the lists of a batch; edges are not read."""
+        self.mask[_array(pred_index_mat)[:, : self.k]] = True
+
+    def compute(self) -> Any:
+        """Return the share: a float32 tensor without a dimension."""
+        return _tensor(self.mask.mean())
+
+
+class _MeanOverLists(_Metric):
+    """A mean over all lists."""
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.accum, self.total = 0.0, 0
+
+    def update(
+        self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
+    ) -> None:
+        """Add the lists of a batch; edges are not read."""
+        values = self._values(_array(pred_index_mat)[:, : self.k])
+        self.accum += float(values.sum())
+        self.total += len(values)
+
+    def compute(self) -> Any:
+        """Return the mean: a float32 tensor without a dimension."""
+        return _tensor(self.accum / self.total if self.total else 0.0)
+
+    def _values(self, lists: Array) -> Float64:
+        raise NotImplementedError
+
+
+class LinkPredDiversity(_MeanOverLists):
+    """Share of the pairs of a list that are of different categories.
+
+    Parameters
+    ----------
+    k : int
+    category : integer tensor [n_destinations]
+    """
+
+    def __init__(self, k: int, category: Any) -> None:
+        self.category = _array(category)
+        super().__init__(k)
+
+    def _values(self, lists: Array) -> Float64:
+        ordered = np.sort(self.category[lists], axis=1)
+        # How often each category is there: the lengths of runs.
+        same = np.zeros(len(lists))
+        run = np.ones(len(lists))
+        for place in range(1, ordered.shape[1]):
+            run = np.where(ordered[:, place] == ordered[:, place - 1], run + 1, 1)
+            same += 2 * (run - 1)
+        return 1 - same / (self.k * (self.k - 1))
+
+
+class LinkPredAveragePopularity(_MeanOverLists):
+    """Mean popularity of what is in lists.
+
+    Parameters
+    ----------
+    k : int
+    popularity : tensor [n_destinations]
+    """
+
+    higher_is_better = False
+
+    def __init__(self, k: int, popularity: Any) -> None:
+        self.popularity = _array(popularity).astype(np.float64)
+        super().__init__(k)
+
+    def _values(self, lists: Array) -> Float64:
+        values: Float64 = self.popularity[lists].mean(axis=1)
+        return values
+
+
+class LinkPredPersonalization(_Metric):
+    """How much the lists of two sources differ, on average.
+
+    Parameters
+    ----------
+    k : int
+    max_src_nodes : int or None
+        Only the first so many lists are compared; None: all.
+    batch_size : int
+        Taken, and without effect.
+    """
+
+    def __init__(self, k: int, max_src_nodes: int | None = 2**12, batch_size: int = 2**16) -> None:
+        self.max_src_nodes = max_src_nodes
+        self.batch_size = batch_size
+        super().__init__(k)
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.preds: list[Array] = []
+        self.total = 0
+
+    def update(
+        self, pred_index_mat: Any, edge_label_index: Any = None, edge_label_weight: Any = None
+    ) -> None:
+        """Add the lists of a batch; edges are not read."""
+        lists = _array(pred_index_mat)[:, : self.k]
+        if self.max_src_nodes is not None:
+            lists = lists[: max(self.max_src_nodes - self.total, 0)]
+        self.preds.append(lists)
+        self.total += len(lists)
+
+    def compute(self) -> Any:
+        """Return the mean over pairs: a float32 tensor without a dimension."""
+        if self.total == 0:
+            return _tensor(0.0)
+        lists = np.concatenate(self.preds)
+        if len(lists) < 2:
+            return _tensor(np.nan)
+        places = lists.shape[1]
+        name = f"LinkPredPersonalization@{places}"
+        from scipy.sparse import csr_array
+
+        # The lists alone are compared; of test there must be something.
+        test: Any = csr_array(([1.0], ([0], [0])), shape=(len(lists), int(lists.max()) + 1))
+        result = evaluated("pyg", Lists(lists), test, [name])
+        return _tensor(result.mean()[name])
+
+
+class LinkPredMetricCollection:
+    """Several metrics, for which a batch is evaluated once.
+
+    Parameters
+    ----------
+    metrics : sequence or dict of metrics
+        Of a sequence, the names are ``"LinkPredMAP@10"``, and ``"WeightedLinkPredNDCG@10"`` of
+        weighted ones.
+    """
+
+    def __init__(self, metrics: Sequence[_Metric] | Mapping[str, _Metric]) -> None:
+        if not isinstance(metrics, Mapping):
+            metrics = {_label(metric): metric for metric in metrics}
+        if not metrics:
+            raise InputError("There is no metric in the collection.")
+        self._metrics = dict(metrics)
+
+    @property
+    def max_k(self) -> int:
+        """The largest k."""
+        return max(metric.k for metric in self._metrics.values())
+
+    @property
+    def weighted(self) -> bool:
+        """Whether some metric reads weights."""
+        return any(metric.weighted for metric in self._metrics.values())
+
+    def update(
+        self, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any = None
+    ) -> None:
+        """Add a batch; see `LinkPredMetric.update`."""
+        if self.weighted:
+            _check_weight(self, edge_label_weight)
+        batch = _Batch.of(pred_index_mat, edge_label_index, edge_label_weight)
+        means = [m for m in self._metrics.values() if isinstance(m, LinkPredMetric)]
+        _update([metric for metric in means if metric.weighted], batch)
+        _update([metric for metric in means if not metric.weighted], batch.without_weights())
+        for metric in self._metrics.values():
+            if not isinstance(metric, LinkPredMetric):
+                metric.update(pred_index_mat, edge_label_index, edge_label_weight)
+
+    def compute(self) -> dict[str, Any]:
+        """Return the metrics of all batches, by name."""
+        return {name: metric.compute() for name, metric in self._metrics.items()}
+
+    def reset(self) -> None:
+        """Forget everything."""
+        for metric in self._metrics.values():
+            metric.reset()
+
+    def keys(self) -> list[str]:
+        """Return the names."""
+        return [*self._metrics]
+
+    def items(self) -> list[tuple[str, _Metric]]:
+        """Return names and metrics."""
+        return [*self._metrics.items()]
+
+    def values(self) -> list[_Metric]:
+        """Return the metrics."""
+        return [*self._metrics.values()]
+
+    def __getitem__(self, name: str) -> _Metric:
+        return self._metrics[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        return len(self._metrics)
+
+    def __repr__(self) -> str:
+        lines = "".join(f"  {name}: {metric},\n" for name, metric in self._metrics.items())
+        return f"{type(self).__name__}([\n{lines}])"
+
+
+class _Batch:
+    """Lists, and true edges by source, each with a weight or none."""
+
+    def __init__(self, lists: Array, source: Array, item: Array, weight: Array | None) -> None:
+        self.lists, self.source, self.item, self.weight = lists, source, item, weight
+
+    @classmethod
+    def of(cls, pred_index_mat: Any, edge_label_index: Any, edge_label_weight: Any) -> _Batch:
+        lists = _array(pred_index_mat)
+        if lists.ndim != 2:
+            raise InputError(
+                f"pred_index_mat has the shape {lists.shape}, and must be [batch_size, k]."
+            )
+        source, item = (_array(one) for one in edge_label_index)
+        if edge_label_weight is None:
+            return cls(lists, source, item, None)
+        weight = _array(edge_label_weight)
+        if weight.shape != source.shape:
+            raise InputError(f"edge_label_weight is {weight.shape}, and must be {source.shape}.")
+        kept = weight > 0
+        return cls(lists, source[kept], item[kept], weight[kept])
+
+    def without_weights(self) -> _Batch:
+        return _Batch(self.lists, self.source, self.item, None)
+
+    @property
+    def n_items(self) -> int:
+        """One more than the largest index."""
+        return max(int(self.lists.max(initial=0)), int(self.item.max(initial=0))) + 1
+
+    def source_of_lists(self) -> CountedPlaces:
+        """Return the lists; -1 is the last item of all, of the source before."""
+        filler = np.zeros(len(self.lists) + 1)
+        last = self.item == self.n_items - 1
+        filler[self.source[last] + 1] = 1.0 if self.weight is None else self.weight[last]
+        return CountedPlaces(self.lists.astype(np.int64), self.n_items, filler[:-1])
+
+    def test(self) -> Interactions:
+        """Return the true edges."""
+        from scipy.sparse import coo_array
+
+        weight = np.ones(len(self.source)) if self.weight is None else self.weight
+        shape = len(self.lists), self.n_items
+        entries: Any = (weight.astype(np.float64), (self.source, self.item))
+        return Interactions.of(coo_array(entries, shape=shape))
+
+
+def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
+    """Add a batch to metrics that read the same edges."""
+    if not metrics or not len(batch.source):
+        return
+    names = {metric.name for metric in metrics}
+    result = evaluated("pyg", batch.source_of_lists(), batch.test(), names, defects=False)
+    counted = np.isin(ids_of(result), batch.source)
+    for metric in metrics:
+        metric.accum += float(result[metric.name][counted].sum())
+        metric.total += int(counted.sum())
+
+
+def _label(metric: _Metric) -> str:
+    return f"{'Weighted' if metric.weighted else ''}{type(metric).__name__}@{metric.k}"
+
+
+def _check_weight(whose: object, weight: Any) -> None:
+    if weight is None:
+        raise InputError(
+            f"{type(whose).__name__} is weighted, and edge_label_weight is missing. "
+            "Hint: update(pred_index_mat, edge_label_index, edge_label_weight)."
+        )
+
+
+def _array(tensor: Any) -> Array:
+    return to_numpy(tensor) if is_tensor(tensor) else np.asarray(tensor)
+
+
+def _tensor(value: Any) -> Any:
+    """Return a float32 tensor, or, where nobody has loaded torch, a number of NumPy."""
+    torch = sys.modules.get("torch")
+    return np.float32(value) if torch is None else torch.as_tensor(np.float32(value))

@@ -1,0 +1,242 @@
+"""Drop-in for pytrec_eval: RelevanceEvaluator, and what reads and adds up beside it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
+from recometer.errors import InputError
+from recometer.sources.lists import Lists
+
+__all__ = [
+    "RelevanceEvaluator",
+    "compute_aggregated_measure",
+    "parse_qrel",
+    "parse_run",
+    "supported_measures",
+    "supported_nicknames",
+]
+
+Qrels = Mapping[str, Mapping[str, int]]
+Run = Mapping[str, Mapping[str, float]]
+
+AT = "_{k}"
+OURS = [entry.name for entry in convention_of("trec_eval").entries if not entry.read]
+AT_CUTOFFS = {name.removesuffix(AT) for name in OURS if name.endswith(AT)}
+WITHOUT = {name for name in OURS if not name.endswith(AT) and name != "Rprec_mult_1.00"}
+# What follows from others: the logarithm of a mean that gm_ is the geometric one of, a product,
+# and counts of documents.
+DERIVED = {"gm_map": ("map",), "gm_bpref": ("bpref",), "set_map": ("set_P", "set_recall")}
+COUNTS = {"num_q", "num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret"}
+LEAST = 0.00001  # whose logarithm stands for that of zero
+CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+FIRST_CUTOFFS: dict[str, tuple[int, ...]] = {"success": (1, 5, 10)}
+
+supported_measures = frozenset(AT_CUTOFFS | WITHOUT | COUNTS | set(DERIVED))
+supported_nicknames = {
+    "set": frozenset({"set_P", "set_recall", "set_F", "set_map", "set_relative_P"})
+    | {"num_q", "num_ret", "num_rel", "num_rel_ret"},
+}
+
+
+class RelevanceEvaluator:
+    """Evaluates runs query by query, as ``pytrec_eval.RelevanceEvaluator`` does.
+
+    Parameters
+    ----------
+    query_relevance : dict of str to (dict of str to int)
+        The relevance of documents, for each query.
+    measures : iterable of str
+        Names from `supported_measures`, with cut-offs after a dot or an underscore
+        (``"ndcg_cut.10,100"``, ``"P_5"``) or those of trec_eval without; or
+        `supported_nicknames`.
+    relevance_level : int
+        The least relevance of a relevant document.
+    judged_docs_only_flag : bool
+        Whether documents without a judgement are left out of runs.
+
+    Raises
+    ------
+    UnknownNameError
+        A measure that is not there (a ValueError).
+
+    Examples
+    --------
+    >>> from recometer.compat.pytrec_eval import RelevanceEvaluator
+    >>> evaluator = RelevanceEvaluator({"q1": {"d1": 1, "d2": 0}}, {"map", "ndcg_cut.5"})
+    >>> evaluator.evaluate({"q1": {"d1": 0.5, "d2": 1.5}})
+    {'q1': {'map': 0.5, 'ndcg_cut_5': 0.6309297535714575}}
+    """
+
+    def __init__(
+        self,
+        query_relevance: Qrels,
+        measures: Iterable[str],
+        relevance_level: int = 1,
+        judged_docs_only_flag: bool = False,
+    ) -> None:
+        self.query_relevance = {query: of for query, of in query_relevance.items() if of}
+        self.measures = _expanded(measures)
+        self.relevance_level = int(relevance_level)
+        self.judged_docs_only = bool(judged_docs_only_flag)
+        if self.relevance_level < 1:
+            raise InputError(f"relevance_level={relevance_level} must be at least 1.")
+
+    def evaluate(self, scores: Run) -> dict[str, dict[str, float]]:
+        """Evaluate a run.
+
+        Parameters
+        ----------
+        scores : dict of str to (dict of str to float)
+            The scores of documents, for each query; equal scores: the greater id first.
+
+        Returns
+        -------
+        dict of str to (dict of str to float)
+            For the queries that have a judgement and are in the run, each measure.
+        """
+        queries = [query for query in scores if query in self.query_relevance]
+        run = {query: scores[query] for query in queries}
+        if self.judged_docs_only:
+            run = {
+                query: {d: score for d, score in of.items() if self._is_judged(query, d)}
+                for query, of in run.items()
+            }
+        columns = self._counts(run)
+        needed = {part for name in self.measures for part in DERIVED.get(name, (name,))}
+        names = sorted(needed - COUNTS)
+        filled = {query: of for query, of in run.items() if of}
+        if names and filled:
+            columns |= self._values(names, filled)
+        for name in names:  # of queries without a document
+            columns.setdefault(name, {})
+        for name in self.measures & DERIVED.keys():
+            columns[name] = _derived(name, columns, queries)
+        return {
+            query: {name: columns[name].get(query, 0.0) for name in sorted(self.measures)}
+            for query in queries
+        }
+
+    def _is_judged(self, query: str, document: str) -> bool:
+        """Tell whether a document has a relevance; one below 0 says that nobody looked at it."""
+        return self.query_relevance[query].get(document, -1) >= 0
+
+    def _values(self, names: Sequence[str], run: Run) -> dict[str, dict[str, float]]:
+        # What nobody looked at is as if it were not there, unless nothing else is.
+        test = {
+            query: {d: grade for d, grade in of.items() if grade >= 0} or dict.fromkeys(of, 0)
+            for query, of in ((query, self.query_relevance[query]) for query in run)
+        }
+        lists = Lists(run)
+        # NDCG reads the grades, and no level of relevance.
+        levels = {name: 1 if name.startswith("ndcg") else self.relevance_level for name in names}
+        found = {}
+        for level in set(levels.values()):
+            some = [name for name in names if levels[name] == level]
+            result = evaluated("trec_eval", lists, test, some, relevant_from=float(level))
+            queries = ids_of(result)
+            for name in some:
+                found[name] = dict(zip(queries, result[name].tolist(), strict=True))
+        return found
+
+    def _counts(self, run: Run) -> dict[str, dict[str, float]]:
+        found: dict[str, dict[str, float]] = {}
+        wanted = self.measures & COUNTS
+        for query, documents in run.items() if wanted else ():
+            judged, level = self.query_relevance[query], self.relevance_level
+            relevant = {document for document, grade in judged.items() if grade >= level}
+            others = {document for document, grade in judged.items() if 0 <= grade < level}
+            numbers = {
+                "num_q": 1,
+                "num_ret": len(documents),
+                "num_rel": len(relevant),
+                "num_rel_ret": len(relevant & documents.keys()),
+                "num_nonrel_judged_ret": len(others & documents.keys()),
+            }
+            for name in wanted:
+                found.setdefault(name, {})[query] = float(numbers[name])
+        return found
+
+
+def _derived(
+    name: str, columns: Mapping[str, Mapping[str, float]], queries: Sequence[str]
+) -> dict[str, float]:
+    parts = [columns[part] for part in DERIVED[name]]
+    values = [math.prod(part.get(query, 0.0) for part in parts) for query in queries]
+    if name.startswith("gm_"):
+        values = [math.log(max(value, LEAST)) for value in values]
+    return dict(zip(queries, values, strict=True))
+
+
+def _expanded(measures: Iterable[str]) -> frozenset[str]:
+    """Return the names of the columns that measures stand for."""
+    found: set[str] = set()
+    with_cutoffs: dict[str, set[int]] = {}
+    every = {part for name in measures for part in supported_nicknames.get(name, [name])}
+    for measure in every:
+        base, numbers = _split(measure)
+        if base in AT_CUTOFFS:
+            with_cutoffs.setdefault(base, set()).update(numbers)
+        else:
+            found.add(base)
+    for base, asked in with_cutoffs.items():
+        for k in asked or FIRST_CUTOFFS.get(base, CUTOFFS):
+            found.add(f"{base}_{k}")
+    return frozenset(found)
+
+
+def _split(measure: str) -> tuple[str, list[int]]:
+    if measure in supported_measures:
+        return measure, []
+    found = re.fullmatch(r"(\w+?)[._](\d+(?:,\d+)*)", measure)
+    if found is None or found[1] not in AT_CUTOFFS:
+        known = supported_measures | supported_nicknames.keys()
+        raise unknown("pytrec_eval", "measure", measure, sorted(known))
+    return found[1], [int(number) for number in found[2].split(",")]
+
+
+def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
+    """Add the values of queries up: sums of counts, geometric means of ``gm_``, else means.
+
+    Parameters
+    ----------
+    measure : str
+    values : sequence of float
+        Of each query; those of ``gm_`` are logarithms.
+
+    Returns
+    -------
+    float
+    """
+    if measure.startswith("num_"):
+        return float(np.sum(values))
+    mean = float(np.mean(values))
+    return float(np.exp(mean)) if measure.startswith("gm_") else mean
+
+
+def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Read the lines of a TREC run: query, Q0, document, rank, score, name."""
+    return _parse(f_run, n_fields=6, value=4, kind=float)
+
+
+def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Read the lines of TREC qrels: query, iteration, document, relevance."""
+    return _parse(f_qrel, n_fields=4, value=3, kind=int)
+
+
+def _parse(lines: Iterable[str], n_fields: int, value: int, kind: type) -> dict[str, Any]:
+    found: dict[str, dict[str, Any]] = {}
+    for number, line in enumerate(lines, 1):
+        fields = line.split()
+        if len(fields) != n_fields:
+            raise InputError(f"Line {number} has {len(fields)} fields, and must have {n_fields}.")
+        query, document = fields[0], fields[2]
+        if document in found.setdefault(query, {}):
+            raise InputError(f"Line {number}: {document!r} is there twice for query {query!r}.")
+        found[query][document] = kind(fields[value])
+    return found

@@ -1,0 +1,311 @@
+"""Drop-in for ranx: evaluate, with Qrels and Run as dicts or data frames."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from recometer.arrays import Float64
+from recometer.compat._evaluating import convention_of, evaluated, ids_of, unknown
+from recometer.data.frames import is_frame, open_frame
+from recometer.data.interactions import Interactions
+from recometer.data.trec import read_qrels, read_run
+from recometer.errors import InputError, InputTypeError
+from recometer.sources.lists import Lists
+
+__all__ = ["Qrels", "Run", "evaluate"]
+
+LEVEL = re.compile(r"(.*)-l(\d+)")
+PERSISTENCE = re.compile(r"rbp[.@](\d+)")
+
+
+class _Queries:
+    """Documents of queries with a number each: a dict of dicts, or a data frame."""
+
+    def __init__(self, data: Any = None, name: str | None = None) -> None:
+        self.name = name
+        self._columns = ("q_id", "doc_id", "score")
+        self._data = {} if data is None else data
+        if not isinstance(self._data, Mapping) and not is_frame(self._data):
+            raise InputTypeError(
+                f"{type(self).__name__} takes a dict of dicts or a data frame, and got "
+                f"{type(data).__name__}. Hint: {type(self).__name__}.from_file reads a file."
+            )
+
+    def _with_columns(self, *columns: str) -> None:
+        self._columns = columns  # type: ignore[assignment]
+
+    def keys(self) -> list[str]:
+        """Return the ids of the queries, ascending."""
+        if isinstance(self._data, Mapping):
+            return sorted(self._data)
+        _, read = open_frame(self._data)
+        return sorted(set(np.asarray(read([self._columns[0]])[0]).tolist()))
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Return the documents of each query, with their numbers."""
+        if isinstance(self._data, Mapping):
+            return {query: dict(documents) for query, documents in self._data.items()}
+        _, read = open_frame(self._data)
+        found: dict[str, dict[str, Any]] = {}
+        columns = (np.asarray(column).tolist() for column in read(list(self._columns)))
+        for query, document, number in zip(*columns, strict=True):
+            found.setdefault(query, {})[document] = number
+        return found
+
+    def read(self, kind: Any, value: str) -> Any:
+        """Read everything as `Lists` and `Interactions.of` do, whose option names the numbers."""
+        if isinstance(self._data, Mapping):
+            return kind(self._data)
+        user, item, column = self._columns
+        return kind(self._data, user=user, item=item, **{value: column})
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {len(self):,} queries>"
+
+
+class Qrels(_Queries):
+    """What is relevant: whole numbers, of which those from 1 on say that a document is.
+
+    Parameters
+    ----------
+    qrels : dict of str to (dict of str to int), or data frame
+        A data frame (of any library) with the columns ``q_id``, ``doc_id`` and ``score``;
+        other names: `from_df`.
+    name : str, optional
+    """
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Mapping[str, int]]) -> Qrels:
+        """Take a dict of dicts."""
+        return cls(d)
+
+    @classmethod
+    def from_df(
+        cls,
+        df: Any,
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+    ) -> Qrels:
+        """Take a data frame with these columns."""
+        made = cls(df)
+        made._with_columns(q_id_col, doc_id_col, score_col)
+        return made
+
+    @classmethod
+    def from_file(cls, path: str) -> Qrels:
+        """Read a TREC qrels file, also a gzipped one."""
+        return cls.from_df(read_qrels(path), "user", "item", "value")
+
+
+class Run(_Queries):
+    """What was found: scores, of which the highest is best.
+
+    Parameters
+    ----------
+    run : dict of str to (dict of str to float), or data frame
+        As for `Qrels`.
+    name : str, optional
+
+    Attributes
+    ----------
+    scores : dict of str to (dict of str to float)
+        After `evaluate`: the values of queries, by metric.
+    mean_scores, std_scores : dict of str to float
+        Likewise, their means and standard deviations.
+    """
+
+    def __init__(self, run: Any = None, name: str | None = None) -> None:
+        super().__init__(run, name)
+        self.scores: dict[str, dict[str, float]] = defaultdict(dict)
+        self.mean_scores: dict[str, float] = {}
+        self.std_scores: dict[str, float] = {}
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Mapping[str, float]], name: str | None = None) -> Run:
+        """Take a dict of dicts."""
+        return cls(d, name)
+
+    @classmethod
+    def from_df(
+        cls,
+        df: Any,
+        q_id_col: str = "q_id",
+        doc_id_col: str = "doc_id",
+        score_col: str = "score",
+        name: str | None = None,
+    ) -> Run:
+        """Take a data frame with these columns."""
+        made = cls(df, name)
+        made._with_columns(q_id_col, doc_id_col, score_col)
+        return made
+
+    @classmethod
+    def from_file(cls, path: str, name: str | None = None) -> Run:
+        """Read a TREC run, also a gzipped one."""
+        return cls.from_df(read_run(path), "user", "item", "score", name)
+
+
+def evaluate(
+    qrels: Any,
+    run: Any,
+    metrics: Sequence[str] | str,
+    return_mean: bool = True,
+    return_std: bool = False,
+    threads: int = 0,
+    save_results_in_run: bool = True,
+    make_comparable: bool = False,
+) -> Any:
+    """Compute metrics of a run, as ``ranx.evaluate`` does.
+
+    Parameters
+    ----------
+    qrels, run
+        `Qrels` and `Run`, or what makes them: a dict of dicts, or a data frame with the columns
+        ``q_id``, ``doc_id`` and ``score``; those of ranx are taken, too. Queries are matched by
+        their ids.
+    metrics
+        One name, or several: ``"ndcg@10"``, ``"map"``, ``"rbp.95"``; ``"recall@10-l2"`` takes
+        documents from a grade of 2 on for relevant.
+    return_mean : bool
+        Whether to return means rather than the values of the queries, by ascending id.
+    return_std : bool
+        Whether to return ``{"mean": ..., "std": ...}`` of each metric.
+    threads : int
+        Threads to use; 0: as many as there are processors.
+    save_results_in_run : bool
+        Whether a `Run` gets `Run.scores`, `Run.mean_scores` and `Run.std_scores`.
+    make_comparable : bool
+        Whether queries that the run lacks count as empty, and those that qrels lack are left
+        out; otherwise they are an error.
+
+    Returns
+    -------
+    float or array or dict
+        Of one metric its value, of several a dict by their names.
+
+    Raises
+    ------
+    InputError
+        The ids of the queries are not the same.
+    UnknownNameError
+        A metric that is not there.
+
+    Examples
+    --------
+    >>> from recometer.compat.ranx import evaluate
+    >>> qrels = {"q1": {"d1": 1, "d2": 3}}
+    >>> round(float(evaluate(qrels, {"q1": {"d1": 0.9, "d7": 0.5, "d2": 0.1}}, "ndcg@3")), 4)
+    0.6885
+    """
+    theirs, found = _as(Qrels, qrels), _as(Run, run)
+    queries = theirs.keys()
+    _check_keys(set(queries), set(found.keys()), make_comparable)
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    columns: dict[str, dict[str, float]] = {name: {} for name in names}
+    test, lists = theirs.read(Interactions.of, "value"), _lists(found)
+    largest = 1.0 if test.values is None else max(1.0, float(test.values.max(initial=1.0)))
+    wanted = {name: _meaning(name, largest) for name in names}
+    levels = {one.level for one in wanted.values()}
+    for level in levels if lists is not None else ():
+        assert lists is not None
+        some = {name: one for name, one in wanted.items() if one.level == level}
+        graded = _from_level(test, level)
+        result = evaluated(
+            "ranx", lists, graded, {one.name for one in some.values()}, threads=threads or None
+        )
+        for name, one in some.items():
+            of_queries = (result[one.name] * one.factor).tolist()
+            columns[name] = dict(zip(ids_of(result), of_queries, strict=True))
+    values = {
+        name: np.array([column.get(query, 0.0) for query in queries])
+        for name, column in columns.items()
+    }
+    if isinstance(run, Run) and save_results_in_run:
+        _save(run, queries, values, return_std and return_mean)
+    result_of = {name: _summed_up(each, return_mean, return_std) for name, each in values.items()}
+    return result_of[names[0]] if len(names) == 1 else result_of
+
+
+def _as(kind: type[Any], data: Any) -> Any:
+    """Return Qrels or a Run of whatever makes them."""
+    if isinstance(data, kind):
+        return data
+    module = type(data).__module__.split(".")[0]
+    return kind(data.to_dict() if module == "ranx" else data)
+
+
+def _lists(run: Run) -> Lists | None:
+    """Return the lists of a run; None: they are all empty."""
+    data = run._data
+    some = any(data.values()) if isinstance(data, Mapping) else len(run) > 0
+    lists: Lists | None = run.read(Lists, "score") if some else None
+    return lists
+
+
+def _check_keys(qrels: set[str], run: set[str], make_comparable: bool) -> None:
+    if make_comparable or qrels == run:
+        return
+    differing = sorted(qrels ^ run)
+    raise InputError(
+        f"{len(differing):,} queries are only in qrels or only in run, the first: "
+        f"{differing[0]!r}. Hint: make_comparable=True counts queries without a run as empty, "
+        "and leaves those without qrels out."
+    )
+
+
+class _Meaning(NamedTuple):
+    """The name of a metric in the convention, the least grade that is relevant, and a factor."""
+
+    name: str
+    level: int
+    factor: float = 1.0
+
+
+def _meaning(name: str, largest: float) -> _Meaning:
+    """Read the name of a metric; `largest` is the largest grade of all."""
+    plain, level = name, 1
+    found = LEVEL.fullmatch(name)
+    if found:
+        plain, level = found[1], int(found[2])
+        if level < 1:
+            raise InputError(f"The level of {name!r} must be at least 1.")
+    rbp = PERSISTENCE.fullmatch(plain)
+    if rbp:  # the library multiplies by the grades
+        return _Meaning(f"rbp(p=0.{rbp[1]},graded,max_gain={largest})", level, largest)
+    convention = convention_of("ranx")
+    if convention.entry(plain)[0] is None:
+        raise unknown("ranx", "metric", name, convention.names)
+    return _Meaning(plain, level)
+
+
+def _from_level(test: Interactions, level: int) -> Interactions:
+    """Let documents below a level be judged and not relevant."""
+    if level == 1 or test.values is None:
+        return test
+    return dataclasses.replace(test, values=np.where(test.values >= level, test.values, 0.0))
+
+
+def _save(run: Run, queries: list[str], values: Mapping[str, Float64], std: bool) -> None:
+    for name, each in values.items():
+        run.mean_scores[name] = float(np.mean(each))
+        if std:
+            run.std_scores[name] = float(np.std(each))
+        run.scores[name].update(zip(queries, each.tolist(), strict=True))
+
+
+def _summed_up(values: Float64, return_mean: bool, return_std: bool) -> Any:
+    if not return_mean:
+        return values
+    if return_std:
+        return {"mean": np.mean(values), "std": np.std(values)}
+    return np.mean(values)

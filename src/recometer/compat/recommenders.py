@@ -1,0 +1,344 @@
+"""Drop-in for recommenders.evaluation.python_evaluation, of Microsoft's Recommenders."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from recometer.compat._evaluating import evaluated
+from recometer.data.frames import open_frame
+from recometer.data.interactions import Interactions
+from recometer.errors import ColumnError, InputError
+from recometer.sources.lists import Lists
+from recometer.sources.pairs import Pairs
+
+__all__ = [
+    "auc",
+    "exp_var",
+    "logloss",
+    "mae",
+    "map",
+    "map_at_k",
+    "ndcg_at_k",
+    "precision_at_k",
+    "r_precision_at_k",
+    "recall_at_k",
+    "rmse",
+    "rsquared",
+]
+
+USER, ITEM, RATING, PREDICTION = "userID", "itemID", "rating", "prediction"
+Method = Literal["top_k", "by_threshold"] | None
+
+
+def precision_at_k(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_prediction: str = PREDICTION,
+    relevancy_method: Method = "top_k",
+    k: int = 10,
+    threshold: int = 10,
+    **_: Any,
+) -> float:
+    """Calculate precision at k, as ``python_evaluation.precision_at_k`` does.
+
+    Parameters
+    ----------
+    rating_true : data frame
+        What should have been recommended: a row is a relevant item, whatever its rating.
+    rating_pred : data frame
+        What was recommended, with scores.
+    col_user, col_item, col_prediction : str
+        The columns.
+    relevancy_method : {"top_k", "by_threshold"} or None
+        Whether the best `k` or the best `threshold` rows of a user count, by their scores; None:
+        all of them, in the order of the rows. Lists longer than `k` are an error.
+    k, threshold : int
+
+    Returns
+    -------
+    float
+        The mean over the users of both frames.
+
+    Raises
+    ------
+    InputError
+        Lists longer than `k`, numbers out of range.
+    ColumnError
+        A column that is not there.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from recometer.compat.recommenders import precision_at_k
+    >>> truth = pl.DataFrame({"userID": [1, 1], "itemID": [7, 8]})
+    >>> lists = pl.DataFrame({"userID": [1, 1], "itemID": [7, 9], "prediction": [0.9, 0.1]})
+    >>> precision_at_k(truth, lists, k=2)
+    0.5
+    """
+    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
+    return _ranked("precision_at_k", *given, relevancy_method, k, threshold)
+
+
+def recall_at_k(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_prediction: str = PREDICTION,
+    relevancy_method: Method = "top_k",
+    k: int = 10,
+    threshold: int = 10,
+    **_: Any,
+) -> float:
+    """Calculate recall at k: see `precision_at_k`."""
+    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
+    return _ranked("recall_at_k", *given, relevancy_method, k, threshold)
+
+
+def r_precision_at_k(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_prediction: str = PREDICTION,
+    relevancy_method: Method = "top_k",
+    k: int = 10,
+    threshold: int = 10,
+    **_: Any,
+) -> float:
+    """Calculate the precision at the number of relevant items, at most k: see `precision_at_k`.
+
+    Users without a hit there do not count.
+    """
+    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
+    return _ranked("r_precision_at_k", *given, relevancy_method, k, threshold)
+
+
+def ndcg_at_k(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_rating: str = RATING,
+    col_prediction: str = PREDICTION,
+    relevancy_method: Method = "top_k",
+    k: int = 10,
+    threshold: int = 10,
+    score_type: Literal["binary", "raw", "exp"] = "binary",
+    discfun_type: Literal["loge", "log2"] = "loge",
+    **_: Any,
+) -> float:
+    """Calculate NDCG at k, over the users of `rating_true`: see `precision_at_k`.
+
+    Parameters
+    ----------
+    score_type : {"binary", "raw", "exp"}
+        Whether an item's gain is 1, its rating r in ``col_rating``, or 2^r - 1.
+    discfun_type : {"loge", "log2"}
+        The base of the logarithm, which cancels out.
+    """
+    names = {"binary": "ndcg_at_k", "raw": "ndcg_at_k(score_type=raw)"}
+    names["exp"] = "ndcg_at_k(score_type=exp)"
+    if score_type not in names:
+        raise InputError(f"score_type={score_type!r} must be one of {[*names]}.")
+    if discfun_type not in ("loge", "log2"):
+        raise InputError(f"discfun_type={discfun_type!r} must be 'loge' or 'log2'.")
+    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
+    return _ranked(names[score_type], *given, relevancy_method, k, threshold, col_rating)
+
+
+def map(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_prediction: str = PREDICTION,
+    relevancy_method: Method = "top_k",
+    k: int = 10,
+    threshold: int = 10,
+    **_: Any,
+) -> float:
+    """Calculate the mean average precision, divided by the relevant items: see `precision_at_k`."""
+    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
+    return _ranked("map", *given, relevancy_method, k, threshold)
+
+
+def map_at_k(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_prediction: str = PREDICTION,
+    relevancy_method: Method = "top_k",
+    k: int = 10,
+    threshold: int = 10,
+    **_: Any,
+) -> float:
+    """Calculate the mean average precision, divided by at most k: see `precision_at_k`."""
+    given = (rating_true, rating_pred, col_user, col_item, col_prediction)
+    return _ranked("map_at_k", *given, relevancy_method, k, threshold)
+
+
+def rmse(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_rating: str = RATING,
+    col_prediction: str = PREDICTION,
+) -> float:
+    """Calculate the root of the mean squared error, as ``python_evaluation.rmse`` does.
+
+    Parameters
+    ----------
+    rating_true, rating_pred : data frame
+        True ratings and predictions; pairs that are in both count.
+    col_user, col_item, col_rating, col_prediction : str
+        The columns.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        No pair is in both frames.
+    ColumnError
+        A column that is not there.
+    """
+    return _rated("rmse", rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
+
+
+def mae(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_rating: str = RATING,
+    col_prediction: str = PREDICTION,
+) -> float:
+    """Calculate the mean absolute error: see `rmse`."""
+    return _rated("mae", rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
+
+
+def rsquared(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_rating: str = RATING,
+    col_prediction: str = PREDICTION,
+) -> float:
+    """Calculate R squared: see `rmse`."""
+    given = (rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
+    return _rated("rsquared", *given)
+
+
+def exp_var(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_rating: str = RATING,
+    col_prediction: str = PREDICTION,
+) -> float:
+    """Calculate the explained variance: see `rmse`."""
+    given = (rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
+    return _rated("exp_var", *given)
+
+
+def auc(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_rating: str = RATING,
+    col_prediction: str = PREDICTION,
+) -> float:
+    """Calculate the area under the ROC curve of all pairs, rated 0 or 1: see `rmse`."""
+    return _rated("auc", rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
+
+
+def logloss(
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str = USER,
+    col_item: str = ITEM,
+    col_rating: str = RATING,
+    col_prediction: str = PREDICTION,
+) -> float:
+    """Calculate the mean log loss of all pairs, rated 0 or 1: see `rmse`."""
+    given = (rating_true, rating_pred, col_user, col_item, col_rating, col_prediction)
+    return _rated("logloss", *given)
+
+
+def _ranked(
+    name: str,
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str,
+    col_item: str,
+    col_prediction: str,
+    method: Method,
+    k: int,
+    threshold: int,
+    col_rating: str | None = None,
+) -> float:
+    if method not in ("top_k", "by_threshold", None):
+        raise InputError(f"relevancy_method={method!r} must be 'top_k', 'by_threshold' or None.")
+    score: str | Literal[False] = col_prediction if method else False
+    depth = {"top_k": k, "by_threshold": threshold, None: None}[method]
+    lists = Lists(rating_pred, user=col_user, item=col_item, score=score, rank=False, depth=depth)
+    if method != "top_k":
+        longest = min(_longest(rating_pred, col_user), depth or k + 1)
+        if longest > k:
+            raise InputError(
+                f"relevancy_method={method!r} leaves lists of {longest} rows, and k={k}. "
+                "Hint: the drop-in takes lists up to k."
+            )
+    value: Any = False if col_rating is None else col_rating
+    test = Interactions.of(rating_true, user=col_user, item=col_item, value=value, time=False)
+    name = f"{name}@{k}"
+    found = evaluated("recommenders", lists, test, [name], threads=None).mean()[name]
+    return 0.0 if np.isnan(found) else float(found)
+
+
+def _longest(frame: Any, col_user: str) -> int:
+    _, read = open_frame(frame)
+    return int(np.unique(np.asarray(read([col_user])[0]), return_counts=True)[1].max(initial=0))
+
+
+def _rated(
+    name: str,
+    rating_true: Any,
+    rating_pred: Any,
+    col_user: str,
+    col_item: str,
+    col_rating: str,
+    col_prediction: str,
+) -> float:
+    import polars as pl
+
+    columns = {"user": col_user, "item": col_item}
+    truth = pl.DataFrame(_columns(rating_true, {**columns, "rating": col_rating}, "rating_true"))
+    found = _columns(rating_pred, {**columns, "score": col_prediction}, "rating_pred")
+    joined = truth.join(pl.DataFrame(found), on=["user", "item"])
+    if joined.is_empty():
+        raise InputError("No pair of user and item is in both rating_true and rating_pred.")
+    frame = joined.with_columns(user=pl.lit(0), item=pl.int_range(pl.len()))
+    pairs = Pairs(frame, user="user", item="item", score="score", rating="rating", relevance=False)
+    mean = evaluated("recommenders", pairs, None, [name]).mean()[name]
+    return float(mean)
+
+
+def _columns(frame: Any, wanted: dict[str, str], whose: str) -> dict[str, Any]:
+    names, read = open_frame(frame)
+    for column in wanted.values():
+        if column not in names:
+            raise ColumnError(f"{whose} has no column {column!r}. It has {', '.join(names)}.")
+    return dict(zip(wanted, read([*wanted.values()]), strict=True))

@@ -1,0 +1,162 @@
+"""Drop-in for rectools.metrics.calc_metrics, which takes RecTools' own metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer.compat._evaluating import convention_of, evaluated, unknown
+from recometer.data.interactions import Interactions
+from recometer.errors import InputError
+from recometer.results.evaluation import Evaluation
+from recometer.sources.lists import Lists
+
+__all__ = ["calc_metrics"]
+
+USER, ITEM, RANK = "user_id", "item_id", "rank"  # as in rectools.Columns
+# Which of a metric's attributes stand in brackets after its name, and what they are by default.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "Precision": {"r_precision": False},
+    "F1Beta": {"beta": 1.0},
+    "MAP": {"divide_by_k": False},
+    "NDCG": {"divide_by_achievable": False, "log_base": 2},
+    "AvgRecPopularity": {"normalize": False},
+}
+OF_LISTS = {"MeanInvUserFreq", "AvgRecPopularity", "CatalogCoverage"}
+OF_TRAIN = {"MeanInvUserFreq", "AvgRecPopularity"}
+OF_CATALOGUE = {"Accuracy", "MCC", "CatalogCoverage"}
+KNOWN = ["Precision", "Recall", "HitRate", "F1Beta", "MAP", "NDCG", "MRR", "PartialAUC", "PAP"]
+KNOWN += ["Accuracy", "MCC", *sorted(OF_TRAIN), "CatalogCoverage"]
+
+
+def calc_metrics(
+    metrics: Mapping[str, Any],
+    reco: Any,
+    interactions: Any = None,
+    prev_interactions: Any = None,
+    catalog: Any = None,
+    ref_reco: Any = None,
+) -> dict[str, float]:
+    """Calculate metrics of recommendations, as ``rectools.metrics.calc_metrics`` does.
+
+    Parameters
+    ----------
+    metrics : dict of str to metric
+        RecTools' own objects, such as ``NDCG(k=10)``: their class and attributes are read.
+    reco : data frame
+        Recommendations, with the columns ``user_id``, ``item_id`` and ``rank``.
+    interactions : data frame, optional
+        What should have been recommended: ``user_id``, ``item_id``.
+    prev_interactions : data frame, optional
+        What was known before, for metrics of popularity.
+    catalog : collection of items, optional
+        What could have been recommended, for Accuracy, MCC and CatalogCoverage.
+    ref_reco
+        Must be None: there is no Intersection.
+
+    Returns
+    -------
+    dict of str to float
+        By the keys of `metrics`.
+
+    Raises
+    ------
+    InputError
+        Something that a metric reads is missing.
+    UnknownNameError
+        A metric, or an option of one, that is not there.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from recometer.compat.rectools import calc_metrics
+    >>> class HitRate:  # stands for that of RecTools
+    ...     __module__, k = "rectools.metrics.classification", 1
+    >>> reco = pl.DataFrame({"user_id": [1, 1, 2], "item_id": [7, 8, 9], "rank": [1, 2, 1]})
+    >>> test = pl.DataFrame({"user_id": [1, 2], "item_id": [7, 7]})
+    >>> calc_metrics({"hit": HitRate()}, reco, test)
+    {'hit': 0.5}
+    """
+    if ref_reco is not None:
+        raise InputError("ref_reco is of no use here: metrics of intersections are not there.")
+    names = {key: _name_of(metric) for key, metric in metrics.items()}
+    given = {"interactions": interactions, "prev_interactions": prev_interactions}
+    for key, metric in metrics.items():
+        _check_given(key, type(metric).__name__, {**given, "catalog": catalog})
+    lists = Lists(reco, user=USER, item=ITEM, rank=RANK)
+    found: dict[str, float] = {}
+    for of_lists in (False, True):
+        some = {key: n for key, n in names.items() if (n.split("(")[0].split("@")[0] in OF_LISTS)
+                is of_lists}  # fmt: skip
+        if some:
+            result = _evaluated(lists, some, of_lists, catalog, **given)
+            means = result.mean()
+            found |= {key: float(means[name]) for key, name in some.items()}
+    return {key: found[key] for key in metrics}
+
+
+def _evaluated(
+    lists: Lists,
+    names: Mapping[str, str],
+    of_lists: bool,
+    catalog: Any,
+    interactions: Any,
+    prev_interactions: Any,
+) -> Evaluation:
+    # What is read of the lists alone needs some test, too.
+    test = prev_interactions if interactions is None else interactions
+    options: dict[str, Any] = {}
+    if of_lists and prev_interactions is not None:
+        options["train"] = _pairs(prev_interactions)
+    if catalog is not None:
+        options["catalogue"] = np.unique(np.asarray(catalog))
+    if test is None:
+        user = lists.listed_users()[:1]
+        import polars as pl
+
+        test = pl.DataFrame({USER: user, ITEM: options["catalogue"][:1]})
+    return evaluated("rectools", lists, _pairs(test), {*names.values()}, threads=None, **options)
+
+
+def _pairs(frame: Any) -> Interactions:
+    return Interactions.of(frame, user=USER, item=ITEM, value=False, time=False)
+
+
+def _check_given(key: str, kind: str, given: Mapping[str, Any]) -> None:
+    needed = []
+    if kind not in OF_LISTS:
+        needed.append("interactions")
+    if kind in OF_TRAIN:
+        needed.append("prev_interactions")
+    if kind in OF_CATALOGUE:
+        needed.append("catalog")
+    for name in needed:
+        if given[name] is None:
+            raise InputError(f"{kind} ({key!r}) needs {name}=.")
+
+
+def _name_of(metric: Any) -> str:
+    """Return the name of a metric of RecTools in the convention."""
+    kind = type(metric).__name__
+    if not type(metric).__module__.startswith("rectools.") or kind not in KNOWN:
+        raise unknown("RecTools", "metric", kind, KNOWN)
+    if getattr(metric, "debias_config", None) is not None:
+        raise InputError(f"{kind} has a debias_config, which is not there.")
+    handling = getattr(metric, "insufficient_handling", "ignore")
+    if str(getattr(handling, "value", handling)) not in ("ignore", "InsufficientHandling.IGNORE"):
+        raise InputError(f"{kind} has insufficient_handling={handling!r}: only 'ignore' is there.")
+    brackets = [
+        f"{option}={value if not isinstance(value, float) else f'{value:g}'}"
+        for option, default in OPTIONS.get(kind, {}).items()
+        if (value := getattr(metric, option, default)) != default
+    ]
+    if kind == "CatalogCoverage":
+        brackets = [f"normalize={getattr(metric, 'normalize', False)}"]
+    name = kind + (f"({','.join(brackets)})" if brackets else "")
+    name += f"@{metric.k}"
+    convention = convention_of("rectools")
+    if convention.entry(name)[0] is None:
+        raise unknown("RecTools", "metric", name, convention.names)
+    return name

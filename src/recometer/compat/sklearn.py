@@ -1,0 +1,189 @@
+"""Drop-in for the ranking metrics of scikit-learn's sklearn.metrics."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.arrays import Float64
+from recometer.compat._evaluating import evaluated
+from recometer.errors import InputError
+from recometer.sources.scores import Scores
+
+__all__ = ["dcg_score", "label_ranking_average_precision_score", "ndcg_score"]
+
+
+def ndcg_score(
+    y_true: npt.ArrayLike,
+    y_score: npt.ArrayLike,
+    *,
+    k: int | None = None,
+    sample_weight: npt.ArrayLike | None = None,
+    ignore_ties: bool = False,
+) -> float:
+    """Calculate the normalised discounted cumulative gain, as ``sklearn.metrics.ndcg_score`` does.
+
+    Parameters
+    ----------
+    y_true : array (n_samples, n_labels)
+        Gains, at least 0.
+    y_score : array (n_samples, n_labels)
+        Scores, of which the highest is best. The gains of equal scores are averaged.
+    k : int, optional
+        Only the first so many places count; None: all.
+    sample_weight : array (n_samples,), optional
+        How much each row counts in the mean.
+    ignore_ties : bool
+        Take equal scores in the order of an unstable sort rather than the average.
+
+    Returns
+    -------
+    float
+        The mean over rows; one without a gain has 0.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, a single column, gains below 0, values that are not finite.
+
+    Examples
+    --------
+    >>> from recometer.compat.sklearn import ndcg_score
+    >>> round(ndcg_score([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]), 4)
+    0.6957
+    """
+    gains, scores = _matrices(y_true, y_score)
+    if gains.shape[1] < 2:
+        raise InputError(
+            "NDCG of a single column says nothing: there is only one order. "
+            f"y_true has the shape {gains.shape}."
+        )
+    if (gains < 0).any():
+        raise InputError(f"y_true has gains below 0, such as {gains.min()}. Hint: shift them.")
+    scores = _in_some_order(y_score) if ignore_ties else scores
+    return _mean(_values("ndcg_score", gains, scores, k), sample_weight)
+
+
+def dcg_score(
+    y_true: npt.ArrayLike,
+    y_score: npt.ArrayLike,
+    *,
+    k: int | None = None,
+    log_base: float = 2,
+    sample_weight: npt.ArrayLike | None = None,
+    ignore_ties: bool = False,
+) -> float:
+    """Calculate the discounted cumulative gain, as ``sklearn.metrics.dcg_score`` does.
+
+    Parameters
+    ----------
+    y_true, y_score, k, sample_weight, ignore_ties
+        As for `ndcg_score`; gains may be below 0.
+    log_base : float
+        The base of the logarithm by which gains are divided.
+
+    Returns
+    -------
+    float
+        The mean over rows.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, a base that is not above 0, or 1, values that are not finite.
+    """
+    gains, scores = _matrices(y_true, y_score)
+    if not log_base > 0 or log_base == 1:
+        raise InputError(f"log_base={log_base} must be above 0, and not 1.")
+    # Gains below 0 are raised to it, all of them as much, which adds as much to each place.
+    scores = _in_some_order(y_score) if ignore_ties else scores
+    least = min(0.0, float(gains.min()))
+    places = np.arange(min(gains.shape[1], k or gains.shape[1])) + 2
+    values = _values("dcg_score", gains - least, scores, k)
+    values = values + least * (1 / np.log2(places)).sum()
+    return _mean(values * math.log2(log_base), sample_weight)
+
+
+def label_ranking_average_precision_score(
+    y_true: Any, y_score: npt.ArrayLike, *, sample_weight: npt.ArrayLike | None = None
+) -> float:
+    """Calculate the average precision of true labels, as scikit-learn's function of that name does.
+
+    Parameters
+    ----------
+    y_true : array or sparse matrix (n_samples, n_labels)
+        1 for a true label, 0 for another.
+    y_score : array (n_samples, n_labels)
+        Scores; of equal ones all count as found.
+    sample_weight : array (n_samples,), optional
+        How much each row counts in the mean.
+
+    Returns
+    -------
+    float
+        The mean over rows; 1 for one whose labels are all true, or none.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, y_true with other values, values that are not finite.
+    """
+    dense = y_true.toarray() if hasattr(y_true, "toarray") else y_true
+    gains, scores = _matrices(dense, y_score)
+    if not ((gains == 0) | (gains == 1)).all():
+        raise InputError("y_true has other values than 0 and 1.")
+    name = "label_ranking_average_precision_score"
+    return _mean(_values(name, gains, scores, None), sample_weight)
+
+
+def _matrices(y_true: npt.ArrayLike, y_score: npt.ArrayLike) -> tuple[Float64, Float64]:
+    found = []
+    for name, given in (("y_true", y_true), ("y_score", y_score)):
+        matrix = np.asarray(given)
+        if matrix.ndim != 2 or not matrix.size:
+            raise InputError(
+                f"{name} has the shape {matrix.shape}, and must be [n_samples, n_labels]. "
+                f"Hint: [{name}] where there is one sample."
+            )
+        if matrix.dtype != np.float32:
+            matrix = matrix.astype(np.float64)
+        if not np.isfinite(matrix).all():
+            raise InputError(f"{name} has values that are NaN or infinite.")
+        found.append(matrix)
+    gains, scores = found
+    if gains.shape != scores.shape:
+        raise InputError(f"y_true is {gains.shape}, and y_score {scores.shape}.")
+    return gains, scores
+
+
+def _in_some_order(y_score: npt.ArrayLike) -> Float64:
+    """Return scores that differ, in the order that NumPy's sort gives equal ones by accident."""
+    order = np.argsort(np.asarray(y_score))
+    places = np.empty(order.shape)
+    np.put_along_axis(places, order, np.arange(order.shape[1], dtype=np.float64)[None, :], axis=1)
+    return places
+
+
+def _values(name: str, gains: Float64, scores: Float64, k: int | None) -> Float64:
+    if k is not None:
+        if k < 1:
+            raise InputError(f"k={k} must be at least 1, or None.")
+        name += f"@{k}"
+    if not gains.any():  # nobody has a row of test
+        nothing = 1.0 if name.startswith("label") else 0.0
+        return np.full(len(gains), nothing)
+    return evaluated("sklearn", Scores(scores), gains, [name], threads=None)[name]
+
+
+def _mean(values: Float64, sample_weight: npt.ArrayLike | None) -> float:
+    if sample_weight is None:
+        return float(np.mean(values))
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != values.shape:
+        raise InputError(
+            f"sample_weight has the shape {weights.shape}, and must be [{len(values)}]."
+        )
+    return float(np.average(values, weights=weights))

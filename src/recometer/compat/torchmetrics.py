@@ -1,0 +1,373 @@
+"""Drop-in for the retrieval metrics of TorchMetrics: functions, and classes that collect.
+
+The functions stand in ``torchmetrics.functional.retrieval`` there, the classes in
+``torchmetrics.retrieval``. Nothing here derives from a class of TorchMetrics.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from recometer.arrays import Array, Float64
+from recometer.compat._evaluating import evaluated
+from recometer.data.tensors import is_tensor, to_numpy
+from recometer.errors import InputError, InputTypeError
+from recometer.sources.pairs import Pairs
+
+Aggregation = Literal["mean", "median", "min", "max"] | Callable[[Any], Any]
+ABOVE_ZERO = 1e-300  # the least gain of what is relevant
+ACTIONS = ("neg", "pos", "skip", "error")
+# torch's median of an even number of values is the lower one of the two in the middle.
+SUMMARIES: dict[str, Callable[[Any], Any]] = {
+    "mean": np.mean,
+    "median": lambda values: np.sort(values)[(len(values) - 1) // 2],
+    "min": np.min,
+    "max": np.max,
+}
+
+
+def retrieval_average_precision(preds: Any, target: Any, top_k: int | None = None) -> Any:
+    """Calculate the average precision of one query, as TorchMetrics does.
+
+    Parameters
+    ----------
+    preds : float tensor [n]
+        Scores; of metrics other than NDCG, hit rate and areas only those above 0 find anything.
+    target : bool or integer tensor [n]
+        Whether each item is relevant.
+    top_k : int, optional
+        Only the first so many places count; None: all.
+
+    Returns
+    -------
+    float32 tensor without a dimension
+        0 where nothing is relevant.
+
+    Raises
+    ------
+    InputError
+        Shapes that do not fit, a `top_k` below 1, a target that is not 0 or 1.
+    """
+    return _of_one("RetrievalMAP", preds, target, top_k)
+
+
+def retrieval_auroc(
+    preds: Any, target: Any, top_k: int | None = None, max_fpr: float | None = None
+) -> Any:
+    """Calculate the area under the ROC curve: see `retrieval_average_precision`.
+
+    The first `top_k` items are those that are ranked. `max_fpr` must be None.
+    """
+    _check_max_fpr(max_fpr)
+    return _of_one("RetrievalAUROC", preds, target, top_k)
+
+
+def retrieval_fall_out(preds: Any, target: Any, top_k: int | None = None) -> Any:
+    """Calculate the share of the others that is listed: see `retrieval_average_precision`."""
+    return _of_one("RetrievalFallOut", preds, target, top_k)
+
+
+def retrieval_hit_rate(preds: Any, target: Any, top_k: int | None = None) -> Any:
+    """Tell whether something relevant is listed: see `retrieval_average_precision`."""
+    return _of_one("RetrievalHitRate", preds, target, top_k)
+
+
+def retrieval_normalized_dcg(preds: Any, target: Any, top_k: int | None = None) -> Any:
+    """Calculate NDCG, of gains at least 0: see `retrieval_average_precision`."""
+    return _of_one("RetrievalNormalizedDCG", preds, target, top_k)
+
+
+def retrieval_precision(
+    preds: Any, target: Any, top_k: int | None = None, adaptive_k: bool = False
+) -> Any:
+    """Calculate precision: see `retrieval_average_precision`.
+
+    Without `top_k`, or with `adaptive_k` where there are fewer items, of all items.
+    """
+    n = int(np.prod(_array(preds).shape))
+    if top_k is None or (adaptive_k and top_k > n):
+        top_k = n
+    return _of_one("RetrievalPrecision", preds, target, top_k)
+
+
+def retrieval_r_precision(preds: Any, target: Any) -> Any:
+    """Calculate precision at the number of relevant items: see `retrieval_average_precision`."""
+    return _of_one("RetrievalRPrecision", preds, target, None)
+
+
+def retrieval_recall(preds: Any, target: Any, top_k: int | None = None) -> Any:
+    """Calculate recall: see `retrieval_average_precision`."""
+    return _of_one("RetrievalRecall", preds, target, top_k)
+
+
+def retrieval_reciprocal_rank(preds: Any, target: Any, top_k: int | None = None) -> Any:
+    """Calculate the reciprocal rank: see `retrieval_average_precision`."""
+    return _of_one("RetrievalMRR", preds, target, top_k)
+
+
+class RetrievalMetric:
+    """Collects scored pairs of queries and items, and gives their metric.
+
+    Parameters
+    ----------
+    empty_target_action : {"neg", "pos", "skip", "error"}
+        Whether a query without a relevant item (`RetrievalFallOut`: without another) counts as
+        0, as 1, not at all, or is an error.
+    ignore_index : int, optional
+        Pairs with this target are left out.
+    top_k : int, optional
+        Only the first so many places count; None: all.
+    aggregation : {"mean", "median", "min", "max"} or callable
+        What becomes of the values of queries.
+
+    Raises
+    ------
+    InputError
+        Options that are not there, tensors that do not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from recometer.compat.torchmetrics import RetrievalMRR
+    >>> metric = RetrievalMRR()
+    >>> metric.update(np.array([0.2, 0.3, 0.5]), np.array([1, 0, 0]), indexes=np.array([0, 0, 0]))
+    >>> round(float(metric.compute()), 4)
+    0.3333
+    """
+
+    empty_is: Literal["relevant", "other"] = "relevant"
+    higher_is_better = True
+
+    def __init__(
+        self,
+        empty_target_action: str = "neg",
+        ignore_index: int | None = None,
+        top_k: int | None = None,
+        aggregation: Aggregation = "mean",
+    ) -> None:
+        if empty_target_action not in ACTIONS:
+            raise InputError(
+                f"empty_target_action={empty_target_action!r} must be one of {ACTIONS}."
+            )
+        if isinstance(aggregation, str) and aggregation not in SUMMARIES:
+            raise InputError(f"aggregation={aggregation!r} must be one of {[*SUMMARIES]}.")
+        self.empty_target_action = empty_target_action
+        self.ignore_index = ignore_index
+        self.top_k = _checked(top_k)
+        self.aggregation = aggregation
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all pairs."""
+        self._parts: list[tuple[Array, Array, Array]] = []
+
+    def update(self, preds: Any, target: Any, indexes: Any) -> None:
+        """Add pairs: tensors of one shape, `indexes` the number of each pair's query."""
+        if indexes is None:
+            raise InputError("indexes=None: whose are the pairs?")
+        arrays = [np.ravel(_array(one)) for one in (preds, target, indexes)]
+        if len({len(array) for array in arrays}) > 1:
+            raise InputError(f"preds, target and indexes have {[*map(len, arrays)]} entries.")
+        if self.ignore_index is not None:
+            kept = arrays[1] != self.ignore_index
+            arrays = [array[kept] for array in arrays]
+        if not len(arrays[0]):
+            raise InputError("There is no pair, or all have the target that is ignored.")
+        self._parts.append((arrays[0], arrays[1], arrays[2]))
+
+    def compute(self) -> Any:
+        """Return the metric of all pairs so far: a float32 tensor without a dimension."""
+        if not self._parts:
+            return _tensor(0.0)
+        preds, target, indexes = (
+            np.concatenate(column) for column in zip(*self._parts, strict=True)
+        )
+        values = self._values(preds, target, indexes)
+        if not len(values):
+            return _tensor(0.0)
+        if isinstance(self.aggregation, str):
+            return _tensor(float(SUMMARIES[self.aggregation](values)))
+        return self.aggregation(_tensor(values))
+
+    def __call__(self, preds: Any, target: Any, indexes: Any) -> Any:
+        """Add pairs, and return the metric of these alone."""
+        before = self._parts
+        self.reset()
+        self.update(preds, target, indexes)
+        found = self.compute()
+        self._parts = before + self._parts
+        return found
+
+    forward = __call__
+
+    def _values(self, preds: Array, target: Array, indexes: Array) -> Float64:
+        """Return the values of the queries that count, by ascending index."""
+        _, query = np.unique(indexes, return_inverse=True)
+        values = _measured(type(self).__name__, preds, target, query, self._options())
+        wanted = target if self.empty_is == "relevant" else 1 - target.astype(np.float64)
+        empty = np.bincount(query, weights=wanted) == 0
+        if empty.any() and self.empty_target_action == "error":
+            raise InputError("A query has no relevant item, or, for fall-out, no other item.")
+        if self.empty_target_action == "skip":
+            counted: Float64 = values[~empty]
+            return counted
+        return np.where(empty, float(self.empty_target_action == "pos"), values)
+
+    def _options(self) -> tuple[str, int | None]:
+        """Return what stands in brackets after the name, and the cut-off."""
+        return "", self.top_k
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class RetrievalMAP(RetrievalMetric):
+    """Mean average precision: see `RetrievalMetric`."""
+
+
+class RetrievalMRR(RetrievalMetric):
+    """Mean reciprocal rank: see `RetrievalMetric`."""
+
+
+class RetrievalRecall(RetrievalMetric):
+    """Recall: see `RetrievalMetric`."""
+
+
+class RetrievalHitRate(RetrievalMetric):
+    """Share of queries with something relevant listed: see `RetrievalMetric`."""
+
+
+class RetrievalNormalizedDCG(RetrievalMetric):
+    """NDCG, of gains at least 0: see `RetrievalMetric`."""
+
+
+class RetrievalPrecision(RetrievalMetric):
+    """Precision: see `RetrievalMetric`.
+
+    Parameters
+    ----------
+    adaptive_k : bool
+        Whether queries with fewer items than `top_k` are divided by their number.
+    """
+
+    def __init__(
+        self,
+        empty_target_action: str = "neg",
+        ignore_index: int | None = None,
+        top_k: int | None = None,
+        adaptive_k: bool = False,
+        aggregation: Aggregation = "mean",
+    ) -> None:
+        super().__init__(empty_target_action, ignore_index, top_k, aggregation)
+        self.adaptive_k = adaptive_k
+
+    def _options(self) -> tuple[str, int | None]:
+        return "(adaptive_k=True)" if self.adaptive_k else "", self.top_k
+
+
+class RetrievalFallOut(RetrievalMetric):
+    """Share of the items that are not relevant which is listed: see `RetrievalMetric`."""
+
+    empty_is = "other"
+    higher_is_better = False
+
+    def __init__(
+        self,
+        empty_target_action: str = "pos",
+        ignore_index: int | None = None,
+        top_k: int | None = None,
+        aggregation: Aggregation = "mean",
+    ) -> None:
+        super().__init__(empty_target_action, ignore_index, top_k, aggregation)
+
+
+class RetrievalRPrecision(RetrievalMetric):
+    """Precision at the number of relevant items: see `RetrievalMetric`."""
+
+    def __init__(
+        self,
+        empty_target_action: str = "neg",
+        ignore_index: int | None = None,
+        aggregation: Aggregation = "mean",
+    ) -> None:
+        super().__init__(empty_target_action, ignore_index, None, aggregation)
+
+
+class RetrievalAUROC(RetrievalMetric):
+    """Area under the ROC curve: see `RetrievalMetric`; `max_fpr` must be None."""
+
+    def __init__(
+        self,
+        empty_target_action: str = "neg",
+        ignore_index: int | None = None,
+        top_k: int | None = None,
+        max_fpr: float | None = None,
+        aggregation: Aggregation = "mean",
+    ) -> None:
+        _check_max_fpr(max_fpr)
+        super().__init__(empty_target_action, ignore_index, top_k, aggregation)
+
+
+def _of_one(name: str, preds: Any, target: Any, top_k: int | None) -> Any:
+    scores, truth = _array(preds), _array(target)
+    if scores.shape != truth.shape or not scores.size or not scores.ndim:
+        raise InputError(
+            f"preds has the shape {scores.shape}, and target {truth.shape}: both must be [n]."
+        )
+    scores, truth = scores.ravel(), truth.ravel()
+    query = np.zeros(len(truth), np.int64)
+    wanted = 1 - truth.astype(np.float64) if name == "RetrievalFallOut" else truth
+    if not wanted.sum():
+        return _tensor(0.0)
+    return _tensor(float(_measured(name, scores, truth, query, ("", _checked(top_k)))[0]))
+
+
+def _measured(
+    name: str, preds: Array, target: Array, query: Array, options: tuple[str, int | None]
+) -> Float64:
+    """Return the values of all queries, 0 ... n - 1."""
+    if not np.issubdtype(preds.dtype, np.floating):
+        raise InputTypeError(f"preds has the type {preds.dtype}, and must be of floats.")
+    if name != "RetrievalNormalizedDCG" and not np.isin(target, (0, 1)).all():
+        raise InputError("target has other values than 0 and 1.")
+    if (target < 0).any():
+        raise InputError("target has gains below 0.")
+    if not target.any() and name != "RetrievalFallOut":
+        return np.zeros(int(query.max()) + 1)
+    brackets, cutoff = options
+    places = None if cutoff is None else min(cutoff, int(np.bincount(query).max()))
+    metric = f"{name}{brackets}" + ("" if places is None else f"@{places}")
+    pairs = Pairs.of(target.astype(np.float64), preds, query, threshold=ABOVE_ZERO)
+    values = evaluated("torchmetrics", pairs, None, [metric])[metric]
+    if cutoff is not None and places is not None and metric.startswith("RetrievalPrecision@"):
+        values = values * (places / cutoff)
+    return values
+
+
+def _checked(top_k: int | None) -> int | None:
+    if top_k is not None and (isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1):
+        raise InputError(f"top_k={top_k!r} must be a whole number of at least 1, or None.")
+    return top_k
+
+
+def _check_max_fpr(max_fpr: float | None) -> None:
+    if max_fpr is not None:
+        raise InputError(
+            f"max_fpr={max_fpr} is not there. Hint: partial_auc@k of recometer, or TorchMetrics."
+        )
+
+
+def _array(tensor: Any) -> Array:
+    return to_numpy(tensor) if is_tensor(tensor) else np.asarray(tensor)
+
+
+def _tensor(value: Any) -> Any:
+    """Return a float32 tensor, or, where nobody has loaded torch, a NumPy array or number."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return np.float32(value)
+    return torch.as_tensor(np.float32(value))

@@ -1,0 +1,106 @@
+"""How much a compressed file may unpack to: a small one must not fill the memory."""
+
+from __future__ import annotations
+
+import functools
+import math
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, BinaryIO, NoReturn
+
+import numpy as np
+
+from recometer.errors import FileError
+
+MOST = 2**32  # bytes: any file may unpack to as much
+TIMES = 200  # its size: a larger file may unpack to as much
+DENSEST = 1032  # deflate, and so gzip, packs no more bytes into one
+CHUNK = 2**20
+WIDTH = 8  # bytes that a value of a table takes at least, once it is read
+
+
+def check_gzip(path: Path) -> None:
+    """Raise FileError if a gzip file unpacks to more than may be; a damaged one is not checked.
+
+    It is unpacked once for that, in pieces, unless it is too small to be one.
+    """
+    status = path.stat()
+    if status.st_size * DENSEST > MOST:
+        _check_gzip(path, status.st_size, status.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=64)  # the same file is opened several times
+def _check_gzip(path: Path, size: int, _modified: int) -> None:
+    most, found = _most(size), 0
+    with path.open("rb") as file:
+        try:
+            for n in _unpacked(file):
+                found += n
+                if found > most:
+                    break
+        except zlib.error:
+            return  # whoever reads it says so
+    if found > most:
+        _refuse(path, "unpack it first, for instance with gunzip")
+
+
+def _unpacked(file: BinaryIO) -> Iterator[int]:
+    """Yield the sizes of the pieces that the members of a gzip file unpack to."""
+    packed = file.read(CHUNK)
+    while packed:
+        member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        while packed and not member.eof:
+            yield len(member.decompress(packed, CHUNK))
+            packed = member.unconsumed_tail or (member.unused_data if member.eof else b"")
+            packed = packed or file.read(CHUNK)
+
+
+def check_archive(path: Path) -> None:
+    """Raise FileError if an archive of arrays (.npz) holds more than may be, or than it has.
+
+    What is not an archive of arrays raises what `zipfile` and `numpy.load` do.
+    """
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        if sum(member.file_size for member in members) > _most(path.stat().st_size):
+            _refuse(path, "load and save its arrays one by one")
+        for member in members:
+            if not member.filename.endswith(".npy"):
+                continue
+            with archive.open(member) as file:
+                needed = _bytes_of_array(file)
+            if needed > member.file_size:
+                raise FileError(
+                    f"{path} is damaged: {member.filename} has {member.file_size:,} bytes, but its "
+                    f"array takes {needed:,}. Hint: write it once more."
+                )
+
+
+def _bytes_of_array(file: IO[bytes]) -> int:
+    """Return the bytes that an array takes, as the header of its file says."""
+    form = np.lib.format
+    version = form.read_magic(file)  # type: ignore[no-untyped-call]
+    read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
+    shape, _, dtype = read(file)  # type: ignore[no-untyped-call]
+    # Objects are refused by whoever reads it. Python's integers, as NumPy's would overflow.
+    return 0 if dtype.hasobject else math.prod(map(int, shape)) * int(dtype.itemsize)
+
+
+def check_table(path: Path, parts: Sequence[Path], n_rows: int, n_columns: int) -> None:
+    """Raise FileError if columns of Parquet files take far more than the files have room for."""
+    if n_rows * n_columns * WIDTH > _most(sum(part.stat().st_size for part in parts)):
+        way_out = f"and its {n_rows:,} rows are right, load it into a data frame and pass that"
+        _refuse(path, way_out)
+
+
+def _most(size: int) -> int:
+    return max(MOST, TIMES * size)
+
+
+def _refuse(path: Path, way_out: str) -> NoReturn:
+    raise FileError(
+        f"{path} unpacks to more than {MOST / 2**30:.0f} GiB, and to more than {TIMES} times its "
+        f"size: it is not read. Hint: if you know what it holds, {way_out}."
+    )

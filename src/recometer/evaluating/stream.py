@@ -1,0 +1,366 @@
+"""Stream: an evaluation of what comes batch by batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from recometer.arrays import Array, Int64
+from recometer.data import ids
+from recometer.data.matching import SourceIndex
+from recometer.errors import InputError, InputTypeError
+from recometer.evaluating import batches
+from recometer.evaluating.records import RANKED, request_of
+from recometer.results.evaluation import Evaluation
+from recometer.sources.base import Request, Source
+from recometer.sources.list_stream import StreamedLists, nobody
+from recometer.sources.lists import Lists
+from recometer.sources.pair_stream import StreamedPairs
+from recometer.sources.pairs import Pairs
+from recometer.sources.score_stream import StreamedScores, unscored
+from recometer.sources.scores import Scores
+
+if TYPE_CHECKING:
+    from recometer.evaluating.evaluator import Evaluator
+
+Repeated = Literal["error", "first"]
+Counted = StreamedScores | StreamedLists | StreamedPairs
+KINDS = {StreamedScores: "scores", StreamedLists: "lists", StreamedPairs: "candidates"}
+
+
+class Stream:
+    """An evaluation of what comes batch by batch; made by `Evaluator.stream`.
+
+    Of each batch is kept where the judged items landed, and no score: memory grows with the
+    judged items that came, however many items there are (and, where a metric of lists is asked
+    for, with the lists). The order and the sizes of batches change nothing: `compute` returns what
+    `evaluate` returns for the whole, to the last bit.
+
+    Parameters
+    ----------
+    evaluator
+        What is measured. With a test, batches are scores of all items, or lists; without one, they
+        are candidates with the truth beside them.
+    item_ids
+        The ids of the columns of scores, and of the numbers in arrays of items: needed where test
+        has item ids.
+    repeated
+        What happens when a user comes again: ``"error"``; or ``"first"`` keeps what came first,
+        for samplers that repeat some users so that all processes have as many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import recometer as rm
+    >>> test = rm.Interactions.of(np.array([[0, 1, 2], [3, 0, 1]]), n_users=3, n_items=4)
+    >>> evaluator = rm.Evaluator(test, metrics="rr ndcg@2")
+    >>> scores = np.array([[0.1, 0.2, 0.3, 0.4], [0.4, 0.1, 0.2, 0.3], [0.1, 0.4, 0.2, 0.3]])
+    >>> stream = evaluator.stream()
+    >>> stream.update(scores[1:], users=[1, 2])
+    >>> stream.update(scores[:1], users=[0])
+    >>> stream.compute()["rr"]
+    array([1., 1., 1.])
+    """
+
+    def __init__(
+        self, evaluator: Evaluator, *, item_ids: object = None, repeated: Repeated = "error"
+    ) -> None:
+        if repeated not in ("error", "first"):
+            raise InputError(f"repeated={repeated!r} must be 'error' or 'first'.")
+        self._evaluator, self._item_ids, self._repeated = evaluator, item_ids, repeated
+        truth = evaluator.truth
+        if truth is None and item_ids is not None:
+            raise InputError(
+                "item_ids= does not apply to candidates with the truth beside them. Hint: leave "
+                "it out, or give the evaluator a test."
+            )
+        self._places = None if truth is None else batches.UserPlaces(truth.test)
+        self._counted: Counted | None = None
+        self._request: Request | None = None
+        self._n_batches = self._n_again = 0
+
+    def update(
+        self,
+        scores: Any = None,
+        relevance: Any = None,
+        *,
+        users: Any = None,
+        items: Any = None,
+        padding: Any = None,
+    ) -> None:
+        """Add a batch.
+
+        Parameters
+        ----------
+        scores
+            Where the evaluator has a test: scores [batch, n_items] of all items, as `Scores` takes
+            them, with `users`; or lists that name their users: a data frame, a dict, `Lists`.
+            Tensors of torch are counted on their device.
+
+            Where it has none: scores of candidates [batch, n], with `relevance`; or [n] of all
+            candidates of the batch, then `users` says whose each is; or a data frame, or `Pairs`.
+        relevance
+            The truth beside these scores, in their shape. What is NaN has no truth, and is left
+            out.
+        users : [batch]
+            The user of each row: ids where test has user ids, otherwise positions. Of candidates
+            with the truth any ids, or None: then nothing says who they are, and they are counted
+            in the order in which they come.
+        items : [batch, k]
+            Lists of items, best first, -1 where a list is shorter; in place of `scores`.
+        padding
+            Which candidates are none: bool in the shape of `relevance`, or the number that stands
+            for them there.
+
+        Raises
+        ------
+        InputError
+            A batch that does not fit, or a user who came before (see `repeated`).
+        InputTypeError
+            Something else than expected, or users of another type than those of test.
+        """
+        if self._evaluator.truth is None:
+            if items is not None:
+                raise InputError(
+                    "items= are lists, for which the evaluator needs a test. Hint: "
+                    "rm.Evaluator(test, ...)."
+                )
+            self._add_pairs(*batches.pairs_of(scores, relevance, users, padding))
+        else:
+            self._add_ranking(scores, relevance, users, items, padding)
+        self._n_batches += 1
+
+    def _add_ranking(
+        self, scores: Any, relevance: Any, users: Any, items: Any, padding: Any
+    ) -> None:
+        """Add scores of all items, or lists."""
+        for name, value in (("relevance", relevance), ("padding", padding)):
+            if value is not None:
+                raise InputError(
+                    f"{name}= was given, but the evaluator has a test. Hint: leave it out, or "
+                    "rm.Evaluator(metrics=...) takes the truth from the batches."
+                )
+        if (scores is None) == (items is None):
+            raise InputError(
+                "A batch is either scores or items=: "
+                f"{'both were' if items is not None else 'neither was'} given. Hint: items= are "
+                "best first; where scores tie, a data frame with columns of users, items and "
+                "scores says so."
+            )
+        if items is not None or batches.are_lists(scores):
+            given = scores if items is None else items
+            self._add_lists(batches.lists_of(given, users, self._item_ids))
+        else:
+            self._add_scores(batches.scores_of(scores), users)
+
+    def _add_scores(self, batch: Scores, users: object) -> None:
+        assert self._places is not None
+        index = batch.index
+        if users is None:
+            users = index.user_ids
+        if users is None:
+            raise batches.unnamed_scores()
+        item_ids = index.item_ids if self._item_ids is None else self._item_ids
+        counted = self._begun(StreamedScores, index.n_items, item_ids)
+        named = batches.user_ids_of(users, index.n_users or 0)
+        places = self._places.of(named)
+        rows = self._new(named, places, counted.came)
+        rows = rows[places[rows] >= 0]
+        counted.add(batch, rows, places[rows])
+
+    def _add_lists(self, batch: Lists) -> None:
+        assert self._places is not None
+        counted = self._begun(StreamedLists)
+        named = ids.as_ids(batch.listed_users(), "users of the lists")
+        places = self._places.of(named)
+        rows = self._new(named, places, counted.came)
+        counted.add(batch, named[rows], places[rows])
+
+    def _new(self, users: Array, places: Int64, came: Array) -> Int64:
+        """Return the rows of users who come for the first time; refuse the others if need be."""
+        known = places >= 0
+        again = known & came[places]
+        first = np.zeros(len(places), bool)
+        first[np.unique(places, return_index=True)[1]] = True
+        twice = known & ~first
+        if self._repeated == "error" and (again | twice).any():
+            user = int(np.argmax(again | twice))
+            where = "a batch before" if again[user] else "two rows of a batch"
+            raise batches.came_twice(ids.show(users, user), where)
+        self._n_again += int(np.count_nonzero(again | twice))
+        return np.flatnonzero(~(again | twice))
+
+    def _add_pairs(self, batch: Pairs | None, named: bool) -> None:
+        if batch is None:
+            return
+        counted = self._begun(StreamedPairs)
+        request = self._request_of(batch)
+        test = batch.test()
+        assert test is not None
+        if not named:
+            test = dataclasses.replace(test, user_ids=None)
+        elif counted.names_users:
+            assert test.user_ids is not None
+            again = counted.came(test.user_ids)
+            if again.any() and self._repeated == "error":
+                user = ids.show(test.user_ids, int(np.argmax(again)))
+                raise batches.came_twice(user, "a batch before")
+            self._n_again += int(np.count_nonzero(again))
+            if again.all():
+                return
+            if again.any():
+                batch = batch.of_users(~again)
+                test = batch.test()
+                assert test is not None
+        counted.add(batch, dataclasses.replace(request, test=test))
+
+    def _request_of(self, batch: Pairs) -> Request:
+        """Return what a batch of candidates is asked for: the same of each, but its truth."""
+        own_sets = self._evaluator.asked.as_given["candidates"] is not None
+        if self._request is None or own_sets:
+            self._request = request_of(self._evaluator.inputs(batch))
+        return self._request
+
+    def _begun(self, kind: type[Any], n_items: int = 0, item_ids: object = None) -> Any:
+        """Return what counts batches of a kind, made with the first batch."""
+        if self._counted is not None:
+            if not isinstance(self._counted, kind):
+                raise InputError(
+                    f"This batch holds {KINDS[kind]}, those before held "
+                    f"{KINDS[type(self._counted)]}. Hint: a stream for each."
+                )
+            return self._counted
+        if kind is StreamedPairs:
+            self._counted = StreamedPairs()
+            return self._counted
+        truth = self._evaluator.truth
+        assert truth is not None
+        test = truth.test
+        index = SourceIndex.of("The stream", 0, n_items, None, item_ids)
+        of_test = dataclasses.replace(index, n_users=test.n_users, user_ids=test.user_ids)
+        stand_in = unscored(of_test) if kind is StreamedScores else nobody(test)
+        given = self._evaluator.inputs(stand_in)
+        request, ranked = request_of(given), bool(given.truth.reading(*RANKED))
+        depths = [metric.cutoff or 1 for metric in given.truth.reading("lists")]
+        k = max(depths) if depths else None
+        if kind is StreamedScores:
+            self._counted = StreamedScores(of_test, request, ranked, k)
+        else:
+            others = self._evaluator.asked.counts_listed_users
+            self._counted = StreamedLists(request, ranked, k, counts_others=others)
+        return self._counted
+
+    def compute(self) -> Evaluation:
+        """Return the evaluation of all that came, as `evaluate` returns it for the whole.
+
+        Users of test who did not come are users that the source does not know: the rule
+        ``no_list`` says what they count, and ``counts["users_unknown"]`` how many there are.
+
+        Raises
+        ------
+        InputError
+            Nothing came, or whatever `evaluate` refuses.
+        """
+        return self._evaluator(self._source())
+
+    def mean(self) -> dict[str, float]:
+        """Return the means alone, those of ``compute().mean()``, in less time."""
+        return self._evaluator.mean(self._source())
+
+    def _source(self) -> Source:
+        """Return what came as a source."""
+        counted = self._counted
+        if counted is None:
+            raise InputError(
+                "Nothing came yet, so there is nothing to measure. Hint: stream.update(...) adds "
+                "a batch."
+            )
+        return counted.source() if isinstance(counted, StreamedPairs) else counted
+
+    def reset(self) -> None:
+        """Forget all that came."""
+        self._counted, self._request = None, None
+        self._n_batches = self._n_again = 0
+
+    def state(self) -> dict[str, Any]:
+        """Return all that was counted as numbers, texts and arrays, to be pickled or sent."""
+        counted, truth = self._counted, self._evaluator.truth
+        test = None if truth is None else (truth.test.n_users, len(truth.test))
+        found: dict[str, Any] = {"batches": self._n_batches, "again": self._n_again, "test": test}
+        if counted is None:
+            return {**found, "kind": None}
+        items = counted.index_of_items if isinstance(counted, StreamedScores) else (0, None)
+        return {**found, "kind": KINDS[type(counted)], "items": items, "counted": counted.state()}
+
+    def merge(self, other: Stream | Mapping[str, Any]) -> None:
+        """Add what came to another stream, for instance in another process.
+
+        Parameters
+        ----------
+        other
+            A stream of an evaluator like this one's; or what its `state` returned.
+
+        Raises
+        ------
+        InputError
+            A stream of something else, or a user who came to both (see `repeated`).
+        """
+        state = other.state() if isinstance(other, Stream) else other
+        if not isinstance(state, Mapping) or "kind" not in state:
+            raise InputTypeError(
+                f"merge takes a stream, or what state() of one returned, found "
+                f"{type(other).__name__}."
+            )
+        if state["test"] != self.state()["test"]:
+            raise InputError(
+                "The streams are of different tests. Hint: all processes make the same evaluator."
+            )
+        self._n_batches += state["batches"]
+        self._n_again += state["again"]
+        if state["kind"] is None:
+            return
+        kind = next(one for one, name in KINDS.items() if name == state["kind"])
+        counted = self._begun(kind, *state["items"])
+        if state["items"][0] and counted.index_of_items[0] != state["items"][0]:
+            raise InputError(
+                f"One stream has scores of {counted.index_of_items[0]:,} items, the other of "
+                f"{state['items'][0]:,}."
+            )
+        again = counted.in_both(state["counted"])
+        if len(again) and self._repeated == "error":
+            raise batches.came_twice(ids.show(again, 0), "both streams")
+        self._n_again += len(again)
+        counted.take(state["counted"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        options = {"item_ids": self._item_ids, "repeated": self._repeated}
+        return {"evaluator": self._evaluator, "options": options, "state": self.state()}
+
+    def __setstate__(self, pickled: Mapping[str, Any]) -> None:
+        self.__init__(pickled["evaluator"], **pickled["options"])  # type: ignore[misc]
+        self.merge(pickled["state"])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of what is kept, in bytes."""
+        return 0 if self._counted is None else self._counted.nbytes
+
+    @property
+    def n_users(self) -> int:
+        """How many users came, of those who are evaluated."""
+        if self._counted is None:
+            return 0
+        if isinstance(self._counted, StreamedPairs):
+            return self._counted.n_users
+        return int(np.count_nonzero(self._counted.came))
+
+    def __repr__(self) -> str:
+        again = f", {self._n_again:,} came again" if self._n_again else ""
+        kind = "" if self._counted is None else f" of {KINDS[type(self._counted)]}"
+        return (
+            f"<Stream{kind}: {self.n_users:,} users{again}, {self._n_batches:,} batches, "
+            f"{self.nbytes / 2**20:.1f} MB>"
+        )

@@ -1,0 +1,83 @@
+"""LightGBM: metrics of grouped ranking for ``lightgbm.train``, ``lightgbm.cv`` and `LGBMRanker`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.integrations.grouped import GroupedMetrics
+from recometer.metrics.names import Metrics
+from recometer.protocol import Protocol
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recometer.protocol import Rules
+
+
+class RankingMetrics(GroupedMetrics):
+    """Metrics to pass to LightGBM as ``feval``.
+
+    Values are those of ``rm.evaluate(rm.Pairs.of(label, score, query), ...)``. With the convention
+    ``lightgbm``, which is the default, ``ndcg@10`` and ``map@10`` are the numbers that LightGBM
+    itself prints; a query without a relevant document counts as 1.
+
+    Parameters
+    ----------
+    metrics
+        As `recometer.evaluate` takes them: ``"ndcg@5,10 rr"``.
+    protocol
+        The convention; ``"recometer"`` leaves queries without a relevant document out.
+    threads
+        At most so many; None: as many as this process has processors.
+    rules
+        Single rules, as in `recometer.evaluate`.
+
+    Notes
+    -----
+    Where the data have weights, a query's is the mean weight of its rows, as in LightGBM, which
+    adds 1 for a query without a relevant document whatever its weight, so that its mean may be
+    above 1.
+
+    Examples
+    --------
+    ``lightgbm.train(..., valid_sets=[valid], feval=RankingMetrics("ndcg@10 rr"))``, and
+    ``LGBMRanker().fit(..., eval_metric=RankingMetrics("ndcg@10 rr").of_ranker)``.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics = "ndcg@10",
+        *,
+        protocol: str | Protocol = "lightgbm",
+        threads: int | None = None,
+        **rules: Unpack[Rules],
+    ) -> None:
+        super().__init__(metrics, protocol, threads, **rules)
+
+    def __call__(self, score: npt.ArrayLike, data: Any) -> list[tuple[str, float, bool]]:
+        """Return (name, value, whether higher is better) of each metric; `data` is a Dataset."""
+        return self.of_ranker(data.get_label(), score, data.get_weight(), data.get_group())
+
+    def of_ranker(
+        self,
+        label: npt.ArrayLike,
+        score: npt.ArrayLike,
+        weight: npt.ArrayLike | None,
+        group: npt.ArrayLike | None,
+    ) -> list[tuple[str, float, bool]]:
+        """Return the same of what `LGBMRanker.fit` passes to ``eval_metric``.
+
+        Raises
+        ------
+        InputError
+            Data without groups.
+        """
+        if weight is not None and group is not None:
+            sizes = np.asarray(group, dtype=np.int64)
+            query = np.repeat(np.arange(len(sizes)), sizes)
+            weight = np.bincount(query, np.asarray(weight), len(sizes)) / np.maximum(sizes, 1)
+        found = self.of_rows(label, score, group, weight)
+        return [(one.metric, one.mean, one.higher_is_better) for one in found]

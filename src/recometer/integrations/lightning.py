@@ -1,0 +1,132 @@
+"""Lightning: an evaluation on the whole catalogue at the end of each validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from recometer.errors import InputError, InputTypeError, need
+from recometer.evaluating.evaluator import Evaluator
+from recometer.results.evaluation import Evaluation
+from recometer.results.flat import FlatName
+from recometer.sources.models import from_model
+
+pytorch: Any = need("lightning.pytorch", "RecometerCallback", "lightning", "lightning")
+torch: Any = need("torch", "RecometerCallback", "lightning")
+
+
+class RecometerCallback(pytorch.Callback):  # type: ignore[misc]
+    """Evaluate a module on the whole catalogue, and log the means.
+
+    Items of train are left out as the evaluator says. Means are logged by the names of
+    `Evaluation.flat` with a prefix, such as ``val_ndcg_at_10``, at the end of each validation, so
+    that ``EarlyStopping(monitor="val_ndcg_at_10", mode="max")`` and ``ModelCheckpoint`` can watch
+    them; where a trainer has no validation, at the end of each epoch of training. With several
+    processes the first one evaluates, and all log what it found.
+
+    Parameters
+    ----------
+    evaluator
+        What is measured: ``rm.Evaluator(test, train=train, metrics=...)``.
+    source
+        A function that takes the module and returns what is evaluated, for instance ``lambda
+        module: rm.Factors(module.users.weight, module.items.weight)``. None: the module has a
+        method that `from_model` knows: ``score_users(rows)``, where test has positions, or
+        ``recommend(users, k)``.
+    test
+        Another evaluator, for ``trainer.test``; its means are logged with the prefix ``test_``.
+    prefix
+        Of the names; ``"val/"`` is possible, too.
+    every_n_epochs
+        Evaluate after every so many epochs of training.
+
+    Attributes
+    ----------
+    result : Evaluation or None
+        The latest one, on the first process.
+
+    Raises
+    ------
+    InputError
+        Less than one epoch.
+    InputTypeError
+        No evaluator with a test.
+    MissingExtraError
+        When it is imported: Lightning is not installed.
+    """
+
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        source: Callable[[Any], Any] | None = None,
+        *,
+        test: Evaluator | None = None,
+        prefix: str = "val_",
+        every_n_epochs: int = 1,
+    ) -> None:
+        super().__init__()
+        for given in (evaluator, test):
+            if given is not None and (not isinstance(given, Evaluator) or given.truth is None):
+                raise InputTypeError(
+                    "RecometerCallback takes an evaluator with a test, found "
+                    f"{type(given).__name__}. Hint: rm.Evaluator(test, train=train, metrics=...)."
+                )
+        if not isinstance(every_n_epochs, int) or every_n_epochs < 1:
+            raise InputError(
+                f"every_n_epochs={every_n_epochs!r} must be a whole number, 1 or more."
+            )
+        self.evaluator, self.source, self.test = evaluator, source, test
+        self.prefix, self.every_n_epochs = prefix, every_n_epochs
+        self.result: Evaluation | None = None
+
+    def on_validation_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Evaluate and log, unless Lightning only tries whether validation runs."""
+        if not trainer.sanity_checking and self._is_due(trainer):
+            self._evaluate(trainer, pl_module, self.evaluator, self.prefix)
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Evaluate and log where there is no validation."""
+        if not trainer.enable_validation and self._is_due(trainer):
+            self._evaluate(trainer, pl_module, self.evaluator, self.prefix)
+
+    def on_test_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        """Evaluate and log with the evaluator of ``test=``."""
+        if self.test is not None:
+            self._evaluate(trainer, pl_module, self.test, "test_")
+
+    def _is_due(self, trainer: Any) -> bool:
+        fitting = trainer.state.fn == "fit"
+        return not fitting or (trainer.current_epoch + 1) % self.every_n_epochs == 0
+
+    def _source(self, module: Any, evaluator: Evaluator) -> Any:
+        """Return what is evaluated of a module."""
+        if self.source is not None:
+            return self.source(module)
+        if not hasattr(module, "score_users"):
+            return module
+        assert evaluator.truth is not None
+        test = evaluator.truth.test
+        if test.user_ids is not None or test.item_ids is not None:
+            raise InputError(
+                "score_users(rows) takes positions, and test names users or items by ids. Hint: "
+                "RecometerCallback(evaluator, lambda module: rm.from_model(module, user_ids=..., "
+                "item_ids=...))."
+            )
+        return from_model(module, n_users=test.n_users, n_items=test.n_items)
+
+    def _evaluate(self, trainer: Any, module: Any, evaluator: Evaluator, prefix: str) -> None:
+        means: dict[str, float] | None = None
+        if trainer.is_global_zero:
+            modes = [(part, part.training) for part in module.modules()]
+            module.eval()
+            try:
+                with torch.no_grad():
+                    self.result = evaluator(self._source(module, evaluator))
+            finally:
+                for part, training in modes:
+                    part.training = training
+            means = self.result.mean()
+        means = trainer.strategy.broadcast(means)
+        assert means is not None
+        named = {f"{prefix}{FlatName(name)}": mean for name, mean in means.items()}
+        module.log_dict(named, on_step=False, on_epoch=True, batch_size=1)

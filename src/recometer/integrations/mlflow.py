@@ -1,0 +1,213 @@
+"""MLflow: results in its runs, and an evaluator for ``mlflow.models.evaluate``."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.comparing.result import Comparison
+from recometer.data.columns import choose_columns
+from recometer.errors import InputError, need
+from recometer.evaluation import evaluate
+from recometer.results.evaluation import Evaluation
+from recometer.results.leaderboard import Leaderboard
+from recometer.results.tracked import Tracked
+from recometer.sources.lists import Lists
+from recometer.sources.pairs import Pairs
+from recometer.version import __version__
+
+FOLDER = "recometer"
+"""Of the artifacts in a run."""
+# What `mlflow.models.evaluate` may call what recommends; of the last, MLflow has metrics itself.
+MODEL_TYPES = ("recommender", "ranker", "retriever")
+SCORE, RELEVANCE = "recometer: score", "recometer: relevance"
+
+
+def log(
+    result: Tracked,
+    *,
+    prefix: str = "",
+    step: int | None = None,
+    run_id: str | None = None,
+    model_id: str | None = None,
+    artifact: bool | None = None,
+) -> None:
+    """Log a result; see `recometer.Evaluation.log_mlflow`."""
+    mlflow = need("mlflow", "log_mlflow", "mlflow")
+    values = {f"{prefix}{name}": float(value) for name, value in result.flat().items()}
+    if run_id is None:  # as MLflow does: the run that is active, or a new one
+        run_id = (mlflow.active_run() or mlflow.start_run()).info.run_id
+    mlflow.log_metrics(values, step=step, run_id=run_id, model_id=model_id)
+    client = mlflow.MlflowClient()
+    for name, value in _tags(result).items():
+        client.set_tag(run_id, name, value)
+    if artifact or (artifact is None and step is None):
+        with tempfile.TemporaryDirectory() as folder:
+            _save(result, folder, prefix)
+            client.log_artifacts(run_id, folder, FOLDER)
+
+
+def _tags(result: Tracked) -> dict[str, str]:
+    """Return what the numbers depend on, in short."""
+    tags = {"recometer.version": __version__}
+    if isinstance(result, Evaluation):
+        tags["recometer.protocol"] = result.protocol.describe()
+        for name in ("source", "test", "train"):
+            if name in result.inputs:
+                tags[f"recometer.{name}"] = result.inputs[name]["description"]
+    return tags
+
+
+def _save(result: Tracked, folder: str, prefix: str) -> None:
+    """Write all of a result to files, from which it can be had again."""
+    if isinstance(result, Evaluation):
+        result.save(os.path.join(folder, f"{_safe(prefix)}evaluation.parquet"))
+    elif isinstance(result, Comparison):
+        result.to_json(os.path.join(folder, f"{_safe(prefix)}comparison.json"))
+    elif isinstance(result, Leaderboard):
+        for model, one in result.results.items():
+            one.save(os.path.join(folder, f"{_safe(prefix + model)}.parquet"))
+
+
+def _safe(text: str) -> str:
+    return "".join(character if character.isalnum() else "_" for character in text)
+
+
+class RecometerEvaluator:
+    """What ``mlflow.models.evaluate(..., evaluators="recometer")`` runs.
+
+    The data have a row per pair of a user and an item, where targets are relevance and predictions
+    scores; or a row per user, where both are lists of items, best first. ``evaluator_config`` has
+    what `recometer.evaluate` takes by name, such as ``metrics`` and ``train``, and ``user`` and
+    ``item``, the columns of ids. Metrics are logged by the names of `Evaluation.flat`, and the
+    evaluation as an artifact.
+
+    MLflow finds it by its entry point, and calls it for the model types recommender and ranker
+    without being asked.
+    """
+
+    @classmethod
+    def can_evaluate(
+        cls, *, model_type: str | None, evaluator_config: Mapping[str, Any] | None, **_: Any
+    ) -> bool:
+        """Tell whether models of a type are evaluated."""
+        if model_type == "retriever":  # unless it is asked for, MLflow's own metrics are meant
+            return "metrics" in (evaluator_config or {})
+        return model_type in MODEL_TYPES
+
+    def evaluate(
+        self,
+        *,
+        model_type: str | None,
+        dataset: Any,
+        run_id: str,
+        evaluator_config: Mapping[str, Any] | None,
+        model: Any = None,
+        extra_metrics: Any = None,
+        custom_artifacts: Any = None,
+        predictions: str | None = None,
+        model_id: str | None = None,
+        **_: Any,
+    ) -> Any:
+        """Evaluate, log, and return an ``mlflow.models.EvaluationResult``.
+
+        Raises
+        ------
+        InputError
+            No targets, extra metrics, or data that do not fit.
+        ColumnError
+            A column of users or items that does not exist.
+        """
+        for name, given in (
+            ("extra_metrics", extra_metrics),
+            ("custom_artifacts", custom_artifacts),
+        ):
+            if given:
+                raise InputError(
+                    f"The evaluator recometer computes its own metrics alone, not {name}. Hint: "
+                    'evaluators=["default", "recometer"] runs both.'
+                )
+        if dataset.labels_data is None:
+            raise InputError(
+                "The evaluator recometer needs what is relevant. Hint: targets= names its column."
+            )
+        config = dict(evaluator_config or {})
+        found = _evaluated(dataset, _predictions(model, dataset, predictions), config)
+        log(found, run_id=run_id, model_id=model_id)
+        models = need("mlflow.models", "The evaluator recometer", "mlflow", "mlflow")
+        return models.EvaluationResult(metrics=found.flat(), artifacts={}, run_id=run_id)
+
+
+def _predictions(model: Any, dataset: Any, column: str | None) -> Array:
+    """Return a prediction for each row: of the model, or what stands beside the data."""
+    found = dataset.predictions_data if model is None else model.predict(dataset.features_data)
+    if found is None:
+        raise InputError(
+            "There is neither a model nor a prediction. Hint: predictions= names their column."
+        )
+    if hasattr(found, "columns"):  # a pandas frame
+        names = list(found.columns)
+        if column is None and len(names) == 1:
+            column = names[0]
+        if column not in names:
+            raise InputError(
+                f"The model returns the columns {', '.join(map(repr, names))}. Hint: predictions= "
+                "names that of scores, or of lists."
+            )
+        found = found[column]
+    if not hasattr(found, "to_numpy") and _of_lists(found):
+        return _objects(found)
+    array = np.asarray(found)
+    # One column is a score for each row, as many models return it.
+    return array.ravel() if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def _evaluated(dataset: Any, predictions: Array, config: dict[str, Any]) -> Evaluation:
+    """Evaluate rows of pairs, or of lists."""
+    user, item = config.pop("user", None), config.pop("item", None)
+    truth = dataset.labels_data
+    if len(truth) != len(predictions):
+        raise InputError(
+            f"There are {len(predictions):,} predictions for {len(truth):,} rows of data. Hint: "
+            "the model has to return one for each row."
+        )
+    frame = dataset.features_data
+    if not hasattr(frame, "columns"):
+        pandas = need("pandas", "The evaluator recometer", "mlflow")
+        frame = pandas.DataFrame(frame, columns=dataset.feature_names)
+    if not _of_lists(truth):
+        frame = frame.assign(**{SCORE: predictions, RELEVANCE: truth})
+        pairs = Pairs(frame, user=user, item=item, score=SCORE, relevance=RELEVANCE)
+        return evaluate(pairs, **config)
+    if item is not None:
+        raise InputError(f"item={item!r} is not read: targets and predictions are lists of items.")
+    if not _of_lists(predictions):
+        raise InputError(
+            "Targets are lists of items, but predictions are not. Hint: predict a list of items, "
+            "best first, for each row."
+        )
+    column = choose_columns(frame.columns, {"user": user}, required=())["user"]
+    users = range(len(truth)) if column is None else frame[column].tolist()
+    if len(set(users)) < len(truth):
+        raise InputError(
+            f"The column {column!r} has a user in several rows. Hint: lists have a row per user."
+        )
+    lists = Lists({user: list(row) for user, row in zip(users, predictions, strict=True)})
+    relevant = {user: list(row) for user, row in zip(users, truth, strict=True)}
+    return evaluate(lists, relevant, **config)
+
+
+def _of_lists(rows: Any) -> bool:
+    """Tell whether rows are lists of items, and no numbers."""
+    return len(rows) > 0 and isinstance(rows[0], list | tuple | set | np.ndarray)
+
+
+def _objects(rows: Any) -> Array:
+    found = np.empty(len(rows), dtype=object)
+    found[:] = list(rows)
+    return found

@@ -1,0 +1,167 @@
+"""scikit-learn: metrics of rankings in groups, as scores for cross-validation and grid search."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError, need
+from recometer.evaluating.evaluator import Evaluator
+from recometer.metrics.names import Metrics
+from recometer.protocol import Protocol
+from recometer.sources.pairs import Pairs
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recometer.protocol import Rules
+
+__all__ = ["RankingScore", "ranking_scorer"]
+
+RESPONSES = ("decision_function", "predict_proba", "predict")
+"""Of an estimator, the first that it has: what rows are ranked by."""
+
+
+class RankingScore:
+    """A score function: ``RankingScore("ndcg@10")(y_true, y_pred, groups=queries)``.
+
+    The rows of a group are ranked by `y_pred`; the score is the mean over groups, as
+    ``rm.evaluate(rm.Pairs.of(y_true, y_pred, groups), ...)`` has it. ``make_scorer`` of
+    scikit-learn takes it; see `ranking_scorer`.
+
+    Parameters
+    ----------
+    metric
+        One, with one cut-off.
+    protocol, rules
+        As in `recometer.evaluate`.
+
+    Raises
+    ------
+    InputError
+        Several metrics.
+    """
+
+    def __init__(
+        self,
+        metric: Metrics = "ndcg@10",
+        *,
+        protocol: str | Protocol = "recometer",
+        **rules: Unpack[Rules],
+    ) -> None:
+        self.evaluator = Evaluator(
+            metrics=metric, protocol=protocol, threads=1, progress=False, **rules
+        )
+        asked = self.evaluator.asked.metrics
+        if len(asked) > 1:
+            raise InputError(
+                f"A score is one number, but {len(asked)} metrics were asked for. Hint: a dict of "
+                'scorers, scoring={"ndcg@10": ranking_scorer("ndcg@10"), ...}.'
+            )
+        self.metric = asked[0]
+        self.__name__ = repr(self)  # scikit-learn shows functions by their names
+
+    @property
+    def higher_is_better(self) -> bool:
+        """The direction of the metric."""
+        return self.metric.definition.higher_is_better
+
+    def __call__(
+        self, y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, groups: npt.ArrayLike | None = None
+    ) -> float:
+        """Return the mean over groups; NaN where it is undefined for all.
+
+        Parameters
+        ----------
+        y_true, y_pred : [n_rows]
+            Relevance, and what rows are ranked by.
+        groups : [n_rows]
+            The user or query of each row, in any order.
+
+        Raises
+        ------
+        InputError
+            No groups.
+        """
+        if groups is None:
+            raise InputError(
+                "The score of a ranking needs the group of each row. Hint: cross_val_score(..., "
+                'params={"groups": queries}), or GridSearchCV(...).fit(X, y, groups=queries).'
+            )
+        pairs = Pairs.of(np.asarray(y_true), np.asarray(y_pred), groups)
+        return self.evaluator.mean(pairs)[str(self.metric)]
+
+    def __repr__(self) -> str:
+        return f"RankingScore({str(self.metric)!r})"
+
+
+def ranking_scorer(
+    metric: Metrics = "ndcg@10",
+    *,
+    groups: str | None = None,
+    response: str | Sequence[str] = RESPONSES,
+    protocol: str | Protocol = "recometer",
+    **rules: Unpack[Rules],
+) -> Any:
+    """Return a scorer for ``cross_val_score``, ``cross_validate`` and ``GridSearchCV``.
+
+    Where less is better, scores are negative, as those of scikit-learn's own scorers.
+
+    Parameters
+    ----------
+    metric, protocol, rules
+        As of `RankingScore`.
+    groups
+        A column of X that holds the group of each row. None: groups are those that are passed on,
+        which scikit-learn does after ``sklearn.set_config(enable_metadata_routing=True)``:
+        ``cross_val_score(model, X, y, cv=GroupKFold(), params={"groups": queries}, scoring=...)``.
+    response
+        What rows are ranked by: a method of the estimator, or the first of several that it has.
+
+    Raises
+    ------
+    MissingExtraError
+        scikit-learn is not installed.
+    InputError
+        Several metrics; neither a column of groups nor the configuration that passes groups on.
+    """
+    metrics = need("sklearn.metrics", "ranking_scorer", "sklearn", "scikit-learn")
+    score = RankingScore(metric, protocol=protocol, **rules)
+    methods = (response,) if isinstance(response, str) else tuple(response)
+    make = functools.partial(
+        metrics.make_scorer, response_method=methods, greater_is_better=score.higher_is_better
+    )
+    if groups is not None:
+        return _ColumnScorer(make, score, groups)
+    config = need("sklearn", "ranking_scorer", "sklearn", "scikit-learn").get_config()
+    if not config["enable_metadata_routing"]:
+        raise InputError(
+            "scikit-learn passes no groups on to scorers as it is configured. Hint: "
+            "sklearn.set_config(enable_metadata_routing=True); or ranking_scorer(..., "
+            'groups="query") reads them from a column of X.'
+        )
+    return make(score).set_score_request(groups=True)
+
+
+class _ColumnScorer:
+    """A scorer that reads groups from a column of X."""
+
+    def __init__(self, make: Callable[..., Any], score: RankingScore, column: str) -> None:
+        self._make, self._score, self._column = make, score, column
+
+    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+        names = getattr(X, "columns", None)
+        if names is None or self._column not in list(names):
+            raise InputError(
+                f"X has no column {self._column!r}, from which groups are to be read. Hint: X is "
+                "a data frame with that column, which a pipeline can leave out of the features."
+            )
+        score = functools.partial(self._score, groups=np.asarray(X[self._column]))
+        return float(self._make(score)(estimator, X, y))
+
+    def __repr__(self) -> str:
+        return f"ranking_scorer({str(self._score.metric)!r}, groups={self._column!r})"

@@ -1,0 +1,254 @@
+"""TorchMetrics: recometer's metrics as a ``torchmetrics.Metric``."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer.data.tensors import to_numpy
+from recometer.errors import InputError, InputTypeError, need
+from recometer.evaluating.evaluator import Evaluator
+from recometer.evaluating.stream import Repeated, Stream
+from recometer.results.evaluation import Evaluation
+from recometer.results.flat import FlatName
+
+Metric: Any = need("torchmetrics", "RankingMetrics", "torchmetrics").Metric
+torch: Any = need("torch", "RankingMetrics", "torchmetrics")
+
+Tensor = Any
+LENGTH = 8  # bytes that say how long a message is
+
+
+class RankingMetrics(Metric):  # type: ignore[misc]
+    """All metrics of an `Evaluator` as one ``torchmetrics.Metric``.
+
+    It is updated as `Stream` is, keeps what a stream keeps (counts of judged items, never scores),
+    and returns the means of all users of all processes: what ``rm.evaluate`` returns for the whole.
+    As other metrics it can be logged by Lightning, stand in a ``MetricCollection``, be pickled,
+    cloned, moved to a device and synchronised.
+
+    Parameters
+    ----------
+    evaluator
+        What is measured; one with a test takes scores of all items or lists, one without takes
+        candidates with the truth beside them. None: candidates, with ``metrics=`` and what else
+        `Evaluator` takes.
+    item_ids, repeated
+        As in `Evaluator.stream`. By default what comes first counts where a user comes twice, as
+        samplers of several processes repeat some.
+    **options
+        Of `Evaluator`, where none is given, and of ``torchmetrics.Metric``, such as
+        ``process_group``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from recometer.integrations.torchmetrics import RankingMetrics
+    >>> metric = RankingMetrics(metrics="ndcg@2 rr")
+    >>> metric.update(torch.tensor([[0.2, 0.9, 0.5]]), torch.tensor([[1, 0, 1]]))
+    >>> {name: round(float(value), 4) for name, value in metric.compute().items()}
+    {'ndcg_at_2': 0.3869, 'rr': 0.5}
+    """
+
+    is_differentiable = False
+    higher_is_better = None
+    full_state_update = False
+
+    def __init__(
+        self,
+        evaluator: Evaluator | None = None,
+        *,
+        item_ids: object = None,
+        repeated: Repeated = "first",
+        **options: Any,
+    ) -> None:
+        own = {name: options.pop(name) for name in OF_TORCHMETRICS if name in options}
+        super().__init__(**own)
+        if evaluator is None:
+            evaluator = Evaluator(**options)
+        elif not isinstance(evaluator, Evaluator):
+            raise InputTypeError(
+                f"RankingMetrics takes an Evaluator, found {type(evaluator).__name__}. Hint: "
+                "RankingMetrics(rm.Evaluator(test, ...)), or RankingMetrics(metrics=...)."
+            )
+        elif options:
+            raise InputError(
+                f"{next(iter(options))}= does not apply where an evaluator is given. Hint: give it "
+                "to rm.Evaluator."
+            )
+        self._evaluator = evaluator
+        self._names: dict[str, Any] = {"item_ids": item_ids, "repeated": repeated}
+        self._stream = self._new_stream()
+        self._whole: Stream | None = None  # of all processes, while they are synchronised
+        # No two metrics look alike, so that a MetricCollection updates each of them.
+        self._identity = uuid.uuid4().bytes
+        self.add_state("counted", [], dist_reduce_fx="cat", persistent=False)
+
+    def _new_stream(self) -> Stream:
+        return self._evaluator.stream(**self._names)
+
+    def update(
+        self,
+        scores: Any = None,
+        relevance: Any = None,
+        indexes: Any = None,
+        *,
+        users: Any = None,
+        items: Any = None,
+        padding: Any = None,
+    ) -> None:
+        """Add a batch; see `Stream.update`.
+
+        `indexes` are `users` under the name that the retrieval metrics of TorchMetrics give them.
+        """
+        if indexes is not None and users is not None:
+            raise InputError("users= and indexes= are the same. Hint: give one.")
+        self._absorb()
+        self._stream.update(
+            scores,
+            relevance,
+            users=indexes if users is None else users,
+            items=items,
+            padding=padding,
+        )
+        self.counted = [self._tensor(self._identity)]
+
+    def compute(self) -> dict[str, Tensor]:
+        """Return the mean of each metric, by the names of `Evaluation.flat`: ``ndcg_at_10``."""
+        self._absorb()
+        return self._named((self._whole or self._stream).mean())
+
+    def evaluation(self) -> Evaluation:
+        """Return the evaluation of all that came, to all processes."""
+        self._absorb()
+        with self.sync_context(
+            dist_sync_fn=self.dist_sync_fn,
+            should_sync=self._to_sync,
+            should_unsync=self._should_unsync,
+        ):
+            return (self._whole or self._stream).compute()
+
+    def forward(self, *args: Any, **kwargs: Any) -> dict[str, Tensor]:
+        """Add a batch, and return the means of its users alone."""
+        self.update(*args, **kwargs)
+        if kwargs.get("indexes") is not None:
+            kwargs["users"] = kwargs.pop("indexes")
+        if len(args) > 2:
+            args, kwargs = args[:2], {**kwargs, "users": args[2]}
+        batch = self._of_batch().stream(**self._names)
+        batch.update(*args, **kwargs)
+        self._computed = None
+        self._forward_cache = self._named(batch.mean())
+        return self._forward_cache
+
+    def _of_batch(self) -> Evaluator:
+        """Return an evaluator in whose means only users count who came."""
+        if self._evaluator.truth is None:
+            return self._evaluator
+        if not hasattr(self, "_partial"):
+            self._partial = self._evaluator.of_known_users()
+        return self._partial
+
+    def _named(self, means: Mapping[str, float]) -> dict[str, Tensor]:
+        dtype = torch.float32 if self.device.type == "mps" else torch.float64
+        return {
+            str(FlatName(name)): torch.tensor(mean, dtype=dtype, device=self.device)
+            for name, mean in means.items()
+        }
+
+    def reset(self) -> None:
+        """Forget all that came."""
+        super().reset()
+        self.counted = []
+        self._stream.reset()
+        self._whole = None
+
+    def sync(self, *args: Any, **kwargs: Any) -> None:
+        """Gather what came to all processes, with the function that TorchMetrics gathers with."""
+        self._absorb()
+        before, self.counted = self.counted, [self._message()]
+        super().sync(*args, **kwargs)
+        if self._is_synced:
+            self._whole = self._new_stream()
+            for state in _messages(self.counted):
+                self._whole.merge(state)
+        else:
+            self.counted = before
+
+    def unsync(self, should_unsync: bool = True) -> None:
+        """Go on with what came to this process."""
+        super().unsync(should_unsync)
+        if should_unsync:
+            self._whole, self.counted = None, [self._tensor(self._identity)]
+
+    def merge_state(self, incoming_state: Any) -> None:
+        """Add what came to another metric of the same evaluator."""
+        if not isinstance(incoming_state, RankingMetrics):
+            raise InputTypeError(
+                f"merge_state takes another RankingMetrics, found {type(incoming_state).__name__}."
+            )
+        incoming_state._absorb()
+        self._absorb()
+        self._stream.merge(incoming_state._stream)
+        self._computed = None
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the state, with all that came where ``persistent(True)`` was called."""
+        self._absorb()
+        before, self.counted = self.counted, [self._message()]
+        try:
+            return super().state_dict(*args, **kwargs)
+        finally:
+            self.counted = before
+
+    def _absorb(self) -> None:
+        """Take over what was loaded into the state."""
+        if self._is_synced:
+            return
+        loaded = [one for one in self.counted if len(one) > len(self._identity)]
+        if loaded:
+            self.counted = [self._tensor(self._identity)]
+            self._stream.reset()
+            for state in _messages(loaded):
+                self._stream.merge(state)
+
+    def _message(self) -> Tensor:
+        """Return what came as bytes that say themselves how many they are."""
+        text = pickle.dumps(self._stream.state())
+        return self._tensor(len(text).to_bytes(LENGTH, "little") + text)
+
+    def _tensor(self, text: bytes) -> Tensor:
+        return torch.from_numpy(np.frombuffer(text, np.uint8).copy()).to(self.device)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._identity = uuid.uuid4().bytes
+        if self.counted and len(self.counted[0]) == len(self._identity):
+            self.counted = [self._tensor(self._identity)]
+
+
+OF_TORCHMETRICS = (
+    "compute_on_cpu",
+    "compute_with_cache",
+    "dist_sync_fn",
+    "dist_sync_on_step",
+    "distributed_available_fn",
+    "process_group",
+    "sync_on_compute",
+)
+
+
+def _messages(gathered: Any) -> list[dict[str, Any]]:
+    """Return the states in what was gathered: messages one after the other."""
+    parts = gathered if isinstance(gathered, list) else [gathered]
+    text = b"".join(to_numpy(part).astype(np.uint8).tobytes() for part in parts)
+    found = []
+    while text:
+        end = LENGTH + int.from_bytes(text[:LENGTH], "little")
+        found.append(pickle.loads(text[LENGTH:end]))
+        text = text[end:]
+    return found

@@ -1,0 +1,111 @@
+"""XGBoost: metrics of grouped ranking for ``xgboost.train``, ``xgboost.cv`` and `XGBRanker`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from recometer.errors import InputError, UnknownNameError, did_you_mean, need
+from recometer.integrations.grouped import GroupedMetrics
+from recometer.metrics.names import Metrics
+from recometer.protocol import Protocol
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recometer.protocol import Rules
+
+
+class RankingMetrics(GroupedMetrics):
+    """Metrics to pass to XGBoost as ``custom_metric``.
+
+    Values are those of ``rm.evaluate(rm.Pairs.of(label, score, group), ...)``. With the convention
+    ``xgboost``, which is the default, ``ndcg@10``, ``map@10``, ``pre@10`` and ``ndcg@10-`` are the
+    numbers that XGBoost itself prints; unlike there, map and pre take grades, too.
+
+    Parameters
+    ----------
+    metrics
+        As `recometer.evaluate` takes them: ``"ndcg@5,10 rr"``.
+    protocol
+        The convention; ``"recometer"`` leaves groups without a relevant row out.
+    threads
+        At most so many; None: as many as this process has processors.
+    rules
+        Single rules, as in `recometer.evaluate`.
+
+    Notes
+    -----
+    XGBoost tells from a name whether more is better, and takes less to be better for most. Stop
+    early with `early_stopping`, which knows it.
+
+    Weights of groups are those of the mean, as in XGBoost, which adds 1 for a group without a
+    relevant row whatever its weight. It keeps 6 decimals of what a custom metric returns.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics = "ndcg@10",
+        *,
+        protocol: str | Protocol = "xgboost",
+        threads: int | None = None,
+        **rules: Unpack[Rules],
+    ) -> None:
+        super().__init__(metrics, protocol, threads, **rules)
+        self.__name__ = str(self.metrics[0])  # what XGBRanker prints
+
+    def __call__(self, score: npt.ArrayLike, data: Any) -> Any:
+        """Return (name, value) of each metric; `data` is a DMatrix.
+
+        `XGBRanker`, whose `eval_metric` it can be where it is one metric, calls it for one query
+        after the other, with labels and scores, and gets a value. It averages these by the number
+        of rows of each query, and takes 1 for a query of one row.
+
+        Raises
+        ------
+        InputError
+            Data without groups; of `XGBRanker` several metrics.
+        """
+        if not hasattr(data, "get_uint_info"):
+            return self._of_query(score, data)
+        pointers = np.asarray(data.get_uint_info("group_ptr"), dtype=np.int64)
+        sizes = np.diff(pointers) if len(pointers) else None
+        found = self.of_rows(data.get_label(), score, sizes, data.get_weight())
+        return [(one.metric, one.mean) for one in found]
+
+    def _of_query(self, label: npt.ArrayLike, score: npt.ArrayLike) -> float:
+        if len(self.metrics) > 1:
+            raise InputError(
+                f"XGBRanker takes one metric of a callable, but there are {len(self.metrics)}. "
+                "Hint: a list of RankingMetrics of one each; or xgboost.train."
+            )
+        return self.of_rows(label, score, [np.size(label)])[0].mean
+
+    def early_stopping(self, rounds: int, metric: str | None = None, **options: Any) -> Any:
+        """Return an ``xgboost.callback.EarlyStopping`` that knows which direction is better.
+
+        Parameters
+        ----------
+        rounds
+            Training stops after so many without a better value.
+        metric
+            One of the metrics; None: the first.
+        options
+            Of the callback, such as ``save_best=True``.
+
+        Raises
+        ------
+        MissingExtraError
+            XGBoost is not installed.
+        UnknownNameError
+            A metric that is none of these.
+        """
+        names = [str(one) for one in self.metrics]
+        name = names[0] if metric is None else metric
+        if name not in names:
+            raise UnknownNameError(f"There is no metric {name!r} here. {did_you_mean(name, names)}")
+        higher = self.metrics[names.index(name)].definition.higher_is_better
+        callback = need("xgboost.callback", "Early stopping", "xgboost", "xgboost")
+        return callback.EarlyStopping(rounds, metric_name=name, maximize=higher, **options)

@@ -1,0 +1,367 @@
+"""Lists that come batch by batch: where judged items landed in them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Array, Bool, Int64
+from recometer.data import ids, matching
+from recometer.data.interactions import Interactions
+from recometer.errors import InputError
+from recometer.ranks import Ranks, TopLists
+from recometer.sources.base import Request
+from recometer.sources.candidates import SampledCandidates
+from recometer.sources.kept import ItemCodes, Kept
+from recometer.sources.lists import Lists
+
+# Of the lists themselves; all other counts are of test, train and candidates, which are known.
+OF_LISTS = (
+    "cut_in_ties",
+    "list_duplicates",
+    "list_not_candidates",
+    "list_repeats",
+    "list_train_items",
+    "list_users_ignored",
+    "relevant_not_candidates",
+    "users_unknown",
+)
+ANY_ITEMS = 2**31 - 1
+
+
+class StreamedLists(Lists):
+    """Where judged items landed in lists that came batch by batch; of the lists, what is asked for.
+
+    A batch is ranked for its users alone. What it takes from test, train and the catalogue is the
+    same for every batch, so that neither their order nor their sizes change anything.
+
+    Parameters
+    ----------
+    request
+        What will be asked for; see `rank` and `top`.
+    ranked
+        Whether `rank` will be asked.
+    k
+        How many places `top` will be asked for; None: it will not be.
+    counts_others
+        Whether users count who have a list, and are not in test.
+    """
+
+    def __init__(
+        self, request: Request, ranked: bool, k: int | None, counts_others: bool = False
+    ) -> None:
+        if request.protocol.short_lists == "previous_user":
+            raise InputError(
+                "short_lists='previous_user' fills a list with what the user before has, and "
+                "batches come in any order. Hint: evaluate all lists in one call."
+            )
+        if isinstance(request.candidates, Interactions | SampledCandidates):
+            raise InputError(
+                "candidates= are sets of each user, which lists are not read for batch by batch. "
+                "Hint: evaluate all lists in one call; one list of candidates for all users can "
+                "be given, and scores take any."
+            )
+        self._request, self._k, self._counts_others = _named(request), k, counts_others
+        self._request = dataclasses.replace(self._request, progress=False)
+        self._is_ranked, self._n_lists, self._ignored = ranked, 0, 0
+        self._widest = self._repeats = 0  # of lists that are kept; in lists that are not
+        self._came = np.zeros(request.test.n_users, bool)
+        self._ids: list[Array] = []  # of the users whose records are kept, part by part
+        self._ranked: Kept[Ranks] = Kept(Ranks, alike=_alike)
+        self._listed: Kept[TopLists] = Kept(TopLists)
+        self._items = ItemCodes()
+
+    @property
+    def came(self) -> Bool:
+        """Whose lists came: bool [n_users], of the users of test."""
+        return self._came
+
+    def add(self, batch: Lists, users: Array, places: Int64) -> None:
+        """Rank a batch of lists.
+
+        Parameters
+        ----------
+        batch
+            Its users have ids; those of a test without ids are its positions.
+        users
+            The ids of the users with a list.
+        places : int64 [n]
+            Where these stand in test, -1 for those who are not in it.
+        """
+        self._n_lists += len(users)
+        known = places >= 0
+        others = users[~known] if self._counts_others else users[:0]
+        request = self._narrowed(np.sort(places[known]), others)
+        if not request.test.n_users:
+            self._ignored += len(users)
+            if request.protocol.duplicates != "removed":  # they are counted whoever has them
+                anybody = self._narrowed(np.zeros(1, np.int64), others)
+                self._repeats += batch.rank(anybody).counts.get("list_repeats", 0)
+            return
+        assert request.test.user_ids is not None
+        self._ids.append(request.test.user_ids)
+        self._came[places[known]] = True
+        listed = batch.arrays()["item_ids"]
+        if listed is not None:
+            self._items.add(listed)
+        if self._is_ranked:
+            ranks = batch.rank(request)
+            self._check_catalogue(ranks.counts)
+            counts = _of_lists(ranks.counts)
+            self._ranked.add(dataclasses.replace(self._as_kept(ranks), counts=counts))
+        if self._k is not None:
+            lists = batch.top(request, self._k)
+            self._check_catalogue(lists.counts)
+            lists = self._coded(lists)
+            self._listed.add(dataclasses.replace(lists, counts=_of_lists(lists.counts)))
+
+    def _narrowed(self, places: Int64, others: Array) -> Request:
+        """Return the request for some users of test alone, and some who are not in it."""
+        request = self._request
+        test = request.test.select_users(places)
+        if len(others):
+            return dataclasses.replace(request, test=test.with_users(others))
+        train = None if request.train is None else _some(request.train, test, "train")
+        return dataclasses.replace(request, test=test, train=train)
+
+    def _of_test(self, item_ids: Array | None) -> Int64 | None:
+        """Return the place of each item among those of test, None where they are the same."""
+        own = self._request.test.item_ids
+        if item_ids is None or own is None:
+            return None
+        return ids.match(item_ids, own, "item ids of Lists", "item ids of test")
+
+    def _coded(self, lists: TopLists) -> TopLists:
+        """Return lists that know items by their codes, padded to one width."""
+        self._widest = max(self._widest, lists.depth)
+        items = np.full((lists.n_users, self._k or 0), -1)
+        items[:, : lists.depth] = lists.items
+        if lists.item_ids is not None:
+            distinct, inverse = np.unique(items, return_inverse=True)
+            codes = np.full(len(distinct), -1)
+            codes[distinct >= 0] = self._items.add(lists.item_ids[distinct[distinct >= 0]])
+            items = codes[inverse].reshape(items.shape)
+        return dataclasses.replace(
+            lists, items=items, n_items=ANY_ITEMS, n_catalogue=None, item_ids=None
+        )
+
+    def rank(self, request: Request) -> Ranks:
+        """Return where each judged item landed; see `Ranks`."""
+        base = nobody(request.test).rank(_named(request))
+        which, absent = self._order(_named(request).test)
+        ranks = self._ranked.together(self._as_kept(base.users(absent))).users(which)
+        counts = self._counts(base.counts, ranks.counts, self._of_absent(request, absent))
+        item, item_ids, own = ranks.item, base.item_ids, request.test.item_ids
+        if item_ids is not None and own is not None:
+            _, item_ids = self._items.among(item_ids)
+            item = np.append(ids.match(own, item_ids, "item ids of test"), -1)[item]
+        return dataclasses.replace(ranks, item=item, counts=counts, item_ids=item_ids)
+
+    def top(self, request: Request, k: int) -> TopLists:
+        """Return the first k places of each user's list; see `TopLists`."""
+        base = nobody(request.test).top(_named(request), k)
+        which, absent = self._order(_named(request).test)
+        none = dataclasses.replace(
+            base.users(absent),
+            items=np.full((len(absent), k), -1),
+            n_items=ANY_ITEMS,
+            n_catalogue=None,
+            item_ids=None,
+            counts={},
+        )
+        lists = self._listed.together(none).users(which)
+        items, n_items, item_ids = lists.items, base.n_items, base.item_ids
+        if item_ids is not None:
+            places, item_ids = self._items.among(item_ids)
+            items, n_items = np.append(places, -1)[items], len(item_ids)
+        return dataclasses.replace(
+            lists,
+            items=items[:, : max(base.depth, self._widest)],
+            n_items=n_items,
+            item_ids=item_ids,
+            counts=self._counts(base.counts, lists.counts, self._of_absent(request, absent)),
+            n_catalogue=base.n_catalogue,
+        )
+
+    def _order(self, test: Interactions) -> tuple[Int64, Int64]:
+        """Return where each user of test stands: among what is kept, then those who are absent."""
+        assert test.user_ids is not None
+        kept = _joined(self._ids, test.user_ids)
+        which = ids.match(test.user_ids, kept, "user ids of test", "user ids of the lists")
+        absent = np.flatnonzero(which < 0)
+        which[absent] = len(kept) + np.arange(len(absent))
+        return which, absent
+
+    def _of_absent(self, request: Request, absent: Int64) -> dict[str, int]:
+        """Count what the users of test who did not come add."""
+        if not len(absent):
+            return {}
+        test = _named(request).test.select_users(absent)
+        alone = dataclasses.replace(_named(request), test=test)
+        name = "relevant_not_candidates"
+        lost = nobody(request.test).rank(alone).counts.get(name, 0)
+        return {"users_unknown": len(absent), name: lost}
+
+    def _counts(
+        self, base: Mapping[str, int], counted: Mapping[str, int], absent: Mapping[str, int]
+    ) -> dict[str, int]:
+        """Put counts that do not depend on lists beside those that do."""
+        found = {name: count for name, count in base.items() if name not in OF_LISTS}
+        more = {**absent, "list_users_ignored": self._ignored}
+        if "list_repeats" in counted:
+            more["list_repeats"] = self._repeats
+        for name, count in (*counted.items(), *more.items()):
+            found[name] = found.get(name, 0) + count
+        last = [(name, found.pop(name, 0)) for name in ("list_repeats", "cut_in_ties")]
+        return {name: count for name, count in (*sorted(found.items()), *last) if count}
+
+    def _check_catalogue(self, counts: Mapping[str, int]) -> None:
+        """Refuse items that the catalogue lacks: how many candidates there are would change."""
+        n = counts.get("list_items_uncatalogued", 0)
+        if not n:
+            return
+        if self._request.protocol.duplicates != "removed":
+            raise InputError(
+                f"duplicates={self._request.protocol.duplicates!r} counts repetitions in lists as "
+                "items of their own, which no catalogue has. Hint: catalogue= takes the number of "
+                "items."
+            )
+        raise InputError(
+            f"{n:,} listed items are not in the catalogue, so that the next batches would change "
+            "how many candidates there are. Hint: catalogue= is all that could be recommended."
+        )
+
+    def _as_kept(self, ranks: Ranks) -> Ranks:
+        """Return ranks whose items are those of test."""
+        item, places = ranks.item, self._of_test(ranks.item_ids)
+        if places is not None:
+            item = np.append(places, -1)[item]
+        return dataclasses.replace(ranks, item=item, item_ids=None, counts={})
+
+    def listed_users(self) -> Array:
+        """Return the ids (or positions) of the users with a list who are kept."""
+        own = self._request.test.user_ids
+        assert own is not None
+        return np.sort(_joined(self._ids, own))
+
+    def state(self) -> dict[str, Any]:
+        """Return what is kept, as arrays and numbers."""
+        return {
+            "n_lists": self._n_lists,
+            "ignored": self._ignored,
+            "widest": self._widest,
+            "repeats": self._repeats,
+            "users": np.flatnonzero(self._came),
+            "ids": list(self._ids),
+            "ranked": self._ranked.state(),
+            "listed": self._listed.state(),
+            "items": self._items.ids,
+        }
+
+    def in_both(self, state: Mapping[str, Any]) -> Array:
+        """Return the ids of users who came to another one, too."""
+        own = self._request.test.user_ids
+        assert own is not None
+        both: Array = own[state["users"][self._came[state["users"]]]]
+        return both
+
+    def take(self, state: Mapping[str, Any]) -> None:
+        """Add what `state` of another one returned; of users in both, ours stays."""
+        own = self._request.test.user_ids
+        assert own is not None
+        theirs, ours = _joined(state["ids"], own), _joined(self._ids, own)
+        new = ids.match(theirs, ours, "user ids", "user ids") < 0
+        stays = np.flatnonzero(new)
+        codes = self._items.add(state["items"])
+        ranked: Kept[Ranks] = Kept(Ranks, alike=_alike)
+        listed: Kept[TopLists] = Kept(TopLists)
+        for kept, name in ((ranked, "ranked"), (listed, "listed")):
+            kept.take(state[name])
+        if state["ranked"]:
+            self._ranked.add(ranked.together().users(stays))
+        if state["listed"]:
+            lists = listed.together().users(stays)
+            items = np.append(codes, -1)[lists.items] if len(codes) else lists.items
+            self._listed.add(dataclasses.replace(lists, items=items))
+        self._ids.append(theirs[stays])
+        self._came[state["users"]] = True
+        self._n_lists += state["n_lists"]
+        self._ignored += state["ignored"]
+        self._repeats += state["repeats"]
+        self._widest = max(self._widest, state["widest"])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of what is kept."""
+        users = sum(part.nbytes for part in self._ids)
+        return self._ranked.nbytes + self._listed.nbytes + users + self._came.nbytes
+
+    def describe(self) -> str:
+        """Say in a line what is evaluated."""
+        return f"Lists, streamed: {self._n_lists:,} lists"
+
+    def held_bytes(self) -> None:
+        """Return None: what is kept grows with the next batch."""
+
+    def arrays(self) -> Mapping[str, object]:
+        """Return what was counted, by name, for its fingerprint."""
+        own = self._request.test.user_ids
+        assert own is not None
+        users = _joined(self._ids, own)
+        order = np.argsort(users, kind="stable")
+        found: dict[str, object] = {"user_ids": users[order]}
+        if self._is_ranked and self._ids:
+            ranks = self._ranked.together().users(order)
+            names = ("indptr", "item", "above", "tied", "before", "depth")
+            found |= {name: getattr(ranks, name) for name in names}
+        return found
+
+
+def nobody(test: Interactions) -> Lists:
+    """Return lists of nobody, which know all that does not depend on any list."""
+    first = np.zeros(1, np.int64) if test.user_ids is None else test.user_ids[:1]
+    return Lists(np.full((1, 1), -1), user_ids=first, item_ids=test.item_ids)
+
+
+def _named(request: Request) -> Request:
+    """Give the users of a request their positions as ids, where they have none."""
+    if request.test.user_ids is not None:
+        return request
+    users = np.arange(request.test.n_users)
+    test, train = dataclasses.replace(request.test, user_ids=users), request.train
+    if train is not None and train.user_ids is None:
+        matching.users_in(train, request.test, "train")  # refuses other numbers of users
+        train = dataclasses.replace(train, user_ids=np.arange(train.n_users))
+    return dataclasses.replace(request, test=test, train=train)
+
+
+def _some(data: Interactions, test: Interactions, what: str) -> Interactions:
+    """Return the interactions of the users of test alone."""
+    places = matching.places_of_users(data, test, what)
+    return data.select_users(np.unique(places[places >= 0]))
+
+
+def _joined(parts: list[Array], like: Array) -> Array:
+    return np.concatenate(parts) if parts else like[:0]
+
+
+def _of_lists(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name: count for name, count in counts.items() if name in OF_LISTS}
+
+
+def _alike(parts: list[Ranks]) -> list[Ranks]:
+    """Let all parts know what one of them knows."""
+    by_rank = any(part.by_rank for part in parts)
+    parts = [dataclasses.replace(part, by_rank=by_rank) for part in parts]
+    for name, nothing in (("repeated", False), ("score", np.nan)):
+        if any(getattr(part, name) is not None for part in parts):
+            parts = [
+                part
+                if getattr(part, name) is not None
+                else dataclasses.replace(part, **{name: np.full(len(part.item), nothing)})  # type: ignore[arg-type]
+                for part in parts
+            ]
+    return parts

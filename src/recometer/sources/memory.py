@@ -1,0 +1,97 @@
+"""What was found in earlier calls, for the next one that asks for the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.data.interactions import Interactions
+
+Found = TypeVar("Found")
+
+MOST = 2  # of a kind that are kept: a model in training, and what it is compared with
+
+
+class _Entry(NamedTuple):
+    """What was found, and for what."""
+
+    key: Hashable
+    same: tuple[object, ...]
+    equal: tuple[Array | None, ...]
+    found: Any
+
+    def fits(self, key: Hashable, same: tuple[object, ...], equal: Sequence[Array | None]) -> bool:
+        """Tell whether it was found for the same."""
+        if self.key != key or len(self.same) != len(same):
+            return False
+        return all(one is other for one, other in zip(self.same, same, strict=True)) and all(
+            _equal(one, other) for one, other in zip(self.equal, equal, strict=True)
+        )
+
+
+class Memory:
+    """The last few things of each kind that were found; several threads may use it at once.
+
+    It is empty again in another process, and in a copy.
+    """
+
+    def __init__(self) -> None:
+        self._entries: dict[str, tuple[_Entry, ...]] = {}
+
+    def find(
+        self,
+        kind: str,
+        key: Hashable,
+        make: Callable[[], Found],
+        *,
+        same: Sequence[object] = (),
+        equal: Sequence[Array | None] = (),
+    ) -> Found:
+        """Return what was found for the same, or else what `make` finds now.
+
+        Parameters
+        ----------
+        kind
+            What is looked for.
+        key
+            What it depends on, and what else: the objects in `same` (of `Interactions`, what they
+            hold), and the values of the arrays in `equal`, which may change in place.
+        make
+            Finds it. What it raises is not remembered.
+        """
+        known = self._entries.get(kind, ())
+        objects = tuple(part for one in same for part in _parts(one))
+        for place, entry in enumerate(known):
+            if entry.fits(key, objects, equal):
+                if place:
+                    self._entries[kind] = (entry, *(one for one in known if one is not entry))
+                found: Found = entry.found
+                return found
+        found = make()
+        kept = tuple(None if array is None else array.copy() for array in equal)
+        # Whoever comes second replaces what the first one has kept: that costs time, and no more.
+        self._entries[kind] = (_Entry(key, objects, kept, found), *known)[:MOST]
+        return found
+
+    def held(self) -> list[object]:
+        """Return all that is kept."""
+        return [part for entries in self._entries.values() for one in entries for part in one[2:]]
+
+    def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
+        return Memory, ()
+
+
+def _parts(one: object) -> tuple[object, ...]:
+    """Return what makes an object the same: of interactions, their arrays."""
+    if isinstance(one, Interactions):
+        return one.indptr, one.items, one.values, one.user_ids, one.item_ids
+    return (one,)
+
+
+def _equal(one: Array | None, other: Array | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.dtype == other.dtype and np.array_equal(one, other)

@@ -1,0 +1,237 @@
+"""Scored candidates with the truth beside them, batch by batch: where each of them landed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer import ragged
+from recometer.arrays import Array, Bool, Int64
+from recometer.data.interactions import Interactions
+from recometer.errors import InputError
+from recometer.ranks import Ranks, Ratings
+from recometer.sources.base import Request, Source
+from recometer.sources.kept import Came, ItemCodes, Kept
+from recometer.sources.pairs import UNREAD, UNREAD_WITH_TRUTH, Pairs
+
+
+class StreamedPairs:
+    """Where candidates landed that came batch by batch, with the truth beside their scores.
+
+    The users of a batch are ranked among its rows, and all rows of a user come in one batch.
+    """
+
+    def __init__(self) -> None:
+        self._ranked: Kept[Ranks] = Kept(Ranks)
+        self._rated: Kept[Ratings] = Kept(Ratings, {"ranks": Ranks})
+        self._came = Came()
+        self._n_users = self._n_rows = 0
+        self._items: ItemCodes | None = None
+        self._largest = 0.0  # gain, also of rows that are in train
+        self._stated = ""
+
+    @property
+    def n_users(self) -> int:
+        """How many users came."""
+        return self._n_users
+
+    @property
+    def names_users(self) -> bool | None:
+        """Whether users have ids; None: nobody came yet."""
+        return bool(len(self._came)) if self._n_users else None
+
+    def came(self, user_ids: Array) -> Bool:
+        """Return which of some users came before: bool [n]."""
+        return self._came.among(user_ids)
+
+    def add(self, batch: Pairs, request: Request) -> None:
+        """Rank a batch of candidates; `request` is that of the batch, whose users are new."""
+        test = request.test
+        self._check(test)
+        if test.item_ids is not None and self._items is None:
+            self._items = ItemCodes()
+        ratings = batch.ratings(request)
+        if ratings is None:
+            self._ranked.add(self._as_kept(batch.rank(request)))
+        else:
+            self._rated.add(dataclasses.replace(ratings, ranks=self._as_kept(ratings.ranks)))
+        if test.user_ids is not None:
+            self._came.add(test.user_ids)
+        if test.values is not None:
+            self._largest = max(self._largest, float(test.values.max(initial=0)))
+        self._n_users += test.n_users
+        self._n_rows += batch.n_rows
+        self._stated = batch.stated
+
+    def _check(self, test: Interactions) -> None:
+        """Refuse a batch that names users or items, where those before did not."""
+        if not self._n_users:
+            return
+        for what, before, now in (
+            ("users", self.names_users, test.user_ids is not None),
+            ("items", self._items is not None, test.item_ids is not None),
+        ):
+            if before is not now:
+                raise InputError(
+                    f"Some batches name their {what}, and others do not. Hint: all of them do, or "
+                    "none."
+                )
+
+    def _as_kept(self, ranks: Ranks) -> Ranks:
+        """Return ranks whose items are codes, or nothing at all where rows are the items."""
+        if ranks.item_ids is None or self._items is None:
+            return dataclasses.replace(ranks, item=np.zeros_like(ranks.item))
+        codes = self._items.add(ranks.item_ids)
+        return dataclasses.replace(ranks, item=codes[ranks.item], item_ids=None)
+
+    def source(self) -> CountedPairs:
+        """Return what came so far as a source.
+
+        The users are in the order of their ids, or as they came where they have none.
+        """
+        if not self._n_users:
+            raise InputError(
+                "Nothing came yet, so there is nothing to measure. Hint: "
+                "stream.update(scores, relevance)."
+            )
+        order, user_ids = np.arange(self._n_users), None
+        if self.names_users:
+            user_ids = self._came.ids
+            order = np.argsort(user_ids, kind="stable")
+            user_ids = user_ids[order]
+        ratings: Ratings | None = None
+        if len(self._rated):
+            ratings = self._rated.together().users(order)
+        ranks = self._ranked.together().users(order) if ratings is None else ratings.ranks
+        if self._items is None:
+            ranks = dataclasses.replace(ranks, item=np.arange(len(ranks.item)))
+        else:
+            places, item_ids = self._items.among(np.zeros(0, object))
+            ranks = dataclasses.replace(ranks, item=places[ranks.item], item_ids=item_ids)
+        if self._largest > ranks.gain.max(initial=0):
+            raise InputError(
+                f"The largest truth, {self._largest:g}, is that of rows that are in train. Hint: "
+                "leave out the rows of train before they come."
+            )
+        if ratings is not None:
+            ratings = dataclasses.replace(ratings, ranks=ranks)
+        return CountedPairs(ranks, ratings, user_ids, f"{self._n_rows:,} rows", self._stated)
+
+    def state(self) -> dict[str, Any]:
+        """Return what is kept, as arrays and numbers."""
+        return {
+            "ranked": self._ranked.state(),
+            "rated": self._rated.state(),
+            "users": self._came.ids if self.names_users else self._n_users,
+            "items": None if self._items is None else self._items.ids,
+            "n_rows": self._n_rows,
+            "largest": self._largest,
+            "stated": self._stated,
+        }
+
+    def in_both(self, state: Mapping[str, Any]) -> Array:
+        """Return the ids of users who came to another one, too."""
+        users = state["users"]
+        if self._n_users and (isinstance(users, int) == self.names_users):
+            raise InputError("The users of one stream have ids, those of the other have none.")
+        return np.zeros(0, np.int64) if isinstance(users, int) else users[self._came.among(users)]
+
+    def take(self, state: Mapping[str, Any]) -> None:
+        """Add what `state` of another one returned; of users in both, ours stays."""
+        users = state["users"]
+        n_users = users if isinstance(users, int) else len(users)
+        if not n_users:
+            return
+        stays = np.arange(n_users)
+        if not isinstance(users, int):
+            stays = np.flatnonzero(~self._came.among(users))
+            self._came.add(users[stays])
+        codes = None
+        if state["items"] is not None:
+            self._items = self._items or ItemCodes()
+            codes = self._items.add(state["items"])
+        ranked: Kept[Ranks] = Kept(Ranks)
+        rated: Kept[Ratings] = Kept(Ratings, {"ranks": Ranks})
+        ranked.take(state["ranked"])
+        rated.take(state["rated"])
+        if len(ranked):
+            self._ranked.add(_recoded(ranked.together().users(stays), codes))
+        if len(rated):
+            ratings = rated.together().users(stays)
+            ratings = dataclasses.replace(ratings, ranks=_recoded(ratings.ranks, codes))
+            self._rated.add(ratings)
+        self._n_users += len(stays)
+        self._n_rows += state["n_rows"]
+        self._largest = max(self._largest, state["largest"])
+        self._stated = state["stated"]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory of what is kept."""
+        return self._ranked.nbytes + self._rated.nbytes + self._came.nbytes
+
+
+class CountedPairs(Source):
+    """Candidates of whom is known where they landed, with the truth.
+
+    `rows` and `stated` are for `describe`.
+    """
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        ratings: Ratings | None,
+        user_ids: Array | None,
+        rows: str,
+        stated: str,
+    ) -> None:
+        self._ranks, self._ratings, self._user_ids = ranks, ratings, user_ids
+        self._rows, self._stated = rows, stated
+
+    def describe(self) -> str:
+        """Say in a line what is evaluated."""
+        return f"Pairs, streamed: {self._rows}, {self._ranks.n_users:,} users{self._stated}"
+
+    def arrays(self) -> Mapping[str, object]:
+        """Return what was counted, by name."""
+        names = ("indptr", "above", "tied", "before", "gain", "relevant")
+        return {"user_ids": self._user_ids, **{n: getattr(self._ranks, n) for n in names}}
+
+    def held_bytes(self) -> None:
+        """Return None: an evaluation does not hold on to what was counted."""
+
+    def unread_rules(self, *, listed: bool) -> Mapping[str, str]:
+        """Return the rules that change nothing of the rankings, and why."""
+        return {**super().unread_rules(listed=listed), **UNREAD, **UNREAD_WITH_TRUTH}
+
+    def test(self) -> Interactions:
+        """Return the truth of each pair; where rows repeat a pair, the highest."""
+        ranks = self._ranks
+        order, item = np.arange(len(ranks.item)), ranks.item
+        if ranks.item_ids is not None:
+            key = ragged.numbered(ranks.indptr, item, len(ranks.item_ids))
+            order = np.lexsort((-ranks.gain, key))
+            order = order[np.diff(key[order], prepend=-1) != 0]
+        return Interactions(
+            indptr=ragged.indptr_of(np.bincount(ranks.user[order], minlength=ranks.n_users)),
+            items=item[order].astype(np.int32),
+            n_items=len(item) if ranks.item_ids is None else len(ranks.item_ids),
+            values=ranks.gain[order],
+            user_ids=self._user_ids,
+            item_ids=ranks.item_ids,
+        )
+
+    def rank(self, request: Request) -> Ranks:
+        """Return where each row landed; see `Ranks`."""
+        return self._ranks
+
+    def ratings(self, request: Request) -> Ratings | None:
+        """Return predicted beside true ratings; None: there are none."""
+        return self._ratings
+
+
+def _recoded(ranks: Ranks, codes: Int64 | None) -> Ranks:
+    return ranks if codes is None else dataclasses.replace(ranks, item=codes[ranks.item])

@@ -1,0 +1,96 @@
+"""The drop-in for implicit: numbers of implicit 0.7.3, models of factors and others, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import recometer as rm
+from recometer.compat import implicit
+
+TRAIN = sp.csr_array([[0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 1.0]])
+TEST = sp.csr_array([[1, 0, 0, 0, 0, 2], [0, 1, 0, 3, 0, 0], [1, 0, 0, 0, 2, 0.0]])
+
+
+class AlternatingLeastSquares:
+    """What the drop-in reads of implicit's model: factors, and whose `recommend` it is."""
+
+    __module__ = "implicit.als"
+    user_factors = np.array([[1.0, 0.5], [0.25, -1.0], [-0.5, 0.75]], np.float32)
+    item_factors = np.array(
+        [[1.0, 0.0], [0.5, 1.0], [0.0, -1.0], [-1.0, 0.5], [2.0, 1.0], [0.3, 0.1]], np.float32
+    )
+
+    # Printed by implicit 0.7.3, for N=8; the first item fills what is left.
+    RECOMMENDED = np.array(
+        [[4, 0, 5, 2, 3, 1, 0, 0], [0, 5, 4, 3, 1, 2, 0, 0], [1, 4, 0, 2, 5, 3, 0, 0]]
+    )
+
+    def recommend(self, userid: Any, user_items: Any, N: int) -> tuple[Any, Any]:
+        return self.RECOMMENDED[userid, :N], None
+
+    recommend.__module__ = "implicit.cpu.matrix_factorization_base"
+
+
+class Model:
+    """A model of anybody's, which only has `recommend`."""
+
+    def recommend(self, userid: Any, user_items: Any, N: int) -> tuple[Any, Any]:
+        assert user_items.shape == (len(userid), 6)
+        return AlternatingLeastSquares.RECOMMENDED[userid, :N], None
+
+
+# implicit 0.7.3: ranking_metrics_at_k(model, train, test, K=k)
+PRINTED = {
+    2: {
+        "precision": 0.3333333333333333,
+        "map": 0.16666666666666666,
+        "ndcg": 0.2579018714896944,
+        "auc": 0.4583333333333333,
+    },
+    8: {
+        "precision": 1.6666666666666667,
+        "map": 0.8067460317460317,
+        "ndcg": 0.894578748329314,
+        "auc": 0.5833333333333334,
+    },
+}
+
+
+@pytest.mark.parametrize("model", [AlternatingLeastSquares(), Model()])
+@pytest.mark.parametrize("k", PRINTED)
+def test_numbers_of_implicit(model: Any, k: int) -> None:
+    found = implicit.ranking_metrics_at_k(model, TRAIN, TEST, K=k)
+    assert found == pytest.approx(PRINTED[k], abs=1e-12)
+    assert list(found) == list(PRINTED[k])
+
+
+def test_single_metrics() -> None:
+    given = (AlternatingLeastSquares(), TRAIN, TEST, 2)
+    found = {
+        "precision": implicit.precision_at_k(*given),
+        "map": implicit.mean_average_precision_at_k(*given),
+        "ndcg": implicit.ndcg_at_k(*given),
+        "auc": implicit.AUC_at_k(*given),
+    }
+    assert found == pytest.approx(PRINTED[2], abs=1e-12)
+
+
+def test_items_of_train_that_are_relevant_are_misses_at_the_end() -> None:
+    """implicit ranks them last, and counts them as relevant all the same."""
+    both = sp.csr_array(TRAIN + TEST)
+    found = implicit.ranking_metrics_at_k(AlternatingLeastSquares(), TRAIN, both, K=2)
+    assert found["precision"] == pytest.approx(2 / 6)
+
+
+def test_errors_name_the_argument() -> None:
+    model = Model()
+    with pytest.raises(rm.InputTypeError, match=r"test_user_items is of type ndarray"):
+        implicit.ranking_metrics_at_k(model, TRAIN, TEST.toarray())
+    with pytest.raises(rm.InputError, match=r"train_user_items is \(2, 6\)"):
+        implicit.ranking_metrics_at_k(model, TRAIN[:2], TEST)
+    with pytest.raises(rm.InputError, match="test_user_items has no entry"):
+        implicit.ranking_metrics_at_k(model, TRAIN, sp.csr_array(TEST.shape))

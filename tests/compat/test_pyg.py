@@ -1,0 +1,98 @@
+"""The drop-in for PyTorch Geometric's metrics: numbers of its version 2.8.1, batches, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recometer as rm
+from recometer.compat import pyg
+
+# -1 fills up the first list.
+LISTS = np.array([[4, 2, -1], [1, 0, 3], [5, 1, 2]])
+EDGES = np.array([[0, 0, 1, 2, 2], [2, 5, 3, 5, 0]])
+WEIGHTS = np.array([1.0, 2.0, 0.5, 3.0, 1.0], np.float32)
+NAMES = ["Precision", "Recall", "F1", "MAP", "NDCG", "MRR", "HitRatio"]
+
+# PyTorch Geometric 2.8.1: the same collection, update(LISTS, EDGES, WEIGHTS), compute()
+PRINTED = {
+    "LinkPredPrecision@2": 0.3333333432674408,
+    "LinkPredRecall@2": 0.3333333432674408,
+    "LinkPredF1@2": 0.3333333432674408,
+    "LinkPredMAP@2": 0.25,
+    "LinkPredNDCG@2": 0.3333333432674408,
+    "LinkPredMRR@2": 0.5,
+    "LinkPredHitRatio@2": 0.6666666865348816,
+    "WeightedLinkPredRecall@3": 0.694444477558136,
+    "WeightedLinkPredNDCG@4": 0.5220157504081726,
+    "LinkPredPrecision@3": 0.3333333432674408,
+    "LinkPredCoverage@2": 0.8333333134651184,
+    "LinkPredPersonalization@2": 0.8333333134651184,
+    "LinkPredDiversity@2": 0.6666666865348816,
+    "LinkPredAveragePopularity@2": 3.3333332538604736,
+}
+
+
+def collection() -> pyg.LinkPredMetricCollection:
+    return pyg.LinkPredMetricCollection(
+        [
+            *(getattr(pyg, f"LinkPred{name}")(2) for name in NAMES),
+            pyg.LinkPredRecall(3, weighted=True),
+            pyg.LinkPredNDCG(4, weighted=True),
+            pyg.LinkPredPrecision(3),
+            pyg.LinkPredCoverage(2, 6),
+            pyg.LinkPredPersonalization(2),
+            pyg.LinkPredDiversity(2, [0, 0, 0, 1, 1, 1]),
+            pyg.LinkPredAveragePopularity(2, [1, 2, 3, 4, 5, 7]),
+        ]
+    )
+
+
+def test_numbers_of_pytorch_geometric() -> None:
+    metrics = collection()
+    metrics.update(LISTS, EDGES, WEIGHTS)
+    found = {name: float(value) for name, value in metrics.compute().items()}
+    assert found == pytest.approx(PRINTED, abs=1e-6)
+    metrics.reset()
+    assert float(metrics.compute()["LinkPredMAP@2"]) == 0.0
+
+
+def test_batches_make_one_mean() -> None:
+    metric = pyg.LinkPredMRR(2)
+    metric.update(LISTS[:1], EDGES[:, :2])
+    metric(LISTS[1:], (EDGES[0, 2:] - 1, EDGES[1, 2:]))
+    assert float(metric.compute()) == pytest.approx(PRINTED["LinkPredMRR@2"])
+    assert repr(metric) == "LinkPredMRR(k=2)"
+
+
+def test_a_filled_place_may_be_the_last_item_of_the_source_before() -> None:
+    metric = pyg.LinkPredPrecision(2)
+    metric.update(np.array([[1, 0], [0, -1]]), np.array([[0, 1], [3, 2]]))
+    assert float(metric.compute()) == 0.25
+    assert float(pyg.LinkPredRecall(2).compute()) == 0.0
+
+
+def test_a_collection_is_a_mapping() -> None:
+    metrics = collection()
+    assert list(metrics) == metrics.keys() == list(PRINTED)
+    assert len(metrics) == len(metrics.values()) == len(metrics.items())
+    assert metrics.max_k == 4
+    assert metrics.weighted
+    assert metrics["LinkPredPrecision@3"].k == 3
+    assert "  WeightedLinkPredRecall@3: LinkPredRecall(k=3, weighted=True),\n" in repr(metrics)
+    named = pyg.LinkPredMetricCollection({"mine": pyg.LinkPredMRR(1)})
+    assert named.keys() == ["mine"]
+
+
+def test_errors() -> None:
+    with pytest.raises(rm.InputError, match="k=0 must be a whole number"):
+        pyg.LinkPredMAP(0)
+    with pytest.raises(rm.InputError, match="LinkPredNDCG is weighted, and edge_label_weight"):
+        pyg.LinkPredNDCG(2, weighted=True).update(LISTS, EDGES)
+    with pytest.raises(rm.InputError, match="There is no metric in the collection"):
+        pyg.LinkPredMetricCollection([])
+    metric: Any = pyg.LinkPredMAP(2)
+    with pytest.raises(rm.InputError, match=r"pred_index_mat has the shape \(3,\)"):
+        metric.update(LISTS[0], EDGES)

@@ -1,0 +1,109 @@
+"""The drop-in for pytrec_eval: numbers of pytrec_eval-terrier 0.5.11, files, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import recometer as rm
+from recometer.compat import pytrec_eval
+
+QRELS = {"q1": {"d1": 2, "d2": 0, "d3": 1, "d9": -1}, "q2": {"d1": 1}, "q3": {"d4": 0}}
+RUN = {
+    "q1": {"d1": 0.5, "d2": 0.5, "d7": 0.9, "d3": 0.1},
+    "q3": {"d4": 1.0, "d1": 2.0},
+    "q9": {"d1": 1.0},
+}
+MEASURES = {"map", "ndcg", "P.1,3", "bpref", "set_map", "gm_map", "num_rel_ret", "num_ret"}
+
+# pytrec_eval-terrier 0.5.11: RelevanceEvaluator(QRELS, MEASURES, **options).evaluate(RUN)["q1"]
+PRINTED: list[tuple[dict[str, Any], dict[str, float]]] = [
+    (
+        {},
+        {
+            "P_1": 0.0,
+            "P_3": 0.3333333333333333,
+            "bpref": 0.0,
+            "gm_map": -0.8754687373539001,
+            "map": 0.41666666666666663,
+            "ndcg": 0.543791241910304,
+            "num_rel_ret": 2.0,
+            "num_ret": 4.0,
+            "set_map": 0.5,
+        },
+    ),
+    (
+        {"relevance_level": 2},
+        {
+            "P_1": 0.0,
+            "P_3": 0.3333333333333333,
+            "bpref": 0.0,
+            "gm_map": -1.0986122886681098,
+            "map": 0.3333333333333333,
+            "ndcg": 0.543791241910304,
+            "num_rel_ret": 1.0,
+            "num_ret": 4.0,
+            "set_map": 0.25,
+        },
+    ),
+    (
+        {"judged_docs_only_flag": True},
+        {
+            "P_1": 0.0,
+            "P_3": 0.6666666666666666,
+            "bpref": 0.0,
+            "gm_map": -0.5389965007326871,
+            "map": 0.5833333333333333,
+            "ndcg": 0.66967181649423,
+            "num_rel_ret": 2.0,
+            "num_ret": 3.0,
+            "set_map": 0.6666666666666666,
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "numbers"), PRINTED)
+def test_numbers_of_pytrec_eval(options: dict[str, Any], numbers: dict[str, float]) -> None:
+    found = pytrec_eval.RelevanceEvaluator(QRELS, MEASURES, **options).evaluate(RUN)
+    assert list(found) == ["q1", "q3"]
+    assert found["q1"] == pytest.approx(numbers, abs=1e-12)
+    nothing = dict.fromkeys(numbers, 0.0) | {"gm_map": -11.512925464970229}
+    nothing["num_ret"] = 1.0 if "judged_docs_only_flag" in options else 2.0
+    assert found["q3"] == pytest.approx(nothing, abs=1e-12)
+
+
+def test_measures_without_cutoffs_have_those_of_trec_eval() -> None:
+    found = pytrec_eval.RelevanceEvaluator(QRELS, {"success", "set"}).evaluate(RUN)["q1"]
+    assert {"success_1", "success_5", "success_10"} < set(found)
+    assert {"set_P", "set_recall", "set_F", "set_map", "num_q"} < set(found)
+
+
+def test_queries_without_documents_have_nothing() -> None:
+    evaluator = pytrec_eval.RelevanceEvaluator(QRELS, {"map", "num_ret"})
+    assert evaluator.evaluate({}) == {}
+    assert evaluator.evaluate({"q1": {}}) == {"q1": {"map": 0.0, "num_ret": 0.0}}
+
+
+def test_totals() -> None:
+    total = pytrec_eval.compute_aggregated_measure
+    assert total("map", [0.5, 1.0]) == 0.75
+    assert total("num_ret", [2.0, 3.0]) == 5.0
+    assert total("gm_map", [0.0, 0.0]) == 1.0
+
+
+def test_files() -> None:
+    run = pytrec_eval.parse_run(["q1 Q0 d1 1 2.5 me\n", "q1 Q0 d2 2 1.5 me\n"])
+    assert run == {"q1": {"d1": 2.5, "d2": 1.5}}
+    assert pytrec_eval.parse_qrel(["q1 0 d1 2\n"]) == {"q1": {"d1": 2}}
+    with pytest.raises(rm.InputError, match="Line 2: 'd1' is there twice"):
+        pytrec_eval.parse_qrel(["q1 0 d1 2\n", "q1 0 d1 1\n"])
+    with pytest.raises(rm.InputError, match="Line 1 has 3 fields, and must have 4"):
+        pytrec_eval.parse_qrel(["q1 0 d1\n"])
+
+
+@pytest.mark.parametrize("measure", ["infAP", "map.5", "ndcgcut"])
+def test_a_measure_that_is_not_there(measure: str) -> None:
+    with pytest.raises(rm.UnknownNameError, match=f"has no measure '{measure}'"):
+        pytrec_eval.RelevanceEvaluator(QRELS, {measure})

@@ -1,0 +1,81 @@
+"""The drop-in for RecTools' calc_metrics: numbers of RecTools 0.19.0, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+import recometer as rm
+from recometer.compat.rectools import calc_metrics
+
+RECO = pl.DataFrame(
+    {"user_id": [1, 1, 1, 2, 2, 3], "item_id": [7, 8, 9, 7, 6, 5], "rank": [1, 2, 3, 1, 2, 1]}
+)
+TEST = pl.DataFrame({"user_id": [1, 1, 2, 4], "item_id": [8, 5, 7, 7]})
+TRAIN = pl.DataFrame({"user_id": [1, 2, 3, 3], "item_id": [6, 8, 7, 9]})
+
+
+def metric(kind: str, **attributes: Any) -> Any:
+    """Make what stands for a metric object of RecTools."""
+    made = type(kind, (), {"__module__": "rectools.metrics.some"})()
+    vars(made).update({"k": 2, **attributes})
+    return made
+
+
+# RecTools 0.19.0: calc_metrics(metrics, RECO, TEST, TRAIN, catalog=range(5, 10)), with k=2
+PRINTED = {
+    "precision": (metric("Precision"), 0.3333333333333333),
+    "r_precision": (metric("Precision", r_precision=True), 0.5),
+    "recall": (metric("Recall"), 0.5),
+    "f2": (metric("F1Beta", beta=2.0), 0.4444444444444445),
+    "map": (metric("MAP"), 0.4166666666666667),
+    "ndcg": (metric("NDCG"), 0.3333333333333333),
+    "ndcg_achievable": (metric("NDCG", divide_by_achievable=True), 0.46228426907818054),
+    "mrr": (metric("MRR"), 0.5),
+    "accuracy": (metric("Accuracy"), 0.6),
+    "mcc": (metric("MCC"), 0.12359693729953271),
+    "auc": (metric("PartialAUC"), 0.4166666666666667),
+    "pap": (metric("PAP"), 0.4166666666666667),
+    "miuf": (metric("MeanInvUserFreq"), 1.5849625007211563),
+    "popularity": (metric("AvgRecPopularity"), 0.6666666666666666),
+    "coverage": (metric("CatalogCoverage", normalize=True), 0.8),
+}
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_numbers_of_rectools(kind: str) -> None:
+    metrics = {name: one for name, (one, _) in PRINTED.items()}
+    frames = [frame.to_pandas() if kind == "pandas" else frame for frame in (RECO, TEST, TRAIN)]
+    found = calc_metrics(metrics, *frames, catalog=range(5, 10))
+    assert list(found) == list(PRINTED)
+    assert found == pytest.approx({n: value for n, (_, value) in PRINTED.items()}, abs=1e-12)
+
+
+def test_metrics_of_lists_need_no_test() -> None:
+    miuf, coverage = PRINTED["miuf"][0], PRINTED["coverage"][0]
+    found = calc_metrics({"miuf": miuf}, RECO, prev_interactions=TRAIN)
+    assert found["miuf"] == pytest.approx(PRINTED["miuf"][1])
+    found = calc_metrics({"coverage": coverage}, RECO, catalog=range(5, 10))
+    assert found == {"coverage": PRINTED["coverage"][1]}
+
+
+@pytest.mark.parametrize(
+    ("one", "error", "message"),
+    [
+        (metric("Recall"), rm.InputError, r"Recall \('x'\) needs interactions="),
+        (metric("Serendipity"), rm.UnknownNameError, "RecTools has no metric 'Serendipity'"),
+        (object(), rm.UnknownNameError, "RecTools has no metric 'object'"),
+        (metric("Recall", debias_config=1), rm.InputError, "Recall has a debias_config"),
+        (metric("PAP", insufficient_handling="raise"), rm.InputError, "insufficient_handling"),
+    ],
+)
+def test_errors(one: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        calc_metrics({"x": one}, RECO)
+
+
+def test_references_are_refused() -> None:
+    with pytest.raises(rm.InputError, match="ref_reco is of no use here"):
+        calc_metrics({"x": metric("Recall")}, RECO, TEST, ref_reco=RECO)

@@ -1,0 +1,82 @@
+"""The drop-in for scikit-learn's ranking metrics: numbers of scikit-learn 1.8.0, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import recometer as rm
+from recometer.compat.sklearn import (
+    dcg_score,
+    label_ranking_average_precision_score,
+    ndcg_score,
+)
+
+GAINS = np.array([[0, 1, 2, 0], [3, 0, 1, 1], [0, 0, 0, 0]])
+SCORES = np.array([[0.9, 0.5, 0.5, 0.1], [0.2, 0.2, 0.2, 0.7], [1, 2, 3, 4]])
+
+
+def test_numbers_of_scikit_learn() -> None:
+    found = [
+        ndcg_score(GAINS, SCORES),
+        ndcg_score(GAINS, SCORES, k=2),
+        ndcg_score(GAINS, SCORES, k=2, sample_weight=[1, 2, 3]),
+        dcg_score(GAINS, SCORES, k=3, log_base=10),
+        dcg_score(GAINS - 1, SCORES, k=3),
+        label_ranking_average_precision_score(GAINS > 0, SCORES),
+        label_ranking_average_precision_score(sp.csr_array((GAINS > 0).astype(int)), SCORES),
+    ]
+    # scikit-learn 1.8.0: the same calls
+    assert found == pytest.approx(
+        [
+            0.46363411784664704,
+            0.28893912535232347,
+            0.22898600871029062,
+            4.655461835488127,
+            -0.7294960974206366,
+            0.8333333333333334,
+            0.8333333333333334,
+        ],
+        abs=1e-12,
+    )
+
+
+def test_rows_without_a_gain_alone() -> None:
+    nothing = np.zeros((2, 3))
+    assert ndcg_score(nothing, SCORES[:2, :3]) == 0.0
+    assert label_ranking_average_precision_score(nothing, SCORES[:2, :3]) == 1.0
+
+
+def test_ignored_ties_have_an_order() -> None:
+    """Each value is that of some order of the equal scores."""
+    one = ndcg_score([[1, 0]], [[0.5, 0.5]], ignore_ties=True)
+    assert one == pytest.approx(1.0) or one == pytest.approx(1 / np.log2(3))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((GAINS[0], SCORES[0]), r"y_true has the shape \(4,\).*Hint: \[y_true\]"),
+        ((GAINS[:2], SCORES), r"y_true is \(2, 4\), and y_score \(3, 4\)"),
+        ((GAINS[:, :1], SCORES[:, :1]), "a single column says nothing"),
+        ((GAINS - 1, SCORES), "gains below 0"),
+        ((GAINS, SCORES * np.nan), "y_score has values that are NaN"),
+    ],
+)
+def test_errors(given: Any, message: str) -> None:
+    with pytest.raises(rm.InputError, match=message):
+        ndcg_score(*given)
+
+
+def test_errors_of_options() -> None:
+    with pytest.raises(rm.InputError, match="k=0 must be at least 1"):
+        ndcg_score(GAINS, SCORES, k=0)
+    with pytest.raises(rm.InputError, match="log_base=1 must be above 0, and not 1"):
+        dcg_score(GAINS, SCORES, log_base=1)
+    with pytest.raises(rm.InputError, match=r"sample_weight has the shape \(2,\)"):
+        ndcg_score(GAINS, SCORES, sample_weight=[1, 2])
+    with pytest.raises(rm.InputError, match="other values than 0 and 1"):
+        label_ranking_average_precision_score(GAINS, SCORES)

@@ -1,0 +1,57 @@
+"""The drop-in for surprise.accuracy: numbers of Surprise 1.1.5, what is printed, errors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+
+import recometer as rm
+from recometer.compat import surprise
+
+
+class Prediction(NamedTuple):
+    """As Surprise has it."""
+
+    uid: str
+    iid: str
+    r_ui: float | None
+    est: float
+    details: dict[str, object]
+
+
+ROWS = [("a", "x", 4.0, 3.5), ("a", "y", 2.0, 3.0), ("b", "x", 5.0, 4.0), ("b", "y", 1.0, 4.5)]
+PREDICTIONS = [Prediction(*row, {}) for row in [*ROWS, ("b", "z", 3.0, 2.0)]]
+
+# Surprise 1.1.5: accuracy.rmse(PREDICTIONS), ...
+PRINTED = {
+    "rmse": (1.760681686165901, "RMSE: 1.7607\n"),
+    "mse": (3.1, "MSE: 3.1000\n"),
+    "mae": (1.4, "MAE:  1.4000\n"),
+    "fcp": (0.3333333333333333, "FCP:  0.3333\n"),
+}
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_numbers_of_surprise(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    value, words = PRINTED[name]
+    function = getattr(surprise, name)
+    assert function(PREDICTIONS) == pytest.approx(value, abs=1e-12)
+    assert capsys.readouterr().out == words
+    assert function([*map(tuple, PREDICTIONS)], verbose=False) == pytest.approx(value, abs=1e-12)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_pair_that_is_there_twice_counts_twice() -> None:
+    assert surprise.mae([PREDICTIONS[0], *PREDICTIONS[:2]], verbose=False) == pytest.approx(2 / 3)
+
+
+def test_errors() -> None:
+    with pytest.raises(rm.InputError, match="There is no prediction"):
+        surprise.rmse([])
+    with pytest.raises(rm.InputError, match="a user needs two different ratings"):
+        surprise.fcp(PREDICTIONS[:1])
+    with pytest.raises(rm.InputError, match=r"missing or NaN.*r_ui="):
+        surprise.rmse([Prediction("a", "x", None, 3.0, {})])
+    with pytest.raises(rm.InputTypeError, match="tuple of user, item"):
+        surprise.mae([("a", "x", 3.0)])

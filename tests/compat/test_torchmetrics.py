@@ -1,0 +1,110 @@
+"""The drop-in for TorchMetrics' retrieval: numbers of TorchMetrics 1.9.0, options, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import recometer as rm
+from recometer.compat import torchmetrics
+
+PREDS = np.array([0.9, 0.3, -0.2, 0.5, 0.7, 0.1, 0.4], np.float32)
+TARGET = np.array([0, 1, 1, 0, 1, 0, 0])
+INDEXES = np.array([0, 0, 0, 1, 1, 2, 2])
+
+# TorchMetrics 1.9.0: RetrievalMAP(top_k=2), ...
+OF_CLASSES = {
+    "MAP": 0.5,
+    "MRR": 0.5,
+    "Recall": 0.5,
+    "HitRate": 0.6666666865348816,
+    "NormalizedDCG": 0.46228423714637756,
+    "Precision": 0.3333333432674408,
+    "FallOut": 1.0,
+    "AUROC": 0.3333333432674408,
+}
+# retrieval_average_precision(PREDS[:4], TARGET[:4], top_k=3), ...
+OF_FUNCTIONS = {
+    "average_precision": 0.3333333432674408,
+    "auroc": 0.0,
+    "fall_out": 1.0,
+    "hit_rate": 1.0,
+    "normalized_dcg": 0.3065735995769501,
+    "precision": 0.3333333432674408,
+    "recall": 0.5,
+    "reciprocal_rank": 0.3333333432674408,
+}
+
+
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_numbers_of_classes(name: str) -> None:
+    metric = getattr(torchmetrics, f"Retrieval{name}")(top_k=2)
+    for some in (slice(0, 4), slice(4, None)):
+        metric.update(PREDS[some], TARGET[some], indexes=INDEXES[some])
+    assert float(metric.compute()) == pytest.approx(OF_CLASSES[name], abs=1e-6)
+    metric.reset()
+    assert float(metric.compute()) == 0.0
+
+
+@pytest.mark.parametrize("name", OF_FUNCTIONS)
+def test_numbers_of_functions(name: str) -> None:
+    function = getattr(torchmetrics, f"retrieval_{name}")
+    found = float(function(PREDS[:4], TARGET[:4], top_k=3))
+    assert found == pytest.approx(OF_FUNCTIONS[name], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "value"),
+    [
+        ({"empty_target_action": "skip"}, 0.75),  # printed by TorchMetrics 1.9.0
+        ({"empty_target_action": "pos"}, (0.5 + 1 + 1) / 3),
+        ({"aggregation": "max"}, 1.0),
+        ({"aggregation": "min"}, 0.0),
+        ({"aggregation": "median"}, 0.5),
+        ({"aggregation": lambda values: values.sum()}, 1.5),
+        ({"ignore_index": 1}, 0.0),
+    ],
+)
+def test_options(options: dict[str, Any], value: float) -> None:
+    metric = torchmetrics.RetrievalRPrecision(**options)
+    metric.update(PREDS, TARGET, INDEXES)
+    assert float(metric.compute()) == pytest.approx(value, abs=1e-6)
+
+
+def test_calling_a_metric_gives_that_of_the_batch() -> None:
+    metric = torchmetrics.RetrievalMRR()
+    assert float(metric(PREDS[3:5], TARGET[3:5], INDEXES[3:5])) == 1.0
+    assert float(metric(PREDS[5:], TARGET[5:], INDEXES[5:])) == 0.0
+    assert float(metric.compute()) == 0.5
+
+
+def test_precision_of_short_queries() -> None:
+    given = PREDS[3:5], TARGET[3:5]
+    assert float(torchmetrics.retrieval_precision(*given, top_k=4)) == 0.25
+    assert float(torchmetrics.retrieval_precision(*given, top_k=4, adaptive_k=True)) == 0.5
+    assert float(torchmetrics.retrieval_r_precision(*given)) == 1.0
+
+
+def test_errors() -> None:
+    with pytest.raises(rm.InputError, match="empty_target_action='none' must be one of"):
+        torchmetrics.RetrievalMAP(empty_target_action="none")
+    with pytest.raises(rm.InputError, match="aggregation='sum' must be one of"):
+        torchmetrics.RetrievalMAP(aggregation="sum")
+    with pytest.raises(rm.InputError, match="top_k=0 must be a whole number"):
+        torchmetrics.retrieval_recall(PREDS, TARGET, top_k=0)
+    with pytest.raises(rm.InputError, match=r"preds has the shape \(7,\), and target \(2,\)"):
+        torchmetrics.retrieval_recall(PREDS, TARGET[:2])
+    with pytest.raises(rm.InputError, match="target has other values than 0 and 1"):
+        torchmetrics.retrieval_recall(PREDS, TARGET * 2)
+    with pytest.raises(rm.InputTypeError, match="preds has the type int64"):
+        torchmetrics.retrieval_recall(TARGET, TARGET)
+    with pytest.raises(rm.InputError, match=r"max_fpr=0.5 is not there"):
+        torchmetrics.retrieval_auroc(PREDS, TARGET, max_fpr=0.5)
+    metric = torchmetrics.RetrievalMAP(empty_target_action="error")
+    with pytest.raises(rm.InputError, match=r"have \[7, 7, 2\] entries"):
+        metric.update(PREDS, TARGET, INDEXES[:2])
+    metric.update(PREDS, TARGET, INDEXES)
+    with pytest.raises(rm.InputError, match="A query has no relevant item"):
+        metric.compute()

@@ -1,0 +1,375 @@
+"""An Evaluator gives what `evaluate` gives, to the last bit, whatever it was asked before."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import inspect
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import recometer as rm
+
+N_USERS, N_ITEMS = 12, 15
+USERS = [f"u{row:02}" for row in range(N_USERS)]
+ITEMS = [f"i{(7 * row) % N_ITEMS:02}" for row in range(N_ITEMS)]
+OF_RATINGS = "rmse mae"
+RANKED = (
+    "ndcg@3 ndcg@5(gain=exponential) recall@1..4 precision@3 ap@5 rr hit@2 tap@3 "
+    "roc_auc pr_auc rprecision f@3 bpref"
+)
+LISTED = "coverage@3 novelty@3 personalization@3 overlap@3 category_entropy@3"
+
+
+def named(matrix, users=USERS, items=ITEMS):
+    """A dict with ids of what is not 0."""
+    return {
+        user: {items[item]: float(row[item]) for item in np.flatnonzero(row)}
+        for user, row in zip(users, matrix, strict=True)
+    }
+
+
+class Data:
+    """Test, train, and models that are made anew each time."""
+
+    def __init__(self, seed=0):
+        rng = np.random.default_rng(seed)
+        self.rng = rng
+        kind = rng.random((N_USERS, N_ITEMS))
+        self.test = np.where(kind < 0.2, rng.integers(1, 4, kind.shape), 0).astype(float)
+        self.test[0, 0] = 1
+        self.train = (kind > 0.8).astype(float)
+        self.catalogue = rm.Catalogue(
+            pl.DataFrame({"item": ITEMS, "kind": [["a", "b"][i % 2] for i in range(N_ITEMS)]}),
+            item="item",
+            categories="kind",
+        )
+
+    def scores(self):
+        return self.rng.integers(0, 6, (N_USERS, N_ITEMS)).astype(float)
+
+    def lists(self, k=6):
+        return {user: [ITEMS[at] for at in self.rng.permutation(N_ITEMS)[:k]] for user in USERS}
+
+    def source(self, kind):
+        """A model of some kind."""
+        scores = self.scores()
+        ids = {"user_ids": USERS, "item_ids": ITEMS}
+        if kind == "factors":
+            return rm.Factors(scores, np.eye(N_ITEMS), **ids)
+        if kind == "scores":
+            return rm.Scores(scores, **ids)
+        if kind == "function":
+            return rm.Scores(lambda rows: scores[rows], **ids)
+        if kind == "lists":
+            return rm.Lists(self.lists())
+        if kind == "fewer items":
+            return rm.Factors(scores, np.eye(N_ITEMS)[:9], user_ids=USERS, item_ids=ITEMS[:9])
+        if kind == "other users":
+            few = [*USERS[:7], "nobody"]
+            return rm.Scores(scores[:8], user_ids=few, item_ids=ITEMS)
+        if kind == "other order":
+            return rm.Scores(scores, user_ids=USERS[::-1], item_ids=ITEMS[::-1])
+        frame = pl.DataFrame({"user": np.repeat(USERS, N_ITEMS), "item": ITEMS * N_USERS})
+        frame = frame.with_columns(score=scores.ravel())
+        return rm.Pairs(frame, score="score", relevance=False, rating=False)
+
+
+KINDS = (
+    *("factors", "scores", "function", "lists", "pairs"),
+    *("fewer items", "other users", "other order"),
+)
+
+
+def same(result, other):
+    """Tell whether two evaluations are alike to the last bit, but for how long they took."""
+    return not {
+        field.name
+        for field in dataclasses.fields(result)
+        if field.name not in ("timings", "rated", "list_data", "inputs_kept", "_intervals")
+        and plain(getattr(result, field.name)) != plain(getattr(other, field.name))
+    }
+
+
+def plain(value):
+    """A value whose arrays are bytes, which compare whole."""
+    if isinstance(value, np.ndarray):
+        return (
+            value.dtype.str,
+            value.shape,
+            repr(value.tolist()) if value.dtype == object else (value.tobytes()),
+        )
+    if isinstance(value, rm.TopLists):
+        return {field.name: plain(getattr(value, field.name)) for field in fields_of(value)}
+    if isinstance(value, dict) or hasattr(value, "items"):
+        return {name: plain(one) for name, one in value.items()}
+    return repr(value) if isinstance(value, float) else value
+
+
+def fields_of(value):
+    return dataclasses.fields(value)
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", rm.DataWarning)
+        yield
+
+
+@given(st.integers(0, 2**32), st.lists(st.sampled_from(KINDS), min_size=2, max_size=4))
+def test_it_gives_what_evaluate_gives(seed, kinds):
+    """Whatever kinds of models come one after the other."""
+    data = Data(seed)
+    options = {"train": named(data.train), "metrics": "ndcg@3 recall@1..4 ap@5 rr@5 coverage@3"}
+    options["catalogue"] = ITEMS
+    test = named(data.test)
+    evaluator = rm.Evaluator(test, **options)
+    for kind in kinds:
+        source = data.source(kind)
+        expected = rm.evaluate(source, test, **options)
+        assert same(evaluator(source), expected), kind
+        assert repr(evaluator.mean(source)) == repr(expected.mean()), kind
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_all_that_metrics_read(kind):
+    data = Data()
+    test = named(data.test)
+    metrics = f"{RANKED if kind != 'lists' else 'ndcg@3 recall@1..4'} {LISTED}"
+    options = {
+        "train": named(data.train),
+        "metrics": metrics,
+        "catalogue": data.catalogue,
+        "baseline": rm.Lists(data.lists()),
+    }
+    evaluator = rm.Evaluator(test, **options)
+    for _ in range(3):
+        source = data.source(kind)
+        expected = rm.evaluate(source, test, **options)
+        result = evaluator(source)
+        assert same(result, expected)
+        assert repr(evaluator.mean(source)) == repr(expected.mean())
+        assert str(result) == str(expected)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"candidates": rm.SampledCandidates(5, seed=1)},
+        {"candidates": rm.SampledCandidates(5, seed=1), "correction": "unbiased"},
+        {"candidates": ITEMS[::2]},
+        {"exclude": ITEMS[:3]},
+        {"ties": "random", "seed": 3},
+        {"seen": "kept"},
+        {"relevant_from": 2},
+        {"chance": True},
+        {"users": "listed"},
+        {"undefined": 0, "constant_scores": "ties"},
+    ],
+    ids=lambda options: " ".join(options),
+)
+@pytest.mark.parametrize("kind", ["factors", "other users"])
+def test_under_all_that_changes_what_is_ranked(kind, options):
+    data = Data()
+    test, options = named(data.test), {**options, "train": named(data.train), "metrics": RANKED}
+    if "correction" in options:
+        options["metrics"] = "ndcg@3 recall@3"
+    evaluator = rm.Evaluator(test, **options)
+    for _ in range(3):
+        source = data.source(kind)
+        assert same(evaluator(source), rm.evaluate(source, test, **options))
+
+
+@pytest.mark.parametrize("convention", [one.name for one in rm.conventions()])
+def test_under_every_convention(convention):
+    data = Data()
+    test = named(data.test)
+    metrics = ["ndcg@3", "recall@3", "precision@3", "ap@3"]
+    for kind in ("scores", "lists"):
+        source = data.source(kind)
+        try:
+            expected = rm.evaluate(source, test, metrics=metrics, protocol=convention)
+        except rm.RecometerError as error:
+            with pytest.raises(type(error)):
+                rm.Evaluator(test, metrics=metrics, protocol=convention)(source)
+            continue
+        evaluator = rm.Evaluator(test, metrics=metrics, protocol=convention)
+        evaluator(data.source(kind))
+        assert same(evaluator(source), expected)
+
+
+def test_lists_whose_users_count_change():
+    data = Data()
+    test = named(data.test)
+    evaluator = rm.Evaluator(test, metrics="recall@3", users="listed")
+    for user in ("new", "newer", "new"):
+        source = rm.Lists({**data.lists(), user: ITEMS[:3]})
+        result = evaluator(source)
+        assert user in result.user_ids
+        assert same(result, rm.evaluate(source, test, metrics="recall@3", users="listed"))
+
+
+def test_sources_that_bring_the_truth():
+    rows = pl.DataFrame(
+        {"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "rating": [5.0, 1.0, 4.0, 4.5]}
+    )
+    evaluator = rm.Evaluator(metrics=f"{OF_RATINGS} ndcg@2", relevant_from=4)
+    for scores in ([1.0, 2.0, 3.0, 4.0], [4.0, 2.0, 1.0, 4.0]):
+        source = rm.Pairs(rows.with_columns(score=pl.Series(scores)), rating="rating")
+        expected = rm.evaluate(source, metrics=f"{OF_RATINGS} ndcg@2", relevant_from=4)
+        assert same(evaluator(source), expected)
+        assert evaluator.mean(source) == expected.mean()
+    assert "each source" in repr(evaluator)
+
+
+def test_ids_that_change_in_place_are_seen():
+    """Of an array of the user's own, which is not copied."""
+    data = Data()
+    items = np.arange(N_ITEMS)
+    test = rm.Interactions.of(sp.csr_array(data.test), user_ids=range(N_USERS), item_ids=items)
+    evaluator = rm.Evaluator(test, metrics="ndcg@3")
+    own = items.copy()
+    for _ in range(2):
+        source = rm.Scores(data.scores(), user_ids=range(N_USERS), item_ids=own)
+        assert same(evaluator(source), rm.evaluate(source, test, metrics="ndcg@3"))
+        own[:] = own[::-1].copy()
+
+
+def test_on_several_threads():
+    data = Data()
+    test, options = (
+        named(data.test),
+        {"train": named(data.train), "metrics": f"{RANKED} coverage@3"},
+    )
+    sources = [data.source(kind) for kind in KINDS if kind != "lists"] * 4
+    expected = {id(source): rm.evaluate(source, test, **options) for source in sources}
+    evaluator, wrong = rm.Evaluator(test, **options), []
+
+    def work(part):
+        for source in part:
+            if not same(evaluator(source), expected[id(source)]):
+                wrong.append(source)
+            if repr(evaluator.mean(source)) != repr(expected[id(source)].mean()):
+                wrong.append(source)
+
+    threads = [threading.Thread(target=work, args=(sources[at::4],)) for at in range(4)]
+    threads += [threading.Thread(target=work, args=(sources[::-1][:9],))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_a_source_that_is_refused_changes_nothing():
+    data = Data()
+    test = named(data.test)
+    evaluator = rm.Evaluator(test, metrics="ndcg@3")
+    source = data.source("factors")
+    expected = evaluator(source)
+    for bad, error in (
+        (rm.Factors(data.scores(), np.eye(N_ITEMS)), rm.InputError),
+        (rm.Scores(data.scores(), user_ids=USERS, item_ids=range(N_ITEMS)), rm.InputTypeError),
+        (rm.Scores(np.full((N_USERS, N_ITEMS), np.nan), user_ids=USERS, item_ids=ITEMS), None),
+        (data.scores(), rm.InputTypeError),
+    ):
+        with pytest.raises(error or rm.InputError):
+            evaluator(bad)
+        with pytest.raises(error or rm.InputError):
+            evaluator.mean(bad)
+        assert same(evaluator(source), expected)
+
+
+def test_what_is_wrong_with_a_source_is_said_as_evaluate_says_it():
+    data = Data()
+    test = named(data.test)
+    bad = rm.Scores(np.full((N_USERS, N_ITEMS), np.nan), user_ids=USERS, item_ids=ITEMS)
+    with pytest.raises(rm.InputError) as said:
+        rm.evaluate(bad, test)
+    with pytest.raises(rm.InputError) as again:
+        rm.Evaluator(test)(bad)
+    assert str(said.value) == str(again.value)
+
+
+def test_a_model_is_asked_as_evaluate_asks_it():
+    data = Data()
+    lists = data.lists()
+
+    class Model:
+        def recommend(self, users, k):
+            return {user: lists[user][:k] for user in users}
+
+    test = named(data.test)
+    assert same(rm.Evaluator(test)(Model()), rm.evaluate(Model(), test))
+
+
+def test_a_split_brings_train():
+    data = Data()
+    users, items = np.nonzero(data.test + data.train)
+    frame = pl.DataFrame({"user": users, "item": items, "time": np.arange(len(users))})
+    split = rm.split(frame, rm.split.Last(1))
+    source = rm.baselines.most_popular(split.train)
+    assert same(rm.Evaluator(split)(source), rm.evaluate(source, split))
+    with pytest.raises(rm.InputError, match="brings its own"):
+        rm.Evaluator(split, train=split.train)
+    with pytest.raises(rm.InputTypeError, match="has several splits"):
+        rm.Evaluator([split, split])
+
+
+@pytest.mark.parametrize(
+    "how", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+)
+def test_it_can_be_copied_and_pickled(how):
+    data = Data()
+    test = named(data.test)
+    evaluator = rm.Evaluator(test, train=named(data.train), metrics=f"{RANKED} coverage@3")
+    source = data.source("factors")
+    expected = evaluator(source)
+    assert same(how(evaluator)(source), expected)
+
+
+def test_it_says_its_size():
+    data = Data()
+    rng = np.random.default_rng(0)
+    test, train = (sp.random_array((300, 2000), density=0.05, rng=rng).tocsr() for _ in range(2))
+    evaluator = rm.Evaluator(test, train=train, metrics="ndcg@10")
+    # Rows of test and train: the item, the value.
+    at_least = 12 * (test.nnz + train.nnz)
+    assert at_least <= evaluator.nbytes < 2 * at_least
+    evaluator.mean(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
+    once = evaluator.nbytes
+    assert at_least <= once < 4 * at_least
+    for _ in range(3):
+        evaluator(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
+    assert evaluator.nbytes < once + 100_000  # profiles of users
+    assert "300 users: ndcg@10 (" in repr(evaluator)
+    assert repr(evaluator).endswith(" MB)>")
+    assert rm.Evaluator(named(data.test)).nbytes < 100_000
+
+
+def test_models_of_other_items_do_not_pile_up():
+    rng = np.random.default_rng(0)
+    test = rm.Interactions.of({user: list(range(0, 2000, 7)) for user in range(50)})
+    evaluator = rm.Evaluator(test, metrics="ndcg@10 coverage@10")
+    sizes = []
+    for n in range(8):
+        ids = np.arange(2000) + n
+        scores = rng.random((50, 2000))
+        evaluator(rm.Scores(scores, user_ids=range(50), item_ids=ids))
+        sizes.append(evaluator.nbytes)
+    assert max(sizes[3:]) < 1.2 * sizes[2]
+
+
+def test_its_parameters_are_those_of_evaluate():
+    ours, theirs = (dict(inspect.signature(one).parameters) for one in (rm.Evaluator, rm.evaluate))
+    del theirs["source"]
+    assert ours == theirs

@@ -1,0 +1,463 @@
+"""A stream of batches gives what one call on the whole gives, to the last bit."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pickle
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from results import assert_same
+
+import recometer as rm
+from recometer.errors import InputError, InputTypeError
+
+TIES = ["expected", "optimistic", "pessimistic", "item", "item_desc", "random"]
+TOP = "ndcg@3 recall@1..4 ap@2"
+WHOLE = "roc_auc ndcg pr_auc rr"
+RULES = [
+    {},
+    {"nan_scores": "last"},
+    {"nan_scores": "first", "infinite_scores": "ranked"},
+    {"seen": "kept"},
+    {"no_list": "undefined", "cold_start": False},
+    {"relevant_from": 2, "undefined": 0.0},
+    {"score_above": 1},
+    {"unranked": "left_out", "unknown_items": "left_out"},
+    {"constant_scores": "ties", "min_candidates": 0},
+]
+OF_LISTS = [
+    {"duplicates": "counted"},
+    {"duplicates": "first"},
+    {"users": "listed"},
+    {"repeated_test": "joined"},
+    {"short_lists": "first_item"},
+    {"ties": "input"},
+]
+
+
+class Case:
+    """Scores with ties and odd numbers, test and train, users and items with and without ids."""
+
+    def __init__(self, rng: np.random.Generator, ids: str) -> None:
+        self.rng, self.ids = rng, ids
+        self.n_users, self.n_items = int(rng.integers(1, 9)), int(rng.integers(3, 14))
+        shape = (self.n_users, self.n_items)
+        self.scores = rng.integers(0, rng.choice([2, 4, 50]), shape).astype(np.float64)
+        if rng.random() < 0.3:
+            odd = rng.random(shape) < 0.1
+            self.scores[odd] = rng.choice([np.nan, np.inf, -np.inf], int(odd.sum()))
+        kind = rng.random(shape)
+        self.test = np.where(kind < 0.3, rng.integers(0, 4, shape), np.nan)
+        self.test[0, 0] = 1
+        self.train = np.where(kind > 0.8, 1.0, np.nan)
+        self.train[0] = np.nan
+        named = {"int": lambda n, w: 3 * n, "str": lambda n, w: f"{w} {n}", "none": None}[ids]
+        self.users, self.items = np.arange(self.n_users), np.arange(self.n_items)
+        if named is not None:
+            # One more of each than the model knows, in no order.
+            self.users = np.array([named(n, "u") for n in rng.permutation(self.n_users)], object)
+            self.items = np.array([named(n, "i") for n in rng.permutation(self.n_items)], object)
+
+    @property
+    def source_ids(self) -> dict[str, object]:
+        """The ids of rows and columns, for `Scores`."""
+        if self.ids == "none":
+            return {}
+        return {"user_ids": list(self.users), "item_ids": list(self.items)}
+
+    def interactions(self, values: np.ndarray, strangers: bool = False) -> rm.Interactions:
+        users, items = np.nonzero(~np.isnan(values))
+        columns = {"user": self.users[users].tolist(), "item": self.items[items].tolist()}
+        columns["value"] = values[users, items].tolist()
+        if strangers and self.ids != "none":
+            more = ("u stranger", "i stranger") if self.ids == "str" else (998, 998)
+            columns["user"] += [self.users[0], more[0]]
+            columns["item"] += [more[1], self.items[0]]
+            columns["value"] += [1.0, 2.0]
+        shape = {"n_users": self.n_users, "n_items": self.n_items} if self.ids == "none" else {}
+        return rm.Interactions.of(pl.DataFrame(columns), **shape)
+
+    def batches(self) -> list[np.ndarray]:
+        """Rows of the users, in some order, cut anywhere."""
+        rows = self.rng.permutation(self.n_users)
+        cuts = np.sort(self.rng.integers(0, self.n_users + 1, self.rng.integers(0, 4)))
+        return [part for part in np.split(rows, cuts) if len(part)]
+
+    def frame(self, rows: np.ndarray, lists: np.ndarray, scored: bool) -> pl.DataFrame:
+        user, place = np.nonzero(lists[rows] >= 0)
+        item = lists[rows][user, place]
+        columns = {"user": self.users[rows[user]].tolist(), "item": self.items[item].tolist()}
+        columns["score" if scored else "rank"] = (
+            np.nan_to_num(self.scores[rows[user], item]) if scored else place + 1
+        )
+        return pl.DataFrame(columns)
+
+
+@st.composite
+def cases(draw, ids=("int", "str", "none")):
+    return Case(np.random.default_rng(draw(st.integers(0, 2**32))), draw(st.sampled_from(ids)))
+
+
+def check(one: rm.Evaluation, other: rm.Evaluation) -> None:
+    """Check that evaluations are the same; lists by ids, since items may be numbered otherwise."""
+    plain = [dataclasses.replace(each, lists=None, list_data=None) for each in (one, other)]
+    assert_same(*plain)
+    assert_same(*(each.summary() for each in (one, other)))
+    if one.lists is not None:
+        assert_same(*(named_items(each.lists) for each in (one, other)))
+
+
+def named_items(lists: rm.TopLists) -> list[list[object]]:
+    names = range(lists.n_items) if lists.item_ids is None else lists.item_ids.tolist()
+    return [[names[item] if item >= 0 else None for item in row] for row in lists.items]
+
+
+def either(whole, parts):
+    """Return the result of the whole, or None where both calls raise the same error."""
+    try:
+        expected = whole()
+    except InputError as error:
+        with pytest.raises(type(error)):
+            parts()
+        return None
+    check(expected, parts())
+    return expected
+
+
+def halves(stream, evaluator, add, batches, **options):
+    """Fill two streams and merge what one pickled into the other."""
+    other = evaluator.stream(**options)
+    for n, rows in enumerate(batches):
+        add(other if n % 2 else stream, rows)
+    stream.merge(pickle.loads(pickle.dumps(other.state())))
+    return stream.compute()
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@given(
+    case=cases(),
+    ties=st.sampled_from(TIES),
+    rules=st.sampled_from(RULES),
+    metrics=st.sampled_from([TOP, WHOLE, f"{TOP} {WHOLE}", f"{TOP} coverage@2", "coverage@3"]),
+    limits=st.sampled_from(["", "items", "sets", "drawn", "exclude"]),
+)
+def test_scores(case, ties, rules, metrics, limits):
+    options = {"train": case.interactions(case.train), "metrics": metrics, "seed": 3}
+    if limits == "items":
+        options["candidates"] = case.items[: case.n_items // 2 + 1].tolist()
+    if limits == "exclude":
+        options["exclude"] = case.items[:1].tolist()
+    if limits == "sets":
+        sets = np.where(case.rng.random(case.scores.shape) < 0.7, 1.0, np.nan)
+        sets[0] = 1.0
+        options["candidates"] = case.interactions(sets)
+    if limits == "drawn":
+        options["candidates"] = rm.SampledCandidates(2, seed=1)
+    evaluator = rm.Evaluator(case.interactions(case.test, True), **options, ties=ties, **rules)
+    item_ids = case.source_ids.get("item_ids")
+
+    def add(stream, rows):
+        stream.update(case.scores[rows], users=case.users[rows])
+
+    def streamed():
+        stream = evaluator.stream(item_ids=item_ids)
+        for rows in case.batches():
+            add(stream, rows)
+        return stream.compute()
+
+    whole = functools.partial(evaluator, rm.Scores(case.scores, **case.source_ids))
+    expected = either(whole, streamed)
+    if expected is not None:
+        stream = evaluator.stream(item_ids=item_ids)
+        merged = halves(stream, evaluator, add, case.batches(), item_ids=item_ids)
+        check(expected, merged)
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@given(
+    case=cases(),
+    kind=st.sampled_from(["array", "ranks", "scores"]),
+    ties=st.sampled_from(TIES),
+    rules=st.sampled_from(RULES + OF_LISTS),
+    metrics=st.sampled_from([TOP, f"{TOP} coverage@2 gini@3", "novelty@2"]),
+    known=st.booleans(),
+    limits=st.sampled_from(["", "items", "exclude"]),
+)
+def test_lists(case, kind, ties, rules, metrics, known, limits):
+    lists = np.argsort(case.rng.random(case.scores.shape), axis=1)[:, :4]
+    lists[case.rng.random(lists.shape) < 0.2] = -1
+    if "duplicates" in rules:
+        lists[:, -1] = lists[:, 0]
+    lists = np.take_along_axis(lists, np.argsort(lists < 0, axis=1, kind="stable"), axis=1)
+    if kind != "array" and case.ids == "none":
+        kind = "array"  # tables name users
+    options = {"train": case.interactions(case.train), "metrics": metrics, "seed": 3}
+    if known or "novelty" in metrics or "coverage" in metrics:
+        number = case.ids == "none" or "duplicates" in rules
+        options["catalogue"] = case.n_items + 1 if number else case.items.tolist()
+    if limits in ("items", "exclude"):
+        options["candidates" if limits == "items" else "exclude"] = case.items[:2].tolist()
+    evaluator = rm.Evaluator(
+        case.interactions(case.test, True), **options, **{"ties": ties, **rules}
+    )
+    item_ids = case.source_ids.get("item_ids")
+
+    def read(rows):
+        if kind == "array":
+            named = {"user_ids": case.users[rows].tolist()} if case.source_ids else {}
+            return rm.Lists(lists[rows], **named, item_ids=item_ids)
+        return rm.Lists(case.frame(rows, lists, kind == "scores"))
+
+    def add(stream, rows):
+        if kind == "array":
+            stream.update(items=lists[rows], users=case.users[rows])
+        elif (lists[rows] >= 0).any():
+            stream.update(case.frame(rows, lists, kind == "scores"))
+
+    def streamed():
+        stream = evaluator.stream(item_ids=item_ids)
+        for rows in case.batches():
+            add(stream, rows)
+        return stream.compute()
+
+    expected = either(lambda: evaluator(read(np.arange(case.n_users))), streamed)
+    if expected is not None:
+        stream = evaluator.stream(item_ids=item_ids)
+        merged = halves(stream, evaluator, add, case.batches(), item_ids=item_ids)
+        check(expected, merged)
+
+
+@pytest.mark.filterwarnings("ignore::recometer.errors.DataWarning")
+@given(
+    case=cases(),
+    ties=st.sampled_from(TIES),
+    rules=st.sampled_from(RULES[:3] + RULES[5:7]),
+    flat=st.booleans(),
+)
+def test_candidates_with_the_truth(case, ties, rules, flat):
+    """Rows that are padded, in batches or flat, are those of `Pairs`."""
+    relevance = np.where(np.isnan(case.test), 0.0, case.test)
+    relevance[case.rng.random(relevance.shape) < 0.2] = np.nan
+    relevance[:, -1] = -1  # padding
+    users = case.users if case.ids != "none" else np.arange(case.n_users) + 5
+    there = np.ones(relevance.shape, bool)
+    there[:, -1] = False
+    evaluator = rm.Evaluator(metrics="ndcg@2 ap rr roc_auc bpref", ties=ties, seed=4, **rules)
+
+    def add(stream, rows):
+        mask, named = there[rows], users[rows].tolist()
+        if flat:
+            given = case.scores[rows][mask], relevance[rows][mask]
+            stream.update(*given, users=[user for user in named for _ in range(case.n_items - 1)])
+        else:
+            stream.update(case.scores[rows], relevance[rows], users=named, padding=-1)
+
+    def whole():
+        whose = np.repeat(users, case.n_items).reshape(there.shape)
+        return evaluator(rm.Pairs.of(relevance[there], case.scores[there], whose[there].tolist()))
+
+    def streamed():
+        stream = evaluator.stream()
+        for rows in case.batches():
+            if not np.isnan(relevance[rows][:, :-1]).all():
+                add(stream, rows)
+        return stream.compute()
+
+    either(whole, streamed)
+
+
+TEST = rm.Interactions.of(np.array([[0, 1, 2, 3], [3, 0, 1, 2]]), n_users=4, n_items=5)
+SCORES = np.random.default_rng(0).permutation(20).reshape(4, 5).astype(np.float32)
+
+
+def stream_of(*, named=False, **options):
+    names = {"user_ids": list("abcd"), "item_ids": list("vwxyz")} if named else {}
+    test = rm.Interactions.of(TEST.to_csr(), **names)
+    return rm.Evaluator(test, metrics="rr ndcg@2").stream(**options)
+
+
+def test_what_is_kept_does_not_grow_with_items_or_batches() -> None:
+    """Three queries with ids that are huge, and items without number: a few numbers per item."""
+    users = np.array([10**15, 5, 2**62])
+    stream = rm.Evaluator(metrics="ndcg@10 rr").stream()
+    for user in users:
+        stream.update(np.arange(1000.0)[None], np.arange(1000)[None] % 2, users=[user])
+    assert stream.nbytes < 10 * 3000
+    test = rm.Interactions.of(np.array([np.arange(200)] * 2), n_users=200, n_items=30_000)
+    evaluator = rm.Evaluator(test, metrics="ndcg@10")
+    sizes = []
+    for size in (200, 1):
+        stream = evaluator.stream()
+        for user in range(0, 200, size):
+            rows = np.arange(user, user + size)
+            stream.update(np.tile(np.float32(rows), (30_000, 1)).T, users=rows)
+        sizes.append((stream.nbytes, len(pickle.dumps(stream.state()))))
+    assert sizes[0][0] == sizes[1][0] < 200 * 60
+    assert max(size for _, size in sizes) < 200 * 80
+
+
+def test_many_small_batches_take_what_a_large_one_takes() -> None:
+    rng = np.random.default_rng(0)
+    scores, relevance = rng.random((300, 20)), rng.integers(0, 2, (300, 20))
+    sizes = []
+    for size in (1, 300):
+        stream = rm.Evaluator(metrics="ndcg@5").stream()
+        for row in range(0, 300, size):
+            rows = np.arange(row, row + size)
+            stream.update(scores[rows], relevance[rows], users=rows)
+        sizes.append(stream.nbytes)
+    assert sizes[0] < 1.5 * sizes[1]
+    assert sizes[1] < 300 * 20 * 6  # above, tied, before, gain, relevance, item
+
+
+def test_users_without_ids_are_counted_as_they_come() -> None:
+    rng = np.random.default_rng(0)
+    scores, relevance = rng.random((6, 4)), np.eye(6, 4)
+    stream = rm.Evaluator(metrics="rr").stream()
+    for rows in (slice(0, 2), slice(2, 6)):
+        stream.update(scores[rows], relevance[rows])
+    whole = rm.Evaluator(metrics="rr")(
+        rm.Pairs.of(relevance.ravel(), scores.ravel(), np.repeat(np.arange(6), 4))
+    )
+    np.testing.assert_array_equal(stream.compute()["rr"], whole["rr"])
+    assert stream.compute().user_ids is None
+    stream.reset()
+    assert stream.n_users == stream.nbytes == 0
+
+
+def test_users_who_did_not_come_follow_the_rule() -> None:
+    evaluator = rm.Evaluator(TEST, metrics="rr", no_list="undefined")
+    stream = evaluator.stream()
+    stream.update(SCORES[:2], users=[0, 1])
+    result = stream.compute()
+    assert result.counts["users_unknown"] == 2
+    assert np.isnan(result["rr"]).tolist() == [False, False, True, True]
+
+
+def test_what_comes_again_is_refused_or_left_out() -> None:
+    stream = stream_of(repeated="first")
+    stream.update(SCORES, users=np.arange(4))
+    expected = stream.compute()
+    stream.update(SCORES[::-1], users=np.arange(4))
+    other = stream_of()
+    other.update(SCORES[::-1][:2], users=[0, 1])
+    stream.merge(other)
+    np.testing.assert_array_equal(stream.compute()["rr"], expected["rr"])
+    assert "6 came again" in repr(stream)
+    pairs = rm.Evaluator(metrics="rr").stream(repeated="first")
+    pairs.update(SCORES, SCORES > 9, users=[1, 2, 3, 4])
+    expected = pairs.compute()
+    pairs.update(-SCORES, SCORES > 9, users=[4, 3, 5, 1])
+    assert pairs.n_users == 5
+    np.testing.assert_array_equal(pairs.compute()["rr"][:4], expected["rr"])
+
+
+def update(*given, to=stream_of, before=None, **options):
+    def call():
+        stream = to()
+        if before is not None:
+            before(stream)
+        stream.update(*given, **options)
+
+    return call
+
+
+def named() -> object:
+    return stream_of(named=True, item_ids=list("vwxyz"))
+
+
+def untold() -> object:
+    return rm.Evaluator(metrics="rr").stream()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (update(SCORES), "users= is missing"),
+        (update(SCORES, users=[0, 1]), "4 rows, but 2 users"),
+        (update(SCORES, users=[0, 1, 2, 2]), "user 2 came in two rows of a batch"),
+        (update(SCORES, users=[0, 1, 2, 9]), "users= has 9"),
+        (update(SCORES, users=list("abcd")), "positions 0 to 3"),
+        (update(SCORES, SCORES, users=range(4)), "evaluator has a test"),
+        (update(SCORES, users=range(4), items=SCORES), "both were given"),
+        (update(), "neither was given"),
+        (update(lambda rows: SCORES), "batch is a function"),
+        (update(SCORES[:, :4], users=np.arange(4)), "has 4 items, but test has 5"),
+        (
+            update(SCORES[:1, :4], users=[1], before=lambda s: s.update(SCORES[:1], users=[0])),
+            "scores of 4 items, those before had 5",
+        ),
+        (
+            update(SCORES[:1], users=[1], before=lambda s: s.update(items=[[1]], users=[0])),
+            "holds scores, those before held lists",
+        ),
+        (
+            update(SCORES[:1], users=[1], before=lambda s: s.update(SCORES[:2], users=[0, 1])),
+            "user 1 came in a batch before",
+        ),
+        (update(SCORES, users=range(4), to=named), "of type int"),
+        (update(SCORES, users=list("abcd"), to=lambda: stream_of(named=True)), "item_ids=..."),
+        (update({"a": ["v"]}, users=["a"], to=named), "names the users itself"),
+        (update(SCORES, to=untold), "There is no truth"),
+        (update(SCORES, SCORES[:2], to=untold), "shape (4, 5) and relevance of shape (2, 5)"),
+        (update(SCORES, SCORES, padding=SCORES, to=untold), "expected bool (4, 5)"),
+        (update(SCORES, SCORES, users=[1, 1, 2, 3], to=untold), "user 1 came in two rows"),
+        (update(SCORES, "abc", to=untold), "relevance"),
+        (update(items=[[1]], users=[1], to=untold), "needs a test"),
+        (
+            update(
+                SCORES,
+                SCORES > 3,
+                to=untold,
+                before=lambda s: s.update(SCORES, SCORES > 3, users=range(4)),
+            ),
+            "Some batches name their users",
+        ),
+        (
+            update(
+                SCORES,
+                SCORES > 3,
+                users=list("abcd"),
+                to=untold,
+                before=lambda s: s.update(SCORES, SCORES > 3, users=range(4)),
+            ),
+            "of type str",
+        ),
+        (lambda: stream_of().compute(), "Nothing came yet"),
+        (lambda: untold().compute(), "Nothing came yet"),
+        (lambda: stream_of(repeated="last"), "'error' or 'first'"),
+        (lambda: stream_of().merge(3), "found int"),
+        (lambda: stream_of().merge(untold()), "different tests"),
+        (
+            lambda: (
+                rm.Evaluator(
+                    TEST,
+                    metrics="rr@3",
+                    protocol="recometer",
+                    short_lists="previous_user",
+                    catalogue=5,
+                )
+                .stream()
+                .update(items=[[1]], users=[0])
+            ),
+            "batches come in any order",
+        ),
+        (
+            lambda: (
+                rm.Evaluator(TEST, metrics="rr@3", candidates=rm.SampledCandidates(2))
+                .stream()
+                .update(items=[[1]], users=[0])
+            ),
+            "sets of each user",
+        ),
+    ],
+)
+def test_messages(call, message) -> None:
+    with pytest.raises((InputError, InputTypeError), match=re.escape(message)):
+        call()

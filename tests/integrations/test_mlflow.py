@@ -1,0 +1,278 @@
+"""MLflow itself: runs in a SQLite store, and its own call of the evaluator."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import recometer as rm
+from recometer.errors import ColumnError, InputError
+
+pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
+
+ROWS = pd.DataFrame(
+    {
+        "user_id": ["ann", "ann", "ann", "bob", "bob", "bob", "cat", "cat"],
+        "item_id": ["film", "song", "book", "film", "game", "book", "song", "game"],
+        "relevance": [1, 0, 2, 0, 1, 0, 1, 0],
+        "score": [0.5, 0.9, 0.1, 0.2, 0.8, 0.3, 0.1, 0.4],
+    }
+)
+METRICS = "ndcg@2 rr roc_auc"
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory):
+    """Return a database for all tests here: to make its tables takes seconds."""
+    return f"sqlite:///{tmp_path_factory.mktemp('mlflow')}/mlflow.db"
+
+
+@pytest.fixture
+def store(mlflow, database, tmp_path):
+    """Return a client of the store, with a new experiment."""
+    mlflow.set_tracking_uri(database)
+    place = (tmp_path / "artifacts").as_uri()
+    experiment = mlflow.create_experiment(str(tmp_path), artifact_location=place)
+    mlflow.set_experiment(experiment_id=experiment)
+    yield mlflow.MlflowClient()
+    mlflow.end_run()
+
+
+@pytest.fixture
+def result():
+    return rm.evaluate(rm.Pairs(ROWS), metrics=METRICS)
+
+
+def test_a_result_is_logged_and_read_back(mlflow, store, result, tmp_path):
+    with mlflow.start_run() as run:
+        result.log_mlflow()
+    data = store.get_run(run.info.run_id).data
+    assert data.metrics == result.flat()
+    assert data.metrics["ndcg_at_2"] == result.mean()["ndcg@2"]
+    assert data.tags["recometer.protocol"] == result.protocol.describe()
+    path = mlflow.artifacts.download_artifacts(
+        run_id=run.info.run_id, artifact_path="recometer/evaluation.parquet", dst_path=str(tmp_path)
+    )
+    np.testing.assert_array_equal(rm.load(path)["rr"], result["rr"])
+
+
+def test_epochs_are_steps_without_artifacts(mlflow, store, result):
+    with mlflow.start_run() as run:
+        for epoch in range(3):
+            result.log_mlflow(prefix="valid/", step=epoch)
+    history = store.get_metric_history(run.info.run_id, "valid/ndcg_at_2")
+    assert [(one.step, one.value) for one in history] == [
+        (epoch, result.mean()["ndcg@2"]) for epoch in range(3)
+    ]
+    assert store.list_artifacts(run.info.run_id) == []
+
+
+def test_another_run_than_the_active_one(mlflow, store, result):
+    with mlflow.start_run() as other:
+        pass
+    with mlflow.start_run() as active:
+        result.log_mlflow(run_id=other.info.run_id, artifact=False)
+    assert store.get_run(other.info.run_id).data.metrics == result.flat()
+    assert store.get_run(active.info.run_id).data.metrics == {}
+
+
+def test_without_a_run_there_is_a_new_one(mlflow, store, result):
+    result.log_mlflow(artifact=False)
+    assert store.get_run(mlflow.active_run().info.run_id).data.metrics == result.flat()
+
+
+def test_what_is_undefined_is_nan(mlflow, store):
+    one_kind = ROWS.assign(relevance=1)
+    with mlflow.start_run() as run, pytest.warns(rm.DataWarning):
+        rm.evaluate(rm.Pairs(one_kind), metrics="roc_auc").log_mlflow()
+    assert math.isnan(store.get_run(run.info.run_id).data.metrics["roc_auc"])
+
+
+def test_more_values_than_a_request_takes(mlflow, store, result):
+    scores = np.random.default_rng(0).random((4, 300))
+    many = rm.evaluate(rm.Scores(scores), scores > 0.5, metrics="ndcg@1..250")
+    with mlflow.start_run() as run:
+        many.log_mlflow(artifact=False)
+    assert len(store.get_run(run.info.run_id).data.metrics) == 1250
+
+
+def test_a_comparison_and_a_leaderboard(mlflow, store, result):
+    other = rm.evaluate(rm.Pairs(ROWS.assign(score=ROWS["relevance"])), metrics=METRICS)
+    models = {"als": result, "best": other}
+    versus = rm.compare(models, baseline="als", allow="test")
+    with mlflow.start_run() as run:
+        versus.log_mlflow()
+    data = store.get_run(run.info.run_id).data
+    assert set(data.metrics) == set(versus.flat())
+    difference = versus.row("rr", "best", "als").difference
+    assert data.metrics["rr_of_best_versus_als"] == difference
+    (saved,) = store.list_artifacts(run.info.run_id, "recometer")
+    assert saved.path == "recometer/comparison.json"
+    with mlflow.start_run() as run:
+        rm.Leaderboard(models).log_mlflow(prefix="all/")
+    data = store.get_run(run.info.run_id).data
+    assert data.metrics["all/rr_of_best"] == other.mean()["rr"]
+    saved = [one.path for one in store.list_artifacts(run.info.run_id, "recometer")]
+    assert saved == ["recometer/all_als.parquet", "recometer/all_best.parquet"]
+
+
+def test_every_metric_has_a_name_that_mlflow_takes(mlflow, store):
+    names = "ndcg@2 rbp(p=0.95) f@2(beta=0.5,empty=undefined) rr@2(all) dcg(gain=exponential)"
+    found = rm.evaluate(rm.Pairs(ROWS), metrics=names)
+    with pytest.raises(mlflow.exceptions.MlflowException, match="Invalid"):
+        mlflow.log_metrics(found.mean())  # what the names are for
+    with mlflow.start_run(nested=True) as run:
+        found.log_mlflow(artifact=False)
+    assert store.get_run(run.info.run_id).data.metrics.keys() == found.flat().keys()
+
+
+def test_pairs_with_scores_beside_them(mlflow, store, result):
+    with mlflow.start_run() as run:
+        found = mlflow.models.evaluate(
+            data=ROWS,
+            targets="relevance",
+            predictions="score",
+            model_type="ranker",
+            evaluators="recometer",
+            evaluator_config={"metrics": METRICS},
+        )
+    assert found.metrics == result.flat()
+    assert store.get_run(run.info.run_id).data.metrics == result.flat()
+    assert store.list_artifacts(run.info.run_id, "recometer")[0].path.endswith("evaluation.parquet")
+
+
+def test_a_model_that_scores_pairs(mlflow, store, result):
+    scores = {(row.user_id, row.item_id): row.score for row in ROWS.itertuples()}
+
+    def model(frame):
+        return [scores[row.user_id, row.item_id] for row in frame.itertuples()]
+
+    with mlflow.start_run():
+        found = mlflow.models.evaluate(
+            model,
+            ROWS.drop(columns="score"),
+            targets="relevance",
+            model_type="ranker",
+            evaluators="recometer",
+            evaluator_config={"metrics": METRICS},
+        )
+    assert found.metrics == result.flat()
+
+
+LISTS = pd.DataFrame(
+    {
+        "user": ["ann", "bob"],
+        "relevant": [["film", "song"], ["game"]],
+        "listed": [["film", "game"], ["song", "game"]],
+    }
+)
+
+
+@pytest.mark.parametrize("user", [["ann", "bob"], None])
+def test_lists_of_items(mlflow, store, user):
+    data = LISTS if user else LISTS.drop(columns="user").assign(question=["a", "b"])
+    with mlflow.start_run():
+        found = mlflow.models.evaluate(
+            data=data,
+            targets="relevant",
+            predictions="listed",
+            model_type="recommender",
+            evaluator_config={"metrics": "recall@2 rr", "catalogue": 10},
+        )
+    expected = rm.evaluate(
+        rm.Lists(dict(enumerate(LISTS["listed"]))),
+        dict(enumerate(LISTS["relevant"])),
+        metrics="recall@2 rr",
+        catalogue=10,
+    )
+    assert found.metrics == expected.flat()
+
+
+def test_mlflows_own_retriever_is_left_alone_unless_metrics_are_named(mlflow, store):
+    asked = {
+        "data": LISTS,
+        "targets": "relevant",
+        "predictions": "listed",
+        "model_type": "retriever",
+    }
+    with mlflow.start_run():
+        alone = mlflow.models.evaluate(**asked, evaluators="default")
+        both = mlflow.models.evaluate(
+            **asked,
+            evaluators=["default", "recometer"],
+            evaluator_config={"recometer": {"metrics": "precision@3"}},
+        )
+        every = mlflow.models.evaluate(**asked)
+    assert alone.metrics.keys() == every.metrics.keys()
+    assert both.metrics.keys() > alone.metrics.keys()
+    assert "precision_at_3" in both.metrics
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"targets": None}, InputError, "targets= names its column"),
+        ({"predictions": None}, InputError, "neither a model nor a prediction"),
+        ({"config": {"user": "nobody"}}, ColumnError, "nobody"),
+        ({"config": {"metrcs": "rr"}}, rm.UnknownNameError, "metrcs"),
+        ({"extra_metrics": ["mse"]}, InputError, "extra_metrics"),
+        ({"model": lambda frame: [0.5]}, InputError, "1 predictions for 8 rows"),
+        (
+            {"model": lambda frame: frame[["user_id", "item_id"]]},
+            InputError,
+            "'user_id', 'item_id'",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named(mlflow, store, changes, error, message):
+    config = {"metrics": METRICS} | changes.pop("config", {}) if "config" in changes else {}
+    if changes.get("extra_metrics"):
+        changes["extra_metrics"] = [mlflow.metrics.mse()]
+    asked = {"targets": "relevance", "predictions": "score", "model": None} | changes
+    if asked["model"] is not None:
+        asked["predictions"] = None
+    with mlflow.start_run(), pytest.raises(error, match=message):
+        mlflow.models.evaluate(
+            data=ROWS,
+            model_type="ranker",
+            evaluators="recometer",
+            evaluator_config=config,
+            **asked,
+        )
+
+
+def test_lists_and_numbers_do_not_mix(mlflow, store):
+    twice = pd.concat([LISTS, LISTS])
+    cases = [
+        (LISTS.assign(listed=[1.0, 2.0]), {}, "but predictions are not"),
+        (twice, {}, "a user in several rows"),
+        (LISTS, {"item": "user"}, "item='user' is not read"),
+    ]
+    for data, config, message in cases:
+        with mlflow.start_run(), pytest.raises(InputError, match=message):
+            mlflow.models.evaluate(
+                data=data,
+                targets="relevant",
+                predictions="listed",
+                model_type="recommender",
+                evaluators="recometer",
+                evaluator_config=config,
+            )
+
+
+def test_saved_results_of_mlflow_have_the_same_values(mlflow, store, result, tmp_path):
+    with mlflow.start_run():
+        found = mlflow.models.evaluate(
+            data=ROWS,
+            targets="relevance",
+            predictions="score",
+            model_type="ranker",
+            evaluators="recometer",
+            evaluator_config={"metrics": METRICS},
+        )
+    found.save(tmp_path / "saved")
+    assert json.loads((tmp_path / "saved" / "metrics.json").read_text()) == result.flat()

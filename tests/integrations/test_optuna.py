@@ -1,0 +1,122 @@
+"""Optuna searches by the ends of intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from results import evaluation
+
+import recometer as rm
+from recometer.errors import InputError
+from recometer.integrations.optuna import IntervalPruner, cautious, report
+
+pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
+
+GENERATOR = np.random.default_rng(0)
+TEST = GENERATOR.random((300, 60)) < 0.1
+NOISE = GENERATOR.random((300, 60))
+EVALUATOR = rm.Evaluator(TEST, metrics="ndcg@10 mean_rank coverage@5", catalogue=60)
+
+
+def trained(quality, epoch):
+    """Return the evaluation of a model that gets better from epoch to epoch."""
+    return EVALUATOR(rm.Scores(NOISE + quality * (epoch + 1) / 4 * TEST))
+
+
+def search(optuna, metric, direction, pruner, n_trials=12):
+    """Return a study, and the results of each trial."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    results = {}
+
+    def objective(trial):
+        quality = trial.suggest_float("quality", 0, 0.6)
+        for epoch in range(4):
+            result = trained(quality, epoch)
+            results.setdefault(trial.number, []).append(result)
+            value = report(trial, result, metric, epoch)
+        return value
+
+    sampler = optuna.samplers.RandomSampler(seed=0)
+    study = optuna.create_study(direction=direction, pruner=pruner, sampler=sampler)
+    study.optimize(objective, n_trials=n_trials)
+    return study, results
+
+
+@pytest.mark.parametrize(
+    ("metric", "direction", "end"),
+    [("ndcg@10", "maximize", "low"), ("mean_rank", "minimize", "high")],
+)
+def test_the_worse_end_is_reported_and_trials_that_are_worse_for_certain_are_pruned(
+    optuna, metric, direction, end
+):
+    study, results = search(optuna, metric, direction, IntervalPruner(1))
+    states = [trial.state.name for trial in study.trials]
+    assert {"PRUNED", "COMPLETE"} == set(states)
+    for trial in study.trials:
+        expected = [getattr(one.interval(metric), end) for one in results[trial.number]]
+        assert list(trial.intermediate_values.values()) == expected
+    best = max(study.trials, key=lambda trial: trial.params["quality"])
+    assert study.best_trial.number == best.number
+    for trial in study.trials:
+        step = trial.last_step
+        found = results[trial.number][-1].interval(metric)
+        before = [
+            results[other][step].interval(metric)
+            for other in range(trial.number)
+            if len(results[other]) > step
+        ]
+        higher = direction == "maximize"
+        worse = [found.high < one.low if higher else found.low > one.high for one in before]
+        assert any(worse) == (trial.state.name == "PRUNED")
+        assert step >= 1
+
+
+def test_optunas_own_pruners_read_the_same_values(optuna):
+    pruner = optuna.pruners.MedianPruner(n_startup_trials=3, n_warmup_steps=0)
+    study, _ = search(optuna, "ndcg@10", "maximize", pruner)
+    assert sum(trial.state.name == "PRUNED" for trial in study.trials) > 2
+    assert study.best_value == cautious(trained(study.best_params["quality"], 3), "ndcg@10")
+
+
+def test_without_pruning_all_trials_end(optuna):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
+
+    def objective(trial):
+        return report(trial, trained(0.5 / (trial.number + 1), 0), "ndcg@10", 0, prune=False)
+
+    study.optimize(objective, n_trials=3)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 3
+
+
+def test_a_study_in_the_wrong_direction_is_refused(optuna):
+    study = optuna.create_study(direction="minimize")
+    with pytest.raises(InputError, match='direction="maximize"'):
+        report(study.ask(), trained(0.5, 0), "ndcg@10", 0)
+
+
+def test_a_fixed_trial_reports_nothing(optuna):
+    result = trained(0.5, 0)
+    trial = optuna.trial.FixedTrial({"quality": 0.5})
+    assert report(trial, result, "ndcg@10", 0) == result.interval("ndcg@10").low
+
+
+def test_other_reports_are_refused(optuna):
+    study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
+    trial = study.ask()
+    trial.report(0.5, 0)
+    with pytest.raises(InputError, match="Hint: report"):
+        trial.should_prune()
+
+
+def test_a_trial_without_a_value_is_pruned(optuna):
+    study = optuna.create_study(direction="maximize", pruner=IntervalPruner())
+    undefined = evaluation({"ndcg@10": [np.nan, np.nan]})
+    with pytest.raises(optuna.TrialPruned):
+        report(study.ask(), undefined, "ndcg@10", 0)
+
+
+def test_a_mean_without_an_interval_says_why(optuna):
+    one = evaluation({"ndcg@10": [0.5]}, protocol=rm.Protocol(interval="t"))
+    with pytest.raises(InputError, match="has no interval"):
+        cautious(one, "ndcg@10")

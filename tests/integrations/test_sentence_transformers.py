@@ -1,0 +1,122 @@
+"""The evaluator of Sentence Transformers, with a tiny model that is built here."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+import recometer as rm
+
+pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
+
+WORDS = [
+    "red",
+    "green",
+    "blue",
+    "cat",
+    "dog",
+    "bird",
+    "runs",
+    "sleeps",
+    "sings",
+    "here",
+    "there",
+    "now",
+    "then",
+]
+
+
+@pytest.fixture(scope="module")
+def model(torch, sentence_transformers):
+    """Return a bag of words with random vectors."""
+    modules = sentence_transformers.models
+    words = modules.tokenizer.WhitespaceTokenizer(WORDS, stop_words=[])
+    weights = np.random.default_rng(0).standard_normal((len(WORDS), 6)).astype(np.float32)
+    embeddings = modules.WordEmbeddings(words, weights)
+    pooling = modules.Pooling(6, pooling_mode="mean")
+    return sentence_transformers.SentenceTransformer(modules=[embeddings, pooling], device="cpu")
+
+
+@pytest.fixture(scope="module")
+def texts():
+    rng = np.random.default_rng(1)
+    corpus = {f"d{n}": " ".join(rng.choice(WORDS, 3, replace=False)) for n in range(60)}
+    queries = {f"q{n}": " ".join(rng.choice(WORDS, 2, replace=False)) for n in range(12)}
+    queries["unjudged"] = "red cat"
+    relevant = {
+        query: {name for name, doc in corpus.items() if set(text.split()) <= set(doc.split())}
+        | {"d0"}
+        for query, text in queries.items()
+        if query != "unjudged"
+    }
+    return queries, corpus, relevant
+
+
+@pytest.fixture(scope="module")
+def evaluator_class(sentence_transformers):
+    from recometer.integrations.sentence_transformers import RecometerEvaluator
+
+    return RecometerEvaluator
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot", "euclidean"])
+def test_it_finds_what_their_own_evaluator_finds(
+    similarity, model, texts, evaluator_class, sentence_transformers, monkeypatch
+):
+    monkeypatch.setattr(model, "similarity_fn_name", similarity)
+    queries, corpus, relevant = texts
+    theirs = sentence_transformers.evaluation.InformationRetrievalEvaluator(
+        queries, corpus, relevant, ndcg_at_k=[10], mrr_at_k=[10], precision_recall_at_k=[5]
+    )(model)
+    found = evaluator_class(queries, corpus, relevant, metrics="ndcg@10 rr@10 recall@5")(model)
+    name = f"{similarity}_"
+    assert found["ndcg_at_10"] == pytest.approx(theirs[f"{name}ndcg@10"], abs=0.03)
+    assert found["rr_at_10"] == pytest.approx(theirs[f"{name}mrr@10"], abs=0.03)
+    assert found["recall_at_5"] == pytest.approx(theirs[f"{name}recall@5"], abs=0.03)
+
+
+def test_values_are_those_of_evaluate(model, texts, evaluator_class, tmp_path):
+    queries, corpus, relevant = texts
+    evaluator = evaluator_class(
+        queries, corpus, relevant, metrics="ndcg@5 rr", primary_metric="rr", name="tiny"
+    )
+    found, _ = (evaluator(model, str(tmp_path), epoch, 7) for epoch in (1, 2))
+    assert evaluator.primary_metric == "tiny_rr"
+    assert evaluator.primary_metric in found
+    names = [query for query in queries if query in relevant]
+    scores = np.array(
+        model.similarity(
+            model.encode([queries[name] for name in names]), model.encode(list(corpus.values()))
+        )
+    )
+    whole = rm.evaluate(
+        rm.Scores(scores.astype(np.float64).round(6), user_ids=names, item_ids=list(corpus)),
+        {query: sorted(docs) for query, docs in relevant.items()},
+        metrics="ndcg@5 rr",
+    )
+    assert found["tiny_rr"] == pytest.approx(whole.mean()["rr"], abs=0.02)
+    assert len(evaluator.result) == len(relevant)
+    with open(tmp_path / "recometer_tiny.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["epoch"] for row in rows] == ["1", "2"]
+    assert float(rows[0]["rr"]) == found["tiny_rr"]
+    assert "ndcg@5" in evaluator.get_config_dict()["metrics"]
+
+
+def test_the_model_card_shows_it(model, texts, evaluator_class):
+    queries, corpus, relevant = texts
+    evaluator = evaluator_class(queries, corpus, relevant, metrics="ndcg@5")
+    evaluator(model)
+    assert "ndcg_at_5" in str(model.model_card_data.eval_results_dict)
+
+
+def test_what_does_not_fit_is_refused(texts, evaluator_class):
+    queries, corpus, relevant = texts
+    with pytest.raises(rm.InputError, match="'q', which is no query"):
+        evaluator_class(queries, corpus, {"q": ["d1"]})
+    with pytest.raises(rm.InputError, match="not asked for"):
+        evaluator_class(queries, corpus, relevant, primary_metric="ap@3")
+    with pytest.raises(rm.InputTypeError, match="corpus must be a dict"):
+        evaluator_class(queries, {}, relevant)

@@ -1,0 +1,28 @@
+"""What docs/integrations.md and docs/tuning.md show runs, section by section."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
+
+DOCS = Path(__file__).parents[2] / "docs"
+SECTIONS = {
+    section.split("\n", 1)[0].strip("# "): "\n".join(blocks)
+    for page in ("integrations.md", "tuning.md")
+    for section in (DOCS / page).read_text(encoding="utf-8").split("\n## ")
+    if (blocks := re.findall(r"```python\n((?!>>>).*?)```", section, re.DOTALL))
+}
+START = SECTIONS.pop("What the examples below go on from")
+FIXTURES = {"MLflow": "mlflow", "Weights & Biases": "wandb"}  # what prepares the library
+
+
+@pytest.mark.parametrize("section", sorted(SECTIONS))
+def test_snippets_of_a_section_run(section, request, tmp_path, monkeypatch):
+    if section in FIXTURES:
+        request.getfixturevalue(FIXTURES[section])
+    monkeypatch.chdir(tmp_path)
+    exec(compile(START + SECTIONS[section], section, "exec"), {})

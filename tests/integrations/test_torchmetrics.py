@@ -1,0 +1,199 @@
+"""RankingMetrics beside the real library: states, collections, two processes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import recometer as rm
+
+pytestmark = pytest.mark.integrations
+
+N_USERS, N_ITEMS = 40, 30
+METRICS = "ndcg@5 recall@3 rr"
+
+
+@pytest.fixture(scope="module")
+def ranking_metrics(torchmetrics):
+    from recometer.integrations.torchmetrics import RankingMetrics
+
+    return RankingMetrics
+
+
+@pytest.fixture(scope="module")
+def case():
+    """Return scores of few different values, test and train, of users and items by position."""
+    rng = np.random.default_rng(1)
+    kind = rng.random((N_USERS, N_ITEMS))
+    test = rm.Interactions.of((kind > 0.9).astype(np.float32))
+    train = rm.Interactions.of((kind < 0.1).astype(np.float32))
+    scores = rng.integers(0, 20, kind.shape).astype(np.float32)
+    return scores, (kind > 0.9).astype(int), rm.Evaluator(test, train=train, metrics=METRICS)
+
+
+def test_it_is_the_evaluation_of_the_whole(torch, ranking_metrics, case):
+    scores, _, evaluator = case
+    metric = ranking_metrics(evaluator)
+    for rows in np.array_split(np.random.default_rng(0).permutation(N_USERS), 7):
+        metric.update(torch.from_numpy(scores[rows]), users=torch.from_numpy(rows))
+    whole = evaluator(rm.Scores(scores))
+    found = metric.compute()
+    assert {name: float(value) for name, value in found.items()} == {
+        name.replace("@", "_at_"): mean for name, mean in whole.mean().items()
+    }
+    assert set(found) < set(whole.flat())
+    np.testing.assert_array_equal(metric.evaluation()["rr"], whole["rr"])
+
+
+def test_candidates_with_the_truth_as_its_own_metrics_take_them(torch, torchmetrics, case):
+    """A collection with a metric of the library itself, which is given the same arguments."""
+    from recometer.integrations.torchmetrics import RankingMetrics
+
+    scores, truth, _ = case
+    rng = np.random.default_rng(2)
+    scores = torch.from_numpy(rng.permutation(scores.size).reshape(scores.shape).astype(np.float32))
+    users = torch.arange(N_USERS)[:, None].expand(-1, N_ITEMS)
+    collection = torchmetrics.MetricCollection(
+        {
+            "theirs": torchmetrics.retrieval.RetrievalMRR(empty_target_action="skip"),
+            "ours": RankingMetrics(metrics="rr"),
+            "others": RankingMetrics(metrics="ndcg@3"),
+        },
+        prefix="val/",
+    )
+    for rows in torch.arange(N_USERS).split(9):
+        given = scores[rows].flatten(), torch.from_numpy(truth)[rows].flatten()
+        collection.update(*given, indexes=users[rows].flatten())
+    found = collection.compute()
+    assert set(found) == {"val/theirs", "val/rr", "val/ndcg_at_3"}
+    assert float(found["val/rr"]) == pytest.approx(float(found["val/theirs"]), abs=1e-6)
+
+
+def test_forward_returns_the_batch_and_keeps_all(torch, ranking_metrics, case):
+    scores, _, evaluator = case
+    metric = ranking_metrics(evaluator)
+    whole = evaluator(rm.Scores(scores))["rr"]
+    for rows in np.array_split(np.arange(N_USERS), 4):
+        batch = metric(torch.from_numpy(scores[rows]), users=rows)
+        assert float(batch["rr"]) == pytest.approx(np.nanmean(whole[rows]), abs=1e-15)
+    assert float(metric.compute()["rr"]) == np.nanmean(whole)
+    metric.reset()
+    metric.update(torch.from_numpy(scores), users=np.arange(N_USERS))
+    assert float(metric.compute()["rr"]) == np.nanmean(whole)
+
+
+def test_copies_and_states_hold_what_came(torch, ranking_metrics, case):
+    scores, _, evaluator = case
+    metric = ranking_metrics(evaluator)
+    metric.update(scores[:20], users=np.arange(20))
+    loaded = ranking_metrics(evaluator)
+    metric.persistent(True)
+    loaded.persistent(True)
+    loaded.load_state_dict(metric.state_dict())
+    others = [metric.clone(), copy.deepcopy(metric), pickle.loads(pickle.dumps(metric)), loaded]
+    for other in (metric, *others):
+        other.to("cpu").update(scores[20:], users=np.arange(20, N_USERS))
+        assert float(other.compute()["rr"]) == evaluator(rm.Scores(scores)).mean()["rr"]
+    rest = ranking_metrics(evaluator)
+    rest.update(scores[:20], users=np.arange(20))
+    more = ranking_metrics(evaluator)
+    more.update(scores[20:], users=np.arange(20, N_USERS))
+    rest.merge_state(more)
+    assert float(rest.compute()["rr"]) == evaluator(rm.Scores(scores)).mean()["rr"]
+
+
+def test_copies_in_one_collection_are_all_updated(torchmetrics, ranking_metrics, case):
+    """Compute groups join metrics with equal states: none of ours may be joined."""
+    scores, _, evaluator = case
+    metric = ranking_metrics(evaluator)
+    collection = torchmetrics.MetricCollection({"one": metric, "two": metric.clone()})
+    for rows in np.array_split(np.arange(N_USERS), 3):
+        collection.update(scores[rows], users=rows)
+    assert collection["one"].evaluation().n_users == collection["two"].evaluation().n_users
+    np.testing.assert_array_equal(
+        collection["one"].evaluation()["rr"], collection["two"].evaluation()["rr"]
+    )
+    assert len(collection.compute_groups) == 2
+
+
+PROCESS = """
+    import sys, warnings
+    import numpy as np
+    import torch, torch.distributed as dist
+    import recometer as rm
+    from recometer.integrations.torchmetrics import RankingMetrics
+
+    rank, folder = int(sys.argv[1]), sys.argv[2]
+    dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2)
+    data = np.load(f"{folder}/data.npz")
+    scores, users = data["scores"], data["users"]
+    evaluator = rm.Evaluator(
+        rm.Interactions.of(data["test"]), train=rm.Interactions.of(data["train"]),
+        metrics="ndcg@5 recall@3 rr",
+    )
+    metric = RankingMetrics(evaluator)
+    empty = RankingMetrics(metrics="rr")
+    if rank == 0:  # the other process has nothing
+        empty.update(scores[:2], data["test"][:2], users=users[:2])
+    stream = evaluator.stream(repeated="first")
+    mine = users[rank::2]
+    if rank:  # as samplers fill up the last batch
+        mine = np.append(mine, users[0])
+    for rows in np.array_split(mine, 3 + rank):
+        batch = torch.from_numpy(scores[rows])
+        metric.update(batch, users=rows)
+        stream.update(batch, users=rows)
+    for _ in range(2):  # what is computed once may be computed again, and go on
+        found = metric.compute()
+        metric._computed = None
+    states = [None, None]
+    dist.all_gather_object(states, stream.state())
+    stream.reset()
+    for state in states:
+        stream.merge(state)
+    np.savez(
+        f"{folder}/found{rank}.npz", metric=[float(one) for one in found.values()],
+        stream=list(stream.mean().values()), rr=metric.evaluation()["rr"],
+        local=metric._stream.n_users, empty=float(empty.compute()["rr"]),
+    )
+    dist.destroy_process_group()
+"""
+
+
+def test_two_processes_are_one(case, torchmetrics, tmp_path):
+    scores, _, _ = case
+    rng = np.random.default_rng(3)
+    kind = rng.random(scores.shape)
+    data = {"test": (kind > 0.9) * 1.0, "train": (kind < 0.1) * 1.0, "scores": scores}
+    np.savez(tmp_path / "data.npz", users=rng.permutation(N_USERS), **data)
+    command = [sys.executable, "-c", textwrap.dedent(PROCESS)]
+    running = [subprocess.Popen([*command, str(rank), str(tmp_path)]) for rank in range(2)]
+    assert [process.wait(timeout=120) for process in running] == [0, 0]
+    evaluator = rm.Evaluator(
+        rm.Interactions.of(data["test"]),
+        train=rm.Interactions.of(data["train"]),
+        metrics=METRICS,
+    )
+    whole = evaluator(rm.Scores(scores))
+    for rank in range(2):
+        found = np.load(tmp_path / f"found{rank}.npz")
+        assert found["metric"].tolist() == found["stream"].tolist() == list(whole.mean().values())
+        np.testing.assert_array_equal(found["rr"], whole["rr"])
+        assert found["local"] == N_USERS // 2 + rank
+    assert not np.isnan(found["empty"])
+
+
+def test_what_does_not_fit_is_refused(ranking_metrics, case):
+    _, _, evaluator = case
+    with pytest.raises(rm.InputTypeError, match="takes an Evaluator, found str"):
+        ranking_metrics("ndcg@5")
+    with pytest.raises(rm.InputError, match="metrics= does not apply"):
+        ranking_metrics(evaluator, metrics="rr")
+    with pytest.raises(rm.InputError, match="the same"):
+        ranking_metrics(evaluator).update([[1.0]], users=[1], indexes=[1])

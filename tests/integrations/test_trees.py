@@ -1,0 +1,192 @@
+"""LightGBM and XGBoost train with our metrics, which are theirs where they have them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import recometer as rm
+from recometer.errors import InputError, UnknownNameError
+from recometer.integrations.lightgbm import RankingMetrics as ForLightGBM
+from recometer.integrations.xgboost import RankingMetrics as ForXGBoost
+
+pytestmark = [pytest.mark.integrations, pytest.mark.filterwarnings("ignore")]
+
+GENERATOR = np.random.default_rng(5)
+SIZES = GENERATOR.integers(3, 15, 60)
+QUERY = np.repeat(np.arange(len(SIZES)), SIZES)
+FEATURES = GENERATOR.normal(size=(len(QUERY), 5))
+LABEL = np.clip(np.round(FEATURES[:, 0] + GENERATOR.normal(0, 1, len(QUERY))), 0, 3).astype(int)
+LABEL[QUERY == 3] = 0  # a query without a relevant document
+WEIGHT = GENERATOR.integers(1, 5, len(SIZES)).astype(float)
+WEIGHT[np.bincount(QUERY, LABEL) == 0] = 1  # whatever the weight of such a query, both add 1
+LIGHTGBM = {"objective": "lambdarank", "verbose": -1, "num_threads": 1, "seed": 0}
+XGBOOST = {"objective": "rank:ndcg", "nthread": 1, "seed": 0}
+
+
+def dataset(lightgbm, weight=None, **more):
+    rows = None if weight is None else np.repeat(weight, SIZES)
+    return lightgbm.Dataset(FEATURES, LABEL, group=SIZES, weight=rows, free_raw_data=False, **more)
+
+
+def matrix(xgboost, weight=None):
+    data = xgboost.DMatrix(FEATURES, label=LABEL)
+    data.set_group(SIZES)
+    if weight is not None:
+        data.set_weight(weight)
+    return data
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
+def test_lightgbm_prints_the_same_numbers_itself(lightgbm, weight):
+    metrics = ForLightGBM("ndcg@3,5 map@3,5 rr@5")
+    renamed, found = [], {}
+
+    def feval(score, data):
+        values = metrics(score, data)
+        renamed.append(values)
+        return [(f"ours_{name}", value, higher) for name, value, higher in values]
+
+    data = dataset(lightgbm, weight)
+    lightgbm.train(
+        LIGHTGBM | {"metric": ["ndcg", "map"], "eval_at": [3, 5]},
+        data,
+        num_boost_round=5,
+        valid_sets=[data],
+        valid_names=["valid"],
+        feval=feval,
+        callbacks=[lightgbm.record_evaluation(found)],
+    )
+    for name in ("ndcg@3", "ndcg@5", "map@3", "map@5"):
+        assert found["valid"][f"ours_{name}"] == pytest.approx(found["valid"][name], abs=1e-12)
+    assert len(set(found["valid"]["ours_rr@5"])) > 1
+    assert all(higher for _, _, higher in renamed[0])
+
+
+def test_lightgbm_stops_early_by_our_metric(lightgbm):
+    found = {}
+    booster = lightgbm.train(
+        LIGHTGBM | {"metric": "None"},
+        dataset(lightgbm),
+        num_boost_round=200,
+        valid_sets=[dataset(lightgbm)],
+        feval=ForLightGBM("rr@10", protocol="recometer"),
+        callbacks=[lightgbm.early_stopping(3), lightgbm.record_evaluation(found)],
+    )
+    values = found["valid_0"]["rr@10"]
+    assert booster.best_iteration == int(np.argmax(values)) + 1 < 200
+
+
+def test_lightgbm_in_cross_validation(lightgbm):
+    found = lightgbm.cv(
+        LIGHTGBM | {"metric": "ndcg", "eval_at": [5]},
+        dataset(lightgbm),
+        num_boost_round=3,
+        nfold=3,
+        stratified=False,
+        feval=lambda score, data: [
+            (f"ours_{name}", *rest) for name, *rest in ForLightGBM("ndcg@5")(score, data)
+        ],
+    )
+    assert found["valid ours_ndcg@5-mean"] == pytest.approx(found["valid ndcg@5-mean"], abs=1e-12)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
+def test_lightgbms_ranker(lightgbm, weight):
+    rows = None if weight is None else np.repeat(weight, SIZES)
+    model = lightgbm.LGBMRanker(n_estimators=4, n_jobs=1, verbose=-1)
+    model.fit(
+        FEATURES,
+        LABEL,
+        group=SIZES,
+        eval_X=FEATURES.copy(),
+        eval_y=LABEL,
+        eval_group=[SIZES],
+        eval_sample_weight=None if rows is None else [rows],
+        eval_at=[5],
+        eval_metric=ForLightGBM("hit@1 map@5", ties="pessimistic").of_ranker,
+    )
+    values = model.evals_result_["valid_0"]
+    pairs = rm.Pairs.of(LABEL, model.predict(FEATURES), QUERY)
+    expected = rm.evaluate(
+        pairs, metrics="hit@1 map@5", protocol="lightgbm", ties="pessimistic"
+    ).mean(weight)
+    assert [values[name][-1] for name in expected] == pytest.approx(list(expected.values()))
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
+def test_xgboost_prints_the_same_numbers_itself(xgboost, weight):
+    asked = ["ndcg@3", "ndcg@5", "ndcg@5-"]
+    metrics, found = ForXGBoost(f"{' '.join(asked)} rr@5"), {}
+    data = matrix(xgboost, weight)
+    xgboost.train(
+        XGBOOST | {"eval_metric": asked},
+        data,
+        num_boost_round=5,
+        evals=[(data, "valid")],
+        custom_metric=lambda score, data: [
+            (f"ours_{name}", value) for name, value in metrics(score, data)
+        ],
+        evals_result=found,
+        verbose_eval=False,
+    )
+    for name in asked:
+        assert found["valid"][f"ours_{name}"] == pytest.approx(found["valid"][name], abs=1e-6)
+    assert len(set(found["valid"]["ours_rr@5"])) > 1
+
+
+def test_xgboosts_ranker(xgboost):
+    metrics = ForXGBoost("hit@1", ties="pessimistic", threads=1)
+    model = xgboost.XGBRanker(n_estimators=3, n_jobs=1, eval_metric=metrics)
+    shown = {"eval_set": [(FEATURES, LABEL)], "eval_group": [SIZES], "verbose": False}
+    model.fit(FEATURES, LABEL, group=SIZES, **shown)
+    pairs = rm.Pairs.of(LABEL, model.predict(FEATURES), QUERY)
+    result = rm.evaluate(pairs, metrics="hit@1", protocol="xgboost", ties="pessimistic")
+    values = model.evals_result()["validation_0"]["hit@1"]
+    assert values[-1] == pytest.approx(result.mean(SIZES)["hit@1"], abs=1e-6)
+    with pytest.raises(InputError, match="there are 2"):
+        ForXGBoost("hit@1 rr")(LABEL, FEATURES[:, 0])
+
+
+def test_xgboost_stops_early_in_the_right_direction(xgboost):
+    metrics, found = ForXGBoost("hit@1 rr@10 mean_rank", protocol="recometer"), {}
+    data = matrix(xgboost)
+    booster = xgboost.train(
+        XGBOOST | {"disable_default_eval_metric": True},
+        data,
+        num_boost_round=60,
+        evals=[(data, "valid")],
+        custom_metric=metrics,
+        callbacks=[metrics.early_stopping(4, "rr@10")],
+        evals_result=found,
+        verbose_eval=False,
+    )
+    assert booster.best_iteration == int(np.argmax(found["valid"]["rr@10"])) < 60
+    assert metrics.early_stopping(4).maximize is True
+    assert metrics.early_stopping(4, "mean_rank", save_best=True).maximize is False
+    with pytest.raises(UnknownNameError, match="rr@10"):
+        metrics.early_stopping(4, "rr@11")
+
+
+def test_xgboost_in_cross_validation(xgboost):
+    data = xgboost.DMatrix(FEATURES, label=LABEL, qid=QUERY)
+    found = xgboost.cv(
+        XGBOOST | {"eval_metric": "ndcg@5"},
+        data,
+        num_boost_round=3,
+        nfold=3,
+        custom_metric=lambda score, data: [
+            (f"ours_{name}", value) for name, value in ForXGBoost("ndcg@5")(score, data)
+        ],
+        as_pandas=True,
+    )
+    ours, theirs = found["test-ours_ndcg@5-mean"], found["test-ndcg@5-mean"]
+    assert ours.tolist() == pytest.approx(theirs.tolist(), abs=1e-6)
+
+
+def test_data_without_groups_are_refused(lightgbm, xgboost):
+    data = lightgbm.Dataset(FEATURES, LABEL, free_raw_data=False).construct()
+    with pytest.raises(InputError, match=r"no groups.*Hint"):
+        ForLightGBM("ndcg@5")(LABEL, data)
+    with pytest.raises(InputError, match=r"no groups.*Hint"):
+        ForXGBoost("ndcg@5")(LABEL, xgboost.DMatrix(FEATURES, label=LABEL))

@@ -1,0 +1,107 @@
+"""Relevant items that were found, by how popular they are in train."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import recometer as rm
+
+N_USERS, N_ITEMS, N_BANDS = 40, 25, 5
+Matrix = npt.NDArray[np.float64]
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Matrix]:
+    """Return scores with many ties, and items that are chosen ever more rarely."""
+    rng = np.random.default_rng(3)
+    popular = np.linspace(0.8, 0.02, N_ITEMS)
+    train = rng.random((N_USERS, N_ITEMS)) < popular
+    train[:, -3:] = False
+    test = (rng.random((N_USERS, N_ITEMS)) < 0.3) & ~train
+    scores = rng.integers(0, 4, (N_USERS, N_ITEMS))
+    return {"scores": scores.astype(float), "train": train * 1.0, "test": test * 1.0}
+
+
+def _band_of(train: Matrix) -> npt.NDArray[np.int64]:
+    """Return the band of each item, the obvious way."""
+    users = train.sum(axis=0)
+    above = np.array([users[users > own].sum() for own in users])
+    return np.minimum((N_BANDS * above / users.sum()).astype(int), N_BANDS - 1)
+
+
+def _evaluate(data: dict[str, Matrix], test: Matrix, **rules: Any) -> rm.Evaluation:
+    source, train = rm.Scores(data["scores"]), data["train"]
+    return rm.evaluate(source, test, train=train, metrics="recall@4 hit@2", **rules)
+
+
+@pytest.mark.parametrize("ties", ["expected", "item"])
+def test_bands_are_those_of_a_test_with_their_items_alone(
+    data: dict[str, Matrix], ties: str
+) -> None:
+    found = _evaluate(data, data["test"], ties=ties).by_popularity
+    assert found is not None
+    assert found.cutoff == 4
+    bands, users = _band_of(data["train"]), data["train"].sum(axis=0)
+    for band in range(N_BANDS):
+        alone = data["test"] * (bands == band)
+        result = _evaluate(data, alone, ties=ties, undefined=0.0)
+        np.testing.assert_array_equal(found.relevant[:, band], alone.sum(axis=1))
+        # Recall times its divisor.
+        expected = result["recall@4"] * result.n_relevant
+        np.testing.assert_allclose(found.found[:, band], expected, rtol=1e-6)
+        assert found.ranges[band] == (users[bands == band].min(), users[bands == band].max())
+
+
+@pytest.mark.parametrize(
+    "ties", ["expected", "optimistic", "pessimistic", "random", "item", "item_desc"]
+)
+def test_bands_add_up_to_recall(data: dict[str, Matrix], ties: str) -> None:
+    result = _evaluate(data, data["test"], ties=ties, undefined=0.0)
+    assert result.by_popularity is not None
+    found = result["recall@4"] * result.n_relevant
+    np.testing.assert_allclose(result.by_popularity.found.sum(axis=1), found, rtol=1e-6)
+    np.testing.assert_array_equal(result.by_popularity.relevant.sum(axis=1), result.n_relevant)
+
+
+def test_items_that_the_source_or_train_lacks_count() -> None:
+    train = {"ann": ["a", "b"], "bob": ["a"], "cid": ["a", "b", "c"]}
+    lists = rm.Lists({"ann": ["c", "d"], "bob": ["b", "b"], "cid": ["e", "d"]})
+    test = {"ann": ["c", "x"], "bob": ["b"], "cid": ["f", "x"]}
+    with pytest.warns(rm.DataWarning, match="repeat an item"):
+        found = rm.evaluate(lists, test, train=train, metrics="recall@2").by_popularity
+    assert found is not None
+    # a has half of the rows of train, b the next third, and c less than the last fifth.
+    assert found.ranges == ((3, 3), (0, 0), (2, 2), (0, 0), (0, 1))
+    np.testing.assert_array_equal(
+        found.relevant, [[0, 0, 0, 0, 2], [0, 0, 1, 0, 0], [0, 0, 0, 0, 2]]
+    )
+    np.testing.assert_array_equal(found.found, [[0, 0, 0, 0, 1], [0, 0, 1, 0, 0], [0] * 5])
+
+
+def test_they_are_saved_and_taken_with_their_users(data: dict[str, Matrix], tmp_path: Path) -> None:
+    result = _evaluate(data, data["test"])
+    result.save(tmp_path / "one.parquet")
+    saved, kept = rm.load(tmp_path / "one.parquet").by_popularity, result.by_popularity
+    some = result.of_users([3, 1]).by_popularity
+    assert saved is not None
+    assert kept is not None
+    assert some is not None
+    assert (saved.cutoff, saved.ranges) == (kept.cutoff, kept.ranges)
+    np.testing.assert_array_equal(saved.relevant, kept.relevant)
+    np.testing.assert_array_equal(saved.found, kept.found)
+    np.testing.assert_array_equal(some.found, kept.found[[3, 1]])
+
+
+def test_without_train_or_ranks_there_are_none(data: dict[str, Matrix]) -> None:
+    source, test = rm.Scores(data["scores"]), data["test"]
+    assert rm.evaluate(source, test, metrics="recall@4").by_popularity is None
+    listed = rm.evaluate(source, test, train=data["train"], metrics="coverage@3")
+    assert listed.by_popularity is None
+    whole = rm.evaluate(source, test, train=data["train"], metrics="roc_auc").by_popularity
+    assert whole is not None
+    assert whole.cutoff == 10

@@ -1,0 +1,50 @@
+"""Random queries with a row per document, on which libraries of boosted trees are run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+N_CASES = 50
+CUTOFFS = (1, 3, 5, 10)
+
+
+@dataclasses.dataclass(frozen=True)
+class Queries:
+    """Rows of queries, one query after the other.
+
+    Attributes
+    ----------
+    sizes : int [n_queries]
+        One of them is at least as large as the largest cut-off.
+    query, label : int [n_rows]
+        Labels from 0 to 3; some queries have nothing but 0, others no 0.
+    score : float64 [n_rows]
+        Exact in float32; in every second case some are equal.
+    """
+
+    number: int
+    sizes: np.ndarray
+    query: np.ndarray
+    label: np.ndarray
+    score: np.ndarray
+
+    def __str__(self) -> str:
+        return f"case {self.number}"
+
+
+def queries() -> list[Queries]:
+    """Make cases."""
+    return [_case(number) for number in range(N_CASES)]
+
+
+def _case(number: int) -> Queries:
+    generator = np.random.default_rng([2028, number])
+    sizes = np.append(generator.choice([1, 2, 3, 6, 12, 20], 7), 12)
+    query = np.repeat(np.arange(len(sizes)), sizes)
+    share = generator.choice([0, 0.3, 0.6, 1.0], len(sizes))[query]
+    label = np.where(generator.random(len(query)) < share, generator.integers(1, 4, len(query)), 0)
+    steps = 4 if number % 2 else 4096
+    score = generator.integers(-2 * steps, 2 * steps, len(query)) / steps
+    return Queries(number, sizes, query, label, score)

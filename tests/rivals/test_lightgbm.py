@@ -1,0 +1,36 @@
+"""LightGBM itself beside its convention."""
+
+import numpy as np
+import pytest
+from _compare import check
+from _queries import CUTOFFS, Queries, queries
+
+import recometer as rm
+
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+LINEAR = {"label_gain": ",".join(map(str, range(8)))}
+
+
+@pytest.mark.parametrize("case", queries(), ids=str)
+def test_lightgbm(case: Queries) -> None:
+    found = {name: (None, mean) for name, mean in values(case, ["ndcg", "map"]).items()}
+    for name, mean in values(case, ["ndcg"], **LINEAR).items():
+        found[name.replace("ndcg", "ndcg(label_gain=label)")] = (None, mean)
+    check("lightgbm", rm.Pairs.of(case.label, case.score, case.query), None, found)
+
+
+def values(case: Queries, metrics: list[str], **parameters: object) -> dict[str, float]:
+    """Let LightGBM evaluate scores that a model without trees starts from."""
+    import lightgbm
+
+    quiet = {"verbose": -1, "num_threads": 1}
+    data = lightgbm.Dataset(
+        np.zeros((len(case.label), 1)),
+        label=case.label,
+        group=case.sizes,
+        init_score=case.score,
+        params=quiet,
+    )
+    asked = {"objective": "lambdarank", "metric": metrics, "eval_at": list(CUTOFFS)}
+    booster = lightgbm.Booster({**quiet, **asked, **parameters}, data)
+    return {name: float(value) for _, name, value, _ in booster.eval_train()}

@@ -1,0 +1,87 @@
+"""PyTorch Geometric beside recometer.compat.pyg, on 10,000 random cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from _dropins import assert_same, in_parts, numbers
+
+from recometer.compat import pyg as ours
+
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+NAMES = ["Precision", "Recall", "F1", "MAP", "NDCG", "MRR", "HitRatio"]
+N_ITEMS = 20
+
+
+def batch(generator: np.random.Generator) -> tuple[Any, Any, Any]:
+    """Draw lists, some of which end early, and edges; every source has one."""
+    import torch
+
+    n, length = int(generator.integers(1, 6)), int(generator.integers(1, 9))
+    lists = np.stack([generator.permutation(N_ITEMS)[:length] for _ in range(n)])
+    if generator.random() < 0.5:
+        ends = generator.integers(1, length + 1, n)[:, None]
+        lists[np.arange(length)[None, :] >= ends] = -1
+    edges = generator.random((n, N_ITEMS)) < generator.choice([0.1, 0.4])
+    edges[np.arange(n), generator.integers(0, N_ITEMS, n)] = True
+    edge_index = torch.tensor(np.stack(np.nonzero(edges)))
+    weights = generator.integers(1, 9, edge_index.shape[1]) / 4
+    if generator.random() < 0.2:
+        weights = weights - 0.5
+    first = np.unique(edge_index[0], return_index=True)[1]
+    weights[first] = 1.0
+    return torch.tensor(lists), edge_index, torch.tensor(weights, dtype=torch.float32)
+
+
+def collection(library: Any, generator: np.random.Generator) -> Any:
+    import torch
+
+    k = [int(k) for k in generator.integers(1, 12, 2)]
+    metrics = [getattr(library, f"LinkPred{name}")(one) for name in NAMES for one in {*k}]
+    metrics += [library.LinkPredRecall(k[0], weighted=True), library.LinkPredNDCG(k[1], True)]
+    metrics += [library.LinkPredCoverage(k[0], N_ITEMS), library.LinkPredPersonalization(k[0])]
+    category = torch.tensor(generator.integers(0, 3, N_ITEMS))
+    popularity = torch.tensor(generator.integers(0, 50, N_ITEMS))
+    metrics.append(library.LinkPredDiversity(k[1] + 1, category))
+    metrics.append(library.LinkPredAveragePopularity(k[1], popularity))
+    return library.LinkPredMetricCollection(metrics)
+
+
+@in_parts
+def test_same_numbers(part: int) -> None:
+    from torch_geometric import metrics as theirs
+
+    for number, generator in numbers(part):
+        batches = [batch(generator) for _ in range(number % 2 + 1)]
+        width = min(lists.shape[1] for lists, _, _ in batches)
+        batches = [(lists[:, :width], edges, weights) for lists, edges, weights in batches]
+        found = []
+        for library in (ours, theirs):
+            metrics = collection(library, np.random.default_rng(number))
+            for one in batches:
+                metrics.update(*one)
+            found.append({name: float(value) for name, value in metrics.compute().items()})
+        # Its personalization counts -1 as an item.
+        padded = any((lists < 0).any() for lists, _, _ in batches)
+        for name in [*found[0]]:
+            if padded and "Personalization" in name:
+                for each in found:
+                    del each[name]
+        assert_same(*found, number, tolerance=2e-6)
+
+
+def test_single_metrics_read_weights_where_they_are_weighted() -> None:
+    from torch_geometric import metrics as theirs
+
+    _, generator = next(numbers(0))
+    lists, edges, weights = batch(generator)
+    for name, options in (("NDCG", {"weighted": True}), ("NDCG", {}), ("Recall", {})):
+        found = []
+        for library in (ours, theirs):
+            metric = getattr(library, f"LinkPred{name}")(3, **options)
+            metric.update(lists, edges, weights)
+            assert repr(metric) == repr(getattr(theirs, f"LinkPred{name}")(3, **options))
+            found.append(float(metric.compute()))
+        assert found[0] == pytest.approx(found[1], abs=1e-6)

@@ -1,0 +1,80 @@
+"""ranx beside recometer.compat.ranx, on 10,000 random cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from _dropins import assert_same, in_parts, numbers
+
+from recometer.compat import ranx as ours
+
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+DOCUMENTS = [f"d{number:02}" for number in range(30)]
+NAMES = ["precision", "recall", "hit_rate", "hits", "mrr", "map", "f1", "ndcg", "ndcg_burges"]
+METRICS = [*NAMES, *(f"{name}@3" for name in NAMES), "dcg@5", "dcg_burges@7", "r-precision"]
+METRICS += ["rbp.80", "rbp.95", "ndcg@5-l2", "recall-l3", "map@4-l2", "rbp.50-l2", "bpref"]
+COLUMNS = ["q_id", "doc_id", "score"]
+
+
+def case(generator: np.random.Generator) -> tuple[dict, dict]:
+    """Draw qrels and a run: scores are equal in lists of up to 15 documents alone."""
+    qrels: dict[str, dict[str, int]] = {}
+    run: dict[str, dict[str, float]] = {}
+    for query in ("q3", "q1", "q2"):
+        judged = generator.permutation(DOCUMENTS)[: generator.integers(4, 12)].tolist()
+        grades = [0, 0, 3, *generator.integers(0, 4, len(judged) - 3).tolist()]
+        qrels[query] = dict(zip(judged, grades, strict=True))
+        length = int(generator.integers(1, 26))
+        scores = generator.permutation(1000)[:length] / 8
+        if length < 16 and generator.random() < 0.5:
+            scores = generator.integers(0, 4, length) / 4
+        documents = generator.permutation(DOCUMENTS)[:length].tolist()
+        if generator.random() < 0.9:
+            run[query] = dict(zip(documents, scores.tolist(), strict=True))
+    if generator.random() < 0.1:
+        run["q9"] = {"d01": 1.0}
+    if not run:
+        run["q1"] = {"d01": 1.0}
+    return qrels, run
+
+
+def frame(queries: dict) -> pd.DataFrame:
+    rows = [(query, *row) for query, of in queries.items() for row in of.items()]
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+@in_parts
+def test_same_numbers(part: int) -> None:
+    import ranx as theirs
+
+    for number, generator in numbers(part):
+        qrels, run = case(generator)
+        options = {"return_mean": number % 3 > 0, "return_std": number % 3 == 2}
+        options["make_comparable"] = True
+        their_run = theirs.Run(run)
+        expected = theirs.evaluate(theirs.Qrels(qrels), their_run, METRICS, **options)
+        our_run = ours.Run(run)
+        made = ours.Qrels(qrels), our_run
+        if number % 2:
+            made = ours.Qrels(frame(qrels)), ours.Run(frame(run))
+        found = ours.evaluate(*made, METRICS, **options)
+        plain = {name: np.asarray(each).tolist() if not isinstance(each, dict) else each
+                 for name, each in expected.items()}  # fmt: skip
+        assert_same(found, plain, number)
+        if not number % 2:
+            assert_same(our_run.mean_scores, their_run.mean_scores, number)
+            assert_same(dict(our_run.scores), {m: dict(of) for m, of in their_run.scores.items()},
+                        number)  # fmt: skip
+
+
+def test_plain_dicts_and_one_metric() -> None:
+    import ranx as theirs
+
+    _, generator = next(numbers(0))
+    qrels, run = case(generator)
+    run = {query: run.get(query, {"d01": 1.0}) for query in qrels}
+    for name in ("ndcg@5", "map"):
+        expected = theirs.evaluate(qrels, run, name)
+        assert ours.evaluate(qrels, run, name) == pytest.approx(expected, abs=1e-12)
+        assert ours.evaluate(theirs.Qrels(qrels), theirs.Run(run), name) == pytest.approx(expected)

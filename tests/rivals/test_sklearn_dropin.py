@@ -1,0 +1,52 @@
+"""scikit-learn beside recometer.compat.sklearn, on 10,000 random cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from _dropins import assert_same, in_parts, numbers
+
+from recometer.compat import sklearn as ours
+
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+
+
+def case(generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """Draw gains, scores that are often equal, and options."""
+    shape = int(generator.integers(1, 6)), int(generator.integers(2, 30))
+    gains = generator.integers(0, 5, shape) * (generator.random(shape) < generator.random())
+    gains = gains * generator.choice([1.0, 0.37])
+    scores = generator.normal(size=shape)
+    if generator.random() < 0.5:
+        scores = np.round(scores)
+    if generator.random() < 0.2:
+        scores = scores.astype(np.float32)
+    k = None if generator.random() < 0.3 else int(generator.integers(1, shape[1] + 5))
+    weights = generator.random(shape[0]) + 0.1 if generator.random() < 0.3 else None
+    return gains, scores, {"k": k, "sample_weight": weights}
+
+
+@in_parts
+def test_same_numbers(part: int) -> None:
+    from sklearn import metrics as theirs
+
+    for number, generator in numbers(part):
+        gains, scores, options = case(generator)
+        ties = {"ignore_ties": bool(number % 2)}
+        base = {"log_base": float(generator.choice([2, 10]))}
+        calls = [
+            ("ndcg_score", gains, {**options, **ties}),
+            ("dcg_score", gains - (number % 3), {**options, **ties, **base}),
+        ]
+        weights = {"sample_weight": options["sample_weight"]}
+        labels = (gains > 0).astype(int)
+        if number % 5 == 0:
+            calls.append(("label_ranking_average_precision_score", sp.csr_matrix(labels), weights))
+        elif number % 5 == 1 and gains.shape[1] > 2:
+            calls.append(("label_ranking_average_precision_score", labels, weights))
+        for name, truth, given in calls:
+            expected = getattr(theirs, name)(truth, scores, **given)
+            assert_same(getattr(ours, name)(truth, scores, **given), expected, (number, name))

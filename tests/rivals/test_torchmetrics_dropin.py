@@ -1,0 +1,87 @@
+"""TorchMetrics beside recometer.compat.torchmetrics, on 10,000 random cases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from _dropins import assert_same, in_parts, numbers, outcome
+
+from recometer.compat import torchmetrics as ours
+
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+FUNCTIONS = ["average_precision", "auroc", "fall_out", "hit_rate", "normalized_dcg", "precision"]
+FUNCTIONS += ["recall", "reciprocal_rank", "r_precision"]
+CLASSES = ["MAP", "MRR", "Recall", "HitRate", "NormalizedDCG", "Precision", "FallOut", "AUROC"]
+CLASSES += ["RPrecision"]
+
+
+def case(generator: np.random.Generator, *, graded: bool, n_queries: int = 1) -> tuple[Any, ...]:
+    """Draw scores that differ but for NDCG, some not above 0; targets; queries in any order."""
+    n = int(generator.integers(n_queries, 25 * n_queries))
+    # Small enough for the sigmoid that TorchMetrics takes of them to keep them apart.
+    preds = (generator.permutation(4 * n)[:n] - n / 2) / (8 * n_queries)
+    target = (generator.random(n) < generator.choice([0, 0.2, 0.6, 1])).astype(int)
+    if graded:
+        preds = np.round(preds * 2)
+        target = target * generator.integers(0, 4, n)
+    return preds.astype(np.float32), target, generator.integers(0, n_queries, n)
+
+
+@in_parts
+def test_same_numbers_of_functions(part: int) -> None:
+    import torch
+    from torchmetrics.functional import retrieval as theirs
+
+    for number, generator in numbers(part):
+        name = FUNCTIONS[number % len(FUNCTIONS)]
+        preds, target, _ = case(generator, graded=name == "normalized_dcg")
+        given: dict[str, Any] = {}
+        if name != "r_precision":
+            given["top_k"] = None if number % 4 == 0 else int(generator.integers(1, 30))
+        if name == "precision":
+            given["adaptive_k"] = bool(number % 2)
+        tensors = torch.tensor(preds), torch.tensor(target)
+        expected = getattr(theirs, f"retrieval_{name}")(*tensors, **given)
+        found = getattr(ours, f"retrieval_{name}")(*tensors, **given)
+        assert found.dtype == expected.dtype
+        assert found.shape == expected.shape
+        assert_same(float(found), float(expected), (number, name), tolerance=1e-6)
+
+
+def in_halves(metric: Any, tensors: list[Any]) -> float:
+    half = max(len(tensors[0]) // 2, 1)
+    for some in (slice(0, half), slice(half, None)):
+        preds, target, indexes = (one[some] for one in tensors)
+        if len(preds):
+            metric.update(preds, target, indexes=indexes)
+    return float(metric.compute())
+
+
+@in_parts
+def test_same_numbers_of_classes(part: int) -> None:
+    """A tenth of the cases: each has many queries, which TorchMetrics takes one by one."""
+    import torch
+    from torchmetrics import retrieval as theirs
+
+    for number, generator in numbers(part):
+        if number % 10:
+            continue
+        name = CLASSES[number // 10 % len(CLASSES)]
+        given: dict[str, Any] = {
+            "empty_target_action": str(generator.choice(["neg", "pos", "skip", "error"])),
+            "aggregation": str(generator.choice(["mean", "median", "min", "max"])),
+            "ignore_index": 0 if name == "NormalizedDCG" and number % 4 == 0 else None,
+        }
+        if name != "RPrecision":
+            given["top_k"] = None if number % 4 == 0 else int(generator.integers(1, 12))
+        if name == "Precision":
+            given["adaptive_k"] = bool(generator.integers(2))
+        preds, target, indexes = case(generator, graded=name == "NormalizedDCG", n_queries=10)
+        tensors = [torch.tensor(one) for one in (preds, target, indexes)]
+        outcomes = [
+            outcome(in_halves, getattr(library, f"Retrieval{name}")(**given), tensors)
+            for library in (theirs, ours)
+        ]
+        assert_same(outcomes[1], outcomes[0], (number, name, given), tolerance=1e-6)

@@ -1,0 +1,42 @@
+"""XGBoost itself beside its convention."""
+
+import numpy as np
+import pytest
+from _compare import check
+from _queries import CUTOFFS, Queries, queries
+
+import recometer as rm
+
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+
+
+@pytest.mark.parametrize("case", queries(), ids=str)
+def test_xgboost(case: Queries) -> None:
+    of_grades = values(case, case.label, "rank:ndcg", names("ndcg"))
+    linear = values(case, case.label, "rank:ndcg", ["ndcg", "ndcg@5"], ndcg_exp_gain=False)
+    for name, mean in linear.items():
+        of_grades[name.replace("ndcg", "ndcg(ndcg_exp_gain=False)")] = mean
+    relevant = (case.label > 0).astype(int)
+    asked = [*names("map"), "pre", *(f"pre@{k}" for k in CUTOFFS)]
+    of_relevant = values(case, relevant, "rank:map", asked)
+    for label, found in ((case.label, of_grades), (relevant, of_relevant)):
+        means = {name: (None, mean) for name, mean in found.items()}
+        check("xgboost", rm.Pairs.of(label, case.score, case.query), None, means)
+
+
+def names(metric: str) -> list[str]:
+    return [metric, f"{metric}-", *(f"{metric}@{k}{end}" for k in CUTOFFS for end in ("", "-"))]
+
+
+def values(
+    case: Queries, label: np.ndarray, objective: str, asked: list[str], **parameters: object
+) -> dict[str, float]:
+    """Let XGBoost evaluate scores that a model without trees starts from."""
+    import xgboost
+
+    data = xgboost.DMatrix(np.zeros((len(label), 1)), label=label, base_margin=case.score)
+    data.set_group(case.sizes)
+    settings = {"objective": objective, "eval_metric": asked, "nthread": 1, **parameters}
+    printed = xgboost.train(settings, data, num_boost_round=0).eval(data, name="case")
+    pairs = (part.rsplit(":", 1) for part in printed.split("\t")[1:])
+    return {name.removeprefix("case-"): float(value) for name, value in pairs}

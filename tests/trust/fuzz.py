@@ -1,0 +1,158 @@
+"""Targets of fuzzing: the parser of metrics' names, and the readers of every kind of file.
+
+`python tests/trust/fuzz.py TARGET -max_total_time=20 CORPUS` runs one under Atheris (the extra
+`fuzz`), which looks for inputs that reach new code and keeps them in the folder CORPUS; see
+`.ci/check_fuzz`. Whatever the input is, the answer is a result or a `RecometerError`.
+`test_corpus.py` replays `corpus/` in the suite.
+"""
+
+import contextlib
+import pathlib
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+
+FOLDER = tempfile.TemporaryDirectory(prefix="recometer-fuzz-")
+
+
+def import_recometer() -> None:
+    """Import what is tested, or let Atheris do it, which looks at the branches of what it loads."""
+    import recometer.cli._factors
+    import recometer.data.catalogue
+    import recometer.data.ids
+    import recometer.data.trec
+    import recometer.metrics.names
+    import recometer.sources.lists
+    import recometer.sources.pairs
+    import recometer.split.saving  # noqa: F401
+
+
+def file_of(data: bytes, name: str) -> pathlib.Path:
+    """Write a file."""
+    path = pathlib.Path(FOLDER.name) / name
+    path.write_bytes(data)
+    return path
+
+
+def answer(call: Callable[[], object]) -> None:
+    """Call what may refuse its input: errors of recometer are answers, others are not."""
+    from recometer.errors import RecometerError
+
+    with contextlib.suppress(RecometerError):
+        call()
+
+
+def names(data: bytes) -> None:
+    """Parse the names of metrics, which come back as they are written."""
+    from recometer.metrics.names import parse
+
+    text = data.decode(errors="surrogateescape")
+    found = parse(text)
+    if len(found) <= 1000:  # ranges of cut-offs are long
+        assert parse(" ".join(map(str, found))) == found
+
+
+def calls_on(path: pathlib.Path) -> Iterator[Callable[[], object]]:
+    """Yield all that reads a table of interactions, lists or pairs."""
+    import recometer as rm
+
+    yield lambda: rm.Interactions.of(path)
+    yield lambda: rm.Lists(path)
+    yield lambda: rm.Pairs(path, threshold=1)
+    yield lambda: rm.Catalogue(path)
+
+
+def read(path: pathlib.Path) -> None:
+    """Read a table in every way; each may refuse it by itself."""
+    for call in calls_on(path):
+        answer(call)
+
+
+def csv(data: bytes) -> None:
+    """Read text with a header."""
+    read(file_of(data, "table.csv"))
+
+
+def gzipped(data: bytes) -> None:
+    """Read compressed text."""
+    read(file_of(data, "table.tsv.gz"))
+
+
+def trec(data: bytes) -> None:
+    """Read runs and qrels, which have no extension."""
+    read(file_of(data, "run"))
+
+
+def parquet(data: bytes) -> None:
+    """Read Parquet: a table, and what was saved."""
+    import recometer as rm
+
+    path = file_of(data, "table.parquet")
+    read(path)
+    for call in (lambda: rm.load(path), lambda: rm.Split.load(path.parent)):
+        answer(call)
+
+
+def header(data: bytes) -> None:
+    """Load a split and an evaluation whose headers say anything."""
+    import polars as pl
+
+    import recometer as rm
+
+    folder = pathlib.Path(FOLDER.name) / "split"
+    folder.mkdir(exist_ok=True)
+    table = pl.DataFrame({"user": ["1", "2"], "item": [1, 2], "rr": [0.5, 1.0]})
+    for name in ("train", "test", "users", "all_users", "all_items"):
+        table.write_parquet(folder / f"{name}.parquet")
+    (folder / "split.json").write_bytes(data)
+    path = folder / "result.parquet"
+    table.write_parquet(path, metadata={"recometer": data.decode(errors="replace")})
+    for call in (lambda: rm.Split.load(folder), lambda: rm.load(path)):
+        answer(call)
+
+
+def arrays(data: bytes) -> None:
+    """Read factors, of an array or an archive, sparse matrices, and files of ids."""
+    from recometer.cli._factors import read_factors, read_ids, read_matrix
+
+    def note(*_: object) -> None:
+        pass
+
+    columns: dict[str, str | None] = {"user": None, "item": None}
+    archive, array = file_of(data, "model.npz"), file_of(data, "users.npy")
+    texts = file_of(data, "ids.txt")
+    calls: list[Callable[[], object]] = [
+        lambda: read_factors([str(archive)], None, note, columns),
+        lambda: read_factors([str(array), str(array)], None, note, columns),
+        lambda: read_matrix(archive),
+        lambda: read_ids(array, "user", None, None),
+        lambda: read_ids(texts, "user", None, None),
+    ]
+    for call in calls:
+        answer(call)
+
+
+TARGETS = {one.__name__: one for one in (names, csv, gzipped, trec, parquet, header, arrays)}
+
+
+def run(target: Callable[[bytes], None], data: bytes) -> None:
+    """Run a target, without warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer(lambda: target(data))
+
+
+def main() -> None:
+    """Fuzz the target that is named first."""
+    import atheris
+
+    target = TARGETS[sys.argv.pop(1)]
+    with atheris.instrument_imports(include=["recometer"]):
+        import_recometer()
+    atheris.Setup(sys.argv, lambda data: run(target, data))
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

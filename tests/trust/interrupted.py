@@ -1,0 +1,159 @@
+"""Interrupts a phase of long work at several moments, and says how long it goes on after that.
+
+`python interrupted.py PHASE` prints a line for each interruption, with seconds of the processor:
+those of the clock depend on what else the machine does. Run by `test_interrupted.py`.
+"""
+
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import polars as pl
+import scipy.sparse
+
+import recometer as rm
+
+RNG = np.random.default_rng(0)
+SHARES = (0.05, 0.25, 0.45, 0.65, 0.85)  # of the work, at which it is interrupted
+PHASES: dict[str, Callable[[], Callable[[], Any]]] = {}
+
+
+def phase(prepare):
+    """Note a function that prepares work, and returns it."""
+    PHASES[prepare.__name__] = prepare
+    return prepare
+
+
+def some(n_users, n_items, each):
+    """A test of a few items per user."""
+    rows = np.repeat(np.arange(n_users), each)
+    columns = RNG.integers(0, n_items, n_users * each)
+    return scipy.sparse.csr_array(
+        (np.ones(len(rows), np.float32), (rows, columns)), shape=(n_users, n_items)
+    )
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape, dtype=np.float32)
+
+
+@phase
+def factors():
+    model, test = rm.Factors(normal(6000, 64), normal(40_000, 64)), some(6000, 40_000, 4)
+    return lambda: rm.evaluate(model, test, metrics="ndcg@10 roc_auc", threads=1)
+
+
+@phase
+def many_items():
+    """Few users of many items: their factors are looked through, and written down as a print."""
+    model, test = rm.Factors(normal(40, 64), normal(2_000_000, 64)), some(40, 2_000_000, 4)
+    return lambda: rm.evaluate(model, test, metrics="ndcg@10", threads=1)
+
+
+@phase
+def lists_of_factors():
+    model, test = rm.Factors(normal(6000, 64), normal(40_000, 64)), some(6000, 40_000, 4)
+    return lambda: rm.evaluate(model, test, metrics="coverage@10", threads=1)
+
+
+@phase
+def scores():
+    model, test = rm.Scores(normal(2000, 50_000)), some(2000, 50_000, 20)
+    return lambda: rm.evaluate(model, test, metrics="ndcg@10 coverage@10", threads=1)
+
+
+@phase
+def metrics():
+    model = rm.Scores(RNG.integers(0, 5, (100_000, 30)).astype(np.float32))
+    test = some(100_000, 30, 8)
+    names = "ndcg@1..9 ap@1..9 err@1..9 rr roc_auc"
+    return lambda: rm.evaluate(model, test, metrics=names, threads=1)
+
+
+@phase
+def expected_ties():
+    model, test = rm.Scores(np.zeros((3, 100_000), np.float32)), some(3, 100_000, 40_000)
+    return lambda: rm.evaluate(model, test, metrics="rr err ap ndcg@100", threads=1)
+
+
+def rows(n, text=False):
+    users, items = RNG.integers(0, n // 10, n), RNG.integers(0, 50_000, n)
+    columns = [users.astype(str), items.astype(str)] if text else [users, items]
+    times = RNG.integers(0, 10**9, n)
+    return pl.DataFrame({"user": columns[0], "item": columns[1], "time": times})
+
+
+@phase
+def lists_with_ids():
+    listed = rows(1_000_000, text=True).rename({"time": "score"})
+    test = rows(1_000_000, text=True).drop("time")
+    return lambda: rm.evaluate(rm.Lists(listed), test, metrics="ndcg@10", threads=1)
+
+
+@phase
+def reading():
+    table = rows(6_000_000)
+    return lambda: rm.Interactions.of(table)
+
+
+@phase
+def split():
+    table = rows(5_000_000)
+    return lambda: rm.split(table, rm.split.Last(1), threads=1)
+
+
+@phase
+def audit():
+    made = rm.split(rows(2_000_000), rm.split.Last(1))
+    return lambda: rm.audit(made)
+
+
+def evaluations(n_users):
+    test = some(n_users, 30, 8)
+    return {
+        name: rm.evaluate(rm.Scores(normal(n_users, 30)), test, metrics="ndcg@10 rr recall@5")
+        for name in ("one", "two", "three")
+    }
+
+
+@phase
+def compare():
+    results = evaluations(1_000_000)
+    return lambda: str(rm.compare(results, threads=1))
+
+
+def interrupted_after(seconds, work):
+    """Return how many seconds of the processor work goes on after so many; None: it ended."""
+    begin = time.process_time()
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        work()
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        return None
+    except KeyboardInterrupt:
+        return time.process_time() - begin - seconds
+
+
+def main():
+    warnings.simplefilter("ignore")
+    work = PHASES[sys.argv[1]]()
+    work()
+    begin = time.process_time()
+    work()
+    whole = time.process_time() - begin
+    signal.signal(signal.SIGPROF, signal.default_int_handler)  # as SIGINT is
+    for share in SHARES:
+        print(interrupted_after(share * whole, work), flush=True)
+        left = [one.name for one in threading.enumerate() if one.name.startswith("recometer-")]
+        assert not left, left
+    work()
+    print("again", whole, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Saves something again and again, killed (SIGKILL) a step later each time.
+
+`python killed.py WHAT FOLDER` prints a line for each kill: `old` or `new`, whichever is there
+whole, then `ended`. A step is a call of the system that Python makes for a file of the folder. Run
+by `test_killed.py`; processes are forked before Polars has worked, as its threads would be lost.
+"""
+
+import contextlib
+import importlib
+import io
+import os
+import re
+import shutil
+import signal
+import sys
+import warnings
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+import recometer as rm
+
+STEPS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.listdir", "os.scandir"}
+
+
+def scores(seed):
+    return rm.Scores(np.random.default_rng(seed).normal(size=(20, 12)))
+
+
+def evaluation(seed):
+    test = (np.random.default_rng(0).random((20, 12)) < 0.3).astype(float)
+    return rm.evaluate(scores(seed), test, metrics="ndcg@3 rr")
+
+
+class SavedEvaluation:
+    """One file."""
+
+    def save(self, folder, seed):
+        evaluation(seed).save(folder / "result.parquet")
+
+    def found(self, folder, seed):
+        values = rm.load(folder / "result.parquet")["rr"]
+        return np.array_equal(values, evaluation(seed)["rr"], equal_nan=True)
+
+
+def n_rows(part):
+    return len(part.items) if isinstance(part, rm.Interactions) else len(part)
+
+
+class SavedSplit:
+    """Several files, others in the old one than in the new."""
+
+    def made(self, seed):
+        import polars as pl
+
+        rows = np.random.default_rng(1).integers(0, 9, (40, 2))
+        data = pl.DataFrame({"user": rows[:, 0], "item": rows[:, 1], "time": np.arange(40)})
+        if seed == 0:  # with ids, and so with their files
+            return rm.split(rm.Interactions.of(data), rm.split.Last(1))
+        return rm.split(data, rm.split.Last(2))
+
+    def save(self, folder, seed):
+        self.made(seed).save(folder)
+
+    def found(self, folder, seed):
+        mine, loaded = self.made(seed), rm.Split.load(folder)
+        sizes = [[n_rows(part) for part in (one.train, one.test)] for one in (mine, loaded)]
+        wanted = {"train.parquet", "test.parquet", "users.parquet", "split.json"}
+        wanted |= {"all_users.parquet", "all_items.parquet"} if seed == 0 else set()
+        there = {path.name for path in folder.iterdir() if path.name[0] != "."}
+        return sizes[0] == sizes[1] and there == wanted | ({"remainder.parquet"} & there)
+
+
+class Text:
+    """One file of text, made by a function of a seed and a path."""
+
+    def __init__(self, name, write):
+        self.name, self.write = name, write
+
+    def save(self, folder, seed):
+        self.write(seed, folder / self.name)
+
+    def found(self, folder, seed):
+        expected = folder.with_name(f"expected-{seed}") / self.name
+        # Reports say how long it took.
+        texts = [
+            re.sub(r"\d+\.\d+ s\b", "", path.read_text()) for path in (folder / self.name, expected)
+        ]
+        return texts[0] == texts[1]
+
+
+def comparison(seed):
+    return rm.compare({"a": evaluation(7), "b": evaluation(seed)})
+
+
+class CommandLine:
+    """What `recometer evaluate --out` leaves: the evaluation, and a summary."""
+
+    def save(self, folder, seed):
+        from recometer.cli._app import app
+
+        data = folder.with_name("data")
+        data.mkdir(exist_ok=True)
+        rng = np.random.default_rng(seed)
+        for side, n in (("users", 9), ("items", 20)):
+            np.save(data / f"{side}.npy", rng.normal(size=(n, 3)))
+        (data / "test.csv").write_text("user,item\n" + "".join(f"{n},{2 * n}\n" for n in range(9)))
+        ids = "positions,positions"
+        model = ["--factors", f"als={data}/users.npy,{data}/items.npy,{ids}"]
+        more = ["--test", f"{data}/test.csv", "--metrics", "rr", "--out", str(folder), "--quiet"]
+        with contextlib.redirect_stdout(io.StringIO()):
+            app(["evaluate", *model, *more], standalone_mode=False)
+
+    def found(self, folder, seed):
+        def mean(folder):
+            return rm.load(folder / "als.parquet").mean()
+
+        def summary(folder):
+            return (folder / "summary.csv").read_bytes()
+
+        expected = [folder.with_name(f"expected-{one}") for one in (0, 1)]
+        # The summary is written last.
+        summaries = [summary(one) for one in expected[: seed + 1]]
+        return mean(folder) == mean(expected[seed]) and summary(folder) in summaries
+
+
+WHAT = {
+    "evaluation": SavedEvaluation(),
+    "split": SavedSplit(),
+    "csv": Text("table.csv", lambda seed, path: comparison(seed).to_csv(path)),
+    "json": Text("table.json", lambda seed, path: comparison(seed).to_json(path)),
+    "page": Text("report.html", lambda seed, path: comparison(seed).report(path)),
+    "markdown": Text("report.md", lambda seed, path: evaluation(seed).report(path)),
+    "command_line": CommandLine(),
+    "chart": Text("chart.svg", lambda seed, path: save_chart(seed, path)),
+}
+
+
+def save_chart(seed, path):
+    report = comparison(seed).report()
+    report.save_chart(path, report.charts[0])
+
+
+def in_child(function):
+    """Return how a process forked for a function ended: its signal, negative, or its status."""
+    child = os.fork()
+    if child == 0:
+        status = 70
+        try:
+            status = int(function())
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}", flush=True)
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killed_at(step, what, folder):
+    """Save, and be killed before a step."""
+    steps = count()
+
+    def watch(event, arguments):
+        ours = event in STEPS and any(str(folder) in str(one) for one in arguments)
+        if ours and next(steps) == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(watch)
+    what.save(folder, 1)
+    return 0
+
+
+def main():
+    warnings.simplefilter("ignore")
+    for module in ("altair", "polars", "recometer.cli._app", "recometer.report", "vl_convert"):
+        importlib.import_module(module)  # here, instead of in every process
+    what, base = WHAT[sys.argv[1]], Path(sys.argv[2])
+
+    def saved(seed, folder):
+        folder.mkdir()
+        what.save(folder, seed)
+        return 0
+
+    folder, old = base / "folder", base / "expected-0"
+    for seed in (0, 1):
+        assert in_child(lambda seed=seed: saved(seed, base / f"expected-{seed}")) == 0
+    for step in count():
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(old, folder)
+        status = in_child(lambda step=step: killed_at(step, what, folder))
+        if status == -signal.SIGKILL:
+            found = in_child(lambda: [what.found(folder, seed) for seed in (0, 1)].index(True))
+            print({0: "old", 1: "new"}.get(found, f"broken at step {step}"), flush=True)
+            # What is left by the killed one is in nobody's way.
+            assert in_child(lambda: what.save(folder, 1) or 0) == 0
+            assert in_child(lambda: not what.found(folder, 1)) == 0
+        else:
+            assert status == 0, status
+            assert in_child(lambda: not what.found(folder, 1)) == 0
+            print("ended", flush=True)
+            return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""Works in a process whose memory is limited, or again and again: `python starved.py CASE`.
+
+Prints what was raised, and that an evaluation works all the same. Run by `test_memory.py`.
+"""
+
+import resource
+import sys
+import threading
+import warnings
+
+import numpy as np
+import polars as pl
+
+import recometer as rm
+
+RNG = np.random.default_rng(0)
+ROOM = 256 * 2**20  # bytes of memory that work may take
+
+
+def pages(column):
+    """Return the bytes of this process: of its addresses (0), in memory (1), or of its data (5)."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[column]) * resource.getpagesize()
+
+
+def small(number=0):
+    """Evaluate little, with one of all kinds of sources."""
+    test = np.eye(30) + np.eye(30, k=3)
+    sources = (
+        lambda: rm.Scores(np.outer(np.arange(30.0), np.ones(30))),
+        lambda: rm.Factors(np.ones((30, 3)), np.arange(90.0).reshape(30, 3)),
+        lambda: rm.Lists(np.tile(np.arange(10), (30, 1))),
+    )
+    return rm.evaluate(
+        sources[number % 3](), test, metrics="ndcg@5 rr@10 coverage@5", catalogue=30, threads=2
+    )
+
+
+def long_lists():
+    """Lists as long as the catalogue."""
+    model = rm.Factors(np.ones((2000, 2), np.float32), np.ones((60_000, 2), np.float32))
+    return rm.evaluate(model, np.eye(2000, 60_000), metrics="coverage@60000", threads=1)
+
+
+def many_cutoffs():
+    """A value per user and cut-off."""
+    names = "recall@1..2000"
+    model = rm.Scores(np.zeros((100_000, 3), np.float32))
+    return rm.evaluate(model, np.ones((100_000, 3)), metrics=names, threads=2)
+
+
+def many_users():
+    """Arrays with an entry for each of very many users."""
+    return rm.Interactions.of(np.array([[2**31 - 5], [7]]), n_users=2**31 - 1, n_items=8)
+
+
+def texts():
+    """Ids in text, numbered by Polars and the kernel."""
+    ids = pl.Series(np.arange(10_000_000)).cast(pl.String)
+    return rm.Interactions.of(pl.DataFrame({"user": ids, "item": ids}))
+
+
+CASES = {one.__name__: one for one in (long_lists, many_cutoffs, many_users, texts)}
+
+
+def starved(case):
+    """Say what work raises that takes more memory than there is."""
+    before = small().mean()
+    limit = pages(5) + ROOM
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
+    try:
+        CASES[case]()
+        print("nothing was raised")
+    except MemoryError as error:
+        print(f"MemoryError: {error}")
+    left = [one.name for one in threading.enumerate() if one.name.startswith("recometer-")]
+    assert not left, left
+    assert small().mean() == before
+    print("alive")
+
+
+def repeated():
+    """Print by how many bytes the process grows over a thousand evaluations."""
+    for number in range(300):
+        small(number)
+    before = pages(1)
+    for number in range(1000):
+        small(number)
+    print(pages(1) - before)
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    pl.Series([1]).sort()  # its threads are there
+    if sys.argv[1] == "repeated":
+        repeated()
+    else:
+        starved(sys.argv[1])

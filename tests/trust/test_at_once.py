@@ -1,0 +1,54 @@
+"""Eight Python threads that evaluate at once, and processes forked while they do."""
+
+import os
+import signal
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import recometer as rm
+
+THREADS = 8
+RNG = np.random.default_rng(4)
+USERS, ITEMS = (RNG.integers(-2, 3, (n, 6)).astype(np.float32) for n in (300, 200))
+TEST, TRAIN = (np.where(RNG.random((300, 200)) < 0.05, 1.0, 0.0) for _ in range(2))
+METRICS = "ndcg@5 ap rr roc_auc coverage@5"
+
+
+def values(number):
+    """Evaluate one of several models of the same data; each thread has threads of its own."""
+    source = (rm.Factors(USERS, ITEMS), rm.Scores(USERS @ ITEMS.T))[number % 2]
+    ties = ("expected", "random")[number // 2 % 2]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = rm.evaluate(source, TEST, train=TRAIN, metrics=METRICS, ties=ties, threads=2)
+    return [repr(found.mean()), *(found[name].tobytes() for name in ("ndcg@5", "ap", "rr"))]
+
+
+@pytest.mark.filterwarnings("ignore")  # other threads set and reset what is warned of
+def test_many_threads_evaluate_at_once():
+    alone = [values(number) for number in range(4)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(values, range(4 * THREADS)))
+    assert found == alone * THREADS
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.filterwarnings("ignore")
+def test_a_fork_while_threads_evaluate():
+    """The child has none of the threads, and evaluates all the same."""
+    alone = values(0)
+    with ThreadPoolExecutor(3) as pool:
+        working = [pool.submit(values, number) for number in range(12)]
+        children = []
+        for _ in range(3):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)  # rather than wait forever
+                os._exit(0 if values(0) == alone else 1)
+            children.append(child)
+        assert all(one.result() for one in working)
+    for child in children:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

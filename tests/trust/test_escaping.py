@@ -1,0 +1,145 @@
+"""Whatever users, items, models and titles are called, pages have the elements that we wrote."""
+
+import csv
+import html.parser
+import io
+import json
+import warnings
+
+import numpy as np
+import pytest
+from examples import examples
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import recometer as rm
+from recometer.rendering import FORMULAS, Column, Table
+from recometer.report import page
+
+TRICKY = [
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "--><img src=x onerror=alert(1)>",
+    "\"' onload='alert(1)",
+    "{{ 7 * 7 }}{% raw %}",
+    "]]><svg/onload=alert(1)>",
+    "javascript:alert(1)",
+    "&lt;b&gt;",
+    "\u2028\u2029\u202e<\u0000",
+    "=1+1",
+    "[a](javascript:alert(1))",
+    "\\u003cscript\\u003e",
+    "</title></style><x>",
+]
+PIECES = ["<", ">", "&", "'", '"', "`", "=", "/", "\\", "{{", "}}", "<!--", "-->", "script", " "]
+texts = st.one_of(
+    st.sampled_from(TRICKY),
+    st.lists(
+        st.one_of(st.sampled_from(PIECES), st.characters(exclude_categories=["Cs"])), max_size=8
+    ).map("".join),
+)
+# A number of its own makes each name another one.
+names = st.lists(texts, min_size=9, max_size=9).map(
+    lambda found: [f"{text}{at}" for at, text in enumerate(found)]
+)
+
+
+class Page(html.parser.HTMLParser):
+    """What a page consists of: elements with their attributes, and what scripts hold."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.scripts, self.values = [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, sorted(name for name, _ in attrs)))
+        self.values += attrs
+        if tag == "script":
+            self.scripts.append([dict(attrs), ""])
+
+    def handle_endtag(self, tag):
+        self.elements.append(("/" + tag, []))
+
+    def handle_comment(self, data):
+        self.elements.append(("!--", [data]))
+
+    def handle_data(self, data):
+        if self.cdata_elem == "script":
+            self.scripts[-1][1] += data
+
+
+def report(called):
+    """Make a page about two models, four users and two titled items of these names."""
+    rng = np.random.default_rng(2)
+    users, items = called[:4], [*called[4:6], "c", "d", "e"]
+    test = {user: [items[at % 5], items[(at + 2) % 5]] for at, user in enumerate(users)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = {
+            name: rm.evaluate(
+                rm.Scores(rng.random((4, 5)), user_ids=users, item_ids=items),
+                test,
+                catalogue=rm.Catalogue({"item_id": items, "title": [called[6], *items[1:]]}),
+                metrics="ndcg@2 rr",
+            )
+            for name in called[7:9]
+        }
+        return rm.compare(results).report(title=called[0]).to_html()
+
+
+@pytest.fixture(scope="module")
+def plain():
+    """A page of harmless names, as long as each other."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page, "vega", lambda: "window.vegaEmbed = null;")
+        yield Page(report([f"name {at}" for at in range(9)]))
+
+
+@given(names)
+@example([f"{text}{at}" for at, text in enumerate(TRICKY[:9])])
+@example([f"{text}{at}" for at, text in enumerate(TRICKY[4:])])
+@examples(0.4)
+def test_a_report_has_no_other_elements(plain, called):
+    found = Page(report(called))
+    assert found.elements == plain.elements
+    assert len(found.scripts) == len(plain.scripts)
+    for (attributes, text), (_, expected) in zip(found.scripts, plain.scripts, strict=True):
+        if attributes.get("type") == "application/json":
+            json.loads(text)
+            assert not {"<", ">", "&", "\u2028", "\u2029"} & set(text)
+        else:
+            assert text == expected  # no name stands in a program
+    for name, value in found.values:
+        assert not name.startswith("on")
+        assert name not in ("href", "src") or (value or "").startswith(("#", "data:image/"))
+
+
+@given(st.lists(texts, min_size=4, max_size=4))
+@examples(4)
+def test_tables_have_no_other_elements(called):
+    table = Table(
+        [Column(called[0]), Column("b")], [{called[0]: called[1], "b": called[2]}], called
+    )
+    plain = Table([Column("a"), Column("b")], [{"a": "x", "b": "y"}], ["n"] * 4)
+    assert Page(table.to_html()).elements == Page(plain.to_html()).elements
+
+
+@given(st.lists(st.one_of(texts, st.floats(), st.integers()), min_size=1, max_size=4))
+@example(["=cmd|' /C calc'!A0", "\t=1", "+1", "-2", "@x", "\uff1d1", "\r=1", "\n=1", "x\r=1"])
+@example([-1.5, -3, float("-inf"), True])
+@examples(4)
+def test_no_text_is_a_formula_to_a_spreadsheet(values):
+    table = Table([Column("a")], [{"a": value} for value in values])
+    kept, safe = (
+        [row[0] if row else "" for row in csv.reader(io.StringIO(text, newline=""))][1:]
+        for text in (table.to_csv(), table.to_spreadsheet())
+    )
+    for value, one, other in zip(values, kept, safe, strict=True):
+        if isinstance(value, str):
+            assert one == value
+            assert other in (value, f"'{value}")
+            assert not other.lstrip().startswith(FORMULAS)
+        else:
+            assert one == other

@@ -1,0 +1,42 @@
+"""A limit of memory is an error that says how much was asked for; memory is given back."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limits are Linux's"),
+]
+STARVED = Path(__file__).with_name("starved.py")
+ASKED_FOR = r"MemoryError: Unable to allocate [\d.]+ [KMGT]iB for an array with shape .* data type"
+LEAST = 4 * 2**20  # bytes by which a process may grow: what allocators keep
+
+
+def said(case):
+    """Run a case in a process of its own."""
+    run = subprocess.run(
+        [sys.executable, str(STARVED), case],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout.splitlines()
+
+
+@pytest.mark.parametrize("case", ["long_lists", "many_cutoffs", "many_users", "texts"])
+def test_too_little_memory_is_an_error_that_says_how_much(case):
+    raised, after = said(case)
+    assert re.match(ASKED_FOR, raised)
+    assert after == "alive"
+
+
+def test_a_thousand_evaluations_take_no_more_memory_than_some():
+    (grown,) = said("repeated")
+    assert int(grown) < LEAST

@@ -1,0 +1,88 @@
+"""The same numbers to the last bit, whatever the machine has and the data look like: a matrix."""
+
+import functools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from frames import FRAMES
+from same_answer import MODELS, digest, evaluated
+
+from recometer import _kernel
+from recometer.measuring import listed, ranked
+from recometer.sources import _factor_lists, _factor_work, _list_work
+
+TIES = ("expected", "random")
+SETS = _kernel.instruction_sets()
+# How many users, items or places are worked on at once, and what the tests make of it.
+BLOCKS = (
+    (_factor_work, "USERS_PER_TASK"),
+    (_factor_lists, "USERS_PER_BLOCK"),
+    (_factor_lists, "PLACES_PER_TASK"),
+    (_list_work, "USERS_PER_TASK"),
+    (ranked, "BLOCK_USERS"),
+    (ranked, "BLOCK_JUDGED"),
+    (listed, "BLOCK_PLACES"),
+)
+FRAME_NAMES = ("polars", "pandas", "pandas categories", "pyarrow table")
+# Threads, orders of rows and data frames vary together.
+CHANGES = [
+    {"threads": threads, "order": threads // 2, "frame": FRAMES[FRAME_NAMES[threads % 4]]}
+    for threads in range(1, 9)
+]
+
+
+@functools.cache
+def expected(model, ties):
+    return digest(evaluated(model, ties=ties, seed=3, threads=1))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("ties", TIES)
+def test_threads_orders_of_rows_and_data_frames(model, ties):
+    for changes in CHANGES:
+        found = evaluated(model, ties=ties, seed=3, **changes)
+        assert digest(found) == expected(model, ties), changes
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("instruction_set", SETS)
+def test_instruction_sets(model, instruction_set, monkeypatch):
+    wanted = {ties: expected(model, ties) for ties in TIES}
+    monkeypatch.setenv("RECOMETER_INSTRUCTION_SET", instruction_set)
+    for ties in TIES:
+        assert digest(evaluated(model, ties=ties, seed=3)) == wanted[ties]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("size", [1, 7, 64])
+def test_block_sizes(model, size, monkeypatch):
+    wanted = expected(model, "random")
+    for module, name in BLOCKS:
+        assert getattr(module, name) > 64
+        monkeypatch.setattr(module, name, size)
+    found = evaluated(model, ties="random", seed=3, threads=3)
+    assert digest(found) == wanted
+
+
+def test_other_processes_and_hash_seeds():
+    wanted = {model: expected(model, "random") for model in MODELS}
+    for seed in ("0", "12345"):
+        run = subprocess.run(
+            [sys.executable, str(Path(__file__).with_name("same_answer.py"))],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+        assert dict(line.split() for line in run.stdout.splitlines()) == wanted
+
+
+def test_another_seed_gives_other_numbers():
+    """What is compared depends on what it should depend on."""
+    for model in ("factors", "scores", "lists"):
+        other = evaluated(model, ties="random", seed=4, threads=1)
+        assert digest(other) != expected(model, "random")
+        assert len({expected(model, ties) for ties in TIES}) == len(TIES)

@@ -1,0 +1,159 @@
+"""What recometer never does: run what is in data, and write outside of the folder it was given."""
+
+import ast
+import json
+import pathlib
+import pickle
+import sys
+
+import numpy as np
+import polars as pl
+import pytest
+from command_line import CliRunner
+from modules import FILES, nodes_of
+
+import recometer as rm
+from recometer.cli._app import app
+from recometer.cli._factors import read_factors, read_matrix
+
+# Modules and functions that run code of data, or programs.
+MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal", "code"}
+MODULES |= {"subprocess", "ctypes", "yaml", "xml", "requests", "urllib", "http", "socket", "runpy"}
+NAMES = {"eval", "exec", "compile", "__import__", "input", "breakpoint"}
+ATTRIBUTES = {"system", "popen", "read_pickle", "to_pickle", "fork", "execv", "spawnv", "loadtxt"}
+# What only looks like it, by file.
+ALLOWED = {
+    ("sources/models.py", "eval"),  # of a torch module: it stops training
+    ("comparing/junit.py", "xml.etree"),  # writes, and reads nothing
+}
+
+
+def found_in(name):
+    """Yield what a module uses of the above."""
+    for node in nodes_of(FILES[name]):
+        if isinstance(node, ast.Import):
+            yield from (one.name for one in node.names if one.name.split(".")[0] in MODULES)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            if node.module.split(".")[0] in MODULES:
+                yield node.module
+        elif isinstance(node, ast.Call):
+            called = node.func
+            if isinstance(called, ast.Name) and called.id in NAMES:
+                yield called.id
+            if isinstance(called, ast.Attribute) and called.attr in {*ATTRIBUTES, "eval", "exec"}:
+                yield called.attr
+            allows = [one.value for one in node.keywords if one.arg == "allow_pickle"]
+            if any(not (isinstance(one, ast.Constant) and one.value is False) for one in allows):
+                yield "allow_pickle"
+            reads = isinstance(called, ast.Attribute) and ast.unparse(called) == "np.load"
+            if reads and not allows:
+                yield "np.load without allow_pickle=False"
+
+
+def test_no_module_runs_what_is_in_data():
+    found = {(name, one) for name in FILES for one in found_in(name)}
+    assert found == ALLOWED
+
+
+class Planted:
+    """Leaves a file where it is unpickled."""
+
+    def __reduce__(self):
+        return pathlib.Path.write_text, (pathlib.Path("planted"), "")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_arrays_of_objects_are_not_unpickled(here):
+    objects = np.array([[Planted()]], dtype=object)
+    np.save("users.npy", objects, allow_pickle=True)
+    np.savez("model.npz", user_factors=objects, item_factors=np.zeros((1, 1)))
+    (here / "pickled.npy").write_bytes(pickle.dumps(Planted()))
+    for paths in (["users.npy", "users.npy"], ["model.npz"], ["pickled.npy", "pickled.npy"]):
+        with pytest.raises(rm.FileError, match="Hint"):
+            read_factors(paths, None, print, {"user": None, "item": None})
+    with pytest.raises(rm.FileError, match="Hint"):
+        read_matrix(here / "model.npz")
+    assert not (here / "planted").exists()
+
+
+@pytest.fixture
+def split(here):
+    """A split in a folder, beside a table that is nobody's business."""
+    table = pl.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "time": [1, 2, 3, 4]})
+    table.write_parquet("secret.parquet")
+    rm.split(table, rm.split.Last(1)).save("split")
+    return here / "split"
+
+
+def test_a_split_reads_no_file_outside_of_its_folder(split):
+    header = json.loads((split / "split.json").read_text())
+    (split / "split.json").write_text(json.dumps({**header, "parts": ["train", "../secret"]}))
+    with pytest.raises(rm.FileError, match="damaged"):
+        rm.Split.load(split)
+    assert rm.split(pl.read_parquet("secret.parquet"), rm.split.Last(1)) is not None
+
+
+needs_links = pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+
+
+@needs_links
+def test_links_are_replaced_not_followed(here):
+    """A link in the place of a file is replaced by the file; what it points to stays."""
+    result = rm.evaluate(rm.Scores(np.eye(2)), np.eye(2), metrics="rr")
+    for name, save in (("a.parquet", result.save), ("a.csv", result.to_csv)):
+        target = here / f"target of {name}"
+        target.write_text("other")
+        (here / name).symlink_to(target)
+        save(here / name)
+        assert target.read_text() == "other"
+        assert not (here / name).is_symlink()
+
+
+@needs_links
+def test_a_split_does_not_take_the_place_of_links(split):
+    secret = pathlib.Path("secret.parquet").read_bytes()
+    (split / "test.parquet").unlink()
+    (split / "test.parquet").symlink_to(pathlib.Path("secret.parquet").absolute())
+    rm.split(pl.read_parquet("secret.parquet"), rm.split.Last(1)).save(split)
+    assert pathlib.Path("secret.parquet").read_bytes() == secret
+    assert not (split / "test.parquet").is_symlink()
+
+
+@needs_links
+@pytest.mark.parametrize("command", ["evaluate", "split"])
+def test_folders_of_folds_are_no_links_out_of_the_folder(split, command):
+    elsewhere = pathlib.Path("elsewhere")
+    elsewhere.mkdir()
+    table = pl.DataFrame({"user": [1, 2, 3, 4] * 4, "item": range(16), "time": range(16)})
+    table.write_csv("data.csv")
+    made = ["split", "data.csv", "--what", "folds=2", "--out"]
+    if command == "evaluate":
+        assert CliRunner().invoke(app, [*made, "folds"]).exit_code == 0
+        made = ["evaluate", "--split", "folds", "--baselines", "popular", "--metrics", "rr@2"]
+        made += ["--out"]
+    pathlib.Path("out").mkdir()
+    pathlib.Path("out/fold_0").symlink_to(elsewhere.absolute(), target_is_directory=True)
+    found = CliRunner().invoke(app, [*made, "out"], env={"COLUMNS": "300"})
+    assert found.exit_code != 0
+    assert "link" in found.stderr
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["../als", "/tmp/als", "a/b", "..", "a\\..\\b"])
+def test_no_name_of_a_model_leads_out_of_the_folder(split, name):
+    before = {path for path in split.parent.rglob("*") if path.is_file()}
+    run = f"user,item,score,run\n1,1,2,{name}\n2,2,1,{name}\n"
+    pathlib.Path("run.csv").write_text(run)
+    call = ["evaluate", "--run", "run.csv", "--each", "run", "--split", "split"]
+    CliRunner().invoke(app, [*call, "--metrics", "rr@2", "--out", "out"])
+    CliRunner().invoke(app, [*call[:1], "--run", f"{name}=run.csv", *call[5:], "--out", "out"])
+    after = {path for path in split.parent.rglob("*") if path.is_file()}
+    out = split.parent / "out"
+    assert {path for path in after - before if out not in path.parents} <= {
+        split.parent / "run.csv"
+    }
