@@ -143,7 +143,8 @@ def made(spark: Any, folder: Path, n_users: int, n_items: int) -> tuple[rs.Facto
 
 def scale(cores: int, rounds: int) -> list[dict[str, Any]]:
     """Time factors of several sizes on so many cores, items travelling and in blocks."""
-    spark, found = session(cores), []
+    spark = session(cores)
+    found: list[dict[str, Any]] = []
     for place, (n_users, n_items) in enumerate(SIZES):
         with tempfile.TemporaryDirectory() as name:
             source, test, train = made(spark, Path(name), n_users, n_items)
