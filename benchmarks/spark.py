@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import recometer as rm
 import recometer.spark as rs
 
 RESULTS = Path(__file__).with_name("results") / "spark.json"
@@ -213,58 +214,82 @@ def mllib(folder: Path, rounds: int) -> dict[str, Any]:
 
 
 def rates(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the seconds of a processor for a row, and for a score, of what was measured.
+    """Return the seconds of a processor per row, per score and per byte of factors in blocks.
 
-    Least squares of ``seconds = fixed + row · rows + score · users · items`` over all sizes.
+    A row: least squares of ``seconds = fixed + row * rows`` where items travel, of Java and Python.
+    A score: one machine's, since the same kernel runs in the workers, where it takes less time than
+    can be told from starting a job at these sizes. A byte: what blocks took more, by the bytes of
+    factors that they shuffle.
     """
     own = [row for row in rows if row["how"] == "travel"]
-    table = np.array(
-        [[1.0, row["users"] * (1 + TEST + TRAIN), row["users"] * row["items"]] for row in own]
-    )
+    table = np.array([[1.0, row["users"] * (1 + TEST + TRAIN)] for row in own])
     seconds = np.array([row["java"] + row["python"] for row in own])
-    from scipy.optimize import nnls
-
-    (fixed, per_row, per_score), _ = nnls(table / table.max(axis=0), seconds)
-    scales = table.max(axis=0)
+    (fixed, per_row), *_ = np.linalg.lstsq(table, seconds, rcond=None)
+    blocked = [row for row in rows if row["how"] == "blocks"]
+    users, items = blocked[0]["users"], blocked[0]["items"]
+    alike = [row for row in own if (row["users"], row["items"]) == (users, items)]
+    more = np.mean([r["java"] + r["python"] for r in blocked]) - np.mean(
+        [r["java"] + r["python"] for r in alike]
+    )
+    n_blocks = -(-items * VECTOR // 10**6)
     return {
-        "fixed": fixed,
-        "row": per_row / scales[1],
-        "score": per_score / scales[2],
+        "fixed": float(fixed),
+        "row": float(max(per_row, 0.0)),
+        "score": seconds_per_score(),
+        "byte": float(more) / shuffled_in_blocks(users, items, n_blocks, 4),
     }
 
 
+def seconds_per_score() -> float:
+    """Return what one score takes on one machine, one thread, for metrics with cut-offs."""
+    rng, (n_users, n_items) = np.random.default_rng(0), (2_048, 100_000)
+    source = rm.Factors(
+        rng.standard_normal((n_users, FACTORS), np.float32),
+        rng.standard_normal((n_items, FACTORS), np.float32),
+    )
+    test = rm.Interactions.of(
+        np.stack([np.repeat(np.arange(n_users), TEST), rng.integers(0, n_items, n_users * TEST)]),
+        n_users=n_users,
+        n_items=n_items,
+    )
+    begin = time.process_time()
+    rm.evaluate(source, test, metrics=METRICS, threads=1, progress=False)
+    return (time.process_time() - begin) / (n_users * n_items)
+
+
+VECTOR = 4 * FACTORS + 8  # bytes of an item or a user with its factors
 TARGETS = [(10**6, 10**5), (10**7, 10**6), (10**8, 10**6), (10**9, 10**7)]
-CORES, MEMORY = 1_000, 4e9  # of the cluster that is assumed; bytes of an executor's core
+CORES = 1_000  # of the cluster that is assumed
+BLOCK = 1e9  # bytes of users, and of items, that a task holds or streams
 ROW_BYTES = 24  # a user, an item and a number in a shuffle, before compression
 
 
+def shuffled_in_blocks(users: int, items: int, item_blocks: int, user_blocks: int) -> int:
+    """Return the bytes of factors that pass through a shuffle where items are in blocks."""
+    judged = users * TEST * VECTOR  # with the factors of the items
+    return item_blocks * users * (VECTOR + TEST * ROW_BYTES) + user_blocks * items * VECTOR + judged
+
+
 def extrapolated(measured: dict[str, float]) -> list[dict[str, Any]]:
-    """Return what larger sizes take, by the rates; see the assumptions in the document."""
+    """Return what larger sizes take, by the rates; see the assumptions in docs/spark.md."""
     found = []
     for users, items in TARGETS:
-        row, vector = users * (1 + TEST + TRAIN), 4 * FACTORS
-        closure = items * (vector + 8)
-        blocks = 1 if closure <= 64e6 else -(-closure // int(MEMORY / 4))
-        # With items in blocks, users are as many to a block as fit beside them.
-        user_blocks = (
-            1
-            if blocks == 1
-            else -(-users * (vector + ROW_BYTES * (TEST + TRAIN)) // int(MEMORY / 4))
-        )
-        shuffled = ROW_BYTES * row + vector * users
-        if blocks > 1:
-            shuffled += blocks * users * (vector + ROW_BYTES * TEST) + user_blocks * closure
-        seconds = (
-            measured["row"] * row * (2 if blocks > 1 else 1) + measured["score"] * users * items
-        )
+        rows, closure = users * (1 + TEST + TRAIN), items * VECTOR
+        shuffled, seconds = rows * ROW_BYTES + users * VECTOR, measured["row"] * rows
+        item_blocks = user_blocks = 1
+        if closure > BLOCK:
+            item_blocks = int(-(-closure // BLOCK))
+            user_blocks = int(-(-users * (VECTOR + (TEST + TRAIN) * ROW_BYTES) // BLOCK))
+            factors = shuffled_in_blocks(users, items, item_blocks, user_blocks)
+            shuffled, seconds = shuffled + factors, seconds + measured["byte"] * factors
+        seconds += measured["score"] * users * items
         found.append(
             {
-                "users": users,
-                "items": items,
-                "items in bytes": closure,
-                "item blocks": blocks,
-                "user blocks": user_blocks,
-                "shuffled bytes": shuffled,
+                "users": f"{users:,}",
+                "items": f"{items:,}",
+                "item factors": f"{closure / 1e9:.3g} GB",
+                "blocks of users x items": f"{user_blocks:,} x {item_blocks}",
+                "shuffled": f"{shuffled / 1e9:,.3g} GB",
                 "processor hours": seconds / 3600,
                 f"hours on {CORES:,} cores": seconds / 3600 / CORES,
             }
@@ -277,7 +302,7 @@ def printed(rows: list[dict[str, Any]]) -> None:
     print("|", " | ".join(rows[0]), "|")
     print("|", " | ".join("---:" for _ in rows[0]), "|")
     for row in rows:
-        cells = [f"{v:,.3g}" if isinstance(v, float) else f"{v:,}" for v in row.values()]
+        cells = [f"{v:,.3g}" if isinstance(v, float) else str(v) for v in row.values()]
         print("|", " | ".join(cells), "|")
 
 

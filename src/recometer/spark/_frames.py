@@ -128,10 +128,13 @@ def together(frames: Sequence[Frame]) -> Frame:
     return found
 
 
-def partitioned(frame: Frame, partitions: int | None) -> Frame:
-    """Put all rows of a user together, in an order that does not depend on where they came from."""
+def partitioned(frame: Frame, partitions: int | None, *within: str) -> Frame:
+    """Put all rows of a user together, by table, and `within` it by some columns.
+
+    Whatever else is read does not depend on the order of rows, and is sorted where it is read.
+    """
     spread = frame.repartition("u") if partitions is None else frame.repartition(partitions, "u")
-    return spread.sortWithinPartitions("u", "t", "p", "i", "x", "y")
+    return spread.sortWithinPartitions("u", "t", *within)
 
 
 def partitions_of(frame: Frame, given: int | None) -> int | None:

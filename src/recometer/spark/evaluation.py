@@ -151,7 +151,9 @@ def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
     if job.kind == "counts":
         blocked = plan.blocked(kinds, job.options["sizes"], partitions or BLOCKS_OF_USERS)
     frame = _frames.together(plan.rows(kinds, blocked))
-    spread = _frames.partitioned(frame, partitions)
+    # The places of lists; where these are equal, the order of the ids.
+    within = {"lists": ("p", "i"), "arrays": ("p",)}.get(job.kind, ())
+    spread = _frames.partitioned(frame, partitions, *within)
 
     def run(batches: Any) -> Any:
         return job.run(batches)
