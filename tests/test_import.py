@@ -54,6 +54,7 @@ ORDER = (
     "comparing",
     "comparison",
     "auditing",
+    "spark",
     "checking",
     "report",
     "datasets",
