@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from recometer.errors import warn
 from recometer.metrics.conventions import find, parse_under
