@@ -61,7 +61,7 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
             "metrics": metrics_end - begin,
             "total": reading + ranking + time.perf_counter() - begin,
         },
-        versions={**_versions(), "instruction_set": _kernel.instruction_set()},
+        versions=versions(),
         inputs=given.described({**known, "source": found["source"]}),
         inputs_kept=given.kept(),
         negative_gains=truth.negative_gains,
@@ -133,6 +133,11 @@ def measure(given: Inputs, records: Records) -> dict[str, Any]:
         found["list_data"] = data_of_result(listed.data, needed_by(over_users))
         found["lists"] = records.lists
     return found
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that numbers may depend on."""
+    return {**_versions(), "instruction_set": _kernel.instruction_set()}
 
 
 @functools.cache
