@@ -350,7 +350,7 @@ def _measured(
         values = evaluated("torchmetrics", pairs, None, [metric])[metric]
     else:
         # The order given is that of the columns. NDCG averages equal scores instead.
-        how = {} if name == "RetrievalNormalizedDCG" else {"ties": "item"}
+        how: dict[str, Any] = {} if name == "RetrievalNormalizedDCG" else {"ties": "item"}
         values = evaluated("torchmetrics", *table, [metric], **how, relevant_from=ABOVE_ZERO)[
             metric
         ]
