@@ -35,6 +35,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation site in site/; a warning is an error."""
+    session.install(".[docs]")
+    session.run("sphinx-build", "-W", "--keep-going", "docs", "site", *session.posargs)
+
+
+@nox.session
 def nightly(session: nox.Session) -> None:
     """Run the tests with five times as many generated cases, others each time."""
     session.install(".[test]")

@@ -107,7 +107,7 @@ def plain(value):
             value.shape,
             repr(value.tolist()) if value.dtype == object else (value.tobytes()),
         )
-    if isinstance(value, rm.TopLists):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields_of(value)}
     if isinstance(value, dict) or hasattr(value, "items"):
         return {name: plain(one) for name, one in value.items()}
@@ -352,7 +352,7 @@ def test_it_says_its_size():
         evaluator(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
     assert evaluator.nbytes < once + 100_000  # profiles of users
     assert "300 users: ndcg@10 (" in repr(evaluator)
-    assert repr(evaluator).endswith(" MB)>")
+    assert repr(evaluator).endswith(" kB)>")
     assert rm.Evaluator(named(data.test)).nbytes < 100_000
 
 

@@ -81,9 +81,9 @@ def check_archive(path: Path) -> None:
 def _bytes_of_array(file: IO[bytes]) -> int:
     """Return the bytes that an array takes, as the header of its file says."""
     form = np.lib.format
-    version = form.read_magic(file)  # type: ignore[no-untyped-call]
+    version = form.read_magic(file)
     read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
-    shape, _, dtype = read(file)  # type: ignore[no-untyped-call]
+    shape, _, dtype = read(file)
     # Objects are refused by whoever reads it. Python's integers, as NumPy's would overflow.
     return 0 if dtype.hasobject else math.prod(map(int, shape)) * int(dtype.itemsize)
 

@@ -65,15 +65,15 @@ USERS_OF_MEANS = ("all", "relevant", "known_relevant", "positive")
 
 
 @functools.cache
-def usual_protocol() -> Protocol:
-    """Return our own rules, made and checked once."""
-    return Protocol()
+def usual_protocol(kind: type[Protocol] = Protocol) -> Protocol:
+    """Return our own rules, made and checked once for each class of protocols."""
+    return kind()
 
 
 def given_by_hand(protocol: Protocol) -> list[str]:
     """Return the rules of a protocol that are not those of its name."""
     convention = find(protocol.name)
-    usual = usual_protocol() if convention is None else convention.protocol
+    usual = usual_protocol(type(protocol)) if convention is None else convention.protocol
     if protocol is usual:
         return []
     return [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from recometer.arrays import Array
-from recometer.errors import FileError, InputTypeError
+from recometer.errors import FileError
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.results.profiles import FoundByPopularity
 from recometer.stats import Interval
+
+if TYPE_CHECKING:
+    from recometer.results.evaluation import Evaluation
 
 KIND = "evaluation"  # what a file says that it holds
 PER_USER = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
@@ -61,26 +63,11 @@ def write(
     storage.write_table(path, columns, fields["user_ids"], header)
 
 
-@contextlib.contextmanager
-def undamaged(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say of what goes wrong meanwhile that the file of an evaluation is damaged."""
-    from recometer.data import storage
+def read(path: str | os.PathLike[str], make: Callable[..., Evaluation]) -> Evaluation:
+    """Return the evaluation in a file, made of its fields, with the intervals that it keeps.
 
-    try:
-        yield
-    except (FileError, InputTypeError):  # it says so; or it is no path
-        raise
-    except storage.DAMAGED as error:
-        raise FileError(
-            f"{os.fspath(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
-            "evaluation once more."
-        ) from error
-
-
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interval]]:
-    """Return the fields of the evaluation in a file, and the intervals that it keeps.
-
-    FileError: the file does not exist, is something else, or was written by a newer recometer.
+    FileError: the file does not exist, is something else, is damaged, or was written by a newer
+    recometer.
     """
     from recometer.data import storage
 
@@ -90,7 +77,16 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Interv
             f"{os.fspath(path)!r} holds no evaluation, but: {header.get('kind')}. Hint: "
             "recometer.load reads what result.save(path) wrote, nothing else."
         )
-    return _read(columns, user_ids, header)
+    try:
+        fields, intervals = _read(columns, user_ids, header)
+        result = make(**fields)
+        result._intervals.update(intervals)
+    except storage.DAMAGED as error:
+        raise FileError(
+            f"{os.fspath(path)!r} is damaged: {type(error).__name__}: {error}. Hint: save the "
+            "evaluation once more."
+        ) from error
+    return result
 
 
 def _read(

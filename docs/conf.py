@@ -1,0 +1,47 @@
+"""The documentation site: sphinx-build -W docs site."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import metric_pages  # noqa: E402
+
+from recometer import __version__  # noqa: E402
+
+project = "recometer"
+author = "The recometer developers"
+release = version = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_design",
+]
+exclude_patterns = ["_build", "__pycache__"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+html_theme = "pydata_sphinx_theme"
+html_title = "recometer"
+html_theme_options = {"show_toc_level": 2, "navigation_with_keys": True}
+html_show_sourcelink = False
+
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+# Links to files of the repository that are not pages; the tests check that they lead somewhere.
+suppress_warnings = ["myst.xref_missing"]
+
+# Names in single backticks are links where they are known, and code where they are not.
+default_role = "py:obj"
+autodoc_typehints = "none"
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = False
+
+
+def setup(app: Any) -> None:
+    """Write a page for each metric before the site is built."""
+    metric_pages.write(HERE / "metric_pages")
