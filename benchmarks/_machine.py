@@ -16,6 +16,7 @@ from recometer.tasks import resolve_threads
 PACKAGES = (
     *("numpy", "scipy", "polars", "pyarrow", "pandas", "torch", "recometrics", "implicit"),
     *("faiss-cpu", "ranx", "pytrec-eval-terrier", "rectools", "torchmetrics"),
+    *("scikit-learn", "scikit-surprise", "recommenders", "torch-geometric", "numba"),
 )
 
 

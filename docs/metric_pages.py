@@ -111,11 +111,8 @@ def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
     yield "A user's five candidates, best score first; `-` was not judged by the user:\n"
     yield "| rank | item | value in test |\n|---|---|---|"
     for rank, item in enumerate(ITEMS, 1):
-        yield (
-            f"| {rank} | {item} | {GAINS[item]:g} |"
-            if item in GAINS
-            else f"| {rank} | {item} | - |"
-        )
+        value = f"{GAINS[item]:g}" if item in GAINS else "-"
+        yield f"| {rank} | {item} | {value} |"
     yield ""
     names = [f"{name}@{k}" for k in CUTOFFS] if definition.cutoff != "none" else []
     whole = definition.cutoff != "required" and not definition.order_free
@@ -189,7 +186,7 @@ def libraries(name: str) -> Iterator[str]:
     )
     if rows:
         yield "\n## In other libraries\n"
-        yield "Under the library's [convention](../conventions.md), with the rules that it follows.\n"
+        yield "Under the [convention](../conventions.md) of the library, with its rules:\n"
         yield "| library | there | here |\n|---|---|---|"
         yield from rows
 

@@ -1,5 +1,6 @@
 """Settings and fixtures that all tests share."""
 
+import gc
 import os
 import sys
 
@@ -17,6 +18,12 @@ settings.load_profile("recometer")
 # once more, which takes longer than what is tested.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_finish():
+    """Keep thousands of collected tests out of every garbage collection to come."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=FRAMES)

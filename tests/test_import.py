@@ -54,6 +54,7 @@ ORDER = (
     "comparing",
     "comparison",
     "auditing",
+    "spark",
     "checking",
     "report",
     "datasets",
@@ -169,7 +170,11 @@ def test_only_the_kernel_imports_the_native_module() -> None:
 
 def test_exported_names_exist() -> None:
     for module in sorted(MODULES.keys() - {"recometer.__main__"}):
-        loaded = importlib.import_module(module)
+        try:
+            loaded = importlib.import_module(module)
+        except recometer.MissingExtraError:  # its classes are made from those of a library
+            assert module.startswith("recometer.integrations.")
+            continue
         names = getattr(loaded, "__all__", [])
         assert len(set(names)) == len(names), module
         missing = [name for name in names if not hasattr(loaded, name)]

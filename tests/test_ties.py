@@ -70,6 +70,17 @@ def test_shared_places_are_the_middle_of_the_group_rounded_up():
     assert resolve(rank([5, 5, 1], [1, NAN, 1]), "shared").start.tolist() == [0, 2]
 
 
+@pytest.mark.parametrize(
+    ("rule", "places"),
+    [("as_ranked", [1, 1, 6]), ("item", [2, 4, 6]), ("input", [2, 4, 6]), ("shared", [3, 3, 6])],
+)
+def test_equal_ranks_that_were_given_are_equal_places(rule, places):
+    """Under `as_ranked` alone; equal scores stand in the order given."""
+    ranks = dataclasses.replace(rank(SCORES, GAINS), by_rank=True)
+    assert resolve(ranks, rule).start.tolist() == places
+    assert resolve(rank(SCORES, GAINS), "as_ranked").start.tolist() == [2, 4, 6]
+
+
 def test_of_tied_items_within_the_cutoff_the_higher_id_comes_first():
     """The first two places are the lower ids', in falling order; the others follow, rising."""
     ranks = rank(SCORES, [NAN, 1, 2, 3, 4, 5, NAN])

@@ -94,7 +94,7 @@ __all__ = [
 
 # Imported when they are first used, so that `import recometer` stays light. No module has the name
 # of a function, which would hide it.
-SUBMODULES = ("baselines", "compat", "integrations", "split")
+SUBMODULES = ("baselines", "compat", "integrations", "spark", "split")
 LAZY = {
     "Audit": "auditing",
     "Catalogue": "data.catalogue",

@@ -187,6 +187,11 @@ def test_chance_is_a_model() -> None:
         (("results", "--baseline", "prod", "--gate", "ap >= 0"), 2, "'ap' was not compared"),
         (("results", "--gate-mode", "strict"), 2, "it needs the option --gate"),
         (("results", "--gate-mode", "strikt"), 2, "Did you mean 'strict'"),
+        (
+            ("results", *("--baseline", "prod", "--gate", "rr >= -1", "--junit", "missing/a.xml")),
+            1,
+            "missing",
+        ),
         (("results", "--test", "u"), 2, "there is no 'u'"),
         (("results", "--allow", "tets"), 2, "Nothing called 'tets' may differ"),
         (("results/nope.parquet", "results/new.parquet"), 1, "There is no file"),
@@ -318,9 +323,7 @@ def run_action(tmp_path: pathlib.Path, **changes: str) -> int:
     ("changes", "code", "message"),
     [
         ({"RESULTS": "results/none.parquet results/prod.parquet"}, 1, "none.parquet"),
-        ({"MODE": "intervall"}, 2, "there is no 'intervall'"),
         ({"GATES": "rrr >= -1%"}, 2, "'rrr' was not compared"),
-        ({"JUNIT": "missing/gates.xml"}, 1, "missing"),
     ],
 )
 def test_the_action_tells_an_error_from_a_gate_that_fails(

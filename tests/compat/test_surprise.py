@@ -51,7 +51,10 @@ def test_errors() -> None:
         surprise.rmse([])
     with pytest.raises(rm.InputError, match="a user needs two different ratings"):
         surprise.fcp(PREDICTIONS[:1])
-    with pytest.raises(rm.InputError, match=r"missing or NaN.*r_ui="):
-        surprise.rmse([Prediction("a", "x", None, 3.0, {})])
-    with pytest.raises(rm.InputTypeError, match="tuple of user, item"):
+    for missing in (None, float("nan")):
+        with pytest.raises(rm.InputError, match=r"true rating of a prediction is missing.*r_ui="):
+            surprise.rmse([Prediction("a", "x", missing, 3.0, {})])
+    with pytest.raises(rm.InputTypeError, match="Every estimate must be a number"):
+        surprise.rmse([("a", "x", 3.0, "much", {})])
+    with pytest.raises(rm.InputTypeError, match="tuple of user, item, true rating"):
         surprise.mae([("a", "x", 3.0)])

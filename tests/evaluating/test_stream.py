@@ -388,6 +388,7 @@ def untold() -> object:
         (update(SCORES, users=range(4), items=SCORES), "both were given"),
         (update(), "neither was given"),
         (update(lambda rows: SCORES), "batch is a function"),
+        (update(rm.Factors(SCORES, SCORES), users=range(4)), "A batch is no Factors"),
         (update(SCORES[:, :4], users=np.arange(4)), "has 4 items, but test has 5"),
         (
             update(SCORES[:1, :4], users=[1], before=lambda s: s.update(SCORES[:1], users=[0])),
@@ -461,3 +462,31 @@ def untold() -> object:
 def test_messages(call, message) -> None:
     with pytest.raises((InputError, InputTypeError), match=re.escape(message)):
         call()
+
+
+def test_what_was_refused_was_not_counted() -> None:
+    stream = rm.Evaluator(TEST, metrics="ndcg@2").stream()
+    stream.update(items=[[1, 2]], users=[0])
+    with pytest.raises(InputError, match="position 7"):
+        stream.update(items=[[1, 7], [2, 3]], users=[1, 2])
+    stream.update(items=[[1, 0], [2, 3], [0, 4]], users=[1, 2, 3])
+    whole = rm.Evaluator(TEST, metrics="ndcg@2")(
+        rm.Lists(np.array([[1, 2], [1, 0], [2, 3], [0, 4]]))
+    )
+    np.testing.assert_array_equal(stream.compute()["ndcg@2"], whole["ndcg@2"])
+
+
+def test_sessions_of_users() -> None:
+    rows = [("a", 1, "x"), ("a", 2, "y"), ("b", 1, "x")]
+    frame = pl.DataFrame(rows, schema=["user", "session", "item"], orient="row")
+    test = rm.Interactions.of(frame, user=["user", "session"])
+    scores = np.array([[0.1, 0.9], [0.3, 0.2], [0.8, 0.7]])
+    users = [("a", 1), ("a", 2), ("b", 1)]
+    evaluator = rm.Evaluator(test, metrics="rr")
+    stream = evaluator.stream(item_ids=["x", "y"])
+    for row in (2, 0, 1):
+        stream.update(scores[row : row + 1], users=users[row : row + 1])
+    whole = evaluator(rm.Scores(scores, user_ids=users, item_ids=["x", "y"]))
+    check(whole, stream.compute())
+    with pytest.raises(InputTypeError, match="takes pairs"):
+        stream.update(scores[:1], users=["a"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 import sys
 
 import pytest
@@ -12,9 +14,21 @@ from recometer.integrations import optuna, sklearn, xgboost
 RESULT = rm.evaluate(rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, metrics="rr")
 
 
+WHEN_IMPORTED = ("keras", "lightning", "sentence-transformers", "torchmetrics")
+
+
 @pytest.mark.parametrize(
     ("library", "call"),
     [
+        *(
+            (
+                name,
+                functools.partial(
+                    importlib.import_module, f"recometer.integrations.{name}".replace("-", "_")
+                ),
+            )
+            for name in WHEN_IMPORTED
+        ),
         ("mlflow", RESULT.log_mlflow),
         ("optuna", lambda: optuna.report(None, RESULT, "rr", 0)),
         ("sklearn", sklearn.ranking_scorer),
@@ -22,7 +36,11 @@ RESULT = rm.evaluate(rm.Lists({"ann": ["film"]}), {"ann": ["film"]}, metrics="rr
     ],
 )
 def test_the_extra_to_install_is_named(library, call, monkeypatch):
-    for module in [library, *(one for one in sys.modules if one.startswith(f"{library}."))]:
+    package = library.replace("-", "_")
+    for module in [package, *(one for one in sys.modules if one.startswith(f"{package}."))]:
         monkeypatch.setitem(sys.modules, module, None)
+    # What makes its classes from those of its library says so when it is imported.
+    if library in WHEN_IMPORTED:
+        monkeypatch.delitem(sys.modules, f"recometer.integrations.{package}", raising=False)
     with pytest.raises(rm.MissingExtraError, match=rf'Hint: pip install "recometer\[{library}\]"'):
         call()

@@ -343,3 +343,38 @@ def test_lists_of_scores_that_are_not_finite_on_a_device(torch, device, case, na
     np.testing.assert_array_equal(found.items, expected.items)
     np.testing.assert_array_equal(found.cut_in_ties, expected.cut_in_ties)
     np.testing.assert_array_equal(found.flags, expected.flags)
+
+
+@pytest.mark.parametrize("metrics", ["ndcg@3 recall@3", ALL, "coverage@3 ndcg@3"])
+@pytest.mark.parametrize("ties", ["expected", "random"])
+def test_a_stream_counts_on_the_device(torch, device, case, metrics, ties):
+    users, items, test, train = case
+    scores = users @ items.T
+    evaluator = rm.Evaluator(test, train=train, metrics=metrics, ties=ties)
+    stream = evaluator.stream()
+    for rows in np.array_split(np.random.default_rng(0).permutation(N_USERS), 5):
+        given = torch.from_numpy(scores[rows]).to(device)
+        before = given.clone()
+        stream.update(given, users=torch.from_numpy(rows).to(device))
+        assert torch.equal(given, before)
+    one, other = evaluator(rm.Scores(scores)), stream.compute()
+    same(one, other)
+    assert one.over_users == other.over_users
+
+
+def test_a_stream_of_candidates_and_of_lists_on_a_device(torch, device, case):
+    users, items, test, train = case
+    scores = users @ items.T
+    truth = test.toarray()
+    stream = rm.Evaluator(metrics="ndcg@3 ap").stream()
+    lists = rm.Evaluator(test, train=train, metrics="ndcg@3").stream()
+    found = torch.from_numpy(np.argsort(-scores, kind="stable")[:, :9].copy())
+    for rows in np.array_split(np.arange(N_USERS), 3):
+        given = (torch.from_numpy(part[rows]).to(device) for part in (scores, truth))
+        stream.update(*given, users=torch.from_numpy(rows).to(device))
+        lists.update(items=found[rows].to(device), users=rows)
+    groups = np.repeat(np.arange(N_USERS), N_ITEMS)
+    pairs = rm.Pairs.of(truth.ravel(), scores.ravel(), groups)
+    same(stream.compute(), rm.evaluate(pairs, metrics="ndcg@3 ap"))
+    whole = rm.evaluate(rm.Lists(found), test, train=train, metrics="ndcg@3")
+    np.testing.assert_array_equal(lists.compute()["ndcg@3"], whole["ndcg@3"])

@@ -33,14 +33,26 @@ class Mutant:
         Where it is.
     before, after
         The expression or statement, on one line each.
-    source
-        The whole module with the mistake.
+    right
+        The module without the mistake.
+    span
+        The bytes of it that are replaced.
+    wrong
+        What replaces them.
     """
 
     line: int
     before: str
     after: str
-    source: str
+    right: bytes
+    span: slice
+    wrong: str
+
+    @property
+    def source(self) -> str:
+        """The whole module with the mistake."""
+        parts = (self.right[: self.span.start], self.wrong.encode(), self.right[self.span.stop :])
+        return b"".join(parts).decode()
 
     def __str__(self) -> str:
         return f"{self.before} -> {self.after}"
@@ -53,8 +65,8 @@ def mutants_of(source: str) -> list[Mutant]:
     them at once), what is raised, and asserts.
     """
     tree = ast.parse(source)
-    starts = [0]
-    for line in source.encode().splitlines(keepends=True):
+    whole, starts = source.encode(), [0]
+    for line in whole.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     found = []
     tested = {id(node.test) for node in ast.walk(tree) if isinstance(node, BRANCHES)}
@@ -66,9 +78,8 @@ def mutants_of(source: str) -> list[Mutant]:
             written = f"({after}{lines})" if isinstance(node, ast.expr) else after + lines
             begin = starts[node.lineno - 1] + node.col_offset
             end = starts[_end(node.end_lineno) - 1] + _end(node.end_col_offset)
-            whole = source.encode()
-            text = (whole[:begin] + written.encode() + whole[end:]).decode()
-            found.append(Mutant(node.lineno, _short(before), _short(after), text))
+            mistake = _short(before), _short(after)
+            found.append(Mutant(node.lineno, *mistake, whole, slice(begin, end), written))
     return found
 
 

@@ -32,15 +32,14 @@ def run_all(
     """Collect the tests, and run them on each mutant: its module's path and source.
 
     Writes a line of JSON for each to the file `writing`: its number, what became of it (killed,
-    survived, endless) and the test that noticed. The first run is without a mistake, number -1,
-    and is the last one if tests fail; otherwise nothing is written of it.
+    survived, endless) and the test that noticed. Each of these tests is run without a mistake, too:
+    one that fails there ends it all, as number -1.
     """
     silent = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
         os.dup2(silent, stream)
     os.chdir(TESTS.parent)
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header"]
-    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # of what was loaded before
     loop = Loop(some, writing, cpu, deadline)
     code = pytest.main([*options, *(f"tests/{path}" for path in tests)], plugins=[loop])
     if not loop.begun:
@@ -60,14 +59,19 @@ class Loop:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Fork a process for each mutant."""
         self.begun = True
-        verdict, test = self._run(session, "", "")
-        if verdict != "survived":
-            self.write(-1, verdict, test)
-            return True
+        by_name = {item.nodeid: item for item in session.items}
+        passing = set()
         for number, (path, source) in enumerate(self.some):
             if time.monotonic() > self.deadline:
                 break
-            self.write(number, *self._run(session, path, source))
+            verdict, test = self._run(session.items, path, source)
+            if test and test not in passing:
+                alone, _ = self._run([by_name[test]], "", "")
+                if alone != "survived":
+                    self.write(-1, "failed", test)
+                    break
+                passing.add(test)
+            self.write(number, verdict, test)
         return True
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -79,13 +83,13 @@ class Loop:
         """Say what became of a mutant."""
         os.write(self.writing, f"{json.dumps([number, verdict, test])}\n".encode())
 
-    def _run(self, session: pytest.Session, path: str, source: str) -> tuple[str, str]:
+    def _run(self, items: Sequence[pytest.Item], path: str, source: str) -> tuple[str, str]:
         reading, self.failure = os.pipe()
         process = os.fork()
         if not process:
             code = FAILED
             with contextlib.suppress(BaseException):
-                code = self._in_child(session, path, source)
+                code = self._in_child(items, path, source)
             os._exit(code)
         os.close(self.failure)
         status = _wait(process)
@@ -96,17 +100,14 @@ class Loop:
         passed = os.WIFEXITED(status) and os.WEXITSTATUS(status) == PASSED
         return ("survived", "") if passed else ("killed", test)
 
-    def _in_child(self, session: pytest.Session, path: str, source: str) -> int:
+    def _in_child(self, items: Sequence[pytest.Item], path: str, source: str) -> int:
         resource.setrlimit(resource.RLIMIT_CPU, (self.cpu, self.cpu + 10))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         if path:
             mutate(PACKAGE / path, source)
-        for number, item in enumerate(session.items):
-            following = (*session.items, None)[number + 1]
-            item.config.hook.pytest_runtest_protocol(
-                item=item, nextitem=next(iter(following), None)
-            )
-            if session.testsfailed:
+        for item, following in zip(items, (*items[1:], None), strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if item.session.testsfailed:
                 return FAILED
         return PASSED
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib
 import json
 import math
 import os
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import mutants
@@ -26,8 +25,6 @@ import processes
 import tomllib
 
 HERE = Path(__file__).parent
-# Loaded before a process is forked: the tests need them, and they take long.
-PRELOADED = ("hypothesis", "numpy", "pandas", "polars", "pytest", "scipy.stats", "scipy.sparse")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +44,7 @@ def main() -> int:
     """Run the command line; 1 where too many survive."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--area", action="append", help="areas of nearest.toml; by default all")
+    parser.add_argument("--nearest", type=Path, default=HERE / "nearest.toml")
     parser.add_argument("--module", action="append", help="paths of modules; by default all")
     parser.add_argument("--share", type=float, default=0.1, help="of the mutants of each area")
     parser.add_argument("--least", type=int, default=20, help="mutants of each area")
@@ -55,9 +53,12 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=math.inf, help="when to end")
     parser.add_argument("--needed", type=float, default=0.9, help="share that has to be killed")
     given = parser.parse_args()
-    drawn = draw(given.area, given.module, given.share, given.least, given.seed)
-    for name in PRELOADED:
-        importlib.import_module(name)
+    nearest = tomllib.loads(given.nearest.read_text("utf-8"))
+    unknown = set(given.area or ()) - nearest.keys()
+    if unknown:
+        parser.error(f"There is no area {min(unknown)}: {', '.join(nearest)}.")
+    areas = {area: nearest[area] for area in given.area or nearest}
+    drawn = draw(areas, given.module, given.share, given.least, given.seed)
     deadline = time.monotonic() + 60 * given.minutes
     killed: dict[str, list[bool]] = {}
     for tests in dict.fromkeys(one.tests for one in drawn):
@@ -84,24 +85,20 @@ def report(killed: dict[str, list[bool]], needed: float) -> int:
 
 
 def draw(
-    areas: Sequence[str] | None,
+    areas: Mapping[str, Mapping[str, Sequence[str]]],
     modules: Sequence[str] | None,
     share: float,
     least: int,
     seed: int,
 ) -> list[Drawn]:
     """Draw mutants of each area, in a random order."""
-    nearest = tomllib.loads((HERE / "nearest.toml").read_text("utf-8"))
-    unknown = set(areas or ()) - nearest.keys()
-    if unknown:
-        raise SystemExit(f"There is no area {min(unknown)}: {', '.join(nearest)}.")
     found = []
-    for area in areas or nearest:
+    for area, nearest in areas.items():
         every = [
             one
-            for path in _modules(nearest[area])
+            for path in _modules(nearest)
             if modules is None or path in modules
-            for one in _of_module(area, path, nearest[area])
+            for one in _of_module(area, path, nearest)
         ]
         n = min(len(every), max(least, math.ceil(share * len(every))))
         found += random.Random(f"{seed} {area}").sample(every, n)
@@ -114,7 +111,7 @@ def _modules(tests: Iterable[str]) -> list[str]:
     return [path for path in every if any(path.startswith(start) for start in tests)]
 
 
-def _of_module(area: str, path: str, tests: dict[str, list[str]]) -> list[Drawn]:
+def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list[Drawn]:
     explained = tomllib.loads((HERE / "survivors.toml").read_text("utf-8"))
     known = {one["mutant"] for one in explained.get(path, [])}
     nearest = max((start for start in tests if path.startswith(start)), key=len)

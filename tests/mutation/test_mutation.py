@@ -70,18 +70,43 @@ def test_mutants_are_modules(path: str) -> None:
         assert ast.dump(ast.parse(one.source)) != tree
 
 
-def run(*options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(HERE / "run.py"), *options]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+needs_processes = pytest.mark.skipif(
+    sys.platform == "win32" or sys.version_info < (3, 11),
+    reason="the tool forks processes, and reads names of code that Python 3.11 has",
+)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="processes are forked")
-def test_survivors_are_seen() -> None:
-    """The constants of a module for tables on screen do not concern the tests of ties."""
-    one = ["--area", "ties", "--share", "0", "--least", "1"]
-    found = run(*one, "--seed", "5", "--needed", "0")
-    assert found.returncode == 0, found.stderr
-    assert "ties: " in found.stdout
+def run(*options: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, HERE / "run.py", *options]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+
+
+@needs_processes
+def test_who_survives_is_seen(tmp_path: Path) -> None:
+    nearest = tmp_path / "nearest.toml"
+    nearest.write_text('[cutoffs]\n"metrics/cutoffs.py" = ["mutation/sample.py"]\n')
+    found = run("--nearest", nearest, "--needed", 0.81)
+    assert found.returncode == 1, found.stderr
+    *verdicts, last = found.stdout.splitlines()
+    assert len(verdicts) == 5
+    killed = [line for line in verdicts if line.startswith("killed")]
+    assert all(
+        line.endswith("[tests/mutation/sample.py::test_a_cutoff_at_the_end]") for line in killed
+    )
+    survived = [line for line in verdicts if line not in killed]
+    assert [line.partition(": ")[2] for line in survived] == [
+        "parts is None or found is None -> parts is None and found is None"
+    ]
+    assert last == "cutoffs: 4 of 5 killed (80.0%)"
+
+
+@needs_processes
+def test_tests_that_fail_without_a_mistake_are_refused(tmp_path: Path) -> None:
+    nearest = tmp_path / "nearest.toml"
+    nearest.write_text('[draws]\n"draws.py" = ["mutation/missing.py"]\n')
+    found = run("--nearest", nearest)
+    assert found.returncode == 1
+    assert "Without a mistake mutation/missing.py: failed" in found.stderr
     wrong = run("--area", "tie")
-    assert wrong.returncode == 1
-    assert "There is no area tie" in wrong.stderr
+    assert wrong.returncode == 2
+    assert "There is no area tie: ties, metrics, measuring, stats, sources." in wrong.stderr

@@ -1,4 +1,4 @@
-"""PyTorch Geometric beside recometer.compat.pyg, on 10,000 random cases."""
+"""PyTorch Geometric beside recometer.compat.pyg, on about 10,000 random sources in 2,500 calls."""
 
 from __future__ import annotations
 
@@ -54,7 +54,9 @@ def test_same_numbers(part: int) -> None:
     from torch_geometric import metrics as theirs
 
     for number, generator in numbers(part):
-        batches = [batch(generator) for _ in range(number % 2 + 1)]
+        if number % 4:
+            continue
+        batches = [batch(generator) for _ in range(number // 4 % 2 + 1)]
         width = min(lists.shape[1] for lists, _, _ in batches)
         batches = [(lists[:, :width], edges, weights) for lists, edges, weights in batches]
         found = []

@@ -1,4 +1,4 @@
-"""ranx beside recometer.compat.ranx, on 10,000 random cases."""
+"""ranx beside recometer.compat.ranx, on 10,000 random queries in 3,334 calls."""
 
 from __future__ import annotations
 
@@ -49,8 +49,10 @@ def test_same_numbers(part: int) -> None:
     import ranx as theirs
 
     for number, generator in numbers(part):
+        if number % 3:
+            continue
         qrels, run = case(generator)
-        options = {"return_mean": number % 3 > 0, "return_std": number % 3 == 2}
+        options = {"return_mean": number % 9 > 0, "return_std": number % 9 == 6}
         options["make_comparable"] = True
         their_run = theirs.Run(run)
         expected = theirs.evaluate(theirs.Qrels(qrels), their_run, METRICS, **options)

@@ -1,4 +1,4 @@
-"""scikit-learn beside recometer.compat.sklearn, on 10,000 random cases."""
+"""scikit-learn beside recometer.compat.sklearn, on about 10,000 random rows in 3,334 calls."""
 
 from __future__ import annotations
 
@@ -34,12 +34,14 @@ def test_same_numbers(part: int) -> None:
     from sklearn import metrics as theirs
 
     for number, generator in numbers(part):
+        if number % 3:
+            continue
         gains, scores, options = case(generator)
         ties = {"ignore_ties": bool(number % 2)}
         base = {"log_base": float(generator.choice([2, 10]))}
         calls = [
             ("ndcg_score", gains, {**options, **ties}),
-            ("dcg_score", gains - (number % 3), {**options, **ties, **base}),
+            ("dcg_score", gains - (number // 3 % 3), {**options, **ties, **base}),
         ]
         weights = {"sample_weight": options["sample_weight"]}
         labels = (gains > 0).astype(int)

@@ -59,25 +59,24 @@ def stored(values):
     return sp.coo_array((values[users, items], (users, items)), shape=values.shape).tocsr()
 
 
-@given(ties=st.sampled_from(RULES), problem=problems())
-def test_what_is_no_candidate_is_as_if_masked(ties, problem):
+@given(kind=st.sampled_from(KINDS), ties=st.sampled_from(RULES), problem=problems())
+def test_what_is_no_candidate_is_as_if_masked(kind, ties, problem):
     """-inf in Scores is a road of its own: whitelists, sets and exclusion must all agree."""
     scores, test, train, chosen = problem
     options = {"train": train, "metrics": METRICS, "ties": ties}
     listed = np.flatnonzero(chosen[0])
 
-    for kind in KINDS:
-        among = source(kind, scores)
-        masked = rm.Scores(np.where(chosen, scores, -np.inf))
-        same(
-            rm.evaluate(among, test, candidates=sp.csr_array(chosen * 1.0), **options),
-            rm.evaluate(masked, test, **options),
-        )
-        masked = rm.Scores(np.where(chosen[0], scores, -np.inf))
-        expected = rm.evaluate(masked, test, **options)
-        same(rm.evaluate(among, test, candidates=listed, **options), expected)
-        others = np.flatnonzero(~chosen[0])
-        same(rm.evaluate(among, test, exclude=others, **options), expected)
+    among = source(kind, scores)
+    masked = rm.Scores(np.where(chosen, scores, -np.inf))
+    same(
+        rm.evaluate(among, test, candidates=sp.csr_array(chosen * 1.0), **options),
+        rm.evaluate(masked, test, **options),
+    )
+    masked = rm.Scores(np.where(chosen[0], scores, -np.inf))
+    expected = rm.evaluate(masked, test, **options)
+    same(rm.evaluate(among, test, candidates=listed, **options), expected)
+    others = np.flatnonzero(~chosen[0])
+    same(rm.evaluate(among, test, exclude=others, **options), expected)
 
 
 @given(kind=st.sampled_from(KINDS), problem=problems())

@@ -683,10 +683,13 @@ RULES = ("expected", "optimistic", "pessimistic", "random", "item", "item_desc")
 
 
 @given(
-    ties=st.sampled_from(RULES), case=cases(max_items=6), shuffle=st.randoms(use_true_random=False)
+    ties=st.sampled_from(RULES),
+    case=cases(max_users=6, max_items=6),
+    metrics=st.lists(st.sampled_from(METRICS_ASKED), min_size=10, max_size=20, unique=True),
+    shuffle=st.randoms(use_true_random=False),
 )
 @examples(2)
-def test_full_lists_are_scores(ties, case, shuffle):
+def test_full_lists_are_scores(ties, case, metrics, shuffle):
     users, items = np.nonzero(~np.isnan(case.gains))
     if not len(users):
         return
@@ -709,7 +712,7 @@ def test_full_lists_are_scores(ties, case, shuffle):
     )
     lists, scores = (
         rm.evaluate(
-            source, data["test"], train=data["train"], metrics=METRICS_ASKED, ties=ties, catalogue=n
+            source, data["test"], train=data["train"], metrics=metrics, ties=ties, catalogue=n
         )
         for source, n in ((rm.Lists(frame), shape[1]), (rm.Scores(case.scores, **ids), None))
     )

@@ -62,7 +62,9 @@ def test_all_sources_agree(ties, problem, random):
     # Of Pairs cut-offs may reach the number of candidates, but not exceed it.
     most = evaluated(rm.Scores(scores, **ids), "rr").n_candidates.max()
     asked = []
-    for name, each in reading("ranks", side=False).items():
+    known = reading("ranks", side=False)
+    for name in random.sample(sorted(known), 15):
+        each = known[name]
         asked += [f"{name}@1..{most}"] if each.cutoff != "none" else []
         asked += [name] if each.cutoff != "required" else []
 

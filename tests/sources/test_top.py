@@ -57,19 +57,19 @@ class Case:
         return frame.sample(fraction=1.0, shuffle=True, seed=1)
 
     def sources(self):
-        names = {"user_ids": self.user_ids, "item_ids": self.item_ids}
-        lists = rm.Lists(self.frame())
+        names, frame = {"user_ids": self.user_ids, "item_ids": self.item_ids}, self.frame()
+        lists = rm.Lists(frame)
         found = {
             "scores": rm.Scores(self.scores, **names),
             "function": rm.Scores(lambda rows: self.scores[rows], **names),
             "lists": lists,
-            "lists, cut": rm.Lists(self.frame(), depth=3),
+            "lists, cut": rm.Lists(frame, depth=3),
             "cut": Cut(rm.Scores(self.scores, **names), 3),
         }
         if np.isfinite(self.scores).all():
             eye = np.eye(self.n_items, dtype=self.scores.dtype)
             found["factors"] = rm.Factors(self.scores, eye, **names)
-            found["pairs"] = rm.Pairs(self.frame(), relevance=False, rating=False)
+            found["pairs"] = rm.Pairs(frame, relevance=False, rating=False)
         return found
 
     def request(self, ties, *, train=True, candidates=None, exclude=None, threads=1, **rules):
@@ -183,10 +183,10 @@ def test_factors_that_are_not_finite(nan_scores, seed, ties, sets, value, k):
 @examples(0.5)
 def test_lists_are_what_sorting_gives(seed, k):
     case = Case(seed)
-    names = sorted(case.item_ids)
+    names, sources = sorted(case.item_ids), case.sources()
     train = {user: set(items) for user, items in case.train.items()}
     for name in ("scores", "function", "factors", "lists", "pairs"):
-        lists = case.sources()[name].top(case.request("item"), k)
+        lists = sources[name].top(case.request("item"), k)
         assert lists.n_items == len(lists.item_ids)
         for u, user in enumerate(sorted(case.test)):
             expected = []

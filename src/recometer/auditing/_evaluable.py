@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from recometer.auditing._build import of_rows, of_users
@@ -26,18 +28,14 @@ def test_duplicates(sides: Sides) -> Finding:
 def unseen_users(sides: Sides) -> Finding:
     """Users of test that train does not have."""
     chosen = sides.tested & (sides.trained == 0)
-    found = (
-        "Nothing is known of them (cold start): they get what anyone gets, or no list, and lower "
-        "the mean, or leave it where the rule cold_start is off."
-    )
-    if chosen.sum() == sides.tested.sum():
-        found += f" That is everyone: {_compare(sides.test.user_ids, sides.train.user_ids)}"
+    everyone = len(sides.train) and chosen.any() and chosen.sum() == sides.tested.sum()
+    alike = compare_ids(sides.test.user_ids, sides.train.user_ids) if everyone else ""
     return of_users(
         sides,
         chosen,
         "users of test without an interaction in train",
         "warning",
-        found,
+        on_unseen_users(alike),
         "Every user of test has interactions in train.",
     )
 
@@ -45,16 +43,34 @@ def unseen_users(sides: Sides) -> Finding:
 def unseen_items(sides: Sides) -> Finding:
     """Items of test that train does not have."""
     chosen = (sides.item_counts_of_test > 0) & ~sides.item_seen
-    found = "No model that learns from interactions alone can tell whom they suit."
-    if not sides.seen.any():
-        found += f" That is all of them: {_compare(sides.test.item_ids, sides.train.item_ids)}"
-    return counted(
+    alike = "" if sides.seen.any() else compare_ids(sides.test.item_ids, sides.train.item_ids)
+    return of_unseen_items(
         int(np.count_nonzero(chosen)),
         int(np.count_nonzero(sides.item_counts_of_test)),
         sides.examples(np.flatnonzero(chosen), sides.test.item_ids),
+        alike,
+    )
+
+
+def on_unseen_users(alike: str) -> str:
+    """Say what users without training do; `alike` asks about their ids where nobody has any."""
+    found = (
+        "Nothing is known of them (cold start): they get what anyone gets, or no list, and lower "
+        "the mean, or leave it where the rule cold_start is off."
+    )
+    return f"{found} That is everyone: {alike}" if alike else found
+
+
+def of_unseen_items(count: int, total: int, examples: tuple[Any, ...], alike: str) -> Finding:
+    """Return the finding of unseen items; `alike` asks about ids where train has none of them."""
+    found = "No model that learns from interactions alone can tell whom they suit."
+    return counted(
+        count,
+        total,
+        examples,
         "items of test without an interaction in train",
         "warning",
-        found,
+        f"{found} That is all of them: {alike}" if alike else found,
         "Every item of test has interactions in train.",
     )
 
@@ -62,17 +78,23 @@ def unseen_items(sides: Sides) -> Finding:
 def unreachable(sides: Sides) -> Finding:
     """Relevant interactions with items that train does not have."""
     chosen = sides.relevant & ~sides.seen
-    total = max(int(np.count_nonzero(sides.relevant)), 1)
-    best = 1 - np.count_nonzero(chosen) / total
     return of_rows(
         sides,
         chosen,
         "relevant interactions of test with such items",
         "warning",
-        "A model that lists only items of train misses them all: it finds at most "
-        f"{best:.1%} of what is relevant.",
+        on_unreachable(int(np.count_nonzero(chosen)), int(np.count_nonzero(sides.relevant))),
         "Everything relevant in test could be found by a model of train's items.",
         among=sides.relevant,
+    )
+
+
+def on_unreachable(count: int, total: int) -> str:
+    """Say how much of what is relevant can be found at most."""
+    best = 1 - count / max(total, 1)
+    return (
+        "A model that lists only items of train misses them all: it finds at most "
+        f"{best:.1%} of what is relevant."
     )
 
 
@@ -157,7 +179,7 @@ def _duplicates(side: str, data: Interactions) -> Finding:
     )
 
 
-def _compare(of_test: ids.Ids | None, of_train: ids.Ids | None) -> str:
+def compare_ids(of_test: ids.Ids | None, of_train: ids.Ids | None) -> str:
     """Ask whether ids are written alike."""
     if of_test is None or of_train is None:
         return "do the positions of both sides mean the same?"

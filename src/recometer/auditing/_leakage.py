@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from recometer.auditing._build import of_rows
 from recometer.auditing._sides import Sides, newest
 from recometer.auditing.findings import Finding, Level
 
+OLDER = "interactions of test older than anyone's newest in train"
+
 
 def overlap(sides: Sides) -> Finding:
     """Pairs of user and item that stand in test and in train."""
     train, test = sides.train, sides.test
     both = sides.twin >= 0
-    found = (
-        "The model has learnt them. Counted as hits they flatter it; left out, as evaluate does "
-        "with train=, they make test smaller."
-    )
     statistics: dict[str, float] = {}
     if train.times is not None and test.times is not None:
         same = int(np.count_nonzero(train.times[sides.twin[both]] == test.times[both]))
         statistics["same_time"] = same
-        found += f" {same:,} of them have the same time on both sides."
+    found = on_overlap(statistics)
     return of_rows(
         sides,
         both,
@@ -31,6 +31,17 @@ def overlap(sides: Sides) -> Finding:
         "No pair of user and item is on both sides.",
         statistics=statistics,
     )
+
+
+def on_overlap(statistics: Mapping[str, float]) -> str:
+    """Say what pairs on both sides do."""
+    found = (
+        "The model has learnt them. Counted as hits they flatter it; left out, as evaluate does "
+        "with train=, they make test smaller."
+    )
+    if "same_time" in statistics:
+        found += f" {statistics['same_time']:,} of them have the same time on both sides."
+    return found
 
 
 def older_than_own_training(sides: Sides) -> Finding:
@@ -48,21 +59,35 @@ def older_than_own_training(sides: Sides) -> Finding:
 
 def older_than_training(sides: Sides) -> Finding:
     """Interactions of test that precede training ones of anyone."""
-    what = "interactions of test older than anyone's newest in train"
     train, test = sides.train, sides.test
     if train.times is None or test.times is None:
-        return _unchecked(sides, what)
-    newer = int(np.count_nonzero(train.times > test.times.min()))
+        return _unchecked(sides, OLDER)
+    return older_than_training_among(sides, train.times.max(), test.times.min())
+
+
+def older_than_training_among(sides: Sides, newest: float, oldest: float) -> Finding:
+    """Return the same where the newest time of train and the oldest of test are given."""
+    train, test = sides.train, sides.test
+    assert train.times is not None
+    assert test.times is not None
+    newer = int(np.count_nonzero(train.times > oldest))
     return of_rows(
         sides,
-        test.times < train.times.max(),
-        what,
+        test.times < newest,
+        OLDER,
         "leakage",
-        "The model knows tastes and items of a later time than it is tested on: "
-        f"{newer:,} interactions of train ({newer / len(train):.1%}) are newer than the oldest of "
-        "test. A split at one time for all users avoids it.",
+        on_newer(newer, max(len(train), 1)),
         "Nothing in test is older than the newest interaction of train.",
         statistics={"training_newer": newer},
+    )
+
+
+def on_newer(newer: int, n_train: int) -> str:
+    """Say what training interactions that are newer than the oldest of test do."""
+    return (
+        "The model knows tastes and items of a later time than it is tested on: "
+        f"{newer:,} interactions of train ({newer / n_train:.1%}) are newer than the oldest of "
+        "test. A split at one time for all users avoids it."
     )
 
 

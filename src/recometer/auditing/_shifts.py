@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from recometer.arrays import Int64
+from recometer.arrays import Bool, Int64
 from recometer.auditing._sides import Sides
 from recometer.auditing.findings import Finding, counted
 from recometer.auditing.shift import expected_variation, head, total_variation
@@ -14,33 +14,39 @@ from recometer.auditing.shift import expected_variation, head, total_variation
 
 def popularity_shift(sides: Sides) -> Finding:
     """How differently the interactions of train and test spread over the items."""
-    return _shift(
-        "items",
-        "popular",
-        *_beside(sides.item_counts, sides.item_counts_of_test, sides.items),
-        "The further apart they are, the less popularity in train says about test.",
-        {},
-    )
+    return of_items(*_beside(sides.item_counts, sides.item_counts_of_test, sides.items))
+
+
+def of_items(first: Int64, second: Int64, times: Int64 | int = 1) -> Finding:
+    """Return the same of counts in train and test, and of how many items have both."""
+    effect = "The further apart they are, the less popularity in train says about test."
+    return _shift("items", "popular", first, second, times, effect, {})
 
 
 def activity_shift(sides: Sides) -> Finding:
     """How differently the interactions of train and test spread over the users."""
     of_train, of_test = np.diff(sides.train.indptr), np.diff(sides.test.indptr)
-    active = of_train[of_train > 0]
-    tested = sides.trained[sides.tested]
+    return of_users(*_beside(of_train, of_test, sides.users))
+
+
+def of_users(first: Int64, second: Int64, times: Int64 | int = 1) -> Finding:
+    """Return the same of counts in train and test, and of how many users have both."""
+
+    def mean(counts: Int64, chosen: Bool) -> float:
+        each = np.broadcast_to(times, len(counts))[chosen]
+        return float((counts[chosen] * each).sum() / each.sum())
+
+    tested, active = second > 0, first > 0
     statistics = {
-        "training_per_tested_user": float(tested.mean()),
-        "training_per_user": float(active.mean()),
-        "test_per_tested_user": float(of_test[sides.tested].mean()),
+        "training_per_tested_user": mean(first, tested),
+        "training_per_user": mean(first, active),
+        "test_per_tested_user": mean(second, tested),
     }
-    return _shift(
-        "users",
-        "active",
-        *_beside(of_train, of_test, sides.users),
+    effect = (
         "A user of test has {training_per_tested_user:.1f} interactions in train on average, a "
-        "user of train {training_per_user:.1f}; means over users weigh each the same.",
-        statistics,
+        "user of train {training_per_user:.1f}; means over users weigh each the same."
     )
+    return _shift("users", "active", first, second, times, effect, statistics)
 
 
 def _beside(of_train: Int64, of_test: Int64, matched: Int64) -> tuple[Int64, Int64]:
@@ -58,17 +64,19 @@ def _shift(
     how: str,
     first: Int64,
     second: Int64,
+    times: Int64 | int,
     effect: str,
     statistics: dict[str, float],
 ) -> Finding:
-    chosen = head(first)
-    total = int(second.sum())
-    count = int(second[chosen].sum())
+    chosen, each = head(first, times), np.broadcast_to(times, len(first))
+    all_first, all_second = first * each, second * each
+    total = int(all_second.sum())
+    count = int(all_second[chosen].sum())
     numbers: dict[str, Any] = {
-        "total_variation": total_variation(first, second),
-        "expected_total_variation": expected_variation(first, second),
-        f"head_{what}": int(np.count_nonzero(chosen)),
-        "head_share_train": float(first[chosen].sum() / first.sum()),
+        "total_variation": total_variation(first, second, times),
+        "expected_total_variation": expected_variation(first, second, times),
+        f"head_{what}": int(each[chosen].sum()),
+        "head_share_train": float(all_first[chosen].sum() / all_first.sum()),
         "head_share_test": count / total,
         **statistics,
     }

@@ -53,11 +53,16 @@ class Sides:
     @classmethod
     def of(cls, train: Interactions, test: Interactions, rules: Protocol) -> Sides:
         """Match users and items by id, or by position where neither side has ids."""
+        _check_times(train, test)
+        return cls.of_some_users(train, test, rules)
+
+    @classmethod
+    def of_some_users(cls, train: Interactions, test: Interactions, rules: Protocol) -> Sides:
+        """Match the sides of some users, one of which may be empty."""
         users = places_of_users(train, test, "train")
         index = SourceIndex.of_data(train, "train")
         items = match_items(index, train.item_ids, test, "test")
         items = np.arange(test.n_items) if items is None else items
-        _check_times(train, test)
         return cls(train, test, users, items, rules)
 
     @functools.cached_property

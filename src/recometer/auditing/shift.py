@@ -7,17 +7,18 @@ import numpy as np
 from recometer.arrays import Bool, Int64
 
 
-def total_variation(first: Int64, second: Int64) -> float:
+def total_variation(first: Int64, second: Int64, times: Int64 | int = 1) -> float:
     """Return the total variation distance of two distributions, given as counts.
 
     Half the sum of |p_i - q_i|: the share of the one's interactions that would have to go to
     other items (or users) to make it the other: 0, the same shares, to 1, nothing in common.
-    Neither is all zero.
+    Neither is all zero. `times` says how many items (or users) have each pair of counts.
     """
-    return float(np.abs(first / first.sum() - second / second.sum()).sum() / 2)
+    n_first, n_second = (int((counts * times).sum()) for counts in (first, second))
+    return float((times * np.abs(first / n_first - second / n_second)).sum() / 2)
 
 
-def expected_variation(first: Int64, second: Int64) -> float:
+def expected_variation(first: Int64, second: Int64, repeated: Int64 | int = 1) -> float:
     """Return the total variation distance that would be expected if chance had split the same rows.
 
     If each of the c_i rows of an item goes to the second side with probability
@@ -25,12 +26,13 @@ def expected_variation(first: Int64, second: Int64) -> float:
     (1/n_1 + 1/n_2) / 2 times the sum of E|T_i - c_i f|, where
     E|T - c f| = 2 v C(c, v) f^v (1 - f)^(c - v + 1) with v = floor(c f) + 1
     (De Moivre 1730; Diaconis & Zabell 1991, Closed form summation for classical distributions,
-    Statistical Science 6(3)). Neither is all zero.
+    Statistical Science 6(3)). Neither is all zero. `repeated` is `times` of `total_variation`.
     """
     from scipy.special import gammaln
 
-    n_first, n_second = int(first.sum()), int(second.sum())
-    counts, times = np.unique(first + second, return_counts=True)
+    n_first, n_second = (int((counts * repeated).sum()) for counts in (first, second))
+    counts, at = np.unique(first + second, return_inverse=True)
+    times = np.bincount(at, np.broadcast_to(repeated, len(at))).astype(np.int64)
     share = n_second / (n_first + n_second)
     successes = np.floor(counts * share) + 1
     # C(c, v) is 0 where v exceeds c, which is only where c is 0.
@@ -46,13 +48,15 @@ def expected_variation(first: Int64, second: Int64) -> float:
     return float((1 / n_first + 1 / n_second) / 2 * (times * deviation).sum())
 
 
-def head(counts: Int64) -> Bool:
+def head(counts: Int64, times: Int64 | int = 1) -> Bool:
     """Return the head: the fewest items (or users) that make 80% of the interactions.
 
-    Those as frequent as the last of them belong to it, as in the metric tail_share.
+    Those as frequent as the last of them belong to it, as in the metric tail_share. `times` says
+    how many items have each count.
     """
-    falling = -np.sort(-counts)
+    order = np.argsort(-counts, kind="stable")
+    falling = (counts * times)[order]
     # In whole numbers, so that 80% is exact.
-    needed = 5 * (np.cumsum(falling) - falling) < 4 * counts.sum()
-    chosen: Bool = counts >= falling[needed].min()
+    needed = 5 * (np.cumsum(falling) - falling) < 4 * falling.sum()
+    chosen: Bool = counts >= counts[order][needed].min()
     return chosen

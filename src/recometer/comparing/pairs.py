@@ -125,48 +125,76 @@ def _row(
     options: Options,
 ) -> PairRow:
     model, other = pair
-    higher = model.first.known_metric(metric).definition.higher_is_better
     differences = values[model.name] - values[other.name]
     known = differences[~np.isnan(differences)]
-    effects = found.effects
-    better, chance = (effects.n_better, effects.n_worse), effects.probability_better
-    chances = effects.probability_interval
-    if not higher:
-        better, chance = better[::-1], 1 - chance
-        chances = dataclasses.replace(chances, low=1 - chances.high, high=1 - chances.low)
     runs = _runs(metric, pair, users, options)
     test, interval, relative_interval = found.test, found.interval, found.relative_interval
     if runs is not None and max(model.n_seeds, other.n_seeds) > 1:
         test, interval = _of_runs(runs, test)
         relative_interval = _relative_of_runs(metric, pair, users, relative_interval)
+    row = pair_row(
+        metric,
+        (model.name, other.name),
+        model.first.known_metric(metric).definition.higher_is_better,
+        found,
+        bounds,
+        float(known.std(ddof=1)) if len(known) > 1 else np.nan,
+    )
+    return dataclasses.replace(
+        row,
+        interval=interval,
+        relative_interval=relative_interval,
+        test=test,
+        unit=found.unit if test.test == "randomisation" else 0.0,
+        equivalence=_equivalence(metric, pair, differences, bounds, users, options),
+        runs=runs,
+        notes=_notes(metric, pair, (interval, relative_interval), test, runs),
+    )
+
+
+def pair_row(
+    metric: str,
+    names: tuple[str, str],
+    higher_is_better: bool,
+    found: Difference,
+    bounds: tuple[float, float],
+    deviation: float,
+) -> PairRow:
+    """Return the row of two models, which has no notes yet.
+
+    `bounds` are those of a single value, `deviation` the standard deviation of the differences.
+    """
+    effects = found.effects
+    better, chance = (effects.n_better, effects.n_worse), effects.probability_better
+    chances = effects.probability_interval
+    if not higher_is_better:
+        better, chance = better[::-1], 1 - chance
+        chances = dataclasses.replace(chances, low=1 - chances.high, high=1 - chances.low)
     return PairRow(
         metric=metric,
-        model=model.name,
-        other=other.name,
-        higher_is_better=higher,
+        model=names[0],
+        other=names[1],
+        higher_is_better=higher_is_better,
         n=found.n,
         n_only_model=found.n_only_first,
         n_only_other=found.n_only_second,
         mean=found.mean_first,
         mean_other=found.mean_second,
         difference=found.difference,
-        interval=interval,
+        interval=found.interval,
         relative=found.relative,
-        relative_interval=relative_interval,
-        test=test,
+        relative_interval=found.relative_interval,
+        test=found.test,
         n_better=better[0],
         n_equal=effects.n_equal,
         n_worse=better[1],
         standardised=effects.standardised,
         probability_better=chance,
         probability_interval=chances,
-        deviation=float(known.std(ddof=1)) if len(known) > 1 else np.nan,
+        deviation=deviation,
         largest_difference=float(bounds[1] - bounds[0]),
-        unit=found.unit if test.test == "randomisation" else 0.0,
+        unit=found.unit,
         error=found.error,
-        equivalence=_equivalence(metric, pair, differences, bounds, users, options),
-        runs=runs,
-        notes=_notes(metric, pair, (interval, relative_interval), test, runs),
     )
 
 

@@ -38,7 +38,8 @@ class CountedPlaces(Source):
         row = np.minimum(np.searchsorted(judged, keys), max(len(judged) - 1, 0))
         user, place = np.nonzero((judged[row] == keys) & (self.lists >= 0))
         found = row[user, place]
-        missed = np.setdiff1d(np.arange(len(judged)), found)
+        times = np.bincount(found, minlength=len(judged))
+        missed = np.flatnonzero(times == 0)
         rows = np.concatenate([found, missed])
         above = np.concatenate([place, np.full(len(missed), -1)])
         gains = np.ones(len(judged)) if test.values is None else test.values
@@ -49,10 +50,11 @@ class CountedPlaces(Source):
             gain = np.append(gain, self.filler[user])
             item, rows = (np.append(one, np.full(len(user), -1)) for one in (item, rows))
         order = np.lexsort((above, above < 0, owner))
-        rows = rows[order]
-        first = np.unique(rows, return_index=True)[1]
-        repeated = np.ones(len(rows), dtype=bool)
-        repeated[first[rows[first] >= 0]] = False
+        rows, repeated = rows[order], np.zeros(len(rows), dtype=bool)
+        if len(rows) > len(judged):  # some stand at several places
+            first = np.unique(rows, return_index=True)[1]
+            repeated[:] = True
+            repeated[first[rows[first] >= 0]] = False
         n_relevant = np.diff(test.indptr)
         return Ranks(
             indptr=indptr_of(np.bincount(owner, minlength=n_users)),

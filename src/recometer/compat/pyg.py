@@ -411,12 +411,12 @@ class _Batch:
         """One more than the largest index."""
         return max(int(self.lists.max(initial=0)), int(self.item.max(initial=0))) + 1
 
-    def source_of_lists(self) -> CountedPlaces:
-        """Return the lists; -1 is the last item of all, of the source before."""
+    def source_of_lists(self, k: int) -> CountedPlaces:
+        """Return the first k places; -1 is the last item of all, of the source before."""
         filler = np.zeros(len(self.lists) + 1)
         last = self.item == self.n_items - 1
         filler[self.source[last] + 1] = 1.0 if self.weight is None else self.weight[last]
-        return CountedPlaces(self.lists.astype(np.int64), self.n_items, filler[:-1])
+        return CountedPlaces(self.lists[:, :k].astype(np.int64), self.n_items, filler[:-1])
 
     def test(self) -> Interactions:
         """Return the true edges."""
@@ -433,7 +433,8 @@ def _update(metrics: Sequence[LinkPredMetric], batch: _Batch) -> None:
     if not metrics or not len(batch.source):
         return
     names = {metric.name for metric in metrics}
-    result = evaluated("pyg", batch.source_of_lists(), batch.test(), names, defects=False)
+    lists = batch.source_of_lists(max(metric.k for metric in metrics))
+    result = evaluated("pyg", lists, batch.test(), names, defects=False)
     counted = np.isin(ids_of(result), batch.source)
     for metric in metrics:
         metric.accum += float(result[metric.name][counted].sum())

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
 from recometer.arrays import Float64
-from recometer.compat._evaluating import evaluated
+from recometer.compat._evaluating import convention_of
 from recometer.errors import InputError, InputTypeError
-from recometer.sources.pairs import Pairs
+from recometer.metrics.predictions import Predictions
 
 __all__ = ["fcp", "mae", "mse", "rmse"]
+
+FIELDS = ("user", "item", "true rating", "estimate", "details")
 
 
 def rmse(predictions: Sequence[Any], verbose: bool = True) -> float:
@@ -79,29 +82,17 @@ def fcp(predictions: Sequence[Any], verbose: bool = True) -> float:
     return _printed("fcp", "FCP:  ", predictions, verbose)
 
 
-def _printed(metric: str, label: str, predictions: Sequence[Any], verbose: bool) -> float:
+def _printed(name: str, label: str, predictions: Sequence[Any], verbose: bool) -> float:
     if not len(predictions):
         raise InputError("There is no prediction: the list is empty.")
-    try:
-        users, items, actual, predicted, _ = zip(*predictions, strict=True)
-    except (TypeError, ValueError):
-        raise InputTypeError(
-            "A prediction must be a tuple of user, item, true rating, estimate and details, as "
-            "test() of an algorithm of Surprise returns."
-        ) from None
-    frame = {
-        "user": _numbered(users) if metric == "fcp" else np.zeros(len(users), np.int64),
-        "item": np.arange(len(items)),  # a pair may be there twice, and counts twice
-        "rating": _floats(actual),
-        "score": _floats(predicted),
-    }
-    pairs = Pairs(
-        _frame(frame), user="user", item="item", score="score", rating="rating", relevance=False
-    )
-    value = evaluated("surprise", pairs, None, [metric], undefined="nan").mean()[metric]
+    (metric,) = convention_of("surprise").parse(name)
+    over_rows = metric.definition.over_rows
+    assert over_rows is not None
+    read = _read(predictions, by_user=name == "fcp")
+    value = over_rows(read, np.ones(read.n_users), **dict(metric.parameters))
     if np.isnan(value):
         raise InputError(
-            f"The {metric} of these predictions is undefined. Hint: a user needs two different "
+            f"The {name} of these predictions is undefined. Hint: a user needs two different "
             "ratings."
         )
     if verbose:
@@ -109,25 +100,32 @@ def _printed(metric: str, label: str, predictions: Sequence[Any], verbose: bool)
     return value
 
 
-def _numbered(users: Sequence[Any]) -> Any:
+def _read(predictions: Sequence[Any], *, by_user: bool) -> Predictions:
+    """Return true ratings and estimates, each user's best first; or as if of one user."""
+    if any(len(row) != len(FIELDS) for row in (predictions[0], predictions[-1])):
+        raise InputTypeError(
+            f"A prediction must be a tuple of {', '.join(FIELDS)}, as test() of an algorithm of "
+            "Surprise returns."
+        )
+    actual, estimate = (_floats(predictions, place) for place in (2, 3))
+    if not by_user:
+        return Predictions(np.zeros(len(actual), np.int64), estimate, actual, 1)
     numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(user, len(numbers)) for user in users], np.int64)
+    rows = (numbers.setdefault(row[0], len(numbers)) for row in predictions)
+    user = np.fromiter(rows, np.int64, len(actual))
+    order = np.lexsort((-estimate, user))
+    return Predictions(user[order], estimate[order], actual[order], len(numbers))
 
 
-def _floats(ratings: Sequence[Any]) -> Float64:
+def _floats(predictions: Sequence[Any], place: int) -> Float64:
     try:
-        numbers = np.array(ratings, dtype=np.float64)
+        column = map(itemgetter(place), predictions)
+        numbers = np.fromiter(column, np.float64, len(predictions))
     except (TypeError, ValueError):
-        raise InputTypeError("Ratings and estimates must be numbers.") from None
+        raise InputTypeError(f"Every {FIELDS[place]} must be a number.") from None
     if np.isnan(numbers).any():
         raise InputError(
-            "A rating or an estimate is missing or NaN. Hint: predict with r_ui=..., the true "
-            "rating."
+            f"The {FIELDS[place]} of a prediction is missing or NaN. Hint: predict with r_ui=..., "
+            "the true rating."
         )
     return numbers
-
-
-def _frame(columns: dict[str, Any]) -> Any:
-    import polars as pl
-
-    return pl.DataFrame(columns)

@@ -14,12 +14,15 @@ import numpy as np
 
 from recometer.arrays import Array, Float64
 from recometer.compat._evaluating import evaluated
+from recometer.data.interactions import Interactions
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError
 from recometer.sources.pairs import Pairs
+from recometer.sources.scores import Scores
 
 Aggregation = Literal["mean", "median", "min", "max"] | Callable[[Any], Any]
 ABOVE_ZERO = 1e-300  # the least gain of what is relevant
+DENSE = 4  # places of a table for each pair
 ACTIONS = ("neg", "pos", "skip", "error")
 # torch's median of an even number of values is the lower one of the two in the middle.
 SUMMARIES: dict[str, Callable[[Any], Any]] = {
@@ -341,11 +344,41 @@ def _measured(
     brackets, cutoff = options
     places = None if cutoff is None else min(cutoff, int(np.bincount(query).max()))
     metric = f"{name}{brackets}" + ("" if places is None else f"@{places}")
-    pairs = Pairs.of(target.astype(np.float64), preds, query, threshold=ABOVE_ZERO)
-    values = evaluated("torchmetrics", pairs, None, [metric])[metric]
+    table = None if name == "RetrievalFallOut" else _table(preds, target, query)
+    if table is None:
+        pairs = Pairs.of(target.astype(np.float64), preds, query, threshold=ABOVE_ZERO)
+        values = evaluated("torchmetrics", pairs, None, [metric])[metric]
+    else:
+        # The order given is that of the columns. NDCG averages equal scores instead.
+        how: dict[str, Any] = {} if name == "RetrievalNormalizedDCG" else {"ties": "item"}
+        values = evaluated("torchmetrics", *table, [metric], **how, relevant_from=ABOVE_ZERO)[
+            metric
+        ]
     if cutoff is not None and places is not None and metric.startswith("RetrievalPrecision@"):
         values = values * (places / cutoff)
     return values
+
+
+def _table(preds: Array, target: Array, query: Array) -> tuple[Scores, Interactions] | None:
+    """Return scores with a row for each query, and its targets; None: they would not be dense.
+
+    What is beyond the end of a query has the score -inf, which is no candidate.
+    """
+    from scipy.sparse import coo_array
+
+    length = np.bincount(query)
+    n_queries, most = len(length), int(length.max())
+    if n_queries * most > DENSE * len(query) or not np.isfinite(preds).all():
+        return None
+    if (np.diff(query) < 0).any():
+        order = np.argsort(query, kind="stable")
+        preds, target, query = preds[order], target[order], query[order]
+    place = np.arange(len(query)) - (np.cumsum(length) - length)[query]
+    scores = np.full((n_queries, most), -np.inf, preds.dtype)
+    scores[query, place] = preds
+    found = np.flatnonzero(target)
+    entries: Any = (target[found].astype(np.float64), (query[found], place[found]))
+    return Scores(scores), Interactions.of(coo_array(entries, shape=scores.shape))
 
 
 def _checked(top_k: int | None) -> int | None:

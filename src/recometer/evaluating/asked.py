@@ -12,6 +12,7 @@ from recometer.data.interactions import Interactions, read_interactions
 from recometer.draws import seed_of
 from recometer.evaluating.arguments import baseline_of, protocol_of
 from recometer.evaluating.effects import given_by_hand
+from recometer.measuring.side_data import Popularity
 from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric, rules_of
@@ -39,6 +40,8 @@ class Asked:
     progress: bool | None
     chance: bool
     as_given: Mapping[str, Any]  # what the evaluation is repeated with
+    popularity: Popularity | None = None  # of the whole train, where train holds some users
+    some_users: bool = False  # whether other users are evaluated elsewhere, and put together
 
     @functools.cached_property
     def by_hand(self) -> Sequence[str]:

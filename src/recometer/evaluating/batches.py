@@ -15,6 +15,7 @@ from recometer.data.numbers import as_array
 from recometer.data.sessions import are_pairs
 from recometer.data.tensors import is_tensor, to_numpy
 from recometer.errors import InputError, InputTypeError
+from recometer.sources.base import Source
 from recometer.sources.lists import Lists
 from recometer.sources.pairs import Pairs
 from recometer.sources.scores import Scores
@@ -56,13 +57,13 @@ class UserPlaces:
                 f"but users= of the batch are of type {ids.kind(users)}. Hint: give test ids, "
                 "rm.Interactions.of(test, user_ids=...)."
             )
-        wrong = (users < 0) | (users >= self._n_users)
-        if wrong.any():
+        if len(users) and not 0 <= users.min() <= users.max() < self._n_users:
+            wrong = (users < 0) | (users >= self._n_users)
             raise InputError(
                 f"users= has {users[wrong][0]}, but the users of test are the positions 0 to "
                 f"{self._n_users - 1:,}. Hint: give test user ids, or leave that user out."
             )
-        return users.astype(np.int64)
+        return users.astype(np.int64, copy=False)
 
 
 def user_ids_of(users: object, n: int) -> Array:
@@ -81,6 +82,12 @@ def scores_of(given: object) -> Scores:
     """Read scores [batch, n_items]: an array, or a tensor, which stays on its device."""
     if isinstance(given, Scores):
         return given
+    if isinstance(given, Source):
+        raise InputTypeError(
+            f"A batch is no {type(given).__name__} where the evaluator has a test. Hint: "
+            "stream.update(scores, users=...), with the scores of all items; Pairs with the truth "
+            "beside them are batches of rm.Evaluator(metrics=...), without a test."
+        )
     if callable(given):
         raise InputTypeError(
             "The batch is a function. Hint: stream.update(function(rows), users=rows); or "

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,23 +20,47 @@ from recometer.sources.base import Source
 
 def check_users(flags: UInt32, n_relevant: Int64, source: Source, test: Interactions) -> None:
     """Refuse rankings in which nobody is known or has finite scores; warn where few have."""
-    known = (flags & UserFlag.KNOWN) != 0
-    if not known.any():
-        users = range(test.n_users) if test.user_ids is None else test.user_ids.tolist()
+    users = range(test.n_users) if test.user_ids is None else test.user_ids[:3].tolist()
+    check_known(KnownUsers.of(flags, n_relevant, [*users[:3]]), source)
+
+
+@dataclasses.dataclass(frozen=True)
+class KnownUsers:
+    """How many users of test a source can rank items for."""
+
+    n_users: int
+    n_known: int
+    n_judged: int  # of these, those with a relevant item
+    n_unusable: int  # of these, those with a NaN or infinite score
+    examples: Sequence[object]  # a few users of test
+
+    @classmethod
+    def of(cls, flags: UInt32, n_relevant: Int64, examples: Sequence[object]) -> KnownUsers:
+        """Count them."""
+        known = (flags & UserFlag.KNOWN) != 0
+        judged = known & (n_relevant > 0)
+        unusable = (flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
+        n_judged, n_unusable = np.count_nonzero(judged), np.count_nonzero(unusable & judged)
+        return cls(
+            len(flags), int(np.count_nonzero(known)), int(n_judged), int(n_unusable), examples
+        )
+
+
+def check_known(users: KnownUsers, source: Source) -> None:
+    """Refuse and warn as `check_users`."""
+    if not users.n_known:
         named = source.arrays().get("user_ids")
         hint = "give the source the ids that test has: user_ids=..."
-        if isinstance(named, np.ndarray):
+        if isinstance(named, np.ndarray) and len(named):
             hint = (
                 "are users written alike in both? The source has "
                 f"{', '.join(map(repr, named[:3].tolist()))}."
             )
         raise InputError(
-            f"The source ({source.describe()}) knows none of the {test.n_users:,} users of test, "
-            f"such as {', '.join(map(repr, users[:3]))}. Hint: {hint}"
+            f"The source ({source.describe()}) knows none of the {users.n_users:,} users of test, "
+            f"such as {', '.join(map(repr, users.examples))}. Hint: {hint}"
         )
-    judged = known & (n_relevant > 0)
-    unusable = (flags & (UserFlag.NAN_SCORE | UserFlag.INFINITE_SCORE)) != 0
-    n_judged, n_unusable = np.count_nonzero(judged), np.count_nonzero(unusable & judged)
+    n_judged, n_unusable = users.n_judged, users.n_unusable
     hint = (
         "Hint: look for NaN and infinity in the source, and for factors whose products are too "
         "large for their dtype; nan_scores='last' ranks NaN last, and "
@@ -54,30 +79,30 @@ def check_users(flags: UInt32, n_relevant: Int64, source: Source, test: Interact
 
 
 def check_overlaps(
-    counts: Mapping[str, int], n_relevant: Int64, test: Interactions, candidates: object
+    counts: Mapping[str, int], n_relevant: int, n_rows: int, candidates: object
 ) -> None:
     """Warn where most of test is in train, or is not a candidate: then little is measured."""
-    n_rows, overlap = len(test), counts.get("train_test_overlap", 0)
+    overlap = counts.get("train_test_overlap", 0)
     if 2 * overlap > n_rows:
         warn(
             f"{overlap:,} of {n_rows:,} rows of test are in train, too, and are left out of test. "
             "Hint: test must be apart from train (rm.split(data, ...) divides data, "
             "rm.audit(train, test) says more); without train= nothing is left out."
         )
-    lost, n = counts.get("relevant_not_candidates", 0), int(n_relevant.sum())
-    if 2 * lost <= n:
+    lost = counts.get("relevant_not_candidates", 0)
+    if 2 * lost <= n_relevant:
         return
     hint = "candidates= and exclude= must leave what should be found"
     if isinstance(candidates, Interactions):
         hint = "candidates=rm.Negatives(candidates) adds the items of test to each user's"
     warn(
-        f"{lost:,} of {n:,} relevant rows of test are not candidates, so they are misses. "
+        f"{lost:,} of {n_relevant:,} relevant rows of test are not candidates, so they are misses. "
         f"Hint: {hint}."
     )
 
 
 def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) -> None:
-    """Refuse metrics that need more than lists give; warn of cut-offs beyond all lists."""
+    """Refuse metrics that need more than lists give."""
     early = ranks.ends_early
     if not early.any():
         return
@@ -96,7 +121,10 @@ def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) ->
         )
         need = "needs" if len(whole) == 1 else "need"
         raise InputError(f"{' and '.join(whole)} {need} the whole ranking, but {found}.")
-    longest = int(ranks.depth.max())
+
+
+def warn_beyond_lists(longest: int, metrics: Iterable[Metric]) -> None:
+    """Warn of cut-offs beyond all lists, the longest of which has so many items."""
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
         warn(
@@ -105,9 +133,8 @@ def check_length(ranks: Ranks, metrics: Iterable[Metric], test: Interactions) ->
         )
 
 
-def check_lists(lists: TopLists, metrics: Iterable[Metric]) -> None:
-    """Warn of cut-offs beyond all lists."""
-    longest = int(lists.lengths.max(initial=0))
+def check_lists(longest: int, metrics: Iterable[Metric]) -> None:
+    """Warn of metrics of lists with cut-offs beyond all lists, the longest of which is so long."""
     beyond = [m for m in metrics if m.cutoff is not None and m.cutoff > longest]
     if beyond:
         warn(
@@ -125,19 +152,23 @@ def check_baseline(baseline: TopLists, what: str) -> None:
         )
 
 
-def check_cutoffs(ranks: Ranks, source: Source, metrics: Iterable[Metric]) -> dict[str, int]:
-    """Refuse cut-offs above the number of given rows; count users who have fewer."""
-    cutoffs = [metric.cutoff for metric in metrics if metric.cutoff is not None]
-    if not ranks.any_cutoff or not cutoffs:
-        return {}
-    deepest, most = max(cutoffs), int(ranks.n_candidates.max(initial=0))
+def check_cutoffs(most: int, source: Source, metrics: Iterable[Metric]) -> None:
+    """Refuse cut-offs above the number of rows that any user was given."""
+    deepest = max((metric.cutoff for metric in metrics if metric.cutoff is not None), default=0)
     if deepest > most:
         name = next(str(metric) for metric in metrics if metric.cutoff == deepest)
         raise InputError(
             f"The cut-off of {name} is above the number of rows: no user of the source "
             f"({source.describe()}) has more than {most:,}. Hint: ask for @{most} at most."
         )
-    shorter = (ranks.n_candidates < deepest) & ((ranks.flags & UserFlag.KNOWN) != 0)
+
+
+def short_of_cutoffs(ranks: Ranks, metrics: Iterable[Metric]) -> dict[str, int]:
+    """Count the users who were given fewer rows than a cut-off."""
+    cutoffs = [metric.cutoff for metric in metrics if metric.cutoff is not None]
+    if not ranks.any_cutoff or not cutoffs:
+        return {}
+    shorter = (ranks.n_candidates < max(cutoffs)) & ((ranks.flags & UserFlag.KNOWN) != 0)
     return {"users_below_cutoff": int(np.count_nonzero(shorter))} if shorter.any() else {}
 
 

@@ -73,7 +73,10 @@ def usual_protocol(kind: type[Protocol] = Protocol) -> Protocol:
 def given_by_hand(protocol: Protocol) -> list[str]:
     """Return the rules of a protocol that are not those of its name."""
     convention = find(protocol.name)
-    usual = usual_protocol(type(protocol)) if convention is None else convention.protocol
+    if convention is not None:
+        usual = convention.protocol
+    else:
+        usual = usual_protocol(type(protocol))  # type: ignore[arg-type]  # a class can be hashed
     if protocol is usual:
         return []
     return [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]

@@ -33,7 +33,13 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
     begin, truth, asked = time.perf_counter(), given.truth, given.asked
     known = truth.fingerprints
     arrays = {"source": given.source.arrays(), **({} if known else truth.arrays())}
-    with Fingerprinting(arrays, asked.threads, truth.prepare) as fingerprinting:
+    beside: dict[str, Any] = {}
+
+    def find_beside() -> None:  # what no metric reads
+        truth.prepare()
+        beside["by_popularity"] = _by_popularity(given, records)
+
+    with Fingerprinting(arrays, asked.threads, find_beside) as fingerprinting:
         measured = measure(given, records)
         metrics_end = time.perf_counter()
         found = fingerprinting.result()
@@ -55,14 +61,14 @@ def evaluation_of(given: Inputs, records: Records, reading: float, ranking: floa
             "metrics": metrics_end - begin,
             "total": reading + ranking + time.perf_counter() - begin,
         },
-        versions={**_versions(), "instruction_set": _kernel.instruction_set()},
+        versions=versions(),
         inputs=given.described({**known, "source": found["source"]}),
         inputs_kept=given.kept(),
         negative_gains=truth.negative_gains,
         binary_gains=truth.binary_gains,
         activity=activity,
         popularity=popularity,
-        by_popularity=_by_popularity(given, records),
+        **beside,
     )
 
 
@@ -127,6 +133,11 @@ def measure(given: Inputs, records: Records) -> dict[str, Any]:
         found["list_data"] = data_of_result(listed.data, needed_by(over_users))
         found["lists"] = records.lists
     return found
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that numbers may depend on."""
+    return {**_versions(), "instruction_set": _kernel.instruction_set()}
 
 
 @functools.cache

@@ -23,6 +23,8 @@ from recometer.evaluating.checks import (
     check_lists,
     check_overlaps,
     check_users,
+    short_of_cutoffs,
+    warn_beyond_lists,
 )
 from recometer.evaluating.inputs import Inputs
 from recometer.measuring.listed import Judged, ListedUsers
@@ -81,15 +83,27 @@ def find_records(given: Inputs) -> Records:
         lists, baseline = _lists(source, asked.baseline, request, of_lists)
         judged = _judged(request, source, ranks if given.brings_truth else None)
     users = _users(ranks, lists, judged)
-    check_users(users.flags, users.n_relevant, source, test)
+    if not asked.some_users:
+        check_users(users.flags, users.n_relevant, source, test)
     counts = {} if lists is None else dict(lists.counts)
     if ranks is not None:
-        check_overlaps(ranks.counts, users.n_relevant, test, truth.candidates)
+        if not asked.some_users:
+            n_relevant = int(users.n_relevant.sum())
+            check_overlaps(ranks.counts, n_relevant, len(test), truth.candidates)
         check_length(ranks, of_ranks, test)
-        counts |= {**ranks.counts, **check_cutoffs(ranks, source, of_ranks)}
+        counts |= {**ranks.counts, **short_of_cutoffs(ranks, of_ranks)}
+        if not asked.some_users and ranks.ends_early.any():
+            warn_beyond_lists(int(ranks.depth.max()), of_ranks)
+        if not asked.some_users and ranks.any_cutoff:
+            check_cutoffs(int(ranks.n_candidates.max(initial=0)), source, of_ranks)
         check_correction(ranks, source, rules)
         ranks = ranks_with(
-            ranks, needed_by(of_ranks), test=test, train=asked.train, catalogue=asked.catalogue
+            ranks,
+            needed_by(of_ranks),
+            test=test,
+            train=asked.train,
+            catalogue=asked.catalogue,
+            popularity=asked.popularity,
         )
         if ranks.filled is None and not rules.version and rules.short_lists == "previous_user":
             raise InputError(
@@ -128,6 +142,7 @@ def measured_by(given: Inputs, records: Records) -> dict[str, Measured]:
             baseline=records.baseline,
             in_train=_in_train(records.request, given.source),
             memory=truth.memory,
+            popularity=asked.popularity,
         )
         found["lists"] = ListedUsers(data, records.judged)
     return found
@@ -156,6 +171,7 @@ def _request(given: Inputs) -> Request:
         asked.exclude,
         asked.seed,
         given.truth.memory,
+        asked.some_users,
     )
 
 
@@ -226,7 +242,8 @@ def _lists(
     """Ask for lists as long as metrics read them: of the source, and perhaps of the baseline."""
     depth = max(metric.cutoff or 1 for metric in metrics)
     lists = source.top(request, depth)
-    check_lists(lists, metrics)
+    if not request.some_users:
+        check_lists(int(lists.lengths.max(initial=0)), metrics)
     if baseline is None or "baseline" not in needed_by(metrics):
         return lists, None
     if isinstance(baseline, Source):

@@ -81,6 +81,7 @@ class Stream:
         self._counted: Counted | None = None
         self._request: Request | None = None
         self._n_batches = self._n_again = 0
+        self._latest: Int64 | None = None
 
     def update(
         self,
@@ -168,7 +169,8 @@ class Stream:
         named = batches.user_ids_of(users, index.n_users or 0)
         places = self._places.of(named)
         rows = self._new(named, places, counted.came)
-        rows = rows[places[rows] >= 0]
+        if (places < 0).any():
+            rows = rows[places[rows] >= 0]
         counted.add(batch, rows, places[rows])
 
     def _add_lists(self, batch: Lists) -> None:
@@ -181,6 +183,13 @@ class Stream:
 
     def _new(self, users: Array, places: Int64, came: Array) -> Int64:
         """Return the rows of users who come for the first time; refuse the others if need be."""
+        numbers = np.arange(len(places))
+        # The last row of each user leaves its number, so that users who are there twice show.
+        if self._latest is None:
+            self._latest = np.empty(len(came) + 1, np.int64)
+        self._latest[places] = numbers
+        if not came[places].any() and (self._latest[places] == numbers).all():
+            return numbers
         known = places >= 0
         again = known & came[places]
         first = np.zeros(len(places), bool)
@@ -318,9 +327,9 @@ class Stream:
             raise InputError(
                 "The streams are of different tests. Hint: all processes make the same evaluator."
             )
-        self._n_batches += state["batches"]
-        self._n_again += state["again"]
         if state["kind"] is None:
+            self._n_batches += state["batches"]
+            self._n_again += state["again"]
             return
         kind = next(one for one, name in KINDS.items() if name == state["kind"])
         counted = self._begun(kind, *state["items"])
@@ -332,8 +341,9 @@ class Stream:
         again = counted.in_both(state["counted"])
         if len(again) and self._repeated == "error":
             raise batches.came_twice(ids.show(again, 0), "both streams")
-        self._n_again += len(again)
         counted.take(state["counted"])
+        self._n_batches += state["batches"]
+        self._n_again += state["again"] + len(again)
 
     def __getstate__(self) -> dict[str, Any]:
         options = {"item_ids": self._item_ids, "repeated": self._repeated}

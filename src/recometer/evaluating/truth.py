@@ -46,8 +46,9 @@ class Truth:
     def of(cls, asked: Asked, given: Interactions) -> Truth:
         """Check test and what depends on it."""
         chosen = read_candidates(asked.as_given["candidates"], given)
-        corrections.check(asked.metrics, asked.protocol, _is_uniform(chosen))
-        test = _as_counted(given, asked.metrics, asked.protocol)
+        corrections.check(asked.metrics, asked.protocol, is_uniform(chosen))
+        _check_not_empty(given)
+        test = as_counted(given, asked.metrics, asked.protocol)
         metrics = tuple(with_largest_gain(asked.metrics, _largest_gain(test)))
         side = {"train": asked.train, "baseline": asked.baseline, "catalogue": asked.catalogue}
         check_side_data(needed_by(metrics), **side)  # type: ignore[arg-type]
@@ -98,7 +99,7 @@ class Truth:
     def prepare(self) -> None:
         """Find what an `Evaluation` has of test and train, which no metric reads."""
         _ = self.profiles, self.descriptions, self.definitions, self.duplicates
-        _ = self.negative_gains, self.binary_gains, self.held_bytes
+        _ = self.negative_gains, self.binary_gains, self.held_bytes, self.bands
 
     def arrays(self) -> dict[str, Mapping[str, object]]:
         """Return what the fingerprints are taken of, by argument."""
@@ -130,8 +131,8 @@ class Truth:
         elif baseline is not None:
             texts["baseline"] = baseline.inputs["source"]["description"]
         found = {name: {"description": text} for name, text in texts.items()}
-        if _is_uniform(self.candidates) is not None:
-            found["candidates"]["warning"] = _warning(self.candidates, asked.protocol)
+        if is_uniform(self.candidates) is not None:
+            found["candidates"]["warning"] = warning_of(self.candidates, asked.protocol)
         reading = self._reading()
         if reading:
             found["test"]["reading"] = reading
@@ -140,12 +141,7 @@ class Truth:
     @functools.cached_property
     def definitions(self) -> dict[str, dict[str, str]]:
         """The formula and the source of each metric, and what its parameters stand for."""
-        parts, found = ("title", "formula", "source"), {}
-        for metric in self.metrics:
-            definition = METRICS[metric.name]
-            found[metric.variant] = {part: getattr(definition, part) for part in parts}
-            found[metric.variant] |= metric.meanings
-        return found
+        return definitions_of(self.metrics)
 
     def _reading(self) -> str:
         """Say how values of test above 1 were read, where nobody has said how they should be."""
@@ -177,16 +173,30 @@ class Truth:
         return sum(getattr(array, "nbytes", 0) for array in arrays)
 
 
-def _as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
-    """Check that test is not empty.
+def definitions_of(metrics: Sequence[Metric]) -> dict[str, dict[str, str]]:
+    """Return the formula and the source of metrics, and what their parameters stand for."""
+    parts, found = ("title", "formula", "source"), {}
+    for metric in metrics:
+        definition = METRICS[metric.name]
+        found[metric.variant] = {part: getattr(definition, part) for part in parts}
+        found[metric.variant] |= metric.meanings
+    return found
 
-    Where each row counts that repeats a pair, its value is the mean of theirs, and not the sum.
-    """
+
+def _check_not_empty(test: Interactions) -> None:
+    """Refuse a test without users or interactions."""
     if test.n_users == 0 or len(test) == 0:
         raise InputError(
             f"test is empty: {test.n_users} users, {len(test)} interactions. "
             "Hint: is the split right, and the column of users?"
         )
+
+
+def as_counted(test: Interactions, metrics: Sequence[Metric], protocol: Protocol) -> Interactions:
+    """Return test with the values that count.
+
+    Where each row counts that repeats a pair, its value is the mean of theirs, and not the sum.
+    """
     each = any(rules_of(one, protocol).repeated_test != "once" for one in metrics)
     if each and test.values is not None and test.copies is not None:
         return dataclasses.replace(test, values=test.values / test.copies)
@@ -203,14 +213,14 @@ def _largest_gain(test: Interactions) -> float:
     return float(largest) or 1.0
 
 
-def _is_uniform(candidates: Candidates | None) -> bool | None:
+def is_uniform(candidates: Candidates | None) -> bool | None:
     """Return whether users have uniformly drawn candidates, or None if they have no sets."""
     if isinstance(candidates, SampledCandidates):
         return candidates.by == "uniform"
     return True if isinstance(candidates, Interactions) else None
 
 
-def _warning(candidates: Candidates | None, protocol: Protocol) -> str:
+def warning_of(candidates: Candidates | None, protocol: Protocol) -> str:
     """Say what values of candidate sets are worth."""
     if protocol.correction != "none":
         return (

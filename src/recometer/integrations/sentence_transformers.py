@@ -102,14 +102,14 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         self.queries = {query: queries[query] for query in judged}
         self.corpus, self.primary_metric, self.name = dict(corpus), primary, name
         self.batch_size, self.show_progress_bar = batch_size, show_progress_bar
-        self.write_csv, self.result = write_csv, None
+        self.write_csv = write_csv
+        self.result: Evaluation | None = None
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
     ) -> dict[str, float]:
         """Encode queries and corpus, evaluate, and return the means by their names."""
-        result: Evaluation = self.evaluator(self._source(model))
-        self.result: Evaluation | None = result
+        result = self.result = self.evaluator(self._source(model))
         means = {str(FlatName(name)): mean for name, mean in result.mean().items()}
         if output_path is not None and self.write_csv:
             self._write(output_path, epoch, steps, means)
@@ -121,7 +121,7 @@ class RecometerEvaluator(evaluation.SentenceEvaluator):  # type: ignore[misc]
         """Return the scores of all documents for each query."""
         queries = self._encoded(model, "encode_query", self.queries)
         corpus = self._encoded(model, "encode_document", self.corpus)
-        names = {"user_ids": list(self.queries), "item_ids": list(self.corpus)}
+        names: dict[str, Any] = {"user_ids": list(self.queries), "item_ids": list(self.corpus)}
         similarity = str(getattr(model, "similarity_fn_name", "cosine") or "cosine")
         if similarity == "cosine":
             queries, corpus = _unit(queries), _unit(corpus)

@@ -45,14 +45,22 @@ class RankingMetrics(Metric):  # type: ignore[misc]
         Of `Evaluator`, where none is given, and of ``torchmetrics.Metric``, such as
         ``process_group``.
 
+    Raises
+    ------
+    InputError
+        Options beside an evaluator.
+    InputTypeError
+        Something that is no evaluator.
+    MissingExtraError
+        When it is imported: TorchMetrics or torch is not installed.
+
     Examples
     --------
-    >>> import torch
-    >>> from recometer.integrations.torchmetrics import RankingMetrics
-    >>> metric = RankingMetrics(metrics="ndcg@2 rr")
-    >>> metric.update(torch.tensor([[0.2, 0.9, 0.5]]), torch.tensor([[1, 0, 1]]))
-    >>> {name: round(float(value), 4) for name, value in metric.compute().items()}
-    {'ndcg_at_2': 0.3869, 'rr': 0.5}
+    Of candidates with the truth beside them::
+
+        metric = RankingMetrics(metrics="ndcg@2 rr")
+        metric.update(torch.tensor([[0.2, 0.9, 0.5]]), torch.tensor([[1, 0, 1]]))
+        metric.compute()  # {'ndcg_at_2': tensor(0.3869), 'rr': tensor(0.5000)}
     """
 
     is_differentiable = False

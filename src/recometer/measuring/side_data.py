@@ -50,6 +50,32 @@ def check_side_data(
             raise _lacking(metric, side)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Popularity:
+    """How many users of the whole train have each item.
+
+    Attributes
+    ----------
+    item_ids
+        None: items are positions.
+    users : int64 [n_items]
+    n_users, n_interactions
+        Users with a row in train, and pairs of a user and an item.
+    """
+
+    item_ids: Array | None
+    users: Int64
+    n_users: int
+    n_interactions: int
+
+    @classmethod
+    def of(cls, train: Interactions) -> Popularity:
+        """Count the users of each item."""
+        users = np.bincount(train.items, minlength=train.n_items)
+        n_users = int(np.count_nonzero(np.diff(train.indptr)))
+        return cls(train.item_ids, users, n_users, len(train))
+
+
 def list_data(
     lists: TopLists,
     needed: Mapping[SideData, Metric],
@@ -62,13 +88,14 @@ def list_data(
     baseline: TopLists | None,
     in_train: Bool | None,
     memory: Memory,
+    popularity: Popularity | None = None,
 ) -> ListData:
     """Bring what metrics of lists read into the item positions of the lists.
 
     Items that the lists do not know get positions after theirs. What is `needed` has been checked
     by `check_side_data`. From `ranks` test is read where the source brings the truth itself;
     rows of test that are `in_train` leave it. What was found for other lists of the same items is
-    in `memory`.
+    in `memory`. `popularity` is that of the whole train, where `train` holds some users alone.
     """
     if "catalogue" in needed and lists.n_catalogue is None:
         raise _lacking(needed["catalogue"], "catalogue")
@@ -84,6 +111,7 @@ def list_data(
             catalogue=catalogue,
             baseline=baseline,
             in_train=in_train,
+            popularity=popularity,
         )
 
     found, n_items = memory.find(
@@ -108,6 +136,7 @@ def _found(
     catalogue: Catalogue | None,
     baseline: TopLists | None,
     in_train: Bool | None,
+    popularity: Popularity | None,
 ) -> tuple[dict[str, Any], int]:
     """Return the same, but for what is in the lists, and the number of items."""
     items = _Items(lists.item_ids, lists.n_items)
@@ -127,9 +156,10 @@ def _found(
         indptr, rows = ragged.take(train.indptr, users)
         gain = gains(train)
         found["train"], _ = _side(indptr, positions[rows], gain[rows])
-        found["n_train_users"] = int(np.count_nonzero(np.diff(train.indptr)))
-        found["n_train_interactions"] = len(train)
-        found["item_users"] = positions
+        popular = Popularity.of(train) if popularity is None else popularity
+        found["n_train_users"] = popular.n_users
+        found["n_train_interactions"] = popular.n_interactions
+        found["item_users"] = items.of_ids(popular.item_ids, len(popular.users), "train")
     if "baseline" in needed and baseline is not None:
         found["baseline"] = items.of_lists(baseline)
     known: Int64 | None = None
@@ -141,7 +171,7 @@ def _found(
     # All items are known now.
     n_items = items.n_items
     if "item_users" in found:
-        found["item_users"] = np.bincount(found["item_users"], minlength=n_items)
+        found["item_users"] = _spread(popular.users, found["item_users"], n_items)
     if known is not None and catalogue is not None:
         row = np.full(n_items, -1)
         row[known] = np.arange(len(known))
@@ -160,6 +190,7 @@ def ranks_with(
     test: Interactions,
     train: Interactions | None,
     catalogue: Catalogue | None,
+    popularity: Popularity | None = None,
 ) -> Ranks:
     """Add what metrics of ranks read of each judged item, known to the source or not."""
     if needed.keys().isdisjoint(("train", "propensity")):
@@ -169,8 +200,9 @@ def ranks_with(
     users = propensity = None
     # An item that nobody names has the position -1: the last entry.
     if "train" in needed and train is not None:
-        positions = items.of(train, "train")
-        users = np.append(np.bincount(positions, minlength=items.n_items), 0)
+        popular = Popularity.of(train) if popularity is None else popularity
+        positions = items.of_ids(popular.item_ids, len(popular.users), "train")
+        users = np.append(_spread(popular.users, positions, items.n_items), 0)
     if "propensity" in needed and catalogue is not None and catalogue.propensity is not None:
         known = items.of_catalogue(catalogue)
         propensity = np.full(items.n_items + 1, np.nan)
@@ -258,20 +290,21 @@ class _Items:
 
     def of_columns(self, data: Interactions, what: str) -> Int64:
         """Return the position of each item that the data number."""
-        return self._of_ids(data.item_ids, data.n_items, what)
+        return self.of_ids(data.item_ids, data.n_items, what)
 
     def of_catalogue(self, catalogue: Catalogue) -> Int64:
         """Return the position of each item."""
-        return self._of_ids(catalogue.item_ids, catalogue.n_items, "the catalogue")
+        return self.of_ids(catalogue.item_ids, catalogue.n_items, "the catalogue")
 
     def of_lists(self, lists: TopLists) -> TopLists:
         """Return lists with these positions."""
-        positions = np.append(self._of_ids(lists.item_ids, lists.n_items, "baseline"), -1)
+        positions = np.append(self.of_ids(lists.item_ids, lists.n_items, "baseline"), -1)
         return dataclasses.replace(
             lists, items=positions[lists.items], n_items=self.n_items, item_ids=None
         )
 
-    def _of_ids(self, item_ids: Array | None, n_items: int, what: str) -> Int64:
+    def of_ids(self, item_ids: Array | None, n_items: int, what: str) -> Int64:
+        """Return the position of each of some items."""
         if not both_have_ids("item", "the source", self.item_ids, what, item_ids):
             self.n_items = max(self.n_items, n_items)
             return np.arange(n_items)
@@ -288,6 +321,13 @@ class _Items:
             self.n_items += len(new)
             found[unknown] = [number[name] for name in names]
         return found
+
+
+def _spread(numbers: Int64, positions: Int64, n_items: int) -> Int64:
+    """Return the number of each item position, 0 where there is none."""
+    found = np.zeros(n_items, np.int64)
+    found[positions] = numbers
+    return found
 
 
 def _side(indptr: Int64, items: Int64, gain: Float64) -> tuple[Side, Int64]:

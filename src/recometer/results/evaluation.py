@@ -77,8 +77,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
     versions
         Versions of recometer, Python, NumPy, and the platform.
     inputs
-        For each of source, test, train and candidates: a description, the SHA-256 of its arrays,
-        and perhaps a warning.
+        Per source, test, train and candidates: a description, the arrays' SHA-256, maybe a warning.
     over_rows
         Metrics of ratings over the rows of all users together (of fcp, over the pairs of each
         user's rows), which is what tables call the RMSE: their `mean`, unless the rule

@@ -68,14 +68,15 @@ def _aligned(index: SourceIndex, request: Request, catalogue: Bool | None) -> Al
         if request.protocol.seen != "kept":
             counts["train_test_overlap"] = len(test) - len(judged.items)
             excluded_indptr, excluded = matching.known_rows(train_indptr, trained, known)
-            if len(trained) and not len(excluded):
+            if len(trained) and not len(excluded) and not request.some_users:
                 _warn_of_unknown_train(index)
     places = judged.items if positions is None else positions[judged.items].astype(np.int32)
     if positions is not None:
         unknown = places < 0
         counts["items_unknown"] = len(np.unique(judged.items[unknown]))
         counts["relevant_unranked"] = int(np.count_nonzero(unknown & judged.relevant))
-        matching.check_items(index, sorted_ids, test, judged.items, unknown)
+        if not request.some_users:
+            matching.check_items(index, sorted_ids, test, judged.items, unknown)
     counts["users_unknown"] = int(np.count_nonzero(rows < 0))
     ranked, ranked_indptr, ranked_items = None, judged.indptr, places
     if counts["users_unknown"] or counts.get("items_unknown"):

@@ -74,7 +74,7 @@ def assemble(
     if tied.any():
         # A judged item with everything else tied to it: all candidates have the same score.
         users = ragged.users_of(aligned.judged_indptr)
-        constant = (above == 0) & (tied == n_candidates[users] - 1) & (tied > 0)
+        constant = (tied == n_candidates[users] - 1) & (tied > 0)
         flags[users[constant]] |= np.uint32(UserFlag.CONSTANT_SCORES)
     relevant = _in_order(aligned.relevant, order)
     return Ranks(

@@ -55,7 +55,7 @@ class ListWork:
         self.table = table
         rows = np.maximum(self.aligned.rows, 0)
         self.begin = table.indptr[rows]
-        self.end = np.where(self.aligned.rows < 0, self.begin, table.indptr[rows + 1])
+        self.end = self.begin + ragged.lengths(table.indptr, self.aligned.rows)
 
     def places(self, k: int, rule: Rule) -> None:
         """Have the first places of the lists written down, too."""

@@ -119,17 +119,10 @@ def _sorted(
 ) -> PairRows:
     """Leave out rows without truth, and sort: the order of the rows makes no difference."""
     n = len(score)
-    if not n:
-        raise InputError("Pairs has no rows.")
     user, user_ids = users if users is not None else (np.zeros(n, np.int64), None)
     # Without items each row is one, in the order given.
     item, item_ids = items if items is not None else (np.arange(n), None)
     keep = np.ones(n, bool) if truth is None else ~np.isnan(truth)
-    if not keep.any():
-        raise InputError(
-            f"None of the {n:,} rows of Pairs has a true rating or relevance. Hint: is it the "
-            "right column? The predictions of a test set have them, those for new items do not."
-        )
     n_items = n if item_ids is None else len(item_ids)
     key = user * n_items + item
     order = np.argsort(key, kind="stable")
@@ -148,6 +141,19 @@ def _sorted(
         n_users=1 if user_ids is None else len(user_ids),
         n_items=n_items,
         n_without_truth=int(np.count_nonzero(~keep)),
+    )
+
+
+def check_rows(rows: PairRows) -> None:
+    """Refuse pairs without rows, or without a row that has a truth."""
+    if len(rows.user):
+        return
+    if not rows.n_without_truth:
+        raise InputError("Pairs has no rows.")
+    raise InputError(
+        f"None of the {rows.n_without_truth:,} rows of Pairs has a true rating or relevance. Hint: "
+        "is it the right column? The predictions of a test set have them, those for new items do "
+        "not."
     )
 
 

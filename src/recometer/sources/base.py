@@ -48,6 +48,9 @@ class Request:
         Seed of the order that ``ties="random"`` gives equal scores in a list.
     memory
         What was found for earlier requests.
+    some_users
+        Whether test holds some of the users alone, others being asked for elsewhere: then nothing
+        follows from what none of them has.
     """
 
     test: Interactions
@@ -61,6 +64,7 @@ class Request:
     exclude: Items | None = None
     seed: int = 0
     memory: Memory = dataclasses.field(default_factory=Memory)
+    some_users: bool = False
 
     @property
     def pace(self) -> dict[str, Any]:

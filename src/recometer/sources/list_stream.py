@@ -91,32 +91,37 @@ class StreamedLists(Lists):
         places : int64 [n]
             Where these stand in test, -1 for those who are not in it.
         """
-        self._n_lists += len(users)
         known = places >= 0
         others = users[~known] if self._counts_others else users[:0]
         request = self._narrowed(np.sort(places[known]), others)
         if not request.test.n_users:
+            self._n_lists += len(users)
             self._ignored += len(users)
             if request.protocol.duplicates != "removed":  # they are counted whoever has them
                 anybody = self._narrowed(np.zeros(1, np.int64), others)
                 self._repeats += batch.rank(anybody).counts.get("list_repeats", 0)
             return
+        ranks = lists = None
+        if self._is_ranked:
+            ranks = batch.rank(request)
+            self._check_catalogue(ranks.counts)
+        if self._k is not None:
+            lists = batch.top(request, self._k)
+            self._check_catalogue(lists.counts)
+        # Whatever is refused was refused: now all of it is kept.
         assert request.test.user_ids is not None
         self._ids.append(request.test.user_ids)
         self._came[places[known]] = True
         listed = batch.arrays()["item_ids"]
         if listed is not None:
             self._items.add(listed)
-        if self._is_ranked:
-            ranks = batch.rank(request)
-            self._check_catalogue(ranks.counts)
+        if ranks is not None:
             counts = _of_lists(ranks.counts)
             self._ranked.add(dataclasses.replace(self._as_kept(ranks), counts=counts))
-        if self._k is not None:
-            lists = batch.top(request, self._k)
-            self._check_catalogue(lists.counts)
-            lists = self._coded(lists)
-            self._listed.add(dataclasses.replace(lists, counts=_of_lists(lists.counts)))
+        if lists is not None:
+            counts = _of_lists(lists.counts)
+            self._listed.add(dataclasses.replace(self._coded(lists), counts=counts))
+        self._n_lists += len(users)
 
     def _narrowed(self, places: Int64, others: Array) -> Request:
         """Return the request for some users of test alone, and some who are not in it."""

@@ -116,8 +116,7 @@ class Lists(Source):
             raise InputError(
                 f"depth={brief(depth)} must be a whole number from 1 to {MAX_NUMBER:,}, or None."
             )
-        self._depth = None if depth is None else int(depth)
-        self._table = read_lists(
+        table = read_lists(
             recommendations,
             user=user,
             item=item,
@@ -127,10 +126,27 @@ class Lists(Source):
             item_ids=item_ids,
             item_offset=item_offset,
         )
+        self._fill(table, depth)
         if not self._table.n_lists:
             raise InputError(
                 "There is no list: the recommendations are empty. Hint: what did the model return?"
             )
+
+    def _fill(self, table: ListTable, depth: int | None) -> None:
+        self._table, self._depth = table, None if depth is None else int(depth)
+
+    @classmethod
+    def of_some_users(
+        cls, recommendations: object, *, depth: int | None = None, **columns: Any
+    ) -> Lists:
+        """Read the lists of some users, perhaps of none: others are read elsewhere.
+
+        `columns` are the names of those of a frame, by the parameters of the class.
+        """
+        lists = cls.__new__(cls)
+        table = read_lists(recommendations, **columns, user_ids=None, item_ids=None)
+        lists._fill(table, depth)
+        return lists
 
     @classmethod
     def each(cls, recommendations: object, by: str, **options: Any) -> dict[Any, Lists]:

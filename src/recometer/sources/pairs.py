@@ -122,7 +122,20 @@ class Pairs(Source):
             rows, default = _pair_rows.from_predictions(frame), PREDICTIONS_FROM
         else:
             rows = _pair_rows.from_frame(frame, **options)
+        _pair_rows.check_rows(rows)
         self._fill(rows, threshold, default)
+
+    @classmethod
+    def of_some_users(cls, frame: Any, *, threshold: Threshold = None, **columns: Any) -> Pairs:
+        """Read the pairs of some users, perhaps of none: others are read elsewhere.
+
+        `columns` are the names of all that there are, by the parameters of the class.
+        """
+        pairs = cls.__new__(cls)
+        options = dict.fromkeys(("user", "item", "score", "relevance", "rating"), False)
+        rows = _pair_rows.from_frame(frame, **{**options, **columns})
+        pairs._fill(rows, threshold, RELEVANT_FROM)
+        return pairs
 
     @classmethod
     def of(
@@ -155,8 +168,9 @@ class Pairs(Source):
         >>> rm.evaluate(pairs, metrics="recall@3")["recall@3"]
         array([0.66666667])
         """
-        pairs = cls.__new__(cls)
-        pairs._fill(_pair_rows.from_arrays(relevance, scores, groups), threshold, RELEVANT_FROM)
+        pairs, rows = cls.__new__(cls), _pair_rows.from_arrays(relevance, scores, groups)
+        _pair_rows.check_rows(rows)
+        pairs._fill(rows, threshold, RELEVANT_FROM)
         return pairs
 
     def _fill(self, rows: PairRows, threshold: Threshold, default: float) -> None:

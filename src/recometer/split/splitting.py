@@ -180,6 +180,33 @@ def folds(
     return Folds(lambda: work.folds(who, what), n)
 
 
+def parts_of_some_users(
+    data: object,
+    what: What,
+    *,
+    who: Who,
+    untested: Literal["train", "apart"],
+    min_train: int,
+    min_test: int,
+    seed: int,
+    columns: dict[str, Any],
+) -> UInt8:
+    """Return the part of each row of some users, others being split elsewhere: uint8 [n_rows].
+
+    `TRAIN`, `TEST`, `REMAINDER` or `LEFT_OUT`, as `split` would have it. That nobody is tested is
+    no error here.
+    """
+    work = _Work(data, columns, (), untested, min_train, min_test, seed, 1)
+    return work.parts(who, what.held(work.table, work.seed, 1), what.for_everybody)[1]
+
+
+def kept_of_some_users(data: Any, one: Filter, columns: dict[str, Any]) -> Any:
+    """Return what a filter that reads a user at a time leaves of the rows of some users."""
+    given = {name: False if column is None else column for name, column in columns.items()}
+    work = _Work(data, given, one, "train", 0, 0, 0, 1)
+    return work.left()
+
+
 class _Work:
     """What all folds share: the data after the filters, and the settings."""
 
@@ -253,10 +280,8 @@ class _Work:
         fold: int | None,
         named: Who | UserFolds | None = None,
     ) -> Split:
-        table = self.table
-        tested = self._tested(who, held)
-        parts = self._parts(tested, held, what.for_everybody)
-        removed = dict(self.removed)
+        table, removed = self.table, dict(self.removed)
+        tested, parts = self.parts(who, held, what.for_everybody)
         for one in self.after:
             gone = one.unseen(table, parts == TEST, parts == TRAIN, parts == REMAINDER)
             parts[gone] = LEFT_OUT
@@ -296,6 +321,15 @@ class _Work:
             columns=self.container.columns,
             find_users=users,
         )
+
+    def left(self) -> Any:
+        """Return what the filters leave of the data."""
+        return self._taken(np.zeros(self.table.n, np.uint8))["train"]
+
+    def parts(self, who: Who, held: Held, for_everybody: bool) -> tuple[Bool | None, UInt8]:
+        """Return who is tested, and the part of each row."""
+        tested = self._tested(who, held)
+        return tested, self._parts(tested, held, for_everybody)
 
     def _counts(self, parts: UInt8) -> dict[str, int]:
         """Count the rows of each part; what filters left out is `left_out`."""

@@ -31,6 +31,7 @@ __all__ = [
     "Test",
     "compare",
     "compare_all",
+    "compare_grouped",
     "difference_interval",
     "differences_of",
     "paired_test",
@@ -134,20 +135,90 @@ def compare(
     _check_names(test, interval)
     pairs = _Pairs.of(first, second, clusters)
     units = pairs.differences_of_clusters if clusters is not None else pairs.differences
-    result = _test(test, pairs, units)
     n = pairs.differences.n
+    return _difference(
+        pairs.differences,
+        units,
+        _test(test, pairs, units),
+        n_only=(pairs.n_only_first, pairs.n_only_second),
+        means=(float(pairs.first.mean()), float(pairs.second.mean())) if n else (np.nan, np.nan),
+        relative=pairs.relative(confidence),
+        bounds=bounds,
+        interval=interval,
+        confidence=confidence,
+    )
+
+
+def compare_grouped(
+    differences: Grouped,
+    *,
+    n_only: tuple[int, int],
+    means: tuple[float, float],
+    relative: tuple[float, Interval],
+    bounds: Bounds | None = None,
+    test: Test = "randomisation",
+    interval: Kind | Literal["randomisation"] = "auto",
+    confidence: float = 0.95,
+) -> Difference:
+    """Compare two models whose users' differences are grouped already; see `compare`.
+
+    Parameters
+    ----------
+    differences
+        Of the users that both have a value for.
+    n_only
+        How many users only the first has a value for, and only the second.
+    means
+        Of both, over the users that both have a value for.
+    relative
+        As `effect_sizes.ratio_of_grouped` returns it.
+
+    Raises
+    ------
+    InputError
+        Wilcoxon's test, which reads single users.
+    """
+    check_confidence(confidence)
+    _check_names(test, interval)
+    if test == "wilcoxon":
+        raise InputError("test='wilcoxon' reads single users. Hint: test='randomisation'.")
+    tests = {"randomisation": randomisation, "sign": sign, "t": paired_t}
+    return _difference(
+        differences,
+        differences,
+        tests[test](differences),
+        n_only=n_only,
+        means=means,
+        relative=relative,
+        bounds=bounds,
+        interval=interval,
+        confidence=confidence,
+    )
+
+
+def _difference(
+    differences: Grouped,
+    units: Grouped,
+    result: TestResult,
+    *,
+    n_only: tuple[int, int],
+    means: tuple[float, float],
+    relative: tuple[float, Interval],
+    bounds: Bounds | None,
+    interval: Kind | Literal["randomisation"],
+    confidence: float,
+) -> Difference:
+    """Put a comparison together; `units` are what was drawn: users, or clusters of them."""
     return Difference(
-        n,
-        pairs.n_only_first,
-        pairs.n_only_second,
-        float(pairs.first.mean()) if n else np.nan,
-        float(pairs.second.mean()) if n else np.nan,
-        pairs.differences.estimate,
+        differences.n,
+        *n_only,
+        *means,
+        differences.estimate,
         difference_interval(units, result, bounds, interval, confidence),
-        *pairs.relative(confidence),
+        *relative,
         result,
-        effects(pairs.differences, confidence),
-        unit_of(units) if test == "randomisation" else 0.0,
+        effects(differences, confidence),
+        unit_of(units) if result.test == "randomisation" else 0.0,
         units.standard_error,
     )
 

@@ -13,7 +13,14 @@ from recometer.stats.ends import Interval, check_confidence
 from recometer.stats.gaffke import gaffke
 from recometer.stats.grouping import Grouped, column, group_checked, grouped
 
-__all__ = ["Effects", "effects", "most_changed", "ratio_less_1", "relative_difference"]
+__all__ = [
+    "Effects",
+    "effects",
+    "most_changed",
+    "ratio_less_1",
+    "ratio_of_grouped",
+    "relative_difference",
+]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -110,7 +117,12 @@ def ratio_less_1(x: Float64, y: Float64, confidence: float) -> tuple[float, Inte
     if n == 0 or not y.sum() > 0:
         note = "The mean that the difference is relative to is not above 0."
         return np.nan, Interval.unknown(confidence, n, note if n else "No user has both values.")
-    ratios = group_checked(x, y)
+    return ratio_of_grouped(group_checked(x, y), confidence)
+
+
+def ratio_of_grouped(ratios: Grouped, confidence: float) -> tuple[float, Interval]:
+    """Return the relative difference of values that are grouped with their sizes."""
+    n = ratios.n
     if ratios.constant:
         note = f"All {n:,} users have the same ratio: the interval has no width."
         return ratios.estimate - 1, Interval(

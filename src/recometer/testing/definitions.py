@@ -364,7 +364,7 @@ def _dcg(one: Order, k: int, gain: str, discount: str) -> float:
 
 def _ndcg(one: Order, k: int, gain: str, discount: str, ideal: str, within: str) -> float:
     if within != "k":
-        k = min(k, one.n_relevant if within == "possible" else one.depth)
+        k = min(k, one.n_relevant if within == "possible" else one.n)
     ranked, judged = _gains(one, gain)
     best = sorted((value for value in judged if value > 0), reverse=True)
     if not best:

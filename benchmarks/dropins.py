@@ -1,0 +1,342 @@
+"""How fast the drop-ins of recometer.compat are, beside the libraries that they stand for.
+
+Run: python benchmarks/dropins.py --library ranx
+
+Both sides get the same objects in the same process and one thread. What counts is processor time
+(time.process_time), in turns, the median of the ratios of neighbours: it can be measured while
+others use the machine. Compilation (Numba) and imports come before, in a round that does not count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import math
+import os
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+os.environ.update({f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")})
+
+import numpy as np
+import scipy.sparse as sp
+from _lists import Data, in_pandas, trec_dicts
+from _machine import describe
+from _table import markdown, number, seconds
+
+RESULTS = Path(__file__).with_name("results") / "dropins.json"
+K = 10
+
+
+class Pair(NamedTuple):
+    """The same call of the library and of the drop-in."""
+
+    name: str
+    theirs: Callable[[], Any]
+    ours: Callable[[], Any]
+
+
+def implicit(n_users: int) -> list[Pair]:
+    """ALS factors of 64, 20,000 items, 50 items of train and 10 of test a user."""
+    from implicit import evaluation
+    from implicit.als import AlternatingLeastSquares
+
+    from recometer.compat import implicit as compat
+
+    rng = np.random.default_rng(0)
+    n_items = 20_000
+    model = AlternatingLeastSquares(factors=64, num_threads=1)
+    model.user_factors = rng.normal(size=(n_users, 64)).astype(np.float32)
+    model.item_factors = rng.normal(size=(n_items, 64)).astype(np.float32)
+    items = np.argsort(rng.random((n_users, 200)), axis=1)[:, :60] * 100
+    items += rng.integers(0, 100, items.shape)
+    users = np.arange(n_users)[:, np.newaxis]
+    train, test = (
+        sp.csr_matrix(
+            (np.ones(some.size), ((users + 0 * some).ravel(), some.ravel())), (n_users, n_items)
+        )
+        for some in (items[:, :50], items[:, 50:])
+    )
+
+    def call(library: Any) -> Any:
+        return library.ranking_metrics_at_k(model, train, test, K=K, show_progress=False)
+
+    return [
+        Pair("ranking_metrics_at_k", lambda: call(evaluation), lambda: call(compat)),
+    ]
+
+
+def pytrec_eval(n_users: int) -> list[Pair]:
+    """Dicts of texts, 100 documents a query."""
+    import pytrec_eval as library
+
+    from recometer.compat import pytrec_eval as compat
+
+    run, qrels = trec_dicts(*Data.generate(n_users).frames(strings=True))
+    measures = {"map", "ndcg_cut.10", "recall.100", "P.10", "recip_rank"}
+
+    def call(which: Any) -> Any:
+        return which.RelevanceEvaluator(qrels, measures).evaluate(run)
+
+    return [Pair("RelevanceEvaluator, dicts", lambda: call(library), lambda: call(compat))]
+
+
+def ranx(n_users: int) -> list[Pair]:
+    """100 documents a query; the objects of a library are made in the call, and once before."""
+    import polars as pl
+    import ranx as library
+
+    from recometer.compat import ranx as compat
+
+    lists, test = Data.generate(n_users).frames(strings=True)
+    run, qrels = trec_dicts(lists, test)
+    metrics = ["ndcg@10", "map", "mrr", "recall@100", "precision@10"]
+    columns = ["q_id", "doc_id", "score"]
+    scored = lists.with_columns(score=-pl.col("rank").cast(pl.Float64)).drop("rank")
+    judged = test.with_columns(score=pl.lit(1, pl.Int64))
+    frames = [in_pandas(frame.rename(dict(zip(frame.columns, columns, strict=True))))
+              for frame in (judged, scored)]  # fmt: skip
+
+    def of_dicts(which: Any) -> Any:
+        return which.evaluate(which.Qrels(qrels), which.Run(run), metrics)
+
+    def of_frames(which: Any) -> Any:
+        made = which.Qrels.from_df(frames[0]), which.Run.from_df(frames[1])
+        return which.evaluate(*made, metrics)
+
+    ready = {which: (which.Qrels(qrels), which.Run(run)) for which in (library, compat)}
+    return [
+        Pair("evaluate, of dicts", lambda: of_dicts(library), lambda: of_dicts(compat)),
+        Pair("evaluate, of frames", lambda: of_frames(library), lambda: of_frames(compat)),
+        Pair(
+            "evaluate, Qrels and Run there",
+            lambda: library.evaluate(*ready[library], metrics),
+            lambda: compat.evaluate(*ready[compat], metrics, threads=1),
+        ),
+    ]
+
+
+def sklearn(n_users: int) -> list[Pair]:
+    """1,000 scores a row; and one row of 100."""
+    from sklearn import metrics as library
+
+    from recometer.compat import sklearn as compat
+
+    rng = np.random.default_rng(0)
+    scores = rng.normal(size=(n_users, 1000))
+    gains = (rng.random(scores.shape) < 0.02) * rng.integers(1, 5, scores.shape)
+    labels = (gains > 0).astype(int)
+    average = "label_ranking_average_precision_score"
+    one = gains[:1, :100] + 1, scores[:1, :100]
+    return [
+        Pair(
+            "ndcg_score(k=10)",
+            lambda: library.ndcg_score(gains, scores, k=K),
+            lambda: compat.ndcg_score(gains, scores, k=K),
+        ),
+        Pair(
+            average,
+            lambda: getattr(library, average)(labels, scores),
+            lambda: getattr(compat, average)(labels, scores),
+        ),
+        Pair(
+            "ndcg_score, one row of 100",
+            lambda: library.ndcg_score(*one),
+            lambda: compat.ndcg_score(*one),
+        ),
+    ]
+
+
+def surprise(n_users: int) -> list[Pair]:
+    """50 predictions a user."""
+    from surprise import Prediction, accuracy
+
+    from recometer.compat import surprise as compat
+
+    rng = np.random.default_rng(0)
+    n = 50 * n_users
+    columns = (
+        rng.integers(0, n_users, n).tolist(),
+        rng.integers(0, 5000, n).tolist(),
+        rng.integers(1, 6, n).astype(float).tolist(),
+        rng.normal(3, 1, n).tolist(),
+    )
+    predictions = [Prediction(*row, {}) for row in zip(*columns, strict=True)]
+
+    def pair(name: str) -> Pair:
+        return Pair(
+            name,
+            lambda: getattr(accuracy, name)(predictions, verbose=False),
+            lambda: getattr(compat, name)(predictions, verbose=False),
+        )
+
+    return [pair("rmse"), pair("fcp")]
+
+
+def recommenders(n_users: int) -> list[Pair]:
+    """100 rows of predictions a user."""
+    from recommenders.evaluation import python_evaluation as library
+
+    from recometer.compat import recommenders as compat
+
+    lists, test = (in_pandas(frame) for frame in Data.generate(n_users).frames())
+    lists = lists.rename(columns={"user_id": "userID", "item_id": "itemID"})
+    lists["prediction"] = -lists.pop("rank").astype(float)
+    test = test.rename(columns={"user_id": "userID", "item_id": "itemID"}).assign(rating=1.0)
+
+    def pair(name: str) -> Pair:
+        return Pair(
+            name,
+            lambda: getattr(library, name)(test, lists, k=K),
+            lambda: getattr(compat, name)(test, lists, k=K),
+        )
+
+    return [pair("ndcg_at_k"), pair("precision_at_k"), pair("map_at_k")]
+
+
+def torchmetrics(n_users: int) -> list[Pair]:
+    """100 pairs a query in one update; and a function, for one query."""
+    import torch
+    from torchmetrics import retrieval as library
+    from torchmetrics.functional import retrieval as functional
+
+    from recometer.compat import torchmetrics as compat
+
+    torch.set_num_threads(1)
+    rng = np.random.default_rng(0)
+    preds = torch.tensor(rng.random(100 * n_users), dtype=torch.float32)
+    target = torch.tensor(rng.random(100 * n_users) < 0.1)
+    indexes = torch.arange(n_users).repeat_interleave(100)
+
+    def call(which: Any, name: str) -> Any:
+        metric = getattr(which, name)(top_k=K)
+        metric.update(preds, target, indexes=indexes)
+        return metric.compute()
+
+    one = preds[:100], target[:100]
+    names = ["RetrievalNormalizedDCG", "RetrievalMRR", "RetrievalPrecision"]
+    pairs = [
+        Pair(name, lambda name=name: call(library, name), lambda name=name: call(compat, name))  # type: ignore[misc]
+        for name in names
+    ]
+    name = "retrieval_normalized_dcg"
+    one_query = [lambda which=which: getattr(which, name)(*one) for which in (functional, compat)]
+    return [*pairs, Pair(f"{name}, one query", one_query[0], one_query[1])]
+
+
+def pyg(n_users: int) -> list[Pair]:
+    """Take lists of 20, about 8 true edges a source, in batches of 4,096."""
+    import torch
+    from torch_geometric import metrics as library
+
+    from recometer.compat import pyg as compat
+
+    torch.set_num_threads(1)
+    data = Data.generate(n_users)
+    lists = torch.tensor(data.lists[:, :20].astype(np.int64))
+    edges = torch.tensor(np.stack([data.test_users, data.test_items]).astype(np.int64))
+    names = ["Precision", "Recall", "F1", "MAP", "NDCG", "MRR", "HitRatio"]
+    batches = []
+    for first in range(0, n_users, 4096):
+        some = (edges[0] >= first) & (edges[0] < first + 4096)
+        batch = edges[:, some].clone()
+        batch[0] -= first
+        batches.append((lists[first : first + 4096], batch))
+
+    def call(which: Any) -> Any:
+        metrics = [getattr(which, f"LinkPred{name}")(K) for name in names]
+        collection = which.LinkPredMetricCollection(metrics)
+        for batch in batches:
+            collection.update(*batch)
+        return collection.compute()
+
+    name = "LinkPredMetricCollection of 7"
+    return [Pair(name, lambda: call(library), lambda: call(compat))]
+
+
+def rectools(n_users: int) -> list[Pair]:
+    """100 rows of recommendations a user."""
+    from rectools import metrics as library
+
+    from recometer.compat import rectools as compat
+
+    frames = [in_pandas(frame) for frame in Data.generate(n_users).frames()]
+    metrics = {
+        name: getattr(library, name)(k=K)
+        for name in ("Precision", "Recall", "HitRate", "MAP", "NDCG", "MRR")
+    }
+    return [
+        Pair(
+            "calc_metrics of 6",
+            lambda: library.calc_metrics(metrics, *frames),
+            lambda: compat.calc_metrics(metrics, *frames),
+        )
+    ]
+
+
+# The function, how many users or queries, and the package whose version counts.
+LIBRARIES: dict[str, tuple[Callable[[int], list[Pair]], int, str]] = {
+    "implicit": (implicit, 2000, "implicit"),
+    "pytrec_eval": (pytrec_eval, 5000, "pytrec-eval-terrier"),
+    "ranx": (ranx, 5000, "ranx"),
+    "sklearn": (sklearn, 2000, "scikit-learn"),
+    "surprise": (surprise, 2000, "scikit-surprise"),
+    "recommenders": (recommenders, 5000, "recommenders"),
+    "torchmetrics": (torchmetrics, 1000, "torchmetrics"),
+    "pyg": (pyg, 20_000, "torch-geometric"),
+    "rectools": (rectools, 5000, "rectools"),
+}
+
+
+def measured(pair: Pair, repeats: int) -> dict[str, Any]:
+    """Return the processor seconds of both, in turns, and the median of their ratios."""
+    times: dict[str, list[float]] = {"theirs": [], "ours": []}
+    for call in (pair.theirs, pair.ours):
+        call()
+    for _ in range(repeats):
+        for side in times:
+            call = getattr(pair, side)
+            # What takes less than a clock's tick is repeated.
+            calls, spent = 0, 0.0
+            while spent < 0.05:
+                begin = time.process_time()
+                call()
+                spent, calls = spent + time.process_time() - begin, calls + 1
+            times[side].append(spent / calls)
+    ratios = [theirs / ours for theirs, ours in zip(*times.values(), strict=True)]
+    return {**times, "ratio": statistics.median(ratios)}
+
+
+def main() -> None:
+    """Print a table, and write every time down."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--library", action="append", choices=[*LIBRARIES])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="a hundredth of the users")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    kept = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"libraries": {}}
+    headers = ["call", "users", "theirs", "ours", "times as fast"]
+    for library in options.library or LIBRARIES:
+        make, n_users, package = LIBRARIES[library]
+        n_users = math.ceil(n_users / 100) if options.quick else n_users
+        version = importlib.metadata.version(package)
+        found, lines = {}, []
+        for pair in make(n_users):
+            found[pair.name] = one = measured(pair, options.repeats)
+            medians = [seconds(statistics.median(one[side])) for side in ("theirs", "ours")]
+            what = f"{library} {version}: {pair.name}"
+            lines.append([what, f"{n_users:,}", *medians, number(one["ratio"])])
+        print(markdown(headers, lines), flush=True)
+        kept["libraries"][library] = {"version": version, "n_users": n_users, "calls": found}
+        if not options.quick:
+            RESULTS.write_text(json.dumps({**kept, "machine": describe()}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+"""The same evaluation on Spark: users are spread over machines, and nothing is approximated.
+
+`evaluate` takes DataFrames where `recometer.evaluate` takes arrays and files; `Factors`, `Lists`,
+`Pairs` and `Interactions` say what they hold. It runs on classic Spark and on Spark Connect.
+"""
+
+from recometer.spark.auditing import audit
+from recometer.spark.comparing import SparkComparison, compare
+from recometer.spark.evaluation import evaluate
+from recometer.spark.given import Factors, Interactions, Lists, Pairs
+from recometer.spark.result import SparkEvaluation
+from recometer.spark.splitting import SparkSplit, split
+
+__all__ = [
+    "Factors",
+    "Interactions",
+    "Lists",
+    "Pairs",
+    "SparkComparison",
+    "SparkEvaluation",
+    "SparkSplit",
+    "audit",
+    "compare",
+    "evaluate",
+    "split",
+]

@@ -1,0 +1,53 @@
+"""From the Arrow batches of a partition to blocks of whole users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+# Bounds the memory of a block; a user with more rows is a block alone.
+ROWS_PER_BLOCK = 2**18
+
+
+def blocks(
+    batches: Iterable[Any], rows_per_block: int = ROWS_PER_BLOCK, user: str = "u"
+) -> Iterator[Any]:
+    """Put batches together, and cut them where users end.
+
+    Parameters
+    ----------
+    batches : pyarrow.RecordBatch
+        Rows sorted by user.
+    rows_per_block
+        A block has at least so many rows but for the last one, and ends with the batch that
+        reaches them.
+    user
+        The column of users.
+
+    Yields
+    ------
+    pyarrow.Table
+        All rows of some users.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    waiting: list[Any] = []
+    n_rows = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        waiting.append(batch)
+        n_rows += batch.num_rows
+        if n_rows < rows_per_block:
+            continue
+        table = pa.Table.from_batches(waiting)
+        of_last = pc.equal(table[user], table[user][n_rows - 1])
+        n_last = int(pc.sum(of_last).as_py() or 0)
+        if n_last == n_rows:
+            continue
+        yield table.slice(0, n_rows - n_last)
+        waiting = table.slice(n_rows - n_last).combine_chunks().to_batches()
+        n_rows = n_last
+    if waiting:
+        yield pa.Table.from_batches(waiting)

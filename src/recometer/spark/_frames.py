@@ -1,0 +1,213 @@
+"""DataFrames of Spark: their columns, by what they hold, and the one form that all are brought to.
+
+Expressions are SQL texts, which classic Spark and Spark Connect read alike.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from recometer import errors
+from recometer.errors import ColumnError, InputError, InputTypeError
+
+Frame = Any
+
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+# The columns of all rows: user, which table the row is from, item, two numbers, place, factors.
+COLUMNS = ("u", "t", "i", "x", "y", "p", "f")
+
+
+class IdKinds(NamedTuple):
+    """The Spark types that users and items are read as: ``"bigint"`` or ``"string"``."""
+
+    user: str
+    item: str
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Table:
+    """A DataFrame and the columns of it that are read, by what they hold."""
+
+    what: str  # "test", "train", ...
+    frame: Frame
+    columns: Mapping[str, str | None]
+
+    def __getitem__(self, option: str) -> str:
+        """Return the quoted name of a column that there is."""
+        return quoted(str(self.columns[option]))
+
+    def has(self, option: str) -> bool:
+        """Tell whether there is such a column."""
+        return self.columns.get(option) is not None
+
+
+def is_frame(data: object) -> bool:
+    """Tell whether this is a DataFrame of Spark, classic or Connect, without importing it."""
+    return type(data).__module__.startswith("pyspark.sql.") and hasattr(data, "mapInArrow")
+
+
+def need_frame(data: object, what: str) -> Frame:
+    """Return a DataFrame; InputTypeError: it is something else."""
+    if is_frame(data):
+        return data
+    raise InputTypeError(
+        f"{what} must be a DataFrame of Spark, found {type(data).__name__}. Hint: "
+        "spark.createDataFrame(...) makes one; recometer.evaluate reads what is on this machine."
+    )
+
+
+def quoted(name: str) -> str:
+    """Return a column's name as SQL has it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def type_of(table: Table, option: str) -> Any:
+    """Return the Spark type of a column."""
+    return table.frame.schema[str(table.columns[option])].dataType
+
+
+def kind_of(table: Table, option: str) -> str:
+    """Return as what ids are read: ``"bigint"`` or ``"string"``."""
+    name = type_of(table, option).simpleString()
+    return id_kind(name, f"column {table.columns[option]!r} of {table.what}", option)
+
+
+def id_kind(name: str, where: str, option: str) -> str:
+    """Return as what ids of a Spark type are read."""
+    if name in INTEGERS:
+        return "bigint"
+    if name == "string" or name.startswith(("varchar", "char")):
+        return "string"
+    raise InputTypeError(
+        f"The {where} holds {option}s as {name}; on Spark they are integers or strings. Hint: "
+        f"cast it to bigint or to string, in all tables alike."
+    )
+
+
+def same_kind(kinds: Mapping[str, str], option: str) -> str:
+    """Return the one kind that ids have in all tables; InputTypeError: they have two."""
+    (first, kind), *others = kinds.items()
+    for name, other in others:
+        if other != kind:
+            raise InputTypeError(
+                f"The {option} ids of {first} are {_words(kind)}, those of {name} "
+                f"{_words(other)}. Hint: cast one of them, so that they are alike."
+            )
+    return kind
+
+
+def _words(kind: str) -> str:
+    return "integers" if kind == "bigint" else "strings"
+
+
+def rows(table: Table, number: int, kinds: IdKinds, **columns: str) -> Frame:
+    """Return a table in the form of all rows; `columns` are SQL texts, NULL where there is none.
+
+    `number` tells the tables apart.
+    """
+    values = {"u": table["user"], **columns}
+    types = {"u": kinds.user, "i": kinds.item, "f": columns.get("f_type", "array<float>")}
+    casts = []
+    for name in COLUMNS:
+        if name == "t":
+            casts.append(f"CAST({number} AS tinyint) AS t")
+        else:
+            value = values.get(name, "NULL")
+            casts.append(f"CAST({value} AS {types.get(name, 'double')}) AS {name}")
+    return table.frame.selectExpr(*casts)
+
+
+def together(frames: Sequence[Frame]) -> Frame:
+    """Return the rows of all frames."""
+    found, *others = frames
+    for other in others:
+        found = found.unionByName(other)
+    return found
+
+
+def partitioned(frame: Frame, partitions: int | None) -> Frame:
+    """Put all rows of a user together, in an order that does not depend on where they came from."""
+    spread = frame.repartition("u") if partitions is None else frame.repartition(partitions, "u")
+    return spread.sortWithinPartitions("u", "t", "p", "i", "x", "y")
+
+
+def partitions_of(frame: Frame, given: int | None) -> int | None:
+    """Return into how many parts users are spread; None: Spark decides."""
+    if given is not None:
+        return given
+    try:
+        return int(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    except (TypeError, ValueError):  # "auto"
+        return None
+
+
+def check_array(data_type: Any, where: str) -> Any:
+    """Return the type of an array's elements; ColumnError: it is no array."""
+    if data_type.typeName() != "array":
+        hint = ""
+        if data_type.typeName() in ("udt", "vector", "vectorudt"):
+            hint = " Hint: pyspark.ml.functions.vector_to_array makes an array of a vector."
+        raise ColumnError(f"{where} must hold arrays, found {data_type.simpleString()}.{hint}")
+    return data_type.elementType
+
+
+def persisted(rows: Frame) -> bool:
+    """Let Spark keep rows once they are computed; False: it cannot (serverless has no cache)."""
+    from pyspark.errors import PySparkException
+
+    try:
+        rows.persist()
+    except PySparkException:
+        return False
+    return True
+
+
+def collected(frame: Frame) -> list[Any]:
+    """Return the rows of a frame; an error of ours in a worker is raised as such.
+
+    Raises
+    ------
+    RecometerError
+        What a worker raised, without what Spark says around it.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        found: list[Any] = frame.collect()
+    except PySparkException as error:
+        ours = re.search(r"recometer\.errors\.(\w+): (.*)", str(error))
+        if ours is None:
+            raise
+        raise getattr(errors, ours[1])(ours[2]) from None
+    return found
+
+
+def check_distinct(table: Table, option: str) -> None:
+    """Refuse ids that come twice, or are missing.
+
+    Raises
+    ------
+    InputError
+        Naming one of them.
+    """
+    name = table[option]
+    counted = table.frame.groupBy(str(table.columns[option])).count()
+    wrong = counted.where(f"count > 1 OR {name} IS NULL").limit(1).collect()
+    if wrong and wrong[0][0] is None:
+        raise InputError(f"{table.what} has rows without an id. Hint: drop them.")
+    if wrong:
+        raise InputError(
+            f"The ids of {table.what} must be distinct, {wrong[0][0]!r} is there twice."
+        )
+
+
+def schema_with(frame: Frame, more: Mapping[str, str]) -> Any:
+    """Return the schema of a frame with more columns, whose types are given by name."""
+    from pyspark.sql.types import ByteType, LongType, StructField, StructType
+
+    types = {"tinyint": ByteType, "bigint": LongType}
+    added = [StructField(name, types[kind]()) for name, kind in more.items()]
+    return StructType([*frame.schema.fields, *added])

@@ -1,0 +1,295 @@
+"""What runs where the users are: from Arrow batches to the values of users, and their sums.
+
+A `Job` travels to the executors with the function that Spark calls there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from recometer.arrays import Array
+from recometer.data.interactions import Interactions
+from recometer.errors import DataWarning, InputError, RecometerError
+from recometer.evaluating.asked import Asked
+from recometer.evaluating.checks import KnownUsers
+from recometer.evaluating.inputs import Inputs
+from recometer.evaluating.making import measure
+from recometer.evaluating.records import find_records
+from recometer.evaluating.truth import Truth, as_counted
+from recometer.sources.base import Source
+from recometer.sources.candidates import Candidates, Negatives, read_candidates
+from recometer.sources.factors import Factors
+from recometer.sources.lists import Lists
+from recometer.sources.pairs import Pairs
+from recometer.spark._blocks import blocks
+from recometer.spark._columns import ids, numbers, split, vectors
+from recometer.spark._counting import Counted
+from recometer.spark._sums import Sums, metric_sums
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# The numbers of the tables among the rows of a user.
+TEST, TRAIN, SOURCE, CANDIDATES = range(4)
+ASKED = ("metrics", "protocol", "exclude", "catalogue", "seed", "chance", "popularity")
+USERS = ("n_relevant", "n_candidates", "n_excluded", "depth", "flags")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ItemFactors:
+    """The factors of all items, where they travel with the job."""
+
+    ids: Array
+    factors: Array
+    bias: Array | None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Job:
+    """What is done with a block of users.
+
+    Attributes
+    ----------
+    kind
+        ``"factors"``, ``"counts"`` (of factors), ``"lists"``, ``"arrays"`` or ``"pairs"``.
+    options
+        Of the source: what its class takes beside the data.
+    items
+        Of factors.
+    values
+        Which of the tables of test, train and candidates have values.
+    brings_truth
+        Whether the truth is in the pairs.
+    given
+        Fields of `Asked` that are the same for all users (`ASKED`); ``candidates`` that travel; and
+        ``settled``, the protocol with what the source replaces.
+    """
+
+    kind: str
+    options: Mapping[str, Any]
+    items: ItemFactors | None
+    values: Mapping[str, bool]
+    brings_truth: bool
+    given: Mapping[str, Any]
+
+    def run(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """Return the rows of all users of a partition, and a row with their sums."""
+        found: list[Sums] = []
+        try:
+            for table in blocks(batches):
+                done = self._block(table)
+                if done is not None:
+                    yield done[0]
+                    found.append(done[1])
+        except RecometerError as error:
+            # As a row: Spark would run the task again, and bury the message in its own.
+            yield self._closing(error=f"{type(error).__name__}:{error}")
+            return
+        if found:
+            yield self._closing(sums=Sums.together(found).to_bytes())
+
+    def _block(self, table: Any) -> tuple[Any, Sums] | None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # the whole may be otherwise
+            given = self._inputs(table)
+            if not given.truth.test.n_users:
+                return None
+            records = find_records(given)
+            measured = measure(given, records)
+        return self._rows(given, measured, records), self._sums(given, measured, records)
+
+    def _inputs(self, table: Any) -> Inputs:
+        """Return what the users of a block are evaluated with."""
+        parts = split(table)
+        self._check_ids(parts)
+        source = self._source(parts[SOURCE], _known(parts[TEST], parts[TRAIN]))
+        train = None
+        if "train" in self.values:
+            train = self._interactions(parts[TRAIN], "train")
+        own = source.test() if self.brings_truth else None
+        test = own if own is not None else self._interactions(parts[TEST], "test")
+        candidates = self.given["candidates"]
+        if "candidates" in self.values:
+            own_sets = self._interactions(parts[CANDIDATES], "candidates")
+            negatives = isinstance(candidates, Negatives)
+            candidates = read_candidates(Negatives(own_sets), test) if negatives else own_sets
+        asked = Asked(
+            **{name: self.given[name] for name in ASKED},
+            train=train,
+            baseline=None,
+            threads=1,
+            progress=False,
+            as_given={},
+            some_users=True,
+        )
+        counted = as_counted(test, asked.metrics, asked.protocol)
+        if asked.counts_listed_users and (listed := source.listed_users()) is not None:
+            counted = counted.with_users(listed)
+        chosen = candidates if isinstance(candidates, Candidates) else None
+        truth = Truth(asked, test, counted, chosen, asked.metrics)
+        return Inputs(source, truth, self.given["settled"], self.brings_truth)
+
+    def _check_ids(self, parts: list[Any]) -> None:
+        """Refuse rows without a user or an item."""
+        listed = {"factors": ("u",), "counts": ("u",), "arrays": ("u",)}.get(self.kind, ("u", "i"))
+        for number, columns in ((TEST, "ui"), (TRAIN, "ui"), (SOURCE, listed), (CANDIDATES, "ui")):
+            for name in columns:
+                if parts[number][name].null_count:
+                    what, which = self.options["names"][number], {"u": "user", "i": "item"}[name]
+                    raise InputError(
+                        f"{what} has rows in which the {which} is missing. Hint: drop them: "
+                        "frame.dropna()."
+                    )
+
+    def _interactions(self, table: Any, what: str) -> Interactions:
+        value = "x" if self.values[what] else False
+        columns = table.select(["u", "i", "x"] if value else ["u", "i"])
+        return Interactions.of(columns, user="u", item="i", value=value, time=False)
+
+    def _source(self, table: Any, known: Array) -> Source:
+        named: dict[str, Any] = {"user": "u", "item": "i"}
+        if self.kind == "factors":
+            return self._factors(table)
+        if self.kind == "counts":
+            return Counted(table, known, self.options["n_items"])
+        if self.kind == "pairs":
+            truth = self.options["truth"]
+            columns = {**named, "score": "x", **({} if truth is None else {truth: "y"})}
+            return Pairs.of_some_users(table, threshold=self.options["threshold"], **columns)
+        by = self.options["by"]
+        columns = {**named, "rank": "x" if by == "rank" else False}
+        columns["score"] = "x" if by == "score" else False
+        given = table if self.kind == "lists" else _listed(table)
+        return Lists.of_some_users(given, depth=self.options["depth"], **columns)
+
+    def _factors(self, table: Any) -> Factors:
+        assert self.items is not None
+        n_factors, dtype = self.items.factors.shape[1], self.items.factors.dtype
+        users = vectors(table["f"], n_factors, "user_factors").astype(dtype, copy=False)
+        bias = numbers(table["x"]).astype(dtype) if self.options["user_bias"] else None
+        return Factors(
+            users,
+            self.items.factors,
+            user_bias=bias,
+            item_bias=self.items.bias,
+            user_ids=ids(table["u"]),
+            item_ids=self.items.ids,
+        )
+
+    def _rows(self, given: Inputs, measured: Mapping[str, Any], records: Any) -> Any:
+        """Return a row per user: values, reasons, and what else is known."""
+        import pyarrow as pa
+
+        columns = [pa.array(given.truth.test.user_ids)]
+        for metric in given.truth.metrics:
+            name = str(metric)
+            nothing = np.full(given.truth.test.n_users, np.nan)
+            columns.append(pa.array(measured["values"].get(name, nothing)))
+            columns.append(pa.array(measured["reasons"][name].astype(np.int8)))
+            if given.asked.chance:
+                columns.append(pa.array(measured["chance"].get(name, nothing)))
+        columns += [pa.array(getattr(records.users, name).astype(np.int64)) for name in USERS]
+        columns.append(pa.nulls(given.truth.test.n_users, pa.binary()))
+        columns.append(pa.nulls(given.truth.test.n_users, pa.string()))
+        return pa.RecordBatch.from_arrays(columns, self._names())
+
+    def _closing(self, sums: bytes | None = None, error: str | None = None) -> Any:
+        """Return the row of a partition, beside those of its users."""
+        import pyarrow as pa
+
+        own = {"sums": pa.array([sums], pa.binary()), "error": pa.array([error], pa.string())}
+        names = self._names()
+        types = {"u": pa.int64() if self.options["user"] == "bigint" else pa.string()}
+        types |= {name: pa.int8() for name in names if name.startswith("r")}
+        types |= {name: pa.int64() for name in USERS}
+        columns = [own.get(name, pa.nulls(1, types.get(name, pa.float64()))) for name in names]
+        return pa.RecordBatch.from_arrays(columns, names)
+
+    def _names(self) -> list[str]:
+        letters = "mrc" if self.given["chance"] else "mr"
+        each = [f"{letter}{n}" for n in range(len(self.given["metrics"])) for letter in letters]
+        return ["u", *each, *USERS, "sums", "error"]
+
+    def schema(self) -> str:
+        """Return the schema of the rows, as Spark reads it."""
+        types = {"u": self.options["user"], "sums": "binary", "error": "string"}
+        types |= dict.fromkeys(USERS, "bigint")
+        first = {"m": "double", "c": "double", "r": "tinyint"}
+        return ", ".join(f"{name} {types.get(name) or first[name[0]]}" for name in self._names())
+
+    def _sums(self, given: Inputs, measured: Mapping[str, Any], records: Any) -> Sums:
+        users = records.users._asdict()
+        known = KnownUsers.of(users["flags"], users["n_relevant"], [])
+        facts = {"known": known.n_known, "judged": known.n_judged, "unusable": known.n_unusable}
+        facts["relevant"] = int(users["n_relevant"].sum())
+        largest: dict[str, float] = {}
+        if records.ranks is not None:
+            facts["early"] = int(np.count_nonzero(records.ranks.ends_early))
+            largest["depth"] = float(records.ranks.depth.max(initial=0))
+            largest["n_candidates"] = float(records.ranks.n_candidates.max(initial=0))
+            facts["any_cutoff"] = int(records.ranks.any_cutoff)
+        if records.lists is not None:
+            largest["listed"] = float(records.lists.lengths.max(initial=0))
+        gains = given.truth.test.values
+        if gains is not None and len(gains):
+            facts["negative"] = int(np.count_nonzero(gains < 0))
+            facts["not_binary"] = int(np.count_nonzero((gains != 0) & (gains != 1)))
+            largest |= {"gain": float(gains.max()), "less": float(-gains.min())}
+        named = given.truth.test.user_ids
+        metrics = {
+            str(metric): metric_sums(
+                metric,
+                given.asked.protocol,
+                measured["values"].get(str(metric)),
+                measured["reasons"][str(metric)],
+                measured.get("chance", {}).get(str(metric)),
+                users,
+                measured.get("rated"),
+            )
+            for metric in given.truth.metrics
+        }
+        return Sums(
+            given.truth.test.n_users,
+            len(given.truth.test),
+            facts,
+            {**records.counts, **given.truth.duplicates},
+            largest,
+            [] if named is None else named[:3].tolist(),
+            metrics,
+        )
+
+
+def _listed(table: Any) -> Any:
+    """Return a row per user, with the items and scores of the rows in cells.
+
+    A row without an item says that the user has an empty list.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    encoded = pc.run_end_encode(table["u"].combine_chunks())
+    ends = np.asarray(encoded.run_ends)
+    kept = pc.is_valid(table["i"]).to_numpy(zero_copy_only=False)
+    offsets = np.append(0, np.append(0, np.cumsum(kept))[ends]).astype(np.int32)
+    left = table.filter(pa.array(kept)).combine_chunks()
+    cells = {
+        name: pa.ListArray.from_arrays(pa.array(offsets), _one(left[name])) for name in ("i", "x")
+    }
+    return pa.table({"u": encoded.values, **cells})
+
+
+def _known(*tables: Any) -> Array:
+    """Return the items of some rows that have factors, as their column y says."""
+    import pyarrow as pa
+
+    rows = pa.concat_tables(tables)
+    return np.unique(ids(rows["i"].filter(rows["y"].is_valid())))
+
+
+def _one(column: Any) -> Any:
+    return column.combine_chunks()

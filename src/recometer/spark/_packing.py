@@ -1,0 +1,64 @@
+"""Sums of parts of the users: packed where they are made, and put together on the driver."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer.spark._cells import Cells
+from recometer.spark._frames import Frame, collected
+from recometer.spark._ratios import Ratios
+
+
+def added_up(rows: Frame, adding: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """Add up what a function makes of the Arrow batches of each partition; nothing without rows."""
+
+    def run(batches: Any) -> Any:
+        import pyarrow as pa
+
+        found = adding(batches)
+        if found:
+            yield pa.RecordBatch.from_arrays([pa.array([to_bytes(found)], pa.binary())], ["sums"])
+
+    found = collected(rows.mapInArrow(run, "sums binary"))
+    parts = [from_bytes(bytes(row[0])) for row in found]
+    return together(parts) if parts else {}
+
+
+def together(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Put the sums of several parts together, each by its kind."""
+    found: dict[str, Any] = {}
+    for key in parts[0]:
+        own = [part[key] for part in parts]
+        kind = type(own[0])
+        found[key] = np.sum(own, axis=0) if kind is np.ndarray else kind.together(own)
+    return found
+
+
+def to_bytes(found: Mapping[str, Any]) -> bytes:
+    """Return sums as bytes: arrays alone."""
+    arrays: dict[str, Any] = {}
+    for key, one in found.items():
+        fields = {"": one} if isinstance(one, np.ndarray) else vars(one)
+        arrays |= {f"{key}.{name}": np.asarray(value) for name, value in fields.items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def from_bytes(content: bytes) -> dict[str, Any]:
+    """Read what `to_bytes` returned."""
+    fields: dict[str, dict[str, Any]] = {}
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        for name in arrays.files:
+            key, _, field = name.rpartition(".")
+            value = arrays[name]
+            fields.setdefault(key, {})[field] = value if value.ndim else value.item()
+    kinds: dict[str, Any] = {"cells": Cells, "ratios": Ratios}
+    return {
+        key: own[""] if "" in own else kinds[key.split(" ")[1]](**own)
+        for key, own in fields.items()
+    }

@@ -1,0 +1,358 @@
+"""What is evaluated on Spark, read from the arguments: what is refused, and what runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from recometer import errors
+from recometer.data.catalogue import Catalogue
+from recometer.errors import InputError, warn
+from recometer.evaluating.checks import (
+    check_cutoffs,
+    check_known,
+    check_lists,
+    check_overlaps,
+    warn_beyond_lists,
+)
+from recometer.evaluating.truth import is_uniform, warning_of
+from recometer.measuring import corrections
+from recometer.measuring.reasons import Reason
+from recometer.measuring.side_data import Popularity, check_side_data, needed_by
+from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
+from recometer.protocol import Protocol
+from recometer.sources.candidates import Items, Negatives, SampledCandidates, read_items
+from recometer.spark import _frames, _rows
+from recometer.spark import given as given_module
+from recometer.spark._blocked import Blocked, blocks_of, limits_of
+from recometer.spark._columns import ids
+from recometer.spark._counting import Counting
+from recometer.spark._frames import Frame, IdKinds, Table
+from recometer.spark._job import CANDIDATES, TEST, TRAIN, Job
+from recometer.spark._sources import Given, ItemSizes, item_sizes
+from recometer.spark._sources import read_items as read_item_factors
+from recometer.spark._sums import Sums
+
+
+def tables_of(found: Given, test: object, train: object, candidates: object) -> dict[str, Table]:
+    """Return the tables of test, train and candidates that there are."""
+    tables = {}
+    if test is not None:
+        tables["test"] = given_module.read(test, "test")
+    elif found.options.get("truth") is None:
+        raise InputError(
+            f"There is no test, and the source ({found.like.describe()}) has no truth of its own. "
+            "Hint: evaluate(source, test)."
+        )
+    if test is not None and found.options.get("truth") is not None:
+        raise InputError(
+            f"test was given, but the source ({found.like.describe()}) brings the truth itself. "
+            "Hint: leave test out, or give Pairs relevance=False, rating=False."
+        )
+    if train is not None:
+        tables["train"] = given_module.read(train, "train")
+    sets = candidates.items if isinstance(candidates, Negatives) else candidates
+    if isinstance(sets, given_module.Interactions) or _frames.is_frame(sets):
+        tables["candidates"] = given_module.read(sets, "candidates")
+    elif isinstance(candidates, Negatives):
+        raise errors.InputTypeError("Negatives on Spark take a DataFrame with a set for each user.")
+    return tables
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Plan:
+    """What is evaluated, read from the arguments."""
+
+    source: Given
+    tables: Mapping[str, Table]
+    protocol: Protocol
+    stated: Protocol
+    metrics: list[Metric]
+    catalogue: Catalogue | None
+    candidates: object
+    exclude: Items | None
+    closure: int
+
+    @property
+    def of_users(self) -> Table:
+        """The table that says who is evaluated."""
+        return self.tables.get("test", self.source.table)
+
+    @property
+    def chosen(self) -> object:
+        """What candidates travel with the job."""
+        given = self.candidates
+        if given is None or isinstance(given, SampledCandidates):
+            return given
+        if "candidates" in self.tables:
+            return given if isinstance(given, Negatives) else None
+        return read_items(given, "candidates")
+
+    def check(self) -> None:
+        """Refuse what cannot be computed here."""
+        uniform = True if "candidates" in self.tables else is_uniform(self.chosen)  # type: ignore[arg-type]
+        corrections.check(self.metrics, self.protocol, uniform)
+        check_side_data(
+            needed_by(self.metrics),
+            train=self.tables.get("train"),
+            baseline=None,
+            catalogue=self.catalogue,
+        )
+        for metric in self.metrics:
+            rules = rules_of(metric, self.protocol)
+            _rows.check(metric)
+            if metric.definition.over_users:
+                raise InputError(
+                    f"The metric {str(metric)!r} has one value for all users, which is not "
+                    "computed on Spark. Hint: collect the lists, or a sample of them, for "
+                    "recometer.evaluate."
+                )
+            if rules.short_lists == "previous_user":
+                raise InputError(
+                    "short_lists='previous_user' reads the user before, and on Spark no user "
+                    "stands before another. Hint: leave it out (or defects=True, which sets it)."
+                )
+        drawn = isinstance(self.candidates, SampledCandidates)
+        if drawn and self.source.kind != "factors":
+            raise InputError(
+                f"{self.candidates} on Spark needs factors, which name all items. Hint: "
+                "candidates= takes a DataFrame with a set for each user."
+            )
+        if drawn and self.candidates.by != "uniform":  # type: ignore[attr-defined]
+            raise InputError(
+                f"{self.candidates} counts interactions of all users, which is not computed on "
+                "Spark. Hint: by='uniform'."
+            )
+        if self.source.kind == "pairs" and self.protocol.correction != "none":
+            raise InputError("correction= on Spark needs factors or lists, found Pairs.")
+
+    def kinds(self) -> IdKinds:
+        """Return as what users and items are read, alike in all tables."""
+        users = {name: _frames.kind_of(table, "user") for name, table in self.tables.items()}
+        items = {name: _frames.kind_of(table, "item") for name, table in self.tables.items()}
+        users |= self.source.id_kinds("user")
+        items |= self.source.id_kinds("item")
+        return IdKinds(_frames.same_kind(users, "user"), _frames.same_kind(items, "item"))
+
+    def job(self, seed: int, chance: bool) -> Job:
+        """Return what runs on the executors."""
+        kinds, found = self.kinds(), self.source
+        items, kind, options = None, found.kind, {**found.options, "user": kinds.user}
+        options["names"] = ("test", "train", found.table.what, "candidates")
+        if found.items is not None:
+            sizes = item_sizes(found.items)
+            if sizes.n_bytes > self.closure:
+                self._check_blocked(sizes)
+                kind, options = "counts", {**options, "n_items": sizes.n_items, "sizes": sizes}
+            else:
+                items = read_item_factors(found.items, kinds.item, found.options["array"])
+        truth = found.options.get("truth")
+        metrics = with_largest_gain(self.metrics, self._largest_gain(kinds))
+        given = {
+            "metrics": tuple(metrics),
+            "protocol": self.stated,
+            "settled": self.protocol,
+            "seed": seed,
+            "chance": chance,
+            "exclude": self.exclude,
+            "catalogue": self._whole_catalogue(kinds),
+            "candidates": self.chosen,
+            "popularity": self._popularity(kinds),
+        }
+        values = {name: table.has("value") for name, table in self.tables.items()}
+        return Job(kind, options, items, values, truth is not None, given)
+
+    def _check_blocked(self, sizes: ItemSizes) -> None:
+        """Refuse what is not computed where items are in blocks."""
+        wrong = [str(one) for one in self.metrics if one.definition.record == "lists"]
+        what = f"{wrong[0]!r} reads lists" if wrong else ""
+        if self.candidates is not None or self.exclude is not None:
+            what = "candidates= and exclude= choose items"
+        if what:
+            raise InputError(
+                f"{what}, which is not computed for factors in blocks: those of "
+                f"{sizes.n_items:,} items take {sizes.n_bytes / 1e6:,.1f} MB, more than "
+                f"closure={self.closure / 1e6:,.1f} MB. Hint: a larger closure=, if executors and "
+                "driver have the memory; or item_factors without the items."
+            )
+
+    def blocked(self, kinds: IdKinds, sizes: ItemSizes, partitions: int) -> Blocked:
+        """Return how factors are counted in blocks."""
+        users, items = self.source.table, self.source.items
+        assert items is not None
+        _frames.check_distinct(items, "item")
+        _frames.check_distinct(users, "user")
+        removes = self.source.like.removes_train(self.protocol)
+        single = self.source.options["array"] == "array<float>"
+        how = Counting(
+            *kinds,
+            "float32" if single else "float64",
+            sizes.n_factors,
+            self.protocol.nan_scores,
+            items.has("bias"),
+        )
+        train = self.tables.get("train") if removes else None
+        n_blocks = blocks_of(sizes.n_bytes, self.closure, sizes.n_items)
+        limits = limits_of(items, kinds.item, sizes.n_items, n_blocks)
+        return Blocked(users, items, self.tables["test"], train, kinds, how, limits, partitions)
+
+    def rows(self, kinds: IdKinds, blocked: Blocked | None) -> list[Frame]:
+        """Return the rows of all tables in one form."""
+        found = [self.source.rows(kinds) if blocked is None else blocked.counts()]
+        array = self.source.options.get("array", "array<float>")
+        for name, number in (("test", TEST), ("train", TRAIN), ("candidates", CANDIDATES)):
+            table = self.tables.get(name)
+            if table is not None:
+                columns = {"i": table["item"], "f_type": array}
+                if blocked is not None:
+                    table, columns["y"] = _with_known(table, kinds, blocked), "known"
+                if table.has("value"):
+                    columns["x"] = table["value"]
+                found.append(_frames.rows(table, number, kinds, **columns))
+        return found
+
+    def _largest_gain(self, kinds: IdKinds) -> float:
+        """Return the largest value of test where a metric is about it; 1 otherwise."""
+        of_test = [
+            metric
+            for metric in self.metrics
+            for parameter in METRICS[metric.name].parameters.values()
+            if parameter.from_test and parameter.name not in dict(metric.parameters)
+        ]
+        if not of_test:
+            return 1.0
+        table, value = self.of_users, "value"
+        if "test" not in self.tables:
+            value = str(self.source.options["truth"])
+        if not table.has(value):
+            return 1.0
+        each = any(rules_of(one, self.protocol).repeated_test != "once" for one in self.metrics)
+        how = "max" if "test" not in self.tables else "avg" if each else "sum"
+        rows = table.frame.selectExpr(
+            f"{table['user']} AS u", f"{table['item']} AS i", f"CAST({table[value]} AS double) AS x"
+        )
+        per_pair = rows.where("x IS NOT NULL").groupBy("u", "i").agg({"x": how})
+        finite = per_pair.toDF("u", "i", "x").where("abs(x) < double('infinity')")
+        largest = finite.agg({"x": "max"}).collect()[0][0]
+        return float(largest or 0.0) if largest and largest > 0 else 1.0
+
+    def _popularity(self, kinds: IdKinds) -> Popularity | None:
+        """Return how many users of train have each item, where a metric reads it."""
+        if "train" not in needed_by(self.metrics) or "train" not in self.tables:
+            return None
+        table = self.tables["train"]
+        rows = table.frame.selectExpr(
+            f"CAST({table['user']} AS {kinds.user}) AS u",
+            f"CAST({table['item']} AS {kinds.item}) AS i",
+        ).distinct()
+        found = rows.groupBy("i").count()
+        self._check_travels(found, "The popularity of")
+        counted = found.toArrow()
+        named = ids(counted["i"])
+        order = np.argsort(named, kind="stable")
+        users = counted["count"].to_numpy()[order]
+        n_users = rows.select("u").distinct().count()
+        return Popularity(named[order], users, int(n_users), int(users.sum()))
+
+    def _check_travels(self, frame: Frame, what: str) -> None:
+        """Refuse to bring a row per item here where there are too many."""
+        n_items = frame.count()
+        if 32 * n_items > self.closure:
+            raise InputError(
+                f"{what} {n_items:,} items takes more than closure={self.closure / 1e6:,.1f} MB. "
+                "Hint: a larger closure=, or metrics without it."
+            )
+
+    def _whole_catalogue(self, kinds: IdKinds) -> Catalogue | None:
+        """Return the catalogue with the listed items that it lacks."""
+        return self.catalogue
+
+    def check_sums(self, sums: Sums) -> None:
+        """Refuse and warn of what shows when all is added up, as on one machine."""
+        like, facts, largest = self.source.like, sums.facts, sums.largest
+        if not sums.n_users or not sums.n_rows:
+            raise InputError(
+                f"test is empty: {sums.n_users} users, {sums.n_rows} interactions. "
+                "Hint: is the split right, and the column of users?"
+            )
+        check_known(sums.known_users(), like)
+        of_ranks = [one for one in self.metrics if one.definition.record != "lists"]
+        of_lists = [one for one in self.metrics if one.definition.record == "lists"]
+        check_overlaps(sums.counts, facts["relevant"], sums.n_rows, self.candidates)
+        if facts.get("early"):
+            warn_beyond_lists(int(largest["depth"]), of_ranks)
+        if facts.get("any_cutoff"):
+            check_cutoffs(int(largest["n_candidates"]), like, of_ranks)
+        if of_lists:
+            check_lists(int(largest["listed"]), of_lists)
+        _check_defined(sums)
+
+    def counts(self, sums: Sums) -> dict[str, int]:
+        """Return what the rules settled; what is no sum over users is counted here."""
+        found = dict(sums.counts)
+        if found.get("items_unknown"):
+            found["items_unknown"] = self._unknown_items()
+        return found
+
+    def _unknown_items(self) -> int:
+        """Count the items of test that the source does not know."""
+        kinds, table = self.kinds(), self.of_users
+        known = self.source.items if self.source.items is not None else self.source.table
+
+        def pairs(of: Table) -> Frame:
+            return of.frame.selectExpr(
+                f"CAST({of['user']} AS {kinds.user}) AS u",
+                f"CAST({of['item']} AS {kinds.item}) AS i",
+            )
+
+        rows = pairs(table)
+        if "train" in self.tables and self.source.like.removes_train(self.protocol):
+            rows = rows.join(pairs(self.tables["train"]), ["u", "i"], "left_anti")
+        there = known.frame.selectExpr(f"CAST({known['item']} AS {kinds.item}) AS i")
+        return int(rows.select("i").distinct().join(there, "i", "left_anti").count())
+
+    def described(self, sums: Sums) -> dict[str, dict[str, Any]]:
+        """Return a description of each argument."""
+        found: dict[str, dict[str, Any]] = {"source": {"description": self.source.like.describe()}}
+        rows = f"{sums.n_users:,} users, {sums.n_rows:,} interactions"
+        found["test"] = {"description": f"DataFrame of Spark, {rows}"}
+        for name in ("train", "candidates"):
+            if name in self.tables:
+                columns = filter(None, self.tables[name].columns.values())
+                found[name] = {"description": f"DataFrame of Spark, columns {', '.join(columns)}"}
+        if self.chosen is not None and "candidates" not in found:
+            found["candidates"] = {"description": repr(self.chosen)}
+        if "candidates" in self.tables or isinstance(self.candidates, SampledCandidates):
+            of_sets = self.candidates if isinstance(self.candidates, SampledCandidates) else None
+            found["candidates"]["warning"] = warning_of(of_sets, self.protocol)
+        if self.exclude is not None:
+            found["exclude"] = {"description": repr(self.exclude)}
+        if self.catalogue is not None:
+            found["catalogue"] = {"description": self.catalogue.describe()}
+        return found
+
+
+def _with_known(table: Table, kinds: IdKinds, blocked: Blocked) -> Table:
+    """Return a table that says of each row whether its item has factors."""
+    known = blocked.known().withColumnRenamed("i", "known_item")
+    on = f"CAST({table['item']} AS {kinds.item}) AS known_item"
+    frame = table.frame.selectExpr("*", on).join(known, "known_item", "left")
+    return Table(table.what, frame, table.columns)
+
+
+def _check_defined(sums: Sums) -> None:
+    """Warn of metrics that no user has a value for, and say why."""
+    alike: dict[str, list[str]] = {}
+    for name, one in sums.metrics.items():
+        counts = one.reasons[1:]
+        if one.reasons[0] or one.cells.n:
+            continue
+        sentences = {reason.value: reason.sentence for reason in Reason}
+        codes = np.argsort(-counts, kind="stable")[: np.count_nonzero(counts)] + 1
+        why = [sentences[code] for code in codes.tolist()]
+        alike.setdefault("; or ".join(why), []).append(name)
+    for reason, names in alike.items():
+        warn(f"{', '.join(names)}: undefined for all {sums.n_users:,} users: {reason}.")

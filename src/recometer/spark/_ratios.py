@@ -1,0 +1,70 @@
+"""Pairs of values of users, counted so that parts can be put together: for ratios of means."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from recometer.arrays import Float64, Int64
+from recometer.spark._cells import MOST_VALUES, leading
+from recometer.stats.grouping import Grouped
+
+RESIDUAL_BITS = 22  # sign, exponent and 10 bits of the fraction
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ratios:
+    """Pairs (x, y) in cells of about the same residual x - ratio · y.
+
+    Attributes
+    ----------
+    x, y : float64 [n_cells]
+        Their sums.
+    counts : int64 [n_cells]
+    squares
+        Sum of the squared residuals.
+    ratio
+        Sum of all x divided by that of all y.
+    """
+
+    x: Float64
+    y: Float64
+    counts: Int64
+    squares: float
+    ratio: float
+
+    @classmethod
+    def of(cls, x: Float64, y: Float64, ratio: float) -> Ratios:
+        """Count pairs."""
+        squares = float(np.square(x - ratio * y).sum())
+        pairs, counts = np.unique(np.column_stack([x, y]), axis=0, return_counts=True)
+        found = cls(pairs[:, 0] * counts, pairs[:, 1] * counts, counts, squares, ratio)
+        return found._narrowed()
+
+    @classmethod
+    def together(cls, parts: list[Ratios]) -> Ratios:
+        """Put several parts together."""
+        x, y, counts = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("x", "y", "counts")
+        )
+        squares = float(sum(part.squares for part in parts))
+        return cls(x, y, counts, squares, parts[0].ratio)._narrowed()
+
+    def grouped(self) -> Grouped:
+        """Return the pairs as the statistics of ratios read them."""
+        n, counts = int(self.counts.sum()), self.counts.astype(np.float64)
+        means = self.x / counts, self.y / counts
+        return Grouped(means[0], counts, means[1], n, self.ratio, 0, 0, self.squares, False)
+
+    def _narrowed(self) -> Ratios:
+        """Join the pairs whose residuals have the same leading bits, where there are many."""
+        if len(self.counts) <= MOST_VALUES:
+            return self
+        residuals = (self.x - self.ratio * self.y) / self.counts + 0.0
+        keys, cell = np.unique(leading(residuals, RESIDUAL_BITS), return_inverse=True)
+        x, y, counts = (
+            np.bincount(cell, column, minlength=len(keys)).astype(np.float64)
+            for column in (self.x, self.y, self.counts)
+        )
+        return Ratios(x, y, np.rint(counts).astype(np.int64), self.squares, self.ratio)

@@ -1,0 +1,220 @@
+"""The sources of `recometer.spark.evaluate`: what is read of each, and how."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import recometer.sources.factors as one_machine
+from recometer.errors import InputError, InputTypeError, brief
+from recometer.sources.base import Source
+from recometer.sources.lists import Lists as OneLists
+from recometer.sources.pairs import Pairs as OnePairs
+from recometer.spark import _frames
+from recometer.spark._columns import ids, numbers, vectors
+from recometer.spark._frames import Frame, IdKinds, Table
+from recometer.spark._job import SOURCE, ItemFactors
+from recometer.spark.given import Factors, Lists, Pairs
+
+UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+CLOSURE = "64MB"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Given:
+    """A source on Spark.
+
+    Attributes
+    ----------
+    kind, options
+        As in a `Job`.
+    table
+        The rows that belong to users.
+    items
+        Of factors, the table of item factors.
+    like
+        A source of the same kind on one machine, which knows what rules change nothing.
+    """
+
+    kind: str
+    options: Mapping[str, Any]
+    table: Table
+    items: Table | None
+    like: Source
+
+    def id_kinds(self, option: str) -> dict[str, str]:
+        """Return as what the users or the items of each table are read, by table."""
+        found: dict[str, str] = {}
+        if option == "user":
+            found[self.table.what] = _frames.kind_of(self.table, "user")
+        elif self.items is not None:
+            found[self.items.what] = _frames.kind_of(self.items, "item")
+        elif self.table.has("entry"):
+            element = _frames.type_of(self.table, "entry").elementType
+            if self.table.has("item"):
+                element = element[str(self.table.columns["item"])].dataType
+            where = f"column {self.table.columns['entry']!r} of {self.table.what}"
+            found[self.table.what] = _frames.id_kind(element.simpleString(), where, "item")
+        else:
+            found[self.table.what] = _frames.kind_of(self.table, "item")
+        return found
+
+    def rows(self, kinds: IdKinds) -> Frame:
+        """Return the rows of the source in the form of all rows."""
+        table = self.table
+        if self.kind == "factors":
+            columns = {"f": table["vector"], "f_type": self.options["array"]}
+            if table.has("bias"):
+                columns["x"] = table["bias"]
+            return _frames.rows(table, SOURCE, kinds, **columns)
+        if self.kind == "arrays":
+            return self._of_arrays(kinds)
+        if self.kind == "pairs":
+            truth = self.options["truth"]
+            columns = {"i": table["item"], "x": table["score"]}
+            return _frames.rows(
+                table, SOURCE, kinds, **columns, **({} if truth is None else {"y": table[truth]})
+            )
+        by = self.options["by"]
+        place = table[by] if by == "rank" else f"-CAST({table[by]} AS double)"
+        return _frames.rows(table, SOURCE, kinds, i=table["item"], x=table[by], p=place)
+
+    def _of_arrays(self, kinds: IdKinds) -> Frame:
+        table = self.table
+        flat = table.frame.selectExpr(
+            f"{table['user']} AS u", f"posexplode_outer({table['entry']}) AS (p, e)"
+        )
+        entry = f"e.{table['item']}" if table.has("item") else "e"
+        columns = {"i": entry, "p": "p"}
+        if table.has("score"):
+            columns["x"] = f"e.{table['score']}"
+        return _frames.rows(Table(table.what, flat, {"user": "u"}), SOURCE, kinds, **columns)
+
+
+def read_source(given: object) -> Given:
+    """Return a source on Spark of what `evaluate` was given."""
+    # A DataFrame of Connect has every attribute, as a column.
+    parts = ("userFactors", "itemFactors", "rank")
+    if not _frames.is_frame(given) and all(hasattr(given, name) for name in parts):
+        given = Factors(given.userFactors, given.itemFactors)  # type: ignore[attr-defined]
+    if isinstance(given, Factors):
+        return _factors(given)
+    if isinstance(given, Lists):
+        return _lists(given)
+    if isinstance(given, Pairs):
+        return _pairs(given)
+    hint = "rs.Lists(frame), rs.Factors(user_factors, item_factors) or rs.Pairs(frame)"
+    raise InputTypeError(
+        f"What is evaluated on Spark must be a source, found {type(given).__name__}. Hint: with "
+        f"import recometer.spark as rs, {hint}; or an ALSModel as it is."
+    )
+
+
+def _factors(given: Factors) -> Given:
+    users, items = given.tables()
+    single = given.is_single()
+    options = {
+        "array": f"array<{'float' if single else 'double'}>",
+        "user_bias": given.user_bias is not None,
+    }
+    like = one_machine.Factors([[0.0]], [[0.0]])
+    text = f"Factors on Spark: {'float32' if single else 'float64'} of column {given.vector!r}"
+    return Given("factors", options, users, items, _described(like, text))
+
+
+def _lists(given: Lists) -> Given:
+    table = given.table()
+    like = OneLists({"user": ["item"]}, depth=given.depth)  # checks depth
+    by = next((name for name in ("rank", "score") if table.has(name)), None)
+    kind = "arrays" if table.has("entry") else "lists"
+    like.has_input_order = kind == "arrays"
+    cut = "" if given.depth is None else f", cut at {given.depth:,}"
+    order = "in the order of arrays" if by is None else f"by column {table.columns[by]!r}"
+    text = f"Lists on Spark: {order}{cut}"
+    options = {"by": by, "depth": given.depth}
+    return Given(kind, options, table, None, _described(like, text))
+
+
+def _pairs(given: Pairs) -> Given:
+    import pyarrow as pa
+
+    table = given.table()
+    truth = next((name for name in ("relevance", "rating") if table.has(name)), None)
+    columns = {"user": "u", "item": "i", "score": "x"} | ({} if truth is None else {truth: "y"})
+    row = pa.table({"u": ["user"], "i": ["item"], "x": [1.0], "y": [1.0]})
+    like = OnePairs.of_some_users(row, threshold=given.threshold, **columns)
+    text = f"Pairs on Spark: scores of column {table.columns['score']!r}" + (
+        ", no truth" if truth is None else f", truth of column {table.columns[truth]!r}"
+    )
+    options = {"truth": truth, "threshold": given.threshold}
+    return Given("pairs", options, table, None, _described(like, text))
+
+
+def _described(source: Source, text: str) -> Source:
+    source.describe = lambda: text  # type: ignore[method-assign]
+    source.arrays = dict  # type: ignore[method-assign]  # none are here
+    return source
+
+
+def bytes_of(size: object, name: str) -> int:
+    """Return a size as a number of bytes: of ``"64MB"``, or of a number.
+
+    Raises
+    ------
+    InputError
+        It is neither.
+    """
+    if isinstance(size, int) and not isinstance(size, bool) and size >= 0:
+        return size
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", str(size).lower())
+    if not isinstance(size, str) or found is None or found[2] not in UNITS:
+        raise InputError(
+            f"{name}={brief(size)} must be a size, such as '64MB' or '1GB', or a number of bytes."
+        )
+    return int(float(found[1]) * UNITS[found[2]])
+
+
+class ItemSizes(NamedTuple):
+    """How many items there are, factors of each, and bytes of all, ids included."""
+
+    n_items: int
+    n_factors: int
+    n_bytes: int
+
+
+def item_sizes(items: Table) -> ItemSizes:
+    """Return how much the factors of all items are."""
+    row = items.frame.selectExpr(
+        "count(*) AS n",
+        f"coalesce(max(size({items['vector']})), 0) AS k",
+        f"coalesce(sum(octet_length(CAST({items['item']} AS string))), 0) AS t",
+    ).collect()[0]
+    width = 4 if _frames.type_of(items, "vector").elementType.typeName() == "float" else 8
+    n, k = int(row["n"]), int(row["k"])
+    if not n:
+        raise InputError("Factors has no items to rank.")
+    return ItemSizes(n, k, n * k * width + int(row["t"]))
+
+
+def read_items(items: Table, kind: str, array: str) -> ItemFactors:
+    """Bring the factors of all items here, by ascending ids, to travel with the job."""
+    bias = items["bias"] if items.has("bias") else "NULL"
+    frame = items.frame.selectExpr(
+        f"CAST({items['item']} AS {kind}) AS i",
+        f"CAST({items['vector']} AS {array}) AS f",
+        f"CAST({bias} AS double) AS b",
+    )
+    table = frame.toArrow()
+    if not table.num_rows:
+        raise InputError("Factors has no items to rank.")
+    if table["i"].null_count or table["f"].null_count:
+        raise InputError("item_factors has rows without an id or factors. Hint: drop them.")
+    named = ids(table["i"])
+    order = np.argsort(named, kind="stable")
+    factors = vectors(table["f"], None, "item_factors")[order]
+    own = numbers(table["b"])[order].astype(factors.dtype) if items.has("bias") else None
+    return ItemFactors(named[order], np.ascontiguousarray(factors), own)

@@ -1,0 +1,360 @@
+"""audit on Spark: the checks of one machine on blocks of users, and what all rows together tell."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from recometer.arrays import Bool, Int64
+from recometer.auditing import sentences
+from recometer.auditing.check import CHECKS
+from recometer.auditing.findings import Finding
+from recometer.auditing.result import Audit
+from recometer.auditing.sentences import Sides
+from recometer.data.columns import find_columns
+from recometer.data.interactions import Interactions as OneInteractions
+from recometer.errors import DataWarning, InputError, InputTypeError
+from recometer.protocol import Protocol
+from recometer.spark import _frames
+from recometer.spark._blocks import blocks
+from recometer.spark._frames import Frame, IdKinds, Table, quoted
+from recometer.spark._job import TEST, TRAIN
+from recometer.spark.given import Interactions
+from recometer.spark.splitting import SparkSplit
+
+EXAMPLES = 5
+# Checks whose numbers are no sums over users; they are made of what Spark counts.
+OF_ALL = ("unseen_items", "popularity_shift", "activity_shift")
+
+
+def audit(
+    train: object,
+    test: object = None,
+    *,
+    value: str | bool | None = None,
+    time: str | bool | None = None,
+    relevant_from: float | None = None,
+    min_positives: int = 1,
+    min_candidates: int = 2,
+    partitions: int | None = None,
+) -> Audit:
+    """Look for leakage and other faults in a split into train and test; see `recometer.audit`.
+
+    Parameters
+    ----------
+    train, test
+        DataFrames, or `recometer.spark.Interactions`, which name their columns. Or `train` alone: a
+        `SparkSplit`, whose remainder counts as train.
+    value, time
+        Columns of both; by default those with common names. False: none.
+    relevant_from, min_positives, min_candidates
+        The rules of `evaluate` by which users are evaluated.
+    partitions
+        As in `recometer.spark.evaluate`.
+
+    Returns
+    -------
+    recometer.auditing.Audit
+        With the findings of `recometer.audit`, number by number. Times are compared as numbers,
+        dates as microseconds.
+
+    Raises
+    ------
+    InputError
+        A side without interactions.
+    InputTypeError
+        Something that is no DataFrame, or ids of different types.
+    ColumnError
+        Columns that are not there.
+    """
+    rules = Protocol(
+        relevant_from=relevant_from, min_positives=min_positives, min_candidates=min_candidates
+    )
+    given: dict[str, Any] = {"value": value, "time": time}
+    if test is None:
+        train, test, given = _of_split(train, given)
+    sides = _Both(_table(train, "train", given), _table(test, "test", given), rules, partitions)
+    found = sides.findings()
+    return Audit(
+        findings=tuple(found), train=sides.described("train"), test=sides.described("test")
+    )
+
+
+def _of_split(split: object, given: dict[str, Any]) -> tuple[Frame, Frame, dict[str, Any]]:
+    if not isinstance(split, SparkSplit):
+        raise InputTypeError(
+            f"An audit needs train and test, or a SparkSplit, found {type(split).__name__} alone. "
+            "Hint: rs.audit(train, test)."
+        )
+    train, columns = split.train, split.columns
+    if split.remainder is not None:
+        train = train.unionByName(split.remainder)
+    named = {"user": columns.user, "item": columns.item}
+    given = {"value": columns.value or False, "time": columns.time or False}
+    return Interactions(train, **named), Interactions(split.test, **named), given
+
+
+def _table(data: object, what: str, given: dict[str, Any]) -> Table:
+    of = data if isinstance(data, Interactions) else Interactions(data)
+    frame = _frames.need_frame(of.frame, what)
+    value = given["value"] if of.value is None else of.value
+    columns = find_columns(
+        frame.columns, user=of.user, item=of.item, value=value, time=given["time"]
+    )
+    return Table(what, frame, columns._asdict())
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _SomeSides(Sides):
+    """Train and test of some users, and what others say of their items."""
+
+    seen_items: Bool  # which items of test anybody has in train
+    n_all_items: int
+
+    @property
+    def item_seen(self) -> Bool:
+        """Which items of test have interactions in train."""
+        return self.seen_items
+
+    @property
+    def candidates(self) -> Int64:
+        """How many items of train and test together each user does not have in train."""
+        return self.n_all_items - self.trained
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Both:
+    """Train and test on Spark."""
+
+    train: Table
+    test: Table
+    rules: Protocol
+    partitions: int | None
+
+    @property
+    def kinds(self) -> IdKinds:
+        """As what users and items are read."""
+        tables = (self.train, self.test)
+        users = {table.what: _frames.kind_of(table, "user") for table in tables}
+        items = {table.what: _frames.kind_of(table, "item") for table in tables}
+        return IdKinds(_frames.same_kind(users, "user"), _frames.same_kind(items, "item"))
+
+    def described(self, side: str) -> str:
+        """Say in a line what a side is."""
+        table = self.train if side == "train" else self.test
+        columns = ", ".join(filter(None, table.columns.values()))
+        return f"DataFrame of Spark, columns {columns}"
+
+    def findings(self) -> list[Finding]:
+        """Return all findings, in their order."""
+        kinds = self.kinds
+        rows = [self._rows(self.train, TRAIN, kinds), self._rows(self.test, TEST, kinds)]
+        pairs = _frames.together(rows).selectExpr("u", "i", "t").distinct()
+        items, users = (self._counts(pairs, name) for name in "iu")
+        of_items, of_users = _histogram(items), _histogram(users)
+        for name, side in (("train", 0), ("test", 1)):
+            if not (of_items[side] * of_items[2]).sum():
+                raise InputError(
+                    f"{name} is empty: no interactions. Hint: is the split right, and the column "
+                    "of users?"
+                )
+        found = self._of_users(rows, items, int(of_items[2].sum()))
+        made = {
+            "popularity_shift": sentences.of_items(*of_items),
+            "activity_shift": sentences.of_users(*of_users),
+            "unseen_items": self._unseen_items(items, of_items),
+        }
+        self._complete(found, rows, made)
+        names = [check.__name__ for check in CHECKS]
+        return [dataclasses.replace(made[name], name=name) for name in names]
+
+    def _rows(self, table: Table, number: int, kinds: IdKinds) -> Frame:
+        columns = {"i": table["item"]}
+        if table.has("value"):
+            columns["x"] = table["value"]
+        if table.has("time"):
+            columns["y"] = _as_number(table)
+        return _frames.rows(table, number, kinds, **columns)
+
+    def _counts(self, pairs: Frame, by: str) -> Frame:
+        """Return how many pairs of train and of test each item or user has."""
+        parts = [f"CAST(t = {number} AS bigint) AS n{number}" for number in (TRAIN, TEST)]
+        summed = pairs.selectExpr(by, *parts).groupBy(by).sum(f"n{TRAIN}", f"n{TEST}")
+        return summed.toDF(by, "first", "second")
+
+    def _unseen_items(self, items: Frame, counts: Sequence[Int64]) -> Finding:
+        first, second, times = counts
+        unseen = (first == 0) & (second > 0)
+        rows = items.where("first = 0").orderBy("i").limit(EXAMPLES).select("i").collect()
+        alike = ""
+        if unseen.sum() and not ((first > 0) & (second > 0)).any():
+            alike = sentences.compare_ids(*self._first_ids("item"))
+        examples = tuple(row[0] for row in rows)
+        total = int(times[second > 0].sum())
+        return sentences.of_unseen_items(int(times[unseen].sum()), total, examples, alike)
+
+    def _first_ids(self, option: str) -> list[Any]:
+        """Return an id of test and one of train, each as an array."""
+        found = []
+        for table in (self.test, self.train):
+            first = table.frame.selectExpr(f"min({table[option]})").collect()[0][0]
+            found.append(np.array([first], np.int64 if isinstance(first, int) else object))
+        return found
+
+    def _of_users(self, rows: list[Frame], items: Frame, n_items: int) -> list[dict[str, Any]]:
+        """Return the findings of all blocks of users, as plain values."""
+        test = rows[1].drop("p").join(items.selectExpr("i", "first AS p"), "i", "left")
+        together = rows[0].unionByName(test.withColumn("p", test["p"].cast("double")))
+        n = _frames.partitions_of(self.test.frame, self.partitions)
+        ordered = _frames.partitioned(together, n)
+        times, rules = self._times(rows), self.rules
+        has = {
+            "train": (self.train.has("value"), self.train.has("time")),
+            "test": (self.test.has("value"), self.test.has("time")),
+        }
+
+        def run(batches: Any) -> Iterator[Any]:
+            import pyarrow as pa
+
+            for table in blocks(batches):
+                text = json.dumps(_checked(table, has, rules, times, n_items))
+                yield pa.RecordBatch.from_arrays([pa.array([text])], ["found"])
+
+        found = _frames.collected(ordered.mapInArrow(run, "found string"))
+        return [one for row in found for one in json.loads(row[0])]
+
+    def _times(self, rows: list[Frame]) -> tuple[float, float] | None:
+        """Return the newest time of train and the oldest of test."""
+        if not (self.train.has("time") and self.test.has("time")):
+            return None
+        newest = rows[0].selectExpr("max(y)").collect()[0][0]
+        oldest = rows[1].groupBy("u", "i").agg({"y": "max"}).selectExpr("min(`max(y)`)")
+        return float(newest), float(oldest.collect()[0][0])
+
+    def _complete(
+        self, parts: list[dict[str, Any]], rows: list[Frame], made: dict[str, Finding]
+    ) -> None:
+        """Put the findings of blocks together, and say what depends on their numbers."""
+        by_name: dict[str, list[dict[str, Any]]] = {}
+        for one in parts:
+            by_name.setdefault(one["name"], []).append(one)
+        said: dict[str, Callable[[Finding], str]] = {
+            "overlap": lambda one: sentences.on_overlap(one.statistics),
+            "older_than_training": lambda one: sentences.on_newer(
+                int(one.statistics["training_newer"]), self._n_train(rows)
+            ),
+            "unreachable": lambda one: sentences.on_unreachable(one.count or 0, one.total),
+            "unseen_users": lambda one: sentences.on_unseen_users(
+                sentences.compare_ids(*self._first_ids("user")) if one.count == one.total else ""
+            ),
+        }
+        for name, own in by_name.items():
+            finding = _joined(own)
+            if name in said and finding.count:
+                finding = dataclasses.replace(finding, sentence=said[name](finding))
+            made[name] = finding
+
+    def _n_train(self, rows: list[Frame]) -> int:
+        return int(rows[0].selectExpr("u", "i").distinct().count())
+
+
+def _as_number(table: Table) -> str:
+    """Return a column of times as a number: dates in microseconds."""
+    kind, name = _frames.type_of(table, "time").simpleString(), table["time"]
+    if kind in ("timestamp", "timestamp_ntz", "date"):
+        return f"unix_micros(CAST({name} AS timestamp))"
+    if kind == "string":
+        raise InputTypeError(
+            f"Column {quoted(str(table.columns['time']))} of {table.what} holds times as texts. "
+            "Hint: to_timestamp(...) makes times of them; time=False leaves them unchecked."
+        )
+    return name
+
+
+def _histogram(counts: Frame) -> tuple[Int64, Int64, Int64]:
+    """Return the pairs of counts that there are, and how often each is."""
+    found = counts.groupBy("first", "second").count().collect()
+    table = np.array([tuple(row) for row in found], np.int64).reshape(-1, 3)
+    table = table[np.lexsort((table[:, 1], table[:, 0]))]
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def _checked(
+    table: Any,
+    has: dict[str, tuple[bool, bool]],
+    rules: Protocol,
+    times: tuple[float, float] | None,
+    n_items: int,
+) -> list[dict[str, Any]]:
+    """Return what the checks find in a block of users, as plain values."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        sides = _sides(table, has, rules, n_items)
+    found = []
+    for check in CHECKS:
+        name = check.__name__
+        if name in OF_ALL:
+            continue
+        if name == "older_than_training" and times is not None:
+            one = sentences.older_than_training_among(sides, *times)
+        else:
+            one = check(sides)
+        plain = {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
+        found.append({**plain, "name": name, "statistics": dict(one.statistics)})
+    return found
+
+
+def _sides(
+    table: Any, has: dict[str, tuple[bool, bool]], rules: Protocol, n_items: int
+) -> _SomeSides:
+    """Return train and test of a block of users."""
+    import pyarrow.compute as pc
+
+    found = {}
+    for name, number in (("train", TRAIN), ("test", TEST)):
+        value, time = has[name]
+        rows = table.filter(pc.equal(table["t"], number))
+        columns = ["u", "i", *(["x"] if value else []), *(["y"] if time else [])]
+        found[name] = OneInteractions.of(
+            rows.select(columns),
+            user="u",
+            item="i",
+            value="x" if value else False,
+            time="y" if time else False,
+        )
+        if name == "test":
+            known = rows.filter(pc.greater(rows["p"], 0))["i"].unique().to_pylist()
+    sides = Sides.of_some_users(found["train"], found["test"], rules)
+    ids = found["test"].item_ids
+    there = set(known)
+    seen = np.array([one in there for one in ids.tolist()] if ids is not None else [], bool)
+    return _SomeSides(sides.train, sides.test, sides.users, sides.items, rules, seen, n_items)
+
+
+def _joined(parts: list[dict[str, Any]]) -> Finding:
+    """Put the findings of one check together."""
+    counts = [one["count"] for one in parts]
+    total = sum(one["total"] for one in parts)
+    # A sentence, where anything was found, is one of those that found something.
+    best = max(parts, key=lambda one: one["count"] or 0)
+    examples = sorted(
+        tuple(one) if isinstance(one, list) else one for part in parts for one in part["examples"]
+    )
+    statistics: dict[str, float] = {}
+    for part in parts:
+        for name, number in part["statistics"].items():
+            statistics[name] = statistics.get(name, 0) + number
+    return Finding(
+        **{
+            **best,
+            "count": None if None in counts else sum(counts),
+            "total": total,
+            "examples": tuple(examples[:EXAMPLES]),
+            "statistics": statistics,
+        }
+    )

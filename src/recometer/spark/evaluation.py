@@ -1,0 +1,177 @@
+"""evaluate on Spark: from DataFrames to a SparkEvaluation."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import TYPE_CHECKING, Any
+
+from recometer import errors
+from recometer.data.catalogue import Catalogue
+from recometer.draws import seed_of
+from recometer.errors import InputError, InternalError
+from recometer.evaluating.arguments import protocol_of, with_order
+from recometer.evaluating.asked import DEFAULT_METRICS
+from recometer.evaluating.effects import given_by_hand, warn_without_effect
+from recometer.evaluating.truth import definitions_of
+from recometer.metrics.conventions import parse_under
+from recometer.metrics.names import Metrics
+from recometer.protocol import Protocol
+from recometer.sources.candidates import read_items
+from recometer.spark import _frames
+from recometer.spark._frames import Frame
+from recometer.spark._job import Job
+from recometer.spark._plan import Plan, tables_of
+from recometer.spark._sources import CLOSURE, bytes_of, read_source
+from recometer.spark._sums import Sums
+from recometer.spark.result import SparkEvaluation
+
+BLOCKS_OF_USERS = 200  # where Spark says nothing of partitions
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from recometer.protocol import Rules
+
+
+def evaluate(
+    source: object,
+    test: object = None,
+    *,
+    train: object = None,
+    candidates: object = None,
+    exclude: object = None,
+    metrics: Metrics = DEFAULT_METRICS,
+    protocol: str | Protocol = "recometer",
+    catalogue: object = None,
+    seed: int = 0,
+    chance: bool = False,
+    closure: str | int = CLOSURE,
+    partitions: int | None = None,
+    keep: bool = True,
+    **rules: Unpack[Rules],
+) -> SparkEvaluation:
+    """Measure on Spark how well model output finds what users went on to choose.
+
+    Arguments, metrics, conventions and values are those of `recometer.evaluate`, with DataFrames in
+    the place of data. Users are spread over the partitions; on each, blocks of them go through the
+    same functions as on one machine.
+
+    Parameters
+    ----------
+    source
+        `Factors`, `Lists` or `Pairs` of `recometer.spark`, or an ``ALSModel``.
+    test, train
+        DataFrames with a column of users and one of items, and perhaps one of values; or
+        `recometer.spark.Interactions`, which names the columns.
+    candidates
+        A list of items for all users; a DataFrame with a set for each user, perhaps in
+        `recometer.Negatives`; or, of factors, `recometer.SampledCandidates`.
+    exclude
+        A list of items that must not be recommended to anybody.
+    metrics, protocol, catalogue, seed, chance, **rules
+        As in `recometer.evaluate`. The catalogue is on this machine, and travels to the executors.
+    closure
+        What may travel to every executor with the function that runs there: the factors of all
+        items (4 or 8 bytes a number, and their ids) are read by the driver once where they take at
+        most so much; each task holds them once, and on Spark Connect a message has at most 128 MB.
+        Where they take more, users and items are cut into blocks (those of items about as large)
+        that are joined, and the counts of all blocks added up: the same values, and items are read
+        on no single machine.
+    partitions
+        Into how many partitions users are spread. None: ``spark.sql.shuffle.partitions``.
+    keep
+        Let Spark keep the users' values (``persist``) until `SparkEvaluation.unpersist`, so that
+        they are computed once. Where Spark cannot (serverless), they are computed again for
+        whatever reads them.
+
+    Returns
+    -------
+    SparkEvaluation
+
+    Raises
+    ------
+    InputError, InputTypeError, ColumnError, UnknownNameError
+        As `recometer.evaluate`; and for what is not computed on Spark, which is said.
+
+    Examples
+    --------
+    >>> import recometer.spark as rs
+    >>> result = rs.evaluate(model, test, train=train, metrics="ndcg@10")  # doctest: +SKIP
+    >>> result.mean()  # doctest: +SKIP
+    {'ndcg@10': 0.31}
+    >>> result.per_user().write.parquet("values.parquet")  # doctest: +SKIP
+    """
+    parameters = [name for name in locals() if name not in ("source", "test", "rules")]
+    begin = time.perf_counter()
+    stated = protocol_of(protocol, rules, parameters)
+    found = read_source(source)
+    requested = parse_under(metrics, stated)
+    by_hand = given_by_hand(stated)
+    warn_without_effect(found.like, requested, stated, by_hand, trained=train is not None)
+    plan = Plan(
+        found,
+        tables_of(found, test, train, candidates),
+        with_order(found.like, stated),
+        stated,
+        requested,
+        catalogue if isinstance(catalogue, Catalogue | None) else Catalogue(catalogue),
+        candidates,
+        None if exclude is None else read_items(exclude, "exclude"),
+        bytes_of(closure, "closure"),
+    )
+    plan.check()
+    job = plan.job(seed_of(seed), bool(chance))
+    rows = _rows(plan, job, partitions)
+    kept = keep and _frames.persisted(rows)
+    sums = _collected(rows)
+    plan = dataclasses.replace(plan, metrics=list(job.given["metrics"]))
+    plan.check_sums(sums)
+    return SparkEvaluation(
+        metrics=job.given["metrics"],
+        protocol=stated,
+        seed=job.given["seed"],
+        sums=sums,
+        rows=rows,
+        counts={name: n for name, n in plan.counts(sums).items() if n},
+        definitions=definitions_of(job.given["metrics"]),
+        inputs=plan.described(sums),
+        timings={"total": time.perf_counter() - begin},
+        kept=kept,
+        chance=bool(chance),
+        user=str(plan.of_users.columns["user"]),
+    )
+
+
+def _rows(plan: Plan, job: Job, partitions: int | None) -> Frame:
+    """Return the rows of all users, and one of sums per partition."""
+    kinds, users = plan.kinds(), plan.of_users.frame
+    partitions = _frames.partitions_of(users, partitions)
+    blocked = None
+    if job.kind == "counts":
+        blocked = plan.blocked(kinds, job.options["sizes"], partitions or BLOCKS_OF_USERS)
+    frame = _frames.together(plan.rows(kinds, blocked))
+    spread = _frames.partitioned(frame, partitions)
+
+    def run(batches: Any) -> Any:
+        return job.run(batches)
+
+    return spread.mapInArrow(run, job.schema())
+
+
+def _collected(rows: Frame) -> Sums:
+    """Return the sums of all partitions, in their order; raise what was wrong in one of them."""
+    ends = rows.where("sums IS NOT NULL OR error IS NOT NULL").select("sums", "error")
+    found = _frames.collected(ends)
+    for row in found:
+        if row["error"] is not None:
+            name, _, message = row["error"].partition(":")
+            kind = getattr(errors, name, InternalError)
+            raise kind(message)
+    parts = [Sums.from_bytes(bytes(row["sums"])) for row in found]
+    if not parts:
+        raise InputError(
+            "test is empty: no users, no interactions. Hint: is the split right, and the column of "
+            "users?"
+        )
+    return Sums.together(parts)

@@ -1,0 +1,348 @@
+"""SparkEvaluation: what `recometer.spark.evaluate` returns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from recometer import rendering
+from recometer.errors import InputError
+from recometer.evaluating.making import versions
+from recometer.measuring.compute import compute_for_all
+from recometer.measuring.reasons import OF_ONE_USER, Reason
+from recometer.metrics.registry import Metric, rules_of
+from recometer.protocol import Protocol
+from recometer.results import summary
+from recometer.results.evaluation import Evaluation
+from recometer.results.naming import name_of, names_of
+from recometer.results.summary import SummaryRow
+from recometer.results.together import is_over_rows
+from recometer.spark._frames import Frame, quoted
+from recometer.spark._job import USERS
+from recometer.spark._rows import OverRows
+from recometer.spark._sums import WEIGHTS, MetricSums, Sums, beta_of
+from recometer.spark._weighted import weighted_interval
+from recometer.stats import Interval
+from recometer.stats.ends import check_confidence
+from recometer.stats.grouping import Grouped
+from recometer.stats.means import interval_of
+
+Weights = Literal["users", "relevant", "pooled"] | None
+
+NO_BOOTSTRAP = (
+    "On Spark no users are resampled. Hint: interval='auto', or result.collect() for the bootstrap."
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class SparkEvaluation(rendering.Printed):
+    """How good recommendations were: every metric for every user, as a DataFrame.
+
+    Means, intervals and counts come from sums, which are all that was brought to the driver.
+
+    Attributes
+    ----------
+    metrics
+        What was asked for, in that order.
+    protocol
+        The rules that the numbers depend on.
+    seed
+        Of all that is random.
+    n_users : int
+        Number of users of test.
+    counts
+        What the rules settled, over all users.
+    definitions
+        As in `Evaluation`.
+    inputs
+        Of source, test, train and candidates: a description.
+    timings
+        Seconds per step.
+    kept : bool
+        Whether Spark keeps the users' values (``persist``), so that they are computed once; see
+        `unpersist`.
+    """
+
+    metrics: tuple[Metric, ...]
+    protocol: Protocol
+    seed: int
+    sums: Sums = dataclasses.field(repr=False)
+    rows: Frame = dataclasses.field(repr=False)
+    counts: Mapping[str, int]
+    definitions: Mapping[str, Mapping[str, str]]
+    inputs: Mapping[str, Mapping[str, Any]]
+    timings: Mapping[str, float]
+    kept: bool
+    chance: bool
+    user: str  # the name of the users' column
+
+    @property
+    def n_users(self) -> int:
+        """Number of users of test, those without a defined value included."""
+        return self.sums.n_users
+
+    def __len__(self) -> int:
+        """Return the number of users."""
+        return self.n_users
+
+    def per_user(self, *, reasons: bool = False) -> Frame:
+        """Return a DataFrame: the column of users, and one per metric, NaN where it is undefined.
+
+        Parameters
+        ----------
+        reasons
+            Also, per metric, the column ``"ndcg@10 reason"``: the code of `recometer`'s `Reason`
+            why it is undefined, 0 where it is defined; and what else is known of each user.
+        """
+        chosen = [f"u AS {quoted(self.user)}"]
+        for number, metric in enumerate(self.metrics):
+            chosen.append(f"m{number} AS {quoted(str(metric))}")
+            if reasons:
+                chosen.append(f"r{number} AS {quoted(f'{metric} reason')}")
+        return self.values().selectExpr(*chosen, *(USERS if reasons else ()))
+
+    def mean(self, weights: Weights = None) -> dict[str, float]:
+        """Return the mean of each metric over the users for whom it is defined.
+
+        Parameters
+        ----------
+        weights
+            None, ``"users"``, ``"relevant"`` or ``"pooled"``, as in `Evaluation.mean`.
+        """
+        return {str(metric): self._mean(metric, weights) for metric in self.metrics}
+
+    def interval(self, metric: str | Metric) -> Any:
+        """Return the interval of a metric's mean, by the rules ``interval`` and ``confidence``.
+
+        From counts of equal values. Where a metric has more than some thousands, values of the
+        same leading bits count as their mean: ends are then those of one machine but for less
+        than a thousandth of the interval.
+
+        Parameters
+        ----------
+        metric
+            Its name, or several cut-offs: ``"ndcg@1..20"``.
+
+        Returns
+        -------
+        recometer.stats.Interval, or a dict by name for several cut-offs
+        """
+        names, several = names_of(metric, self._reasons(), self.protocol)
+        found = [self._interval(self._metric(name)) for name in names]
+        return dict(zip(names, found, strict=True)) if several else found[0]
+
+    def skipped(self, metric: str | Metric) -> dict[str, int]:
+        """Return why a metric is undefined, with the number of users for each reason."""
+        users = self._of(self._metric(metric)).reasons
+        undefined = (reason for reason in Reason if reason != Reason.DEFINED and users[reason])
+        return {reason.sentence: int(users[reason]) for reason in undefined}
+
+    def summary(self, weights: Weights = None, interval: str | None = None) -> list[SummaryRow]:
+        """Return a row per metric: its mean, the mean's interval, and who counts in it.
+
+        Parameters
+        ----------
+        weights
+            As in `mean`.
+        interval
+            Another than that of the rule: ``"t"``, ``"bca"``, ...
+        """
+        protocol = self.protocol if interval is None else self.protocol.replace(interval=interval)
+        rows = []
+        for metric in self.metrics:
+            sums = self._of(metric)
+            counted = 0 if self._is_nan(metric) else sums.cells.n + sums.n_infinite
+            why = self.skipped(metric)
+            if is_over_rows(metric, self.protocol, weights):  # whoever has rows counts
+                counted = int(sums.reasons[list(OF_ONE_USER)].sum())
+                for reason in OF_ONE_USER:
+                    why.pop(reason.sentence, None)
+            found = self._interval(metric, weights, protocol)
+            chance = sums.chance[0] / sums.chance[1] if sums.chance[1] else np.nan
+            mean = self._mean(metric, weights)
+            rows.append(
+                SummaryRow(
+                    str(metric),
+                    mean,
+                    found.low,
+                    found.high,
+                    counted,
+                    self.n_users - counted,
+                    why,
+                    found.method,
+                    found.note,
+                    float(chance),
+                )
+            )
+        return rows
+
+    def collect(self) -> Evaluation:
+        """Bring the values of all users to this machine: the same as `recometer.evaluate` returns.
+
+        It can be saved, compared and reported; what a result of one machine knows beside the values
+        (`lists`, `activity`, fingerprints of the inputs) is not there.
+        """
+        table = self.values().drop("sums", "error").toArrow()
+        ids = np.array(table["u"].to_pylist(), object)
+        if str(table["u"].type) == "int64":
+            ids = table["u"].to_numpy()
+        order = np.argsort(ids, kind="stable")
+
+        def column(name: str, dtype: Any = np.float64) -> Any:
+            return np.asarray(table[name].to_numpy()).astype(dtype)[order]
+
+        of = {str(metric): number for number, metric in enumerate(self.metrics)}
+        facts = self.sums.facts
+        return Evaluation(
+            over_rows=self.over_rows,
+            values={name: column(f"m{number}") for name, number in of.items()},
+            reasons={name: column(f"r{number}", np.uint8) for name, number in of.items()},
+            chance={name: column(f"c{n}") for name, n in of.items()} if self.chance else {},
+            user_ids=ids[order],
+            **{name: column(name, np.int64) for name in USERS if name != "flags"},
+            flags=column("flags", np.uint32),
+            metrics=self.metrics,
+            protocol=self.protocol,
+            seed=self.seed,
+            counts=self.counts,
+            definitions=self.definitions,
+            timings=self.timings,
+            versions=versions(),
+            inputs={name: {"fingerprints": {}, **one} for name, one in self.inputs.items()},
+            negative_gains=facts.get("negative", 0) > 0,
+            binary_gains=facts.get("not_binary", 0) == 0,
+        )
+
+    def unpersist(self) -> None:
+        """Let Spark forget the users' values; they are computed again where they are needed."""
+        if self.kept:
+            self.rows.unpersist()
+
+    def table(self) -> rendering.Table:
+        """Return what ``print`` shows, for other ways to show it."""
+        notes = summary.notes(self.inputs, self.counts, self.protocol)
+        over_rows = [str(m) for m in self.metrics if is_over_rows(m, self.protocol, None)]
+        if over_rows:
+            notes = [*summary.of_rows(over_rows, self.mean("users")), *notes]
+        return summary.table(self.summary(), self.protocol, notes)
+
+    @property
+    def over_rows(self) -> dict[str, float]:
+        """Metrics of ratings over the rows of all users together; see `Evaluation.over_rows`."""
+        return {
+            str(one): compute_for_all(OverRows(self._of(one).rows), [one], self.protocol)[str(one)]
+            for one in self.metrics
+            if one.definition.over_rows is not None
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the users' values as plain values (for JSON)."""
+        return summary.to_dict(self)  # type: ignore[arg-type]  # it has what is read there
+
+    def __repr__(self) -> str:
+        return f"<SparkEvaluation of {self.n_users} users: {', '.join(map(str, self.metrics))}>"
+
+    def values(self) -> Frame:
+        """Return the rows of users with columns by number: ``u``, ``m0``, ``r0``, ..."""
+        return self.rows.where("sums IS NULL AND error IS NULL")
+
+    def bounds(self, metric: str | Metric) -> tuple[float, float]:
+        """Return the lowest and the highest value that a user can have; perhaps infinite."""
+        facts, known = self.sums.facts, self._metric(metric)
+        return known.bounds(
+            negative=facts.get("negative", 0) > 0, binary=facts.get("not_binary", 0) == 0
+        )
+
+    def _reasons(self) -> Mapping[str, Any]:
+        return {name: one.reasons for name, one in self.sums.metrics.items()}
+
+    def _metric(self, metric: str | Metric) -> Metric:
+        name = name_of(metric, self._reasons(), self.protocol)
+        return next(one for one in self.metrics if str(one) == name)
+
+    def _of(self, metric: Metric) -> MetricSums:
+        return self.sums.metrics[str(metric)]
+
+    def _is_nan(self, metric: Metric) -> bool:
+        rules = rules_of(metric, self.protocol)
+        return rules.missing == "nan" and self._of(metric).n_missing > 0
+
+    def _mean(self, metric: Metric, weights: Weights) -> float:
+        sums, rules = self._of(metric), rules_of(metric, self.protocol)
+        if is_over_rows(metric, self.protocol, weights):
+            return self.over_rows[str(metric)]
+        if self._is_nan(metric):
+            return np.nan
+        if weights is None and rules.average == "parts":
+            return _of_parts(metric, sums)
+        wanted = self._weights(metric, weights)
+        total, weight = sums.weighted[WEIGHTS.index(wanted)]
+        if np.isnan(weight):
+            raise InputError(
+                f"There is no pooled mean of {str(metric)!r}: it is no ratio whose denominators "
+                "are kept. Hint: weights='relevant'."
+            )
+        return float(total / weight) if weight > 0 else np.nan
+
+    def _interval(
+        self, metric: Metric, weights: Weights = None, protocol: Protocol | None = None
+    ) -> Interval:
+        rules = rules_of(metric, protocol or self.protocol)
+        sums, confidence = self._of(metric), self.protocol.confidence
+        check_confidence(confidence)
+        n, kind = sums.cells.n + sums.n_infinite, rules.interval
+        if is_over_rows(metric, self.protocol, weights):
+            return Interval.unknown(confidence, n, NO_BOOTSTRAP)
+        if weights is None and rules.average == "parts":
+            note = "The interval of a mean of parts is not known."
+            return Interval.unknown(confidence, n, note)
+        if self._is_nan(metric):
+            return Interval.unknown(confidence, n, "")
+        if kind == "bootstrap":
+            return Interval.unknown(confidence, n, NO_BOOTSTRAP)
+        if sums.n_infinite:
+            return Interval.unknown(confidence, n, "A value is infinite: the mean has no interval.")
+        bounds, grouped = self.bounds(metric), sums.cells.grouped()
+        wanted = self._weights(metric, weights)
+        if wanted != "users":
+            number, mean = self.metrics.index(metric), self._mean(metric, weights)
+            found = weighted_interval(self.values(), number, metric, rules, wanted, mean, bounds)
+            return _within(found, bounds, grouped)
+        found = interval_of(
+            grouped,
+            "auto" if kind == "gaffke" else kind,
+            bounds=bounds,
+            confidence=confidence,
+        )
+        return _within(found, bounds, grouped)
+
+    def _weights(self, metric: Metric, weights: Weights) -> str:
+        """Return how users weigh in a mean: as it was asked for, or as the rule says."""
+        rule = rules_of(metric, self.protocol).average
+        wanted = rule if weights is None else weights
+        if weights is None and wanted not in WEIGHTS:
+            wanted = "users"
+        if wanted not in WEIGHTS:
+            raise InputError(
+                f"weights={weights!r} does not exist on Spark. Hint: 'users', 'relevant', 'pooled' "
+                "or None."
+            )
+        return wanted
+
+
+def _within(found: Interval, bounds: tuple[float, float], values: Grouped) -> Interval:
+    """Cut an interval off at the metric's bounds, but for one that a value is beyond."""
+    lower = -np.inf if (values.values < bounds[0]).any() else bounds[0]
+    upper = np.inf if (values.values > bounds[1]).any() else bounds[1]
+    return found.within((lower, upper))
+
+
+def _of_parts(metric: Metric, sums: MetricSums) -> float:
+    """Return the F measure of the mean precision and the mean recall."""
+    precision, recall, n = sums.parts
+    square = beta_of(metric) ** 2
+    below = square * precision + recall
+    return float((1 + square) * precision * recall / below / n) if below > 0 and n else np.nan

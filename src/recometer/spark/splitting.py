@@ -1,0 +1,352 @@
+"""split on Spark: who x what, with the draws of one machine."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from recometer.data.columns import Columns, find_columns
+from recometer.draws import seed_of
+from recometer.errors import InputError, InputTypeError, warn
+from recometer.spark import _frames
+from recometer.spark._blocks import blocks
+from recometer.spark._filtering import SparkFilters
+from recometer.spark._frames import Frame, quoted
+from recometer.spark.given import Interactions
+from recometer.split.checks import NoTestUsersError, check_whole
+from recometer.split.draws import draw_users
+from recometer.split.filters import Filter, SeenInTrain
+from recometer.split.result import SplitProtocol
+from recometer.split.splitting import LEFT_OUT, REMAINDER, TEST, TRAIN, parts_of_some_users
+from recometer.split.what import After, ColdItems, Folding, What
+from recometer.split.who import AllUsers, GivenUsers, UserFolds, UsersNumber, Who
+
+PART, CHOSEN = "recometer part", "recometer chosen"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SparkSplit:
+    """Train and test as DataFrames, and how they were made.
+
+    Attributes
+    ----------
+    train, test
+        DataFrames with all columns of the data.
+    remainder
+        Likewise, what the users have who are not tested, where ``untested="apart"`` sets it apart;
+        None: it is in train.
+    protocol : recometer.split.SplitProtocol
+    columns
+        The names of the columns that were read.
+    """
+
+    train: Frame
+    test: Frame
+    remainder: Frame | None
+    protocol: SplitProtocol
+    columns: Columns
+    rows: Frame = dataclasses.field(repr=False)
+    kept: bool = False
+
+    def __repr__(self) -> str:
+        counts = self.protocol.counts
+        found = ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in counts.items() if n)
+        return f"SparkSplit({found}; {self.protocol})"
+
+    def unpersist(self) -> None:
+        """Let Spark forget which row is in which part; it is computed again where it is needed."""
+        if self.kept:
+            self.rows.unpersist()
+
+
+def split(
+    data: object,
+    what: What,
+    *,
+    who: Who = AllUsers(),  # noqa: B008  # frozen
+    filters: Filter | SeenInTrain | Iterable[Filter | SeenInTrain] = (),
+    untested: Literal["train", "apart"] = "train",
+    min_train: int = 0,
+    min_test: int = 1,
+    seed: int = 0,
+    time: str | Literal[False] | None = None,
+    partitions: int | None = None,
+    keep: bool = True,
+) -> SparkSplit:
+    """Split a DataFrame: what is held out of the interactions of those who are tested.
+
+    Every row goes where `recometer.split` puts it: draws depend on the seed and the ids of the
+    user and the item alone.
+
+    Parameters
+    ----------
+    data
+        A DataFrame, or `recometer.spark.Interactions`, which names its columns.
+    what, who, filters, untested, min_train, min_test, seed
+        As in `recometer.split`, all but folds.
+    time
+        The column of times; by default the one with a common name.
+    partitions, keep
+        As in `recometer.spark.evaluate`.
+
+    Returns
+    -------
+    SparkSplit
+
+    Raises
+    ------
+    NoTestUsersError, InputError, InputTypeError, ColumnError
+        As `recometer.split`.
+
+    Examples
+    --------
+    >>> import recometer as rm, recometer.spark as rs
+    >>> made = rs.split(ratings, rm.split.Last(1))  # doctest: +SKIP
+    >>> rs.evaluate(model, made.test, train=made.train)  # doctest: +SKIP
+    """
+    _check_kinds(what, who, untested)
+    given = data if isinstance(data, Interactions) else Interactions(data)
+    frame = _frames.need_frame(given.frame, "data")
+    wanted: dict[str, Any] = {"user": given.user, "item": given.item, "value": given.value}
+    columns = find_columns(frame.columns, **wanted, time=time)
+    several = [filters] if isinstance(filters, Filter | SeenInTrain) else list(filters)
+    left = SparkFilters(frame, columns, several, partitions)
+    how = _Splitting(
+        columns,
+        _settled_what(what, left.frame, columns),
+        _settled_who(who, left.frame, columns),
+        untested,
+        check_whole("min_train", min_train),
+        check_whole("min_test", min_test),
+        seed_of(seed),
+        partitions,
+    )
+    rows = how.rows(left.frame)
+    kept = keep and _frames.persisted(rows)
+    rows = left.unseen(rows, PART)
+    protocol = SplitProtocol(
+        who=repr(who),
+        what=repr(what),
+        filters=tuple(map(repr, several)),
+        untested=untested,
+        min_train=min_train,
+        min_test=min_test,
+        seed=seed,
+        counts=_counts(rows, left, untested),
+        removed=left.removed,
+    )
+    _check(protocol, left.n_left)
+
+    def part(number: int) -> Frame:
+        return rows.where(f"{quoted(PART)} = {number}").drop(PART)
+
+    remainder = part(REMAINDER) if untested == "apart" else None
+    return SparkSplit(part(TRAIN), part(TEST), remainder, protocol, columns, rows, kept)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Splitting:
+    """What runs where the users are."""
+
+    columns: Columns
+    what: What
+    who: Who
+    untested: Literal["train", "apart"]
+    min_train: int
+    min_test: int
+    seed: int
+    partitions: int | None
+
+    def rows(self, frame: Frame) -> Frame:
+        """Return all rows with the part of each."""
+        if isinstance(self.who, UsersNumber):
+            chosen = self._drawn(frame).selectExpr(
+                f"{quoted(self.columns.user)} AS drawn_user", f"true AS {quoted(CHOSEN)}"
+            )
+            same = f"{quoted(self.columns.user)} = drawn_user"
+            frame = frame.join(chosen, _expr(frame, same), "left").drop("drawn_user")
+        return self._mapped(frame, self._parts, {PART: "tinyint"}).drop(CHOSEN)
+
+    def _drawn(self, frame: Frame) -> Frame:
+        """Return the users with the lowest draws, of those who could be tested."""
+        assert isinstance(self.who, UsersNumber)
+        user = quoted(self.columns.user)
+        drawn = self._mapped(frame, self._draws, {PART: "tinyint", "draw": "bigint"})
+        users = drawn.where("draw IS NOT NULL").select(self.columns.user, "draw").distinct()
+        found = users.orderBy("draw", self.columns.user).limit(self.who.number)
+        return found.selectExpr(user)
+
+    def _mapped(self, frame: Frame, function: Any, more: Mapping[str, str]) -> Frame:
+        names = _read(self.columns)
+        n = _frames.partitions_of(frame, self.partitions)
+        by = quoted(self.columns.user)
+        spread = frame.repartition(by) if n is None else frame.repartition(n, by)
+        ordered = spread.sortWithinPartitions(*map(quoted, names))
+        user = self.columns.user
+
+        def run(batches: Any) -> Any:
+            for table in blocks(batches, user=user):
+                yield from function(table).to_batches()
+
+        return ordered.mapInArrow(run, _frames.schema_with(frame, more))
+
+    def _parts(self, table: Any) -> Any:
+        """Return the rows of some users with the part of each."""
+        import pyarrow as pa
+
+        who = self.who
+        if isinstance(who, UsersNumber):
+            chosen = table.filter(table[CHOSEN].is_valid())
+            who = GivenUsers(chosen[self.columns.user].unique().to_pylist())
+        elif isinstance(who, GivenUsers):
+            who = GivenUsers(_among(who.users, table[self.columns.user]))
+        return table.append_column(PART, pa.array(self._assigned(table, who).astype("int8")))
+
+    def _draws(self, table: Any) -> Any:
+        """Return the rows of some users with the users' draws, where they could be tested."""
+        import numpy as np
+        import polars as pl
+        import pyarrow as pa
+
+        from recometer.data import ids
+
+        part = self._assigned(table, AllUsers())
+        codes, users = ids.encode(pl.Series(table[self.columns.user]), "user ids")
+        n = len(users)
+        n_test = np.bincount(codes[part == TEST], minlength=n)
+        n_train = np.bincount(codes[part == TRAIN], minlength=n)
+        able = (n_test >= self.min_test) & (n_train >= self.min_train)
+        keys = ids.user_keys(users, n)
+        draws = draw_users(keys, self.seed) ^ np.uint64(1 << 63)  # in the order of signed numbers
+        of_rows = pa.array(draws.view(np.int64)[codes], mask=~able[codes])
+        found = table.append_column(PART, pa.array(part.astype("int8")))
+        return found.append_column("draw", of_rows)
+
+    def _assigned(self, table: Any, who: Who) -> Any:
+        what = self.what
+        if isinstance(what, ColdItems) and what.items is not None:
+            what = ColdItems(items=_among(what.items, table[self.columns.item]))
+        user, item, value, time = self.columns
+        columns = {"user": user, "item": item, "value": value or False, "time": time or False}
+        return parts_of_some_users(
+            table.select(_read(self.columns)),
+            what,
+            who=who,
+            untested=self.untested,
+            min_train=self.min_train,
+            min_test=self.min_test,
+            seed=self.seed,
+            columns=columns,
+        )
+
+
+def _read(columns: Columns) -> list[str]:
+    return list(filter(None, columns))
+
+
+def _expr(frame: Frame, text: str) -> Any:
+    """Return a SQL text as a column, of classic Spark or of Connect as the frame is."""
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        from pyspark.sql.connect.functions import expr
+    else:
+        from pyspark.sql.functions import expr
+    return expr(text)
+
+
+def _among(wanted: Any, column: Any) -> list[Any]:
+    """Return those of some ids that a column holds."""
+    there = set(column.unique().to_pylist())
+    listed = wanted.tolist() if hasattr(wanted, "tolist") else list(wanted)
+    return [one for one in listed if one in there]
+
+
+def _check_kinds(what: object, who: object, untested: str) -> None:
+    if isinstance(what, Folding) or isinstance(who, UserFolds):
+        raise InputTypeError(
+            f"{what if isinstance(what, Folding) else who!r} makes several splits, which are not "
+            "made on Spark. Hint: one split per window or seed."
+        )
+    if not isinstance(what, What):
+        raise InputTypeError(
+            f"what={what!r} cannot stand there. Hint: for instance rm.split.Last(1)."
+        )
+    if not isinstance(who, Who):
+        raise InputTypeError(
+            f"who={who!r} cannot stand there. Hint: for instance rm.split.UsersFraction(0.1)."
+        )
+    if untested not in ("train", "apart"):
+        raise InputError(f"untested={untested!r} must be 'train' or 'apart'.")
+
+
+def _settled_what(what: What, frame: Frame, columns: Columns) -> What:
+    """Return what is held out, with what only all rows together tell."""
+    if isinstance(what, After) and what.share is not None:
+        time = quoted(_time(columns, what))
+        n = frame.count()
+        if not n:
+            raise InputError(f"{what!r}: there are no interactions.")
+        place = min(int(what.share * n + 1e-9), n - 1)
+        times = frame.selectExpr(f"{time} AS t").orderBy("t")
+        found, first = times.offset(place).limit(1).collect()[0][0], times.first()[0]
+        if found == first:
+            raise InputError(
+                f"{what!r}: so many interactions are of the first time, {first}, that none lies "
+                "before. Hint: a larger share, or a time."
+            )
+        return After(found, until=what.until, since=what.since)
+    if isinstance(what, ColdItems) and what.items is not None:
+        _check_known(what.items, frame, columns.item, "items")
+    return what
+
+
+def _settled_who(who: Who, frame: Frame, columns: Columns) -> Who:
+    if isinstance(who, GivenUsers):
+        _check_known(who.users, frame, columns.user, "users")
+    return who
+
+
+def _time(columns: Columns, what: What) -> str:
+    if columns.time is None:
+        raise InputError(
+            f"{what!r} reads times, and the data have none. Hint: name their column with time=."
+        )
+    return columns.time
+
+
+def _check_known(wanted: Any, frame: Frame, column: str, what: str) -> None:
+    """Refuse ids that are not in the data."""
+    listed = wanted.tolist() if hasattr(wanted, "tolist") else list(wanted)
+    session = frame.sparkSession
+    rows = session.createDataFrame([(one,) for one in listed], ["wanted"])
+    known = frame.selectExpr(f"{quoted(column)} AS wanted").distinct()
+    missing = rows.join(known, "wanted", "left_anti").limit(1).collect()
+    if missing:
+        raise InputError(
+            f"The data have no {what[:-1]} {missing[0][0]!r}. Hint: leave it out of {what}, or "
+            "look how ids are written."
+        )
+
+
+def _counts(rows: Frame, left: SparkFilters, untested: str) -> dict[str, int]:
+    """Count the rows of each part; what filters left out is `left_out`."""
+    found = {int(row[0]): int(row[1]) for row in _frames.collected(rows.groupBy(PART).count())}
+    counts = {name: found.get(part, 0) for part, name in enumerate(("train", "test", "remainder"))}
+    if untested != "apart":
+        counts["remainder"] = 0
+    left.count_unseen(found.get(LEFT_OUT, 0))
+    return {**counts, "left_out": left.n_all - sum(counts.values())}
+
+
+def _check(protocol: SplitProtocol, n_left: int) -> None:
+    counts = protocol.counts
+    if not counts["test"]:
+        raise NoTestUsersError(
+            f"nobody is tested: of {n_left:,} interactions that the filters leave, none is held "
+            f"out for test by {protocol}. Hint: loosen one of them."
+        )
+    if not counts["train"] + counts["remainder"]:
+        warn(
+            f"train is empty: none of {n_left:,} interactions is left there by {protocol}. Hint: "
+            "hold out less; a split by time takes a later one."
+        )

@@ -1,0 +1,64 @@
+"""Sessions of Spark: one of each kind, for all tests of a process."""
+
+import os
+import sys
+import warnings
+
+import pytest
+
+# Small on purpose: what is tested does not depend on it. Tasks are tried 4 times.
+SETTINGS = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+}
+MASTER = "local[2,4]"
+
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+os.environ["PYSPARK_PYTHON"] = sys.executable
+
+
+def make(kind):
+    """Start a session; a missing library or Java is an error here, never a skip."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder
+        for name, value in SETTINGS.items():
+            builder = builder.config(name, value)
+        builder = builder.master(MASTER) if kind == "classic" else builder.remote(MASTER)
+        return builder.getOrCreate()
+
+
+def stop(session):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session.stop()
+
+
+@pytest.fixture(scope="session", params=["classic", "connect"])
+def spark(request):
+    """Return a session: of classic Spark, and of a local server of Spark Connect."""
+    session = make(request.param)
+    yield session
+    stop(session)
+
+
+@pytest.fixture
+def table(spark):
+    """Return a function that makes a DataFrame of columns, in several partitions."""
+
+    def frame(columns, schema, n=3):
+        rows = list(zip(*(map(plain, column) for column in columns.values()), strict=True))
+        return spark.createDataFrame(rows, schema).repartition(n)
+
+    return frame
+
+
+def plain(value):
+    """Return a value of NumPy as Python has it."""
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -1,0 +1,78 @@
+"""A model of MLlib, evaluated without leaving Spark, beside MLlib's own metrics."""
+
+import numpy as np
+import polars as pl
+import pytest
+from shared import SHARED
+from spark_cases import MARKS, assert_same
+
+import recometer as rm
+import recometer.spark as rs
+
+pytestmark = [*MARKS, pytest.mark.shared]
+
+FOLDER = SHARED / "data" / "ml100k_sar"
+METRICS = "precisionAt@10 meanAveragePrecision meanAveragePrecisionAt@10 ndcgAt@10 recallAt@10"
+
+
+@pytest.fixture(scope="module")
+def trained(spark):
+    """Return train, test, and a model trained on train, all on Spark."""
+    from pyspark.ml.recommendation import ALS
+
+    parts = [spark.read.parquet(str(FOLDER / f"{name}.parquet")) for name in ("train", "test")]
+    user, item, value = parts[0].columns[:3]
+    names = [f"CAST({name} AS int) AS {name}" for name in (user, item)]
+    train, test = (part.selectExpr(*names, f"CAST({value} AS float) AS {value}") for part in parts)
+    als = ALS(userCol=user, itemCol=item, ratingCol=value, rank=8, maxIter=3, seed=1)
+    model = als.fit(train.repartition(2))
+    return train, test, model
+
+
+def to_polars(frame):
+    return pl.from_arrow(frame.toArrow())
+
+
+def test_an_als_model_is_evaluated_where_it_is(trained):
+    train, test, model = trained
+    metrics = "ndcg@10 recall@10 rr roc_auc ap@10"
+    result = rs.evaluate(model, test, train=train, metrics=metrics)
+    users, items = (to_polars(frame) for frame in (model.userFactors, model.itemFactors))
+    one = rm.Factors(
+        _matrix(users),
+        _matrix(items),
+        user_ids=users["id"].to_numpy(),
+        item_ids=items["id"].to_numpy(),
+    )
+    expected = rm.evaluate(one, to_polars(test), train=to_polars(train), metrics=metrics)
+    assert_same(result, expected)
+
+
+def test_lists_of_mllib_have_the_metrics_of_mllib(trained, spark, request):
+    _, test, model = trained
+    lists = model.recommendForAllUsers(10)
+    given = {"protocol": "pyspark", "metrics": METRICS}
+    found = rs.evaluate(rs.Lists(lists, score=False), test, **given).mean()
+    if "connect" in request.node.name:
+        return  # RankingMetrics reads an RDD
+    from pyspark.mllib.evaluation import RankingMetrics
+
+    user, item = test.columns[:2]
+    truth = test.groupBy(user).agg({item: "collect_set"}).toDF(user, "truth")
+    both = lists.join(truth, user, "right")
+    rows = both.rdd.map(
+        lambda row: ([one[0] for one in row["recommendations"] or []], list(row["truth"]))
+    )
+    theirs = RankingMetrics(rows)
+    expected = {
+        "precisionAt@10": theirs.precisionAt(10),
+        "meanAveragePrecision": theirs.meanAveragePrecision,
+        "meanAveragePrecisionAt@10": theirs.meanAveragePrecisionAt(10),
+        "ndcgAt@10": theirs.ndcgAt(10),
+        "recallAt@10": theirs.recallAt(10),
+    }
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def _matrix(frame):
+    return np.array(frame["features"].to_list(), np.float32)

@@ -1,0 +1,171 @@
+"""Evaluating on Spark gives what one machine gives: users' values to the last bit."""
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+from spark_cases import CUT, MARKS, WHOLE, assert_same, data, factors, schema_of
+
+import recometer as rm
+import recometer.spark as rs
+from recometer.errors import DataWarning
+
+pytestmark = MARKS
+
+
+@pytest.mark.parametrize(("ids", "dtype"), [(str, "float32"), (int, "float64")])
+def test_factors_are_ranked_as_on_one_machine(table, ids, dtype):
+    users, items, test, train, rng = data(ids=ids)
+    of_users, of_items = factors(rng, dtype, users, items)
+    known = len(users) - 4  # some users have no factors
+    number = {"float32": "float", "float64": "double"}[dtype]
+    kind = f"id {'string' if ids is str else 'bigint'}, features array<{number}>"
+    source = rs.Factors(
+        table({"id": users[:known], "features": of_users[:known]}, kind),
+        table({"id": items, "features": of_items}, kind),
+    )
+    one = rm.Factors(of_users[:known], of_items, user_ids=users[:known], item_ids=items)
+    schema = schema_of(ids)
+    given = {"metrics": WHOLE, "exclude": items[:2], "chance": True}
+    result = rs.evaluate(source, table(test, schema), train=table(train, schema), **given)
+    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
+    assert_same(result, expected)
+
+
+@pytest.mark.parametrize("ids", [str, int])
+def test_lists_are_read_as_on_one_machine(table, ids):
+    users, items, test, train, rng = data(ids=ids)
+    lists = {user: rng.permutation(len(items))[:12] for user in users[3:]}
+    rows = {
+        "user": [user for user, places in lists.items() for _ in places],
+        "item": [items[place] for places in lists.values() for place in places],
+        "score": rng.integers(0, 6, 12 * len(lists)).astype(float),
+    }
+    schema = schema_of(ids)
+    given = {"metrics": f"{CUT} novelty@5", "catalogue": items}
+    tables = table(test, schema), table(train, schema)
+    frame = table(rows, schema.replace("value", "score"))
+    result = rs.evaluate(rs.Lists(frame), tables[0], train=tables[1], **given)
+    expected = rm.evaluate(
+        rm.Lists(pl.DataFrame(rows)), pl.DataFrame(test), train=pl.DataFrame(train), **given
+    )
+    assert_same(result, expected)
+
+
+def test_arrays_of_structs_are_lists_as_recommend_for_all_users_gives(table):
+    users, items, test, _, rng = data(ids=int)
+    lists = [[items[n] for n in rng.permutation(len(items))[:8]] for _ in users]
+    lists[5] = []
+    scores = [
+        sorted(rng.integers(0, 5, len(one)).astype(float).tolist(), reverse=True) for one in lists
+    ]
+    cells = [list(zip(*both, strict=True)) for both in zip(lists, scores, strict=True)]
+    schema = "user bigint, recommendations array<struct<item: int, rating: float>>"
+    frame = table({"user": users, "recommendations": cells}, schema)
+    metrics = "ndcg@5 recall@5 rr@8"
+    result = rs.evaluate(rs.Lists(frame), table(test, schema_of(int)), metrics=metrics)
+    one = rm.Lists(pl.DataFrame({"user": users, "item": lists, "score": scores}))
+    assert_same(result, rm.evaluate(one, pl.DataFrame(test), metrics=metrics))
+    # The order alone, under a rule that reads it.
+    plain = table({"user": users, "item": lists}, "user bigint, item array<bigint>")
+    given = {"protocol": "pyspark", "metrics": "precisionAt@3 meanAveragePrecisionAt@5 ndcgAt@5"}
+    result = rs.evaluate(rs.Lists(plain), table(test, schema_of(int)), **given)
+    one = rm.Lists(pl.DataFrame({"user": users, "item": lists}))
+    assert_same(result, rm.evaluate(one, pl.DataFrame(test), **given))
+
+
+def test_pairs_are_ranked_as_on_one_machine(table):
+    users, items, _, _, rng = data()
+    draw = rng.random((len(users), len(items))) < 0.4
+    user, item = np.nonzero(draw)
+    rows = {
+        "user": [users[n] for n in user],
+        "item": [items[n] for n in item],
+        "relevance": rng.integers(0, 2, len(user)).astype(float),
+        "score": rng.integers(0, 7, len(user)).astype(float),
+    }
+    frame = table(rows, "user string, item string, relevance double, score double")
+    metrics = "ndcg@5 ap roc_auc precision@3"
+    result = rs.evaluate(rs.Pairs(frame), metrics=metrics)
+    assert_same(result, rm.evaluate(rm.Pairs(pl.DataFrame(rows)), metrics=metrics))
+
+
+RULES = [
+    {"protocol": "trec_eval", "metrics": "ndcg_cut_5 map recip_rank"},
+    {"protocol": "recbole", "metrics": "Recall@5 MRR@5 NDCG@5 Hit@5"},
+    {"protocol": "implicit", "metrics": "ndcg@5 precision@5 map@5 auc@5"},
+    {"metrics": CUT, "ties": "random", "seed": 3},
+    {"metrics": CUT, "users": "listed", "no_relevant": 0.0},
+]
+
+
+@pytest.mark.parametrize(
+    "given", RULES, ids=lambda given: given.get("protocol", given.get("ties", "listed"))
+)
+def test_conventions_and_rules_are_those_of_one_machine(table, given):
+    users, items, test, train, rng = data(seed=1)
+    listed = rng.permutation(len(users))[:40]
+    rows = {"user": [], "item": [], "score": []}
+    for number in listed:
+        for place in rng.permutation(len(items))[: rng.integers(1, 15)]:
+            rows["user"].append(users[number])
+            rows["item"].append(items[place])
+            rows["score"].append(float(rng.integers(0, 5)))
+    schema = schema_of(str)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        source = rs.Lists(table(rows, schema.replace("value", "score")))
+        tables = table(test, schema), table(train, schema)
+        result = rs.evaluate(source, tables[0], train=tables[1], catalogue=items, **given)
+        expected = rm.evaluate(
+            rm.Lists(pl.DataFrame(rows)),
+            pl.DataFrame(test),
+            train=pl.DataFrame(train),
+            catalogue=items,
+            **given,
+        )
+    assert_same(result, expected)
+
+
+@pytest.mark.parametrize("ids", [str, int])
+def test_blocks_of_items_give_what_all_items_give(table, ids):
+    users, items, test, train, rng = data(seed=2, ids=ids)
+    of_users, of_items = factors(rng, "float32", users, items)
+    of_items[7] = np.nan
+    known = len(items) - 3  # some items have no factors
+    kind = f"id {'string' if ids is str else 'bigint'}, features array<float>"
+    source = rs.Factors(
+        table({"id": users[4:], "features": of_users[4:]}, kind),
+        table({"id": items[:known], "features": of_items[:known]}, kind),
+    )
+    one = rm.Factors(of_users[4:], of_items[:known], user_ids=users[4:], item_ids=items[:known])
+    schema = schema_of(ids)
+    given = {"metrics": WHOLE, "nan_scores": "last", "ties": "item"}
+    tables = table(test, schema), table(train, schema)
+    result = rs.evaluate(source, tables[0], train=tables[1], closure=120, partitions=3, **given)
+    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
+    assert_same(result, expected)
+
+
+def test_errors_of_ratings_are_over_the_rows_of_all_users(table):
+    users, items, _, _, rng = data(ids=int)
+    user, item = np.nonzero(rng.random((len(users), len(items))) < 0.3)
+    rows = {
+        "user": [users[n] for n in user],
+        "item": [items[n] for n in item],
+        "rating": rng.integers(1, 6, len(user)).astype(float),
+        "prediction": rng.normal(3, 1, len(user)),
+    }
+    frame = table(rows, "user bigint, item bigint, rating double, prediction double")
+    given = {"metrics": "rmse mae mse r2 explained_variance fcp ndcg@5 rated_precision@5"}
+    result = rs.evaluate(rs.Pairs(frame, threshold=3.5), **given)
+    expected = rm.evaluate(rm.Pairs(pl.DataFrame(rows), threshold=3.5), **given)
+    found = result.collect()
+    for name, values in expected.values.items():
+        np.testing.assert_array_equal(found.values[name], values, err_msg=name)
+    assert result.mean() == pytest.approx(expected.mean(), rel=1e-12)
+    assert result.mean("users") == pytest.approx(expected.mean("users"), rel=1e-12)
+    assert [row.counted for row in result.summary()] == [row.counted for row in expected.summary()]
+    with pytest.raises(rm.InputError, match="pairs of rows of all users"):
+        rs.evaluate(rs.Pairs(frame), metrics="rated_roc_auc")

@@ -1,0 +1,93 @@
+"""What goes wrong on Spark: workers that die, and data that do not fit."""
+
+import os
+
+import polars as pl
+import pytest
+from spark_cases import MARKS, assert_same, data, schema_of
+
+import recometer as rm
+import recometer.spark as rs
+from recometer.errors import ColumnError, DataWarning, InputError, InputTypeError
+from recometer.spark import _plan
+
+pytestmark = MARKS
+
+
+def listed(users, items, rng):
+    """Return the columns of lists of eight items."""
+    places = [rng.permutation(len(items))[:8] for _ in users]
+    return {
+        "user": [user for user in users for _ in range(8)],
+        "item": [items[place] for one in places for place in one],
+        "rank": [rank for _ in users for rank in range(1, 9)],
+    }
+
+
+def test_a_worker_that_dies_half_way_changes_nothing(table, monkeypatch, tmp_path):
+    users, items, test, train, rng = data(seed=4)
+    rows = listed(users, items, rng)
+    marks = str(tmp_path)
+
+    class Dying(_plan.Job):
+        """After its first rows each task ends its process, once."""
+
+        def run(self, batches):
+            import pyspark
+
+            task = pyspark.TaskContext.get().partitionId()
+            for batch in super().run(batches):
+                yield batch
+                mark = os.path.join(marks, str(task))
+                if not os.path.exists(mark):
+                    with open(mark, "w"):
+                        pass
+                    os._exit(1)
+
+    monkeypatch.setattr(_plan, "Job", Dying)
+    schema = schema_of(str)
+    lists = rs.Lists(table(rows, "user string, item string, rank bigint"))
+    given = {"metrics": "ndcg@5 recall@5 rr@8", "partitions": 2}
+    result = rs.evaluate(lists, table(test, schema), train=table(train, schema), **given)
+    one = rm.Lists(pl.DataFrame(rows))
+    del given["partitions"]
+    expected = rm.evaluate(one, pl.DataFrame(test), train=pl.DataFrame(train), **given)
+    assert_same(result, expected)
+    assert sorted(os.listdir(marks)) == ["0", "1"]
+
+
+def test_what_does_not_fit_is_refused(table):
+    users, items, test, _, rng = data(seed=5)
+    rows = table(listed(users, items, rng), "user string, item string, rank bigint")
+    frame = table(test, schema_of(str))
+    lists = rs.Lists(rows)
+    with pytest.raises(InputTypeError, match="must be a source, found DataFrame"):
+        rs.evaluate(rows, frame)
+    with pytest.raises(InputTypeError, match=r"test must be a DataFrame of Spark, found dict"):
+        rs.evaluate(lists, {"u1": ["i1"]})
+    with pytest.raises(ColumnError, match="There is no column 'rating'"):
+        rs.evaluate(lists, rs.Interactions(frame, value="rating"))
+    with pytest.raises(InputTypeError, match="user ids of test are integers, those of Lists"):
+        rs.evaluate(lists, frame.selectExpr("CAST(1 AS int) AS user", "item"))
+    with pytest.raises(InputTypeError, match="holds users as date"):
+        rs.evaluate(lists, frame.selectExpr("current_date() AS user", "item"))
+    with pytest.raises(InputError, match="'coverage@5' has one value for all users"):
+        rs.evaluate(lists, frame, metrics="coverage@5", catalogue=40)
+    with pytest.raises(InputError, match="roc_auc needs the whole ranking"):
+        rs.evaluate(lists, frame, metrics="roc_auc")
+    with pytest.raises(InputError, match="test is empty"):
+        rs.evaluate(lists, frame.where("false"))
+    with pytest.raises(InputError, match="knows none of the"):
+        rs.evaluate(lists, frame.selectExpr("concat('x', user) AS user", "item"))
+    with pytest.raises(InputError, match="test has rows in which the user is missing"):
+        rs.evaluate(lists, frame.selectExpr("CAST(NULL AS string) AS user", "item"))
+    vectors = table(
+        {"id": ["i1", "i1"], "features": [[1.0], [2.0]]}, "id string, features array<double>"
+    )
+    for closure in (0, "1MB"):
+        with pytest.raises(InputError, match="must be distinct, 'i1' is there twice"):
+            rs.evaluate(rs.Factors(vectors, vectors), frame, closure=closure)
+    with pytest.raises(InputError, match="keeps the order in which items were given"):
+        rs.evaluate(lists, frame, ties="input")
+    with pytest.warns(DataWarning, match="ndcg@10: the cut-off lies beyond every list"):
+        rs.evaluate(lists, frame, metrics="ndcg@10")

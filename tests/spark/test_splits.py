@@ -1,0 +1,96 @@
+"""Splits on Spark put every row where one machine puts it."""
+
+import numpy as np
+import polars as pl
+import pytest
+from spark_cases import MARKS
+
+import recometer as rm
+import recometer.spark as rs
+from recometer.split import (
+    After,
+    ColdItems,
+    Duplicates,
+    Fraction,
+    GivenUsers,
+    KCore,
+    Last,
+    LeaveOneOut,
+    MinCounts,
+    NoTestUsersError,
+    Number,
+    SeenInTrain,
+    UsersFraction,
+    UsersNumber,
+    ValuesFrom,
+)
+
+pytestmark = MARKS
+
+CASES = [
+    (Last(2), {}),
+    (Fraction(0.3), {"who": UsersFraction(0.5), "untested": "apart", "seed": 3}),
+    (LeaveOneOut("random"), {"who": UsersNumber(7), "min_train": 2}),
+    (Number(2), {"who": GivenUsers(["u3", "u5"]), "filters": [ValuesFrom(2), MinCounts(2, 3)]}),
+    (After(share=0.7), {"filters": [KCore(3), SeenInTrain()]}),
+    (ColdItems(0.2), {"filters": Duplicates("sum"), "untested": "train"}),
+]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    n = 400
+    return {
+        "user": [f"u{k}" for k in rng.integers(0, 30, n)],
+        "item": rng.integers(0, 25, n).tolist(),
+        "rating": rng.integers(1, 6, n).astype(float).tolist(),
+        "time": rng.integers(0, 50, n).tolist(),
+        "note": [f"row {k}" for k in range(n)],
+    }
+
+
+@pytest.mark.parametrize(("what", "options"), CASES, ids=lambda case: type(case).__name__)
+def test_every_row_goes_where_one_machine_puts_it(table, rows, what, options):
+    schema = "user string, item bigint, rating double, time bigint, note string"
+    made = rs.split(table(rows, schema), what, **options)
+    expected = rm.split(pl.DataFrame(rows), what, **options)
+    for name in ("train", "test", "remainder"):
+        part, other = getattr(made, name), getattr(expected, name)
+        assert (part is None) == (other is None)
+        if part is not None:
+            assert part.columns == list(rows)
+            found = sorted(map(tuple, part.collect()))
+            assert found == sorted(other.rows()), name
+    assert made.protocol == expected.protocol
+
+
+def test_a_split_in_which_nobody_is_tested_is_refused(table, rows):
+    schema = "user string, item bigint, rating double, time bigint, note string"
+    frame = table(rows, schema)
+    with pytest.raises(NoTestUsersError, match="nobody is tested: of 400"):
+        rs.split(frame, Last(1), min_train=1000)
+    with pytest.raises(rm.InputError, match="have no user 'nobody'"):
+        rs.split(frame, Last(1), who=GivenUsers(["nobody"]))
+    with pytest.raises(rm.InputTypeError, match="makes several splits"):
+        rs.split(frame, rm.split.KFold(3))
+
+
+@pytest.mark.filterwarnings("ignore:.*repeat a pair:recometer.DataWarning")
+def test_an_audit_finds_what_one_machine_finds(table, rows):
+    schema = "user string, item bigint, rating double, time bigint, note string"
+    made = rs.split(table(rows, schema), Fraction(0.3), who=UsersFraction(0.8), seed=2)
+    parts = [pl.from_arrow(part.toArrow()) for part in (made.train, made.test)]
+    given = {"relevant_from": 2.0, "min_positives": 2, "min_candidates": 5}
+    found, expected = rs.audit(made, **given), rm.audit(*parts, **given)
+    assert [one.name for one in found.findings] == [one.name for one in expected.findings]
+    for one, other in zip(found.findings, expected.findings, strict=True):
+        plain, same = one.to_dict(), other.to_dict()
+        assert plain.pop("statistics") == pytest.approx(same.pop("statistics")), one.name
+        assert plain == same
+    assert found.leaks
+    assert "older_than_own_training" in str(found)
+    with pytest.raises(rm.InputError, match="test is empty"):
+        rs.audit(made.train, made.test.where("false"))
+    with pytest.raises(rm.InputTypeError, match="needs train and test, or a SparkSplit"):
+        rs.audit(made.train)

@@ -1,0 +1,70 @@
+"""Cases of tests on Spark, and what is the same as on one machine."""
+
+import numpy as np
+import pytest
+
+MARKS = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::UserWarning:pyspark"),
+]
+
+N_USERS, N_ITEMS = 60, 40
+WHOLE = "ndcg@5,10 recall@5 precision@3 ap@10 rr hit@5 roc_auc pr_auc err@10"
+CUT = "ndcg@5,10 recall@5 precision@3 ap@10 rr@10 hit@5"
+
+
+def data(seed=0, ids=str):
+    """Return the columns of test and train, and ids of users and items."""
+    rng = np.random.default_rng(seed)
+    users = [ids(f"u{n}" if ids is str else 1000 + 7 * n) for n in range(N_USERS)]
+    items = [ids(f"i{n}" if ids is str else 500 - 3 * n) for n in range(N_ITEMS)]
+    draw = rng.random((N_USERS, N_ITEMS))
+
+    def columns(mask):
+        user, item = np.nonzero(mask)
+        return {
+            "user": [users[n] for n in user],
+            "item": [items[n] for n in item],
+            "value": rng.integers(0, 5, len(user)).astype(float),
+        }
+
+    test, train = columns((draw < 0.1) & (np.arange(N_USERS) > 1)[:, None]), columns(draw > 0.93)
+    return users, items, test, train, rng
+
+
+def schema_of(ids):
+    kind = "string" if ids is str else "bigint"
+    return f"user {kind}, item {kind}, value double"
+
+
+def assert_same(result, expected, *, mean=1e-12):
+    """Check that users have the same values to the last bit, and means, counts and reasons."""
+    found = result.collect()
+    assert list(found.values) == list(expected.values)
+    assert found.user_ids.tolist() == expected.user_ids.tolist()
+    for name, values in expected.values.items():
+        np.testing.assert_array_equal(found.values[name], values, err_msg=name)
+        np.testing.assert_array_equal(found.reasons[name], expected.reasons[name], err_msg=name)
+    for name in ("n_relevant", "n_candidates", "n_excluded", "depth", "flags"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+    assert {k: n for k, n in result.counts.items() if n} == {
+        k: n for k, n in expected.counts.items() if n
+    }
+    for row, other in zip(result.summary(), expected.summary(), strict=True):
+        assert row.metric == other.metric
+        assert (row.counted, row.skipped, dict(row.reasons)) == (
+            other.counted,
+            other.skipped,
+            dict(other.reasons),
+        )
+        assert row.mean == pytest.approx(other.mean, abs=mean, rel=mean, nan_ok=True)
+        ends = [other.low, other.high, other.chance]
+        assert [row.low, row.high, row.chance] == pytest.approx(ends, abs=1e-9, nan_ok=True)
+        assert (row.method, row.note) == (other.method, other.note)
+
+
+def factors(rng, dtype, users, items):
+    """Return factors whose products are often equal."""
+    shape = rng.integers(-2, 3, (len(users), 3)), rng.integers(-2, 3, (len(items), 3))
+    return [array.astype(dtype) for array in shape]
