@@ -196,6 +196,19 @@ def test_folds_with_users_of_their_own() -> None:
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
+def test_the_p_value_of_folds_is_where_their_interval_ends_at_0(shift: float) -> None:
+    generator = np.random.default_rng(8)
+    folds = [generator.normal(mean + shift, 0.1, 30) for mean in (-0.1, 0.02, 0.05, 0.1)]
+    p = over_folds(folds).p_value
+    assert 0 < p < 1
+    ends = over_folds(folds, confidence=1 - p).interval
+    assert min(abs(ends.low), abs(ends.high)) < 1e-9
+    # Without any variance there is nothing to doubt.
+    assert over_folds([[0.5, 0.5], [0.5, 0.5]]).p_value == 0
+    assert over_folds([[0.0, 0.0], [0.0, 0.0]]).p_value == 1
+
+
 def test_values_of_runs_vary_as_means_of_users_do() -> None:
     generator = np.random.default_rng(8)
     users = generator.normal(0, 0.1, (300, 1))
