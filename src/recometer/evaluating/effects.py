@@ -74,7 +74,7 @@ def usual_protocol(kind: type[Protocol] = Protocol) -> Protocol:
 def given_by_hand(protocol: Protocol) -> list[str]:
     """Return the rules of a protocol that are not those of its name."""
     convention = find(protocol.name)
-    kind: Any = type(protocol)
+    kind: Any = type(protocol)  # a class can be hashed, whatever its instances
     usual = usual_protocol(kind) if convention is None else convention.protocol
     if protocol is usual:
         return []
