@@ -34,6 +34,7 @@ METRICS = "ndcg@10 recall@10 precision@10 ap@10 rr@10 hit@10"
 EVERY = "ndcgAt@10 precisionAt@10 meanAveragePrecision meanAveragePrecisionAt@10 recallAt@10"
 FACTORS, TEST, TRAIN = 64, 5, 30  # a user
 SIZES = [(5_000, 4_000), (20_000, 4_000), (20_000, 16_000)]  # users, items
+CLOSURES = [("travel", "1GB"), ("blocks", "1MB")]  # the latter for the last size alone
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -142,14 +143,17 @@ def made(spark: Any, folder: Path, n_users: int, n_items: int) -> tuple[rs.Facto
 
 def scale(cores: int, rounds: int) -> list[dict[str, Any]]:
     """Time factors of several sizes on so many cores, items travelling and in blocks."""
-    spark, found = session(cores), []
-    for n_users, n_items in SIZES:
+    spark = session(cores)
+    found: list[dict[str, Any]] = []
+    for place, (n_users, n_items) in enumerate(SIZES):
         with tempfile.TemporaryDirectory() as name:
             source, test, train = made(spark, Path(name), n_users, n_items)
-            for how, closure in (("travel", "1GB"), ("blocks", "1MB")):
+            last = place == len(SIZES) - 1
+            for how, closure in CLOSURES if last else CLOSURES[:1]:
                 options: Any = {"metrics": METRICS, "closure": closure, "keep": False}
                 work = functools.partial(rs.evaluate, source, test, train=train, **options)
-                work()  # starts workers
+                if not found:
+                    work()  # starts workers
                 taken = [timed(spark, work) for _ in range(rounds)]
                 best = sorted(taken, key=lambda one: one.both)[len(taken) // 2]
                 row = {"cores": cores, "users": n_users, "items": n_items, "how": how}

@@ -130,7 +130,7 @@ class Record:
 
     def _columns(self) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
         """Yield the fields that are known, with their values."""
-        for field in _fields(type(self)):
+        for field in _fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
             value = getattr(self, field.name)
             if value is not None:
                 yield field, value

@@ -43,7 +43,7 @@ class RankedUsers(Measured):
         # By the identity of rules, which are kept for as long.
         self._known: dict[int, tuple[Protocol, bool]] = {}
         self._settlings: dict[tuple[int, int | None], Settling] = {}
-        self._last: tuple[Any, Any, Any] = None, None, None
+        self._last: tuple[Metric | None, Protocol | None, Any] = None, None, None
         self._groups: dict[Hashable, Groups] = {}
 
     @property
@@ -117,9 +117,11 @@ class RankedUsers(Measured):
 
     def _settling(self, metric: Metric, rules: Protocol) -> Settling:
         """Return what `settling.settle` takes."""
-        last, same, how = self._last  # mostly the same is asked for several times
+        # Mostly the same is asked for several times.
+        last, same, how = self._last
         if metric is last and rules is same:
-            return how
+            found: Settling = how
+            return found
         if id(rules) not in self._known:
             self._known[id(rules)] = rules, settling.reads_cutoff(rules)
         cutoff = metric.cutoff if self._known[id(rules)][1] else None
