@@ -568,3 +568,13 @@ def test_recometers_own_names_have_the_parameters_of_the_library(name: str) -> N
         text = own if expected.cutoff is None else f"{own}@3"
         (found,) = parse_under(text, convention.protocol)
         assert (found.name, dict(found.parameters)) == (own, dict(expected.parameters))
+
+
+def test_recometers_own_names_have_the_rules_of_the_library() -> None:
+    """Its average precision counts the first of repeated items alone."""
+    recmetrics = find("recmetrics")
+    assert recmetrics is not None
+    (found,) = parse_under("ap@3", recmetrics.protocol)
+    assert found.rules == (("duplicates", "first"),)
+    (plain,) = parse_under("ap@3", Protocol())
+    assert plain.rules == ()
