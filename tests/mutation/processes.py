@@ -21,7 +21,7 @@ TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "src" / "recometer"
 MEMORY = 16 * 2**30  # that a mutant may take, in bytes
 WALL = 1200  # seconds after which a mutant hangs, however busy the machine is
-PASSED, FAILED = 0, 1
+PASSED, FAILED, UNCHANGED = 0, 1, 3
 
 Code = dict[tuple[str, int], CodeType]  # by the name of the function, and its first line
 
@@ -32,8 +32,9 @@ def run_all(
     """Collect the tests, and run them on each mutant: its module's path and source.
 
     Writes a line of JSON for each to the file `writing`: its number, what became of it (killed,
-    survived, endless) and the test that noticed. Each of these tests is run without a mistake, too:
-    one that fails there ends it all, as number -1.
+    survived, endless, or unloaded, where the tests do not read the module) and the test that
+    noticed. Each of these tests is run without a mistake, too: one that fails there ends it all,
+    as number -1.
     """
     silent = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):
@@ -97,14 +98,14 @@ class Loop:
             test = pipe.readline().strip()
         if status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
             return "endless", ""
-        passed = os.WIFEXITED(status) and os.WEXITSTATUS(status) == PASSED
-        return ("survived", "") if passed else ("killed", test)
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else FAILED
+        return {PASSED: "survived", UNCHANGED: "unloaded"}.get(code, "killed"), test
 
     def _in_child(self, items: Sequence[pytest.Item], path: str, source: str) -> int:
         resource.setrlimit(resource.RLIMIT_CPU, (self.cpu, self.cpu + 10))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        if path:
-            mutate(PACKAGE / path, source)
+        if path and not mutate(PACKAGE / path, source):
+            return UNCHANGED
         for item, following in zip(items, (*items[1:], None), strict=True):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
             if item.session.testsfailed:
@@ -125,23 +126,28 @@ def _wait(process: int) -> int | None:
     return None
 
 
-def mutate(path: Path, source: str) -> None:
+def mutate(path: Path, source: str) -> bool:
     """Give the functions of a loaded module the code that they have in another source.
 
     Who has imported them has the same functions. What runs once when a module is loaded (its
-    constants, defaults of parameters) runs again, in the module alone.
+    constants, defaults of parameters) runs again, in the module alone. Returns whether anything
+    changed: not if the tests never load the module.
     """
+    gc.unfreeze()  # libraries may hide what they have loaded from `get_objects`
     compiled = compile(source, str(path), "exec")
     changed = dict(_functions(compiled))
     before = dict(_functions(compile(path.read_text("utf-8"), str(path), "exec")))
     if any(code != before[name] for name, code in changed.items()):
+        found = False
         for function in _loaded_from(path):
-            code = changed.get((function.__code__.co_qualname, function.__code__.co_firstlineno))
-            if code is not None:
-                function.__code__ = code
-        return
+            name = function.__code__.co_qualname, function.__code__.co_firstlineno
+            if name in changed:
+                function.__code__, found = changed[name], True
+        return found
     name = ".".join(("recometer", *path.relative_to(PACKAGE).with_suffix("").parts))
-    module = sys.modules[name.removesuffix(".__init__")]
+    module = sys.modules.get(name.removesuffix(".__init__"))
+    if module is None:
+        return False
     old = dict(vars(module))
     exec(compiled, vars(module))
     # Functions and classes stay those that others have imported; constants are new.
@@ -153,6 +159,7 @@ def mutate(path: Path, source: str) -> None:
             setattr(module, key, value)
         else:
             _replace(value, vars(module)[key], key)
+    return True
 
 
 def _replace(old: object, new: object, key: str) -> None:

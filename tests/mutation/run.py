@@ -69,7 +69,7 @@ def main() -> int:
         for number, verdict, test in _together(some, given.cpu, deadline):
             if number < 0:
                 raise SystemExit(f"Without a mistake {', '.join(tests)}: {verdict} {test}")
-            killed.setdefault(some[number].area, []).append(verdict != "survived")
+            killed.setdefault(some[number].area, []).append(verdict in ("killed", "endless"))
             by = f"  [{test}]" if test else ""
             print(f"{verdict:9} {some[number]}{by}", flush=True)
     return report(killed, given.needed)
