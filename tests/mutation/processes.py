@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import resource
@@ -19,7 +20,7 @@ import pytest
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "src" / "recometer"
-MEMORY = 16 * 2**30  # that a mutant may take, in bytes
+MEMORY = 16 * 2**30  # that a mutant may take beside what was loaded before, in bytes
 WALL = 1200  # seconds after which a mutant hangs, however busy the machine is
 PASSED, FAILED, UNCHANGED = 0, 1, 3
 
@@ -88,7 +89,7 @@ class Loop:
         reading, self.failure = os.pipe()
         process = os.fork()
         if not process:
-            code = FAILED
+            code = UNCHANGED
             with contextlib.suppress(BaseException):
                 code = self._in_child(items, path, source)
             os._exit(code)
@@ -103,7 +104,10 @@ class Loop:
 
     def _in_child(self, items: Sequence[pytest.Item], path: str, source: str) -> int:
         resource.setrlimit(resource.RLIMIT_CPU, (self.cpu, self.cpu + 10))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        pages = Path("/proc/self/statm")
+        if pages.exists():  # libraries reserve much more than they use
+            most = int(pages.read_text().split()[0]) * resource.getpagesize() + MEMORY
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))
         if path and not mutate(PACKAGE / path, source):
             return UNCHANGED
         for item, following in zip(items, (*items[1:], None), strict=True):
@@ -133,6 +137,9 @@ def mutate(path: Path, source: str) -> bool:
     constants, defaults of parameters) runs again, in the module alone. Returns whether anything
     changed: not if the tests never load the module.
     """
+    name_of_module = ".".join(("recometer", *path.relative_to(PACKAGE).with_suffix("").parts))
+    # Many are loaded when they are first used, which is after this.
+    module = importlib.import_module(name_of_module.removesuffix(".__init__"))
     gc.unfreeze()  # libraries may hide what they have loaded from `get_objects`
     compiled = compile(source, str(path), "exec")
     changed = dict(_functions(compiled))
@@ -144,10 +151,6 @@ def mutate(path: Path, source: str) -> bool:
             if name in changed:
                 function.__code__, found = changed[name], True
         return found
-    name = ".".join(("recometer", *path.relative_to(PACKAGE).with_suffix("").parts))
-    module = sys.modules.get(name.removesuffix(".__init__"))
-    if module is None:
-        return False
     old = dict(vars(module))
     exec(compiled, vars(module))
     # Functions and classes stay those that others have imported; constants are new.
@@ -180,9 +183,24 @@ def _functions(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
 
 
 def _loaded_from(path: Path) -> list[FunctionType]:
+    """Return the functions of a file: those that its module and its classes name, and others."""
     file = str(path)
+    found = {id(one): one for one in gc.get_objects() if isinstance(one, FunctionType)}
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == file:
+            for one in list(vars(module).values()):
+                inside = list(vars(one).values()) if isinstance(one, type) else []
+                for function in map(_plain, [one, *inside]):
+                    found[id(function)] = function
     return [
         one
-        for one in gc.get_objects()
+        for one in found.values()
         if isinstance(one, FunctionType) and one.__code__.co_filename == file
     ]
+
+
+def _plain(one: Any) -> Any:
+    """Return the function that a decorator of Python's own has wrapped."""
+    for name in ("__wrapped__", "__func__", "fget", "func"):
+        one = getattr(one, name, one) if not isinstance(one, type) else one
+    return one
