@@ -224,7 +224,9 @@ def explain(
     """Say why a number is not the one that another library prints for the same data.
 
     The two definitions are brought together one rule or parameter at a time, and everything is
-    computed anew at each step, so that the means add up to the difference.
+    computed anew at each step, so that the means add up to the difference. How a number is computed
+    is never a step: threads, instruction sets, and the scores that metrics with cut-offs leave out
+    change no value, to the last bit.
 
     Parameters
     ----------

@@ -130,7 +130,8 @@ class Record:
 
     def _columns(self) -> Iterator[tuple[dataclasses.Field[Any], Any]]:
         """Yield the fields that are known, with their values."""
-        for field in _fields(type(self)):
+        kind: Any = type(self)
+        for field in _fields(kind):
             value = getattr(self, field.name)
             if value is not None:
                 yield field, value

@@ -19,6 +19,7 @@ from results import evaluation
 
 import recometer as rm
 from recometer import stats
+from recometer.report import page
 
 RNG = np.random.default_rng(5)
 TEST = RNG.random((120, 40)) < 0.1
@@ -778,7 +779,10 @@ def test_chance_as_the_baseline_is_what_p_is_adjusted_for(
         rm.compare(by_chance, baseline="chance", chance=True, metrics="coverage@5")
 
 
-def test_what_chance_has_no_value_of_is_refused_by_name() -> None:
+def test_what_chance_has_no_value_of_is_refused_by_name(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page, "vega", lambda: "")  # no browser opens the report
     metrics = "ndcg@5 novelty@5"
     train = TEST[:, ::-1]
     results = {
@@ -786,7 +790,7 @@ def test_what_chance_has_no_value_of_is_refused_by_name() -> None:
         for seed, name in enumerate(("one", "two"))
     }
     found = rm.compare(results, chance=True)
-    assert "novelty@5" in found.report().to_markdown()
+    assert "novelty@5" in found.report(tmp_path / "report.html").to_markdown()
     assert "chance" not in found.per_user("novelty@5").columns
     assert "chance" in found.per_user("ndcg@5").columns
     with pytest.raises(rm.InputError, match="novelty@5 has no value for a random order"):

@@ -52,6 +52,15 @@ def test_labels() -> None:
     assert recommenders.logloss(labels, scores) == pytest.approx(0.6459806598020456)
 
 
+def test_true_ratings_that_do_not_vary() -> None:
+    """As scikit-learn has it, whose functions Recommenders calls."""
+    true = TRUE.assign(rating=3.0)
+    assert recommenders.rsquared(true, PREDICTED) == 0.0
+    assert recommenders.exp_var(true, PREDICTED) == 0.0
+    assert recommenders.rsquared(true, PREDICTED.assign(prediction=3.0)) == 1.0
+    assert recommenders.exp_var(true, PREDICTED.assign(prediction=2.0)) == 1.0
+
+
 def test_other_columns() -> None:
     names = {"userID": "who", "itemID": "what", "prediction": "score"}
     columns = {"col_user": "who", "col_item": "what", "col_prediction": "score"}

@@ -352,7 +352,8 @@ def test_it_says_its_size():
         evaluator(rm.Factors(rng.random((300, 4)), rng.random((2000, 4))))
     assert evaluator.nbytes < once + 100_000  # profiles of users
     assert "300 users: ndcg@10 (" in repr(evaluator)
-    assert repr(evaluator).endswith(" kB)>")
+    assert repr(evaluator).endswith(" MB)>")
+    assert repr(rm.Evaluator(named(data.test))).endswith(" kB)>")
     assert rm.Evaluator(named(data.test)).nbytes < 100_000
 
 

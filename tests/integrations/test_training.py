@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -180,6 +184,67 @@ def test_a_metric_of_torchmetrics_is_logged(lightning, torch, trainer, module, l
     assert float(run.callback_metrics["ndcg_at_5"]) == pytest.approx(
         evaluator(rm.Factors(*factors)).mean()["ndcg@5"], abs=1e-6
     )
+
+
+PROCESSES = """
+    import sys
+    import numpy as np, torch, lightning
+    import recometer as rm
+    from recometer.integrations.lightning import RecometerCallback
+    from recometer.integrations.torchmetrics import RankingMetrics
+
+    kind = np.random.default_rng(0).random((31, 40))
+    train, test = kind < 0.3, kind > 0.9
+    evaluator = rm.Evaluator(test, train=train, metrics="ndcg@5")
+
+    class Model(lightning.pytorch.LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.users, self.items = torch.nn.Embedding(31, 4), torch.nn.Embedding(40, 4)
+            self.metric = RankingMetrics(evaluator)
+
+        def score_users(self, rows):
+            return self.users(torch.as_tensor(rows)) @ self.items.weight.T
+
+        def training_step(self, rows, number):
+            return self.score_users(rows).square().mean()
+
+        def validation_step(self, rows, number):
+            self.metric.update(self.score_users(rows), users=rows)
+
+        def on_validation_epoch_end(self):
+            self.log("streamed", self.metric.compute()["ndcg_at_5"])
+            self.metric.reset()
+
+        def configure_optimizers(self):
+            return torch.optim.Adam(self.parameters(), lr=0.1)
+
+    torch.manual_seed(0)
+    loaders = [torch.utils.data.DataLoader(torch.arange(31), batch_size=4) for _ in range(2)]
+    trainer = lightning.pytorch.Trainer(
+        max_epochs=2, accelerator="cpu", devices=2, strategy="ddp", logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+        callbacks=[
+            RecometerCallback(evaluator),
+            lightning.pytorch.callbacks.EarlyStopping("val_ndcg_at_5", mode="max"),
+        ],
+    )
+    model = Model()
+    trainer.fit(model, *loaders)
+    whole = evaluator.mean(rm.Factors(model.users.weight, model.items.weight))["ndcg@5"]
+    found = {name: float(value) for name, value in trainer.callback_metrics.items()}
+    assert found["streamed"] == whole, (found, whole)
+    assert abs(found["val_ndcg_at_5"] - whole) < 1e-6, (found, whole)
+    open(f"{sys.argv[1]}/rank{trainer.global_rank}", "w").close()
+"""
+
+
+def test_lightning_in_two_processes(lightning, tmp_path):
+    """31 users in two processes: the sampler repeats one, which changes nothing."""
+    script = tmp_path / "train.py"  # which Lightning starts once more, for the other process
+    script.write_text(textwrap.dedent(PROCESSES), encoding="utf-8")
+    subprocess.run([sys.executable, str(script), str(tmp_path)], check=True, timeout=300)
+    assert {path.name for path in tmp_path.glob("rank*")} == {"rank0", "rank1"}
 
 
 def test_lightning_refuses_what_does_not_fit(lightning, evaluator):

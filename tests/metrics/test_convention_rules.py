@@ -11,8 +11,8 @@ import pytest
 
 import recometer as rm
 from recometer.errors import UnknownNameError
-from recometer.metrics import Metric, parse
-from recometer.metrics.conventions import find
+from recometer.metrics import METRICS, Metric, parse
+from recometer.metrics.conventions import conventions, find, parse_under
 from recometer.protocol import Protocol
 
 LISTS = {"ann": [1, 2, 3], "bob": [1, 9], "eve": [4, 5]}
@@ -553,3 +553,28 @@ def test_recometrics_does_not_obey_min_pos_test() -> None:
     with pytest.warns(rm.DataWarning, match="min_positives=4 changes nothing here: recometrics"):
         found = rm.evaluate(scores, test, **asked, defects=True)
     assert not np.isnan(found["P@2"]).any()
+
+
+@pytest.mark.parametrize("name", [each.name for each in conventions()])
+def test_recometers_own_names_have_the_parameters_of_the_library(name: str) -> None:
+    """Under a convention, ndcg@3 is computed as the library computes what it calls so first."""
+    convention = find(name)
+    assert convention is not None
+    first = {entry.metric_name: entry for entry in reversed(convention.entries)}
+    for own, entry in first.items():
+        expected = entry.ours(3, entry.some_number, False)
+        if expected.cutoff is not None and METRICS[own].cutoff == "none":
+            continue  # only the library's own name says a cut-off
+        text = own if expected.cutoff is None else f"{own}@3"
+        (found,) = parse_under(text, convention.protocol)
+        assert (found.name, dict(found.parameters)) == (own, dict(expected.parameters))
+
+
+def test_recometers_own_names_have_the_rules_of_the_library() -> None:
+    """Its average precision counts the first of repeated items alone."""
+    recmetrics = find("recmetrics")
+    assert recmetrics is not None
+    (found,) = parse_under("ap@3", recmetrics.protocol)
+    assert found.rules == (("duplicates", "first"),)
+    (plain,) = parse_under("ap@3", Protocol())
+    assert plain.rules == ()

@@ -1,181 +1,120 @@
-"""A process for each mutant, forked from one that has collected the tests already."""
+"""Runs tests in a process whose recometer has a mistake, made when a module is imported."""
 
 from __future__ import annotations
 
 import contextlib
-import gc
-import json
+import importlib.abc
+import importlib.machinery
+import importlib.util
 import os
 import resource
 import signal
+import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 TESTS = Path(__file__).parents[1]
 PACKAGE = TESTS.parent / "src" / "recometer"
-MEMORY = 16 * 2**30  # that a mutant may take, in bytes
 WALL = 1200  # seconds after which a mutant hangs, however busy the machine is
-PASSED, FAILED = 0, 1
+NOTICED = "noticed by "
+OPTIONS = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header")
 
-Code = dict[tuple[str, int], CodeType]  # by the name of the function, and its first line
 
+def run(path: str, source: str, tests: Sequence[str], cpu: int) -> tuple[str, str]:
+    """Run tests on a mutant: its module's path in the package, and its source.
 
-def run_all(
-    some: Sequence[tuple[str, str]], tests: Sequence[str], writing: int, cpu: int, deadline: float
-) -> None:
-    """Collect the tests, and run them on each mutant: its module's path and source.
-
-    Writes a line of JSON for each to the file `writing`: its number, what became of it (killed,
-    survived, endless) and the test that noticed. Each of these tests is run without a mistake, too:
-    one that fails there ends it all, as number -1.
+    Returns what became of it (killed, survived, endless, or unloaded, where no test imports the
+    module) and the test that noticed. Without a path, the tests run without a mistake.
     """
-    silent = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(silent, stream)
-    os.chdir(TESTS.parent)
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no", "--no-header"]
-    loop = Loop(some, writing, cpu, deadline)
-    code = pytest.main([*options, *(f"tests/{path}" for path in tests)], plugins=[loop])
-    if not loop.begun:
-        loop.write(-1, "failed", f"the tests cannot be collected (exit code {int(code)})")
+    with tempfile.TemporaryDirectory() as folder:
+        mutant = Path(folder) / "mutant.py"
+        mutant.write_text(source, encoding="utf-8")
+        command = [sys.executable, __file__, path, str(mutant), str(cpu), *tests]
+        # A group of its own, so that processes that tests start end with it.
+        with subprocess.Popen(
+            command,
+            cwd=TESTS.parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                printed, _ = process.communicate(timeout=WALL)
+            except subprocess.TimeoutExpired:
+                return "endless", ""
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+    if process.returncode == -signal.SIGXCPU:
+        return "endless", ""
+    found = [line for line in printed.splitlines() if line.startswith(NOTICED)]
+    test = found[0].removeprefix(NOTICED) if found else ""
+    verdict = {0: "survived", UNLOADED: "unloaded", NO_TESTS: "no tests"}
+    return verdict.get(process.returncode, "killed"), test
 
 
-class Loop:
-    """A plugin of pytest: instead of running the tests once it does so for each mutant."""
+UNLOADED, NO_TESTS = 10, 11
 
-    def __init__(
-        self, some: Sequence[tuple[str, str]], writing: int, cpu: int, deadline: float
-    ) -> None:
-        self.some, self.writing, self.cpu, self.deadline = some, writing, cpu, deadline
-        self.begun = False
-        self.failure = -1  # file that the name of a test that fails is written to
 
-    def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Fork a process for each mutant."""
-        self.begun = True
-        by_name = {item.nodeid: item for item in session.items}
-        passing = set()
-        for number, (path, source) in enumerate(self.some):
-            if time.monotonic() > self.deadline:
-                break
-            verdict, test = self._run(session.items, path, source)
-            if test and test not in passing:
-                alone, _ = self._run([by_name[test]], "", "")
-                if alone != "survived":
-                    self.write(-1, "failed", test)
-                    break
-                passing.add(test)
-            self.write(number, verdict, test)
-        return True
+class Mutated(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds one module, and gives it another source."""
+
+    def __init__(self, path: str, source: str) -> None:
+        self.file, self.source = PACKAGE / path, source
+        parts = Path(path).with_suffix("").parts
+        self.name = ".".join(("recometer", *parts)).removesuffix(".__init__")
+        self.loaded = False
+
+    def find_spec(
+        self, fullname: str, path: object, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """Find the module that has the mistake."""
+        if fullname != self.name:
+            return None
+        inside = [str(self.file.parent)] if self.file.name == "__init__.py" else None
+        return importlib.util.spec_from_file_location(
+            fullname, self.file, loader=self, submodule_search_locations=inside
+        )
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the source with the mistake."""
+        self.loaded = True
+        exec(compile(self.source, str(self.file), "exec"), vars(module))
+
+
+class Notice:
+    """A plugin of pytest that prints which test has failed, or what cannot be collected."""
 
     def pytest_runtest_logreport(self, report: Any) -> None:
-        """Write down which test has failed."""
-        if report.failed and self.failure >= 0:
-            os.write(self.failure, f"{report.nodeid}\n".encode())
+        """Print the test that fails."""
+        if report.failed:
+            print(f"\n{NOTICED}{report.nodeid}", flush=True)
 
-    def write(self, number: int, verdict: str, test: str) -> None:
-        """Say what became of a mutant."""
-        os.write(self.writing, f"{json.dumps([number, verdict, test])}\n".encode())
-
-    def _run(self, items: Sequence[pytest.Item], path: str, source: str) -> tuple[str, str]:
-        reading, self.failure = os.pipe()
-        process = os.fork()
-        if not process:
-            code = FAILED
-            with contextlib.suppress(BaseException):
-                code = self._in_child(items, path, source)
-            os._exit(code)
-        os.close(self.failure)
-        status = _wait(process)
-        with os.fdopen(reading) as pipe:
-            test = pipe.readline().strip()
-        if status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
-            return "endless", ""
-        passed = os.WIFEXITED(status) and os.WEXITSTATUS(status) == PASSED
-        return ("survived", "") if passed else ("killed", test)
-
-    def _in_child(self, items: Sequence[pytest.Item], path: str, source: str) -> int:
-        resource.setrlimit(resource.RLIMIT_CPU, (self.cpu, self.cpu + 10))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        if path:
-            mutate(PACKAGE / path, source)
-        for item, following in zip(items, (*items[1:], None), strict=True):
-            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-            if item.session.testsfailed:
-                return FAILED
-        return PASSED
+    pytest_collectreport = pytest_runtest_logreport
 
 
-def _wait(process: int) -> int | None:
-    """Return how a process has ended; None: it had to be ended."""
-    deadline = time.monotonic() + WALL
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(process, os.WNOHANG)
-        if done:
-            return status
-        time.sleep(0.02)
-    os.kill(process, signal.SIGKILL)
-    os.waitpid(process, 0)
-    return None
+def main(path: str, mutant: str, cpu: int, tests: Sequence[str]) -> int:
+    """Be the process."""
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu + 10))
+    sys.path.insert(0, str(PACKAGE.parent))
+    finder = Mutated(path, Path(mutant).read_text("utf-8")) if path else None
+    if finder is not None:
+        sys.meta_path.insert(0, finder)
+    files = [test if test.startswith("tests/") else f"tests/{test}" for test in tests]
+    code = int(pytest.main([*OPTIONS, *files], plugins=[Notice()]))
+    if code == pytest.ExitCode.OK:
+        return UNLOADED if finder is not None and not finder.loaded else 0
+    return (
+        NO_TESTS if code in (pytest.ExitCode.NO_TESTS_COLLECTED, pytest.ExitCode.USAGE_ERROR) else 1
+    )
 
 
-def mutate(path: Path, source: str) -> None:
-    """Give the functions of a loaded module the code that they have in another source.
-
-    Who has imported them has the same functions. What runs once when a module is loaded (its
-    constants, defaults of parameters) runs again, in the module alone.
-    """
-    compiled = compile(source, str(path), "exec")
-    changed = dict(_functions(compiled))
-    before = dict(_functions(compile(path.read_text("utf-8"), str(path), "exec")))
-    if any(code != before[name] for name, code in changed.items()):
-        for function in _loaded_from(path):
-            code = changed.get((function.__code__.co_qualname, function.__code__.co_firstlineno))
-            if code is not None:
-                function.__code__ = code
-        return
-    name = ".".join(("recometer", *path.relative_to(PACKAGE).with_suffix("").parts))
-    module = sys.modules[name.removesuffix(".__init__")]
-    old = dict(vars(module))
-    exec(compiled, vars(module))
-    # Functions and classes stay those that others have imported; constants are new.
-    for key, value in old.items():
-        if callable(value):
-            new = vars(module)[key]
-            if isinstance(value, FunctionType) and isinstance(new, FunctionType):
-                value.__defaults__, value.__kwdefaults__ = new.__defaults__, new.__kwdefaults__
-            setattr(module, key, value)
-        else:
-            _replace(value, vars(module)[key], key)
-
-
-def _replace(old: object, new: object, key: str) -> None:
-    """Give the modules that have imported a constant its new value."""
-    if old is new or key.startswith("__"):
-        return
-    for module in list(sys.modules.values()):
-        named = getattr(module, "__name__", "").startswith("recometer")
-        if named and vars(module).get(key) is old:
-            setattr(module, key, new)
-
-
-def _functions(code: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield (constant.co_qualname, constant.co_firstlineno), constant
-            yield from _functions(constant)
-
-
-def _loaded_from(path: Path) -> list[FunctionType]:
-    file = str(path)
-    return [
-        one
-        for one in gc.get_objects()
-        if isinstance(one, FunctionType) and one.__code__.co_filename == file
-    ]
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:]))

@@ -10,14 +10,14 @@ test can kill, each with the reason; they are not drawn.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import dataclasses
-import json
 import math
 import os
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import mutants
@@ -61,17 +61,24 @@ def main() -> int:
     drawn = draw(areas, given.module, given.share, given.least, given.seed)
     deadline = time.monotonic() + 60 * given.minutes
     killed: dict[str, list[bool]] = {}
-    for tests in dict.fromkeys(one.tests for one in drawn):
-        if time.monotonic() > deadline:
-            print("The time is over.")
-            break
-        some = [one for one in drawn if one.tests == tests]
-        for number, verdict, test in _together(some, given.cpu, deadline):
-            if number < 0:
-                raise SystemExit(f"Without a mistake {', '.join(tests)}: {verdict} {test}")
-            killed.setdefault(some[number].area, []).append(verdict != "survived")
-            by = f"  [{test}]" if test else ""
-            print(f"{verdict:9} {some[number]}{by}", flush=True)
+    passing: set[str] = set()
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        futures = {pool.submit(_verdict, one, given.cpu, deadline): one for one in drawn}
+        for future in concurrent.futures.as_completed(futures):
+            one, (verdict, test) = futures[future], future.result()
+            if verdict == "late":
+                continue
+            if test and test not in passing:
+                alone, _ = processes.run("", "", [test], given.cpu)
+                if alone != "survived":
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    raise SystemExit(f"Without a mistake {test} fails, too.")
+                passing.add(test)
+            if verdict == "no tests":
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise SystemExit(f"There are no such tests: {', '.join(one.tests)}.")
+            killed.setdefault(one.area, []).append(verdict in ("killed", "endless"))
+            print(f"{verdict:9} {one}" + (f"  [{test}]" if test else ""), flush=True)
     return report(killed, given.needed)
 
 
@@ -119,27 +126,11 @@ def _of_module(area: str, path: str, tests: Mapping[str, Sequence[str]]) -> list
     return [Drawn(area, path, tuple(tests[nearest]), one) for one in made if str(one) not in known]
 
 
-def _together(some: Sequence[Drawn], cpu: int, deadline: float) -> Iterator[tuple[int, str, str]]:
-    """Yield what became of mutants that have the same tests, in a process that collects them.
-
-    The number -1 stands for no mutant at all; it comes only where the tests fail without one.
-    """
-    sys.stdout.flush()
-    reading, writing = os.pipe()
-    process = os.fork()
-    if not process:
-        os.close(reading)
-        try:
-            each = [(one.path, one.mutant.source) for one in some]
-            processes.run_all(each, some[0].tests, writing, cpu, deadline)
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        for line in pipe:
-            number, verdict, test = json.loads(line)
-            yield number, verdict, test
-    os.waitpid(process, 0)
+def _verdict(one: Drawn, cpu: int, deadline: float) -> tuple[str, str]:
+    """Return what became of a mutant, and the test that noticed."""
+    if time.monotonic() > deadline:
+        return "late", ""
+    return processes.run(one.path, one.mutant.source, one.tests, cpu)
 
 
 if __name__ == "__main__":

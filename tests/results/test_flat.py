@@ -85,6 +85,14 @@ def test_any_name_is_read_back(metric, statistic, model, other):
     assert FlatName.read(name) == given_name
 
 
+@pytest.mark.parametrize("text", ["a_at", "a_x5f", "a_low", "a_", "a@", "5", "a_of", "a_p", ""])
+def test_what_stands_beside_a_text_completes_no_word(text):
+    for statistic in STATISTICS:
+        for found in (FlatName(text, statistic), FlatName("rr", statistic, text, text)):
+            assert FlatName.read(str(found)) == found
+        assert FlatName.read(str(FlatName(text, statistic, "1"))).metric == text
+
+
 @examples(20)
 @given(LIKE_NAMES)
 def test_what_is_no_name_is_refused(text):

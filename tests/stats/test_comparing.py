@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 
 import numpy as np
@@ -15,6 +16,8 @@ from scipy import stats
 from recometer.errors import InputError, UnknownNameError
 from recometer.stats import compare, compare_all, most_changed, randomisation
 from recometer.stats.comparing import FEW_DIFFER, Test
+from recometer.stats.sign_flips import SignFlips
+from recometer.stats.sign_sums import multiples_of_unit
 
 Float64 = NDArray[np.float64]
 UNIT = (0.0, 1.0)
@@ -404,3 +407,29 @@ def test_most_changed_users() -> None:
     assert harmed.tolist() == [1, 6, 4]
     assert helped.tolist() == [5, 7, 0]
     assert most_changed([0.0, np.nan])[0].tolist() == []
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("rounding", [0.0, 5e-13, -5e-13])
+def test_all_differences_in_one_direction_are_one_assignment(sign: int, rounding: float) -> None:
+    """The chance is 2^-30, whatever the sizes, also where their sum is rounded."""
+    sizes, counts = np.array([1.0, 2.0, 4.0]), np.array([10.0, 10.0, 10.0])
+    found = SignFlips().quantile_of(sizes, counts, sign * 70.0 * (1 + rounding))
+    assert found == pytest.approx(-sign * stats.norm.ppf(2.0**-30), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "multiples"),
+    [
+        ([0.2], [1]),
+        ([0.1, 0.3], [1, 3]),
+        ([1 / 3, 0.5, 1.0], [2, 3, 6]),
+        ([0.1, 0.1 + 1e-5], None),  # the unit is too small to help
+        ([1.0, math.pi], None),
+        ([0.1 + 1e-11, 0.3, 0.7 - 1e-11], [1, 3, 7]),  # but for rounding
+        ([0.1 + 1e-7, 0.3, 0.7], None),
+    ],
+)
+def test_the_common_unit_of_differences(sizes: list[float], multiples: list[int] | None) -> None:
+    found = multiples_of_unit(np.array(sizes))
+    assert (None if found is None else found.tolist()) == multiples

@@ -100,6 +100,14 @@ def test_bootstrap_with_few_defined_users() -> None:
     assert bootstrap([]) == []
 
 
+def test_bootstrap_of_one_drawn_user_has_a_value() -> None:
+    """Of two users with a value among 200, a resample draws none 13% of the time, and one 27%."""
+    values = np.full(200, np.nan)
+    values[:2] = [0.0, 1.0]
+    found = [bootstrap([values], seed=seed, n_resamples=1)[0] for seed in range(100)]
+    assert 5 <= np.isnan(found).any(axis=1).sum() <= 24
+
+
 @pytest.mark.parametrize("method", ["t", "bootstrap"])
 def test_coverage(method: str) -> None:
     generator = np.random.default_rng(3)

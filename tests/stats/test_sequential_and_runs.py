@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import statistics
 
 import numpy as np
 import pytest
@@ -194,6 +196,60 @@ def test_folds_with_users_of_their_own() -> None:
     error = stats.t.ppf(0.975, 4) * 0.1 / np.sqrt(2_000)
     assert alike.interval.width >= 2 * error * 0.95
     assert over_folds([[0.5, 0.5], [0.5, 0.5]]).interval.width == 0
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.05, -0.3])
+def test_the_p_value_of_folds_is_where_their_interval_ends_at_0(shift: float) -> None:
+    generator = np.random.default_rng(8)
+    folds = [generator.normal(mean + shift, 0.1, 30) for mean in (-0.1, 0.02, 0.05, 0.1)]
+    p = over_folds(folds).p_value
+    assert 0 < p < 1
+    ends = over_folds(folds, confidence=1 - p).interval
+    assert min(abs(ends.low), abs(ends.high)) < 1e-9
+    # Without any variance there is nothing to doubt.
+    assert over_folds([[0.5, 0.5], [0.5, 0.5]]).p_value == 0
+    assert over_folds([[0.0, 0.0], [0.0, 0.0]]).p_value == 1
+
+
+def by_hand(tables: list[NDArray[np.float64]], confidence: float) -> tuple[float, float, float]:
+    """Return the ends and p of the mean of one table, or of the difference of two.
+
+    The error of the mean, squared, is a sum of mean squares, whose degrees of freedom are those of
+    Welch and Satterthwaite.
+    """
+    n = len(tables[0])
+    of_users = [
+        sum((1, -1)[k] * float(np.mean(t[u])) for k, t in enumerate(tables)) for u in range(n)
+    ]
+    parts = [(statistics.variance(of_users) / n, n - 1)]
+    for table in tables:
+        r, grand = table.shape[1], float(table.mean())
+        runs, users = [table[:, j].mean() for j in range(r)], [row.mean() for row in table]
+        between = n * sum((one - grand) ** 2 for one in runs) / (r - 1)
+        left = sum(
+            (table[u, j] - users[u] - runs[j] + grand) ** 2 for u in range(n) for j in range(r)
+        )
+        rest = float(left) / ((n - 1) * (r - 1))
+        if between > rest:
+            parts += [(between / (n * r), r - 1), (-rest / (n * r), (n - 1) * (r - 1))]
+    variance = sum(part for part, _ in parts)
+    freedom = variance**2 / sum(part**2 / d for part, d in parts)
+    mean, error = statistics.fmean(of_users), math.sqrt(variance)
+    half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
+    return mean - half, mean + half, 2 * float(stats.t.sf(abs(mean) / error, freedom))
+
+
+@pytest.mark.parametrize("shapes", [[(12, 3)], [(40, 2)], [(9, 3), (9, 4)], [(30, 2), (30, 5)]])
+@pytest.mark.parametrize("spread", [0.0, 0.05, 0.3])
+def test_runs_by_hand(shapes: list[tuple[int, int]], spread: float) -> None:
+    generator = np.random.default_rng(len(shapes))
+    tables = [
+        generator.normal(0.1, 0.1, shape) + generator.normal(0, spread, shape[1])
+        for shape in shapes
+    ]
+    found = over_runs(*tables, confidence=0.9)
+    expected = by_hand(tables, 0.9)
+    assert (*found.interval, found.p_value) == pytest.approx(expected, rel=1e-9)
 
 
 def test_values_of_runs_vary_as_means_of_users_do() -> None:

@@ -31,6 +31,7 @@ class _Queries:
         self.name = name
         self._columns = ("q_id", "doc_id", "score")
         self._data = {} if data is None else data
+        self._kept: dict[str, Any] = {}  # what was read, for the next evaluation
         if not isinstance(self._data, Mapping) and not is_frame(self._data):
             raise InputTypeError(
                 f"{type(self).__name__} takes a dict of dicts or a data frame, and got "
@@ -39,13 +40,18 @@ class _Queries:
 
     def _with_columns(self, *columns: str) -> None:
         self._columns = columns  # type: ignore[assignment]
+        self._kept = {}
 
     def keys(self) -> list[str]:
         """Return the ids of the queries, ascending."""
-        if isinstance(self._data, Mapping):
-            return sorted(self._data)
-        _, read = open_frame(self._data)
-        return sorted(set(np.asarray(read([self._columns[0]])[0]).tolist()))
+        if "keys" not in self._kept:
+            queries: Any = self._data
+            if not isinstance(self._data, Mapping):
+                _, read = open_frame(self._data)
+                queries = set(np.asarray(read([self._columns[0]])[0]).tolist())
+            self._kept["keys"] = sorted(queries)
+        found: list[str] = self._kept["keys"]
+        return found
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Return the documents of each query, with their numbers."""
@@ -60,10 +66,12 @@ class _Queries:
 
     def read(self, kind: Any, value: str) -> Any:
         """Read everything as `Lists` and `Interactions.of` do, whose option names the numbers."""
-        if isinstance(self._data, Mapping):
-            return kind(self._data)
-        user, item, column = self._columns
-        return kind(self._data, user=user, item=item, **{value: column})
+        if value not in self._kept:
+            options = {}
+            if not isinstance(self._data, Mapping):
+                options = dict(zip(("user", "item", value), self._columns, strict=True))
+            self._kept[value] = kind(self._data, **options)
+        return self._kept[value]
 
     def __len__(self) -> int:
         return len(self.keys())

@@ -332,8 +332,19 @@ def _rated(
         raise InputError("No pair of user and item is in both rating_true and rating_pred.")
     frame = joined.with_columns(user=pl.lit(0), item=pl.int_range(pl.len()))
     pairs = Pairs(frame, user="user", item="item", score="score", rating="rating", relevance=False)
-    mean = evaluated("recommenders", pairs, None, [name]).mean()[name]
-    return float(mean)
+    mean = float(evaluated("recommenders", pairs, None, [name]).mean()[name])
+    if np.isnan(mean) and name in ("rsquared", "exp_var"):
+        return _of_equal_ratings(name, frame)
+    return mean
+
+
+def _of_equal_ratings(name: str, frame: Any) -> float:
+    """Return what scikit-learn has where true ratings do not vary: 1 if nothing is wrong, or 0."""
+    if name == "rsquared" and len(frame) < 2:
+        return np.nan
+    errors = frame["score"] - frame["rating"]
+    wrong = errors if name == "rsquared" else errors - errors.mean()
+    return float((wrong == 0).all())
 
 
 def _columns(frame: Any, wanted: dict[str, str], whose: str) -> dict[str, Any]:

@@ -350,10 +350,9 @@ def _measured(
         values = evaluated("torchmetrics", pairs, None, [metric])[metric]
     else:
         # The order given is that of the columns. NDCG averages equal scores instead.
-        how = {} if name == "RetrievalNormalizedDCG" else {"ties": "item"}
-        values = evaluated("torchmetrics", *table, [metric], **how, relevant_from=ABOVE_ZERO)[
-            metric
-        ]
+        how: dict[str, Any] = {} if name == "RetrievalNormalizedDCG" else {"ties": "item"}
+        how["relevant_from"] = ABOVE_ZERO
+        values = evaluated("torchmetrics", *table, [metric], **how)[metric]
     if cutoff is not None and places is not None and metric.startswith("RetrievalPrecision@"):
         values = values * (places / cutoff)
     return values

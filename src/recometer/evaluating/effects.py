@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from recometer.errors import warn
 from recometer.metrics.conventions import find, parse_under
@@ -73,7 +74,8 @@ def usual_protocol(kind: type[Protocol] = Protocol) -> Protocol:
 def given_by_hand(protocol: Protocol) -> list[str]:
     """Return the rules of a protocol that are not those of its name."""
     convention = find(protocol.name)
-    usual = usual_protocol(type(protocol)) if convention is None else convention.protocol
+    kind: Any = type(protocol)  # a class can be hashed, whatever its instances
+    usual = usual_protocol(kind) if convention is None else convention.protocol
     if protocol is usual:
         return []
     return [rule for rule in protocol.to_dict() if protocol.differs(rule, usual)]

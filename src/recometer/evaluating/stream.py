@@ -18,6 +18,7 @@ from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Request, Source
 from recometer.sources.list_stream import StreamedLists, nobody
 from recometer.sources.lists import Lists
+from recometer.sources.memory import Memory
 from recometer.sources.pair_stream import StreamedPairs
 from recometer.sources.pairs import Pairs
 from recometer.sources.score_stream import StreamedScores, unscored
@@ -230,7 +231,9 @@ class Stream:
         """Return what a batch of candidates is asked for: the same of each, but its truth."""
         own_sets = self._evaluator.asked.as_given["candidates"] is not None
         if self._request is None or own_sets:
-            self._request = request_of(self._evaluator.inputs(batch))
+            request = request_of(self._evaluator.inputs(batch))
+            # What is found for a batch is of no use to the next one.
+            self._request = dataclasses.replace(request, progress=False, memory=Memory())
         return self._request
 
     def _begun(self, kind: type[Any], n_items: int = 0, item_ids: object = None) -> Any:

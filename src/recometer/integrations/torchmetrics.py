@@ -13,6 +13,7 @@ from recometer.data.tensors import to_numpy
 from recometer.errors import InputError, InputTypeError, need
 from recometer.evaluating.evaluator import Evaluator
 from recometer.evaluating.stream import Repeated, Stream
+from recometer.integrations import _plain
 from recometer.results.evaluation import Evaluation
 from recometer.results.flat import FlatName
 
@@ -257,6 +258,6 @@ def _messages(gathered: Any) -> list[dict[str, Any]]:
     found = []
     while text:
         end = LENGTH + int.from_bytes(text[:LENGTH], "little")
-        found.append(pickle.loads(text[LENGTH:end]))
+        found.append(_plain.loads(text[LENGTH:end]))
         text = text[end:]
     return found

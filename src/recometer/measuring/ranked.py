@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -43,7 +42,7 @@ class RankedUsers(Measured):
         # By the identity of rules, which are kept for as long.
         self._known: dict[int, tuple[Protocol, bool]] = {}
         self._settlings: dict[tuple[int, int | None], Settling] = {}
-        self._last: tuple[Any, Any, Any] = None, None, None
+        self._last: tuple[Metric, Protocol, Settling] | None = None
         self._groups: dict[Hashable, Groups] = {}
 
     @property
@@ -117,9 +116,9 @@ class RankedUsers(Measured):
 
     def _settling(self, metric: Metric, rules: Protocol) -> Settling:
         """Return what `settling.settle` takes."""
-        last, same, how = self._last  # mostly the same is asked for several times
-        if metric is last and rules is same:
-            return how
+        last = self._last  # mostly the same is asked for several times
+        if last is not None and metric is last[0] and rules is last[1]:
+            return last[2]
         if id(rules) not in self._known:
             self._known[id(rules)] = rules, settling.reads_cutoff(rules)
         cutoff = metric.cutoff if self._known[id(rules)][1] else None

@@ -276,7 +276,7 @@ def _ridges(chart: Chart) -> Spec:
 
 
 def _winners(chart: Chart) -> Spec:
-    labels = {"labelExpr": _in_two_lines(" minus "), "labelOffset": -7}
+    labels = {"labelExpr": _in_two_lines(" minus "), "labelBaseline": "bottom"}
     y = {"field": "pair", "type": "nominal", "sort": None, "title": None, "axis": labels}
     color = {"field": "who", "type": "nominal", "title": None, "scale": WHO}
     return {

@@ -134,7 +134,11 @@ def _written(text: str) -> str:
     """Return a text in the characters of flat names."""
     short = _escaped(text.removesuffix(")"), literal="_")
     # A text that holds the words themselves is written by the codes of its signs.
-    if _parts(short) == ([("", text)], "mean"):
+    # What follows may complete one at its end.
+    if all(
+        _parts(f"{short}{end}") == ([("", text)], statistic)
+        for end, statistic in (("", "mean"), ("_low", "low"))
+    ):
         return short
     return _escaped(text, literal="", spelled=set(WORDS) - {"("})
 

@@ -97,6 +97,30 @@ def unpack(cls: type[AnyRecord], packed: Mapping[str, Any], of: Mapping[str, typ
     return cls(**found)
 
 
+def _plain(packed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return packed arrays as tuples."""
+    return {
+        name: tuple(value)
+        if isinstance(value, Packed)
+        else _plain(value)
+        if isinstance(value, dict)
+        else value
+        for name, value in packed.items()
+    }
+
+
+def _as_packed(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tuples as packed arrays."""
+    return {
+        name: Packed(*value)
+        if isinstance(value, tuple)
+        else _as_packed(value)
+        if isinstance(value, dict)
+        else value
+        for name, value in plain.items()
+    }
+
+
 def _arrays(packed: Mapping[str, Any]) -> Iterator[Packed]:
     for value in packed.values():
         if isinstance(value, Packed):
@@ -172,14 +196,14 @@ class Kept(Generic[AnyRecord]):
         return sum(array.nbytes for _, part in self._parts for array in _arrays(part))
 
     def state(self) -> list[tuple[int, dict[str, Any]]]:
-        """Return what is kept, as numbers, tuples and arrays."""
+        """Return what is kept, as numbers, tuples and arrays, and no classes of ours."""
         self._pack()
-        return list(self._parts)
+        return [(n_users, _plain(part)) for n_users, part in self._parts]
 
     def take(self, state: list[tuple[int, dict[str, Any]]]) -> None:
         """Keep what `state` of another one returned, too."""
-        for part in state:
-            self.add(self._unpacked(part))
+        for n_users, part in state:
+            self.add(self._unpacked((n_users, _as_packed(part))))
 
 
 class ItemCodes:

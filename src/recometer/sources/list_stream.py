@@ -17,6 +17,7 @@ from recometer.sources.base import Request
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.kept import ItemCodes, Kept
 from recometer.sources.lists import Lists
+from recometer.sources.memory import Memory
 
 # Of the lists themselves; all other counts are of test, train and candidates, which are known.
 OF_LISTS = (
@@ -65,7 +66,8 @@ class StreamedLists(Lists):
                 "be given, and scores take any."
             )
         self._request, self._k, self._counts_others = _named(request), k, counts_others
-        self._request = dataclasses.replace(self._request, progress=False)
+        # What is found for a batch is of no use to whoever asks for the whole.
+        self._request = dataclasses.replace(self._request, progress=False, memory=Memory())
         self._is_ranked, self._n_lists, self._ignored = ranked, 0, 0
         self._widest = self._repeats = 0  # of lists that are kept; in lists that are not
         self._came = np.zeros(request.test.n_users, bool)

@@ -1,0 +1,52 @@
+"""States that processes of a training exchange: numbers, texts, arrays and ids, and no code."""
+
+import datetime
+import decimal
+import pathlib
+import pickle
+import uuid
+
+import numpy as np
+import pytest
+
+import recometer as rm
+from recometer.integrations import _plain
+
+IDS = [3, "ann", b"x", datetime.date(2024, 5, 31), datetime.datetime(2024, 5, 31, 7, 8)]
+IDS += [decimal.Decimal("1.5"), uuid.UUID(int=7), None, True, 2.5, ("ann", 3)]
+
+
+@pytest.mark.parametrize("protocol", range(3, pickle.HIGHEST_PROTOCOL + 1))
+def test_arrays_and_ids_come_back(protocol):
+    ids = np.empty(len(IDS), object)
+    ids[:] = IDS
+    state = {"n": 2, "arrays": [np.eye(2, dtype=np.float32), np.array(["a", "bc"]), ids]}
+    state["number"] = np.float64(0.1)
+    found = _plain.loads(pickle.dumps(state, protocol=protocol))
+    assert found["n"] == 2
+    assert found["number"] == 0.1
+    for mine, other in zip(found["arrays"], state["arrays"], strict=True):
+        assert mine.dtype == other.dtype
+        assert mine.tolist() == other.tolist()
+
+
+class Planted:
+    """Leaves a file where it is unpickled."""
+
+    def __reduce__(self):
+        return pathlib.Path.write_text, (pathlib.Path("planted"), "")
+
+
+class Evaluated:
+    """Runs text where it is unpickled."""
+
+    def __reduce__(self):
+        return eval, ("1 + 1",)
+
+
+@pytest.mark.parametrize("planted", [Planted(), Evaluated(), np.array([Planted()], object)])
+def test_nothing_else_is_loaded(planted, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(rm.errors.InputError, match=r"could run as code.*Hint"):
+        _plain.loads(pickle.dumps({"state": planted}))
+    assert list(tmp_path.iterdir()) == []
