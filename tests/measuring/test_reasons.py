@@ -1,0 +1,25 @@
+"""Why values are undefined."""
+
+from recometer.measuring.reasons import Reason
+
+
+def test_codes_are_those_of_saved_evaluations():
+    """Files hold the numbers: a reason keeps its own, and a new one takes a number beyond."""
+    of_rankings = [
+        *("DEFINED", "UNKNOWN_USER", "NO_RELEVANT", "FEW_CANDIDATES", "FEW_RELEVANT"),
+        *("COLD_START", "NAN_SCORE", "INFINITE_SCORE", "CONSTANT_SCORES", "CUTOFF_TOO_DEEP"),
+        *("ALL_RELEVANT", "NO_GAIN", "GAIN_NOT_FINITE", "NO_CANDIDATES", "NOTHING_DRAWN"),
+        *("WITHOUT_LIST", "ONE_KIND", "NOT_COUNTED"),
+    ]
+    of_ratings = [
+        *("NO_RATINGS", "NOTHING_RECOMMENDED", "NO_VARIANCE", "NO_PAIRS", "NOT_PROBABILITY"),
+    ]
+    of_lists = [
+        *("NO_LIST", "ONE_ITEM", "NOTHING_SEEN", "NO_HISTORY", "NO_BASELINE", "NO_CATEGORY"),
+        *("NO_HISTORY_CATEGORY", "NO_RELEVANT_CATEGORY", "NO_FEATURES", "NO_HIT"),
+    ]
+    known = {0: of_rankings, 20: of_ratings, 30: of_lists}
+    expected = {
+        name: first + number for first, names in known.items() for number, name in enumerate(names)
+    }
+    assert {name: reason.value for name, reason in Reason.__members__.items()} == expected
