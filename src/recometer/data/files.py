@@ -18,6 +18,7 @@ from recometer.data.columns import ColumnPair, Columns, choose_columns, single_n
 from recometer.data.forks import check_threads
 from recometer.data.frames import first_line, numeric_names, warn_of_values
 from recometer.data.paths import as_path
+from recometer.data.polars_errors import unreadable
 from recometer.data.sessions import paired, selected
 from recometer.data.text import check_parsed, times_of_text
 from recometer.data.unpacking import check_gzip, check_table
@@ -286,7 +287,7 @@ def scan(path: pathlib.Path) -> pl.LazyFrame:
         table.collect_schema()
     except pl.exceptions.NoDataError:
         raise FileError(f"{path} is empty. Hint: the first line must name the columns.") from None
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except unreadable() as error:
         raise _unreadable(path, error) from error
     return table
 
@@ -361,11 +362,10 @@ def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
 
 
 def _collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
-    import polars as pl
 
     try:
         return table.select([selected(table, name) for name in names]).collect()
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except unreadable() as error:
         if "found more fields" in str(error):
             width = table.collect_schema().len()
             for line, record in _records(path):

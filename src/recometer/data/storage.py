@@ -17,6 +17,7 @@ from recometer.arrays import Array
 from recometer.data import ids, sessions
 from recometer.data.forks import check_threads
 from recometer.data.paths import as_path
+from recometer.data.polars_errors import unreadable
 from recometer.data.unpacking import check_table
 from recometer.errors import FileError, InputTypeError
 
@@ -83,7 +84,7 @@ def is_table(path: Path) -> bool:
 
     try:
         return KEY in pl.read_parquet_metadata(path)
-    except (OSError, pl.exceptions.PolarsError):
+    except unreadable():
         return False
 
 
@@ -129,7 +130,7 @@ def write_table(
     try:
         pl.DataFrame(series).write_parquet(temporary, metadata={KEY: text})
         temporary.replace(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except unreadable() as error:
         raise FileError(
             f"Cannot write {str(path)!r}: {error}. "
             "Hint: the folder must exist and be writable, and the path must not be a folder."
@@ -169,7 +170,7 @@ def read_table(
     hint = "Hint: recometer.load reads what result.save(path) wrote, nothing else."
     try:
         text = pl.read_parquet_metadata(path).get(KEY)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except unreadable() as error:
         raise FileError(f"{str(path)!r} is not a Parquet file: {error}. {hint}") from error
     if text is None:
         raise FileError(f"{str(path)!r} is a Parquet file, but no saved evaluation. {hint}")
@@ -192,7 +193,7 @@ def read_table(
         return {column.name: column.to_numpy() for column in frame}, user_ids, header
     except FileError:
         raise
-    except (OSError, pl.exceptions.PolarsError, *DAMAGED) as error:
+    except (*unreadable(), *DAMAGED) as error:
         raise FileError(f"{str(path)!r} is damaged: {error}. {hint}") from error
 
 

@@ -100,6 +100,12 @@ class Job:
             if not given.truth.test.n_users:
                 return None
             records = find_records(given)
+            if records.counts.get("list_items_uncatalogued"):
+                raise InputError(
+                    "Lists have items that the catalogue lacks, which count as part of it. On "
+                    "Spark no block of users knows all of them. Hint: catalogue= with all items, "
+                    "or their number."
+                )
             measured = measure(given, records)
         return self._rows(given, measured, records), self._sums(given, measured, records)
 

@@ -158,7 +158,7 @@ class Plan:
             "seed": seed,
             "chance": chance,
             "exclude": self.exclude,
-            "catalogue": self._whole_catalogue(kinds),
+            "catalogue": self.catalogue,
             "candidates": self.chosen,
             "popularity": self._popularity(kinds),
         }
@@ -265,10 +265,6 @@ class Plan:
                 f"{what} {n_items:,} items takes more than closure={self.closure / 1e6:,.1f} MB. "
                 "Hint: a larger closure=, or metrics without it."
             )
-
-    def _whole_catalogue(self, kinds: IdKinds) -> Catalogue | None:
-        """Return the catalogue with the listed items that it lacks."""
-        return self.catalogue
 
     def check_sums(self, sums: Sums) -> None:
         """Refuse and warn of what shows when all is added up, as on one machine."""

@@ -16,6 +16,7 @@ import numpy as np
 from recometer import ragged
 from recometer.arrays import Array
 from recometer.data.interactions import Interactions
+from recometer.data.polars_errors import unreadable
 from recometer.data.storage import DAMAGED, check_replaced, decode_ids, encode_ids
 from recometer.errors import FileError, InputTypeError
 
@@ -83,8 +84,6 @@ def finish(folder: Path) -> None:
 
 def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str, Any]) -> None:
     """Write parts of a split beside what is there, which is replaced once all is written."""
-    import polars as pl
-
     check(folder)
     given = {name: part for name, part in parts.items() if part is not None}
     # The data may be the file of an earlier split, too.
@@ -102,7 +101,7 @@ def write(folder: Path, parts: Mapping[str, Any], users: Array, header: dict[str
         finish(folder)
     except FileError:
         raise
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except unreadable() as error:
         raise FileError(
             f"Cannot write the split to {str(folder)!r}: {error}. "
             "Hint: the folder must be writable."
@@ -190,13 +189,11 @@ def _write_interactions(folder: Path, parts: Mapping[str, Interactions]) -> dict
 @contextlib.contextmanager
 def undamaged(folder: Path) -> Iterator[None]:
     """Say of what goes wrong meanwhile that the split in a folder is damaged."""
-    import polars as pl
-
     try:
         yield
     except FileError:
         raise
-    except (OSError, pl.exceptions.PolarsError, *DAMAGED) as error:
+    except (*unreadable(), *DAMAGED) as error:
         raise FileError(
             f"The split in {str(folder)!r} is damaged: {error}. Hint: rm.Split.load reads what "
             "split.save(folder) wrote."
