@@ -348,7 +348,7 @@ def _ragged(path: pathlib.Path, line: int, found: int, width: int) -> FileError:
     )
 
 
-def _unreadable(path: pathlib.Path, error: Exception) -> FileError:
+def _unreadable(path: pathlib.Path, error: BaseException) -> FileError:
     reason = first_line(error)
     if not path.is_file():
         return FileError(

@@ -449,7 +449,7 @@ def _not_executed(what: str, error: Exception) -> ColumnError | FileError | Inpu
     )
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 

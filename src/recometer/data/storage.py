@@ -29,7 +29,14 @@ KEY = "recometer"  # of the header in the file's metadata
 VERSION = 1  # of the format; a reader understands its own version and all older ones
 
 # What reading a damaged file may end in, beside errors of Polars and of the system.
-DAMAGED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+DAMAGED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 # What writes the table of a result into files that are called so.
 WRITES = {".csv": "to_csv", ".json": "to_json", ".md": "to_markdown", ".tex": "to_latex"}
@@ -193,7 +200,7 @@ def read_table(
         return {column.name: column.to_numpy() for column in frame}, user_ids, header
     except FileError:
         raise
-    except (*unreadable(), *DAMAGED) as error:
+    except unreadable() + DAMAGED as error:
         raise FileError(f"{str(path)!r} is damaged: {error}. {hint}") from error
 
 

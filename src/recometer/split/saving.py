@@ -193,7 +193,7 @@ def undamaged(folder: Path) -> Iterator[None]:
         yield
     except FileError:
         raise
-    except (*unreadable(), *DAMAGED) as error:
+    except unreadable() + DAMAGED as error:
         raise FileError(
             f"The split in {str(folder)!r} is damaged: {error}. Hint: rm.Split.load reads what "
             "split.save(folder) wrote."
