@@ -279,7 +279,7 @@ def test_what_is_left_out_is_little_and_written_down(
     n_run = sum(kind(record) not in ("error", "read") for record in records)
     reproduced = sum(covered.values()) - covered["read"]
     stated = " ".join(DOCUMENT.read_text(encoding="utf-8").split())
-    assert f"Of {n_run:,} numbers that" in stated
+    assert f"printed {n_run:,} numbers" in stated
     assert f"{reproduced:,} are reproduced. The other {n_run - reproduced} are" in stated
     assert f"{covered['read']} of the {n_read} numbers that follow" in stated
     read = total.pop("read"), covered.pop("read")
