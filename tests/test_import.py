@@ -30,6 +30,7 @@ UNNEEDED = (*SELDOM, "csv", "dataclasses", "hashlib", "inspect", "pathlib")
 # A module imports only what stands before it, or lies in the same entry.
 ORDER = (
     "arrays",
+    "remembered",
     "errors",
     "ragged",
     "version",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import functools
 from collections.abc import Mapping
 from dataclasses import field
 
@@ -16,6 +15,7 @@ import numpy as np
 from recometer.arrays import Array, Bool, Float64, Int64, UInt32
 from recometer.errors import InternalError
 from recometer.ragged import COUNTS, OFFSETS, PER_ROW, PER_USER, Record, Table, per_user
+from recometer.remembered import cached_property
 
 
 class UserFlag(enum.IntFlag):
@@ -190,7 +190,7 @@ class TopLists(Record):
         """How long a list may be."""
         return int(self.items.shape[1])
 
-    @functools.cached_property
+    @cached_property
     def lengths(self) -> Int64:
         """How many items each list holds: int64 [n_users]."""
         lengths: Int64 = np.count_nonzero(self.items >= 0, axis=1).astype(np.int64, copy=False)

@@ -8,7 +8,6 @@ Metrics know nothing else of ties.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from recometer.errors import InternalError
 from recometer.protocol import TieRule
 from recometer.ragged import indptr_of
 from recometer.ranks import Ranks
+from recometer.remembered import cached_property
 
 Property = Literal[
     "relevance", "gain", "positive_gain", "exponential", "shifted", "relevant_gain", "judgement",
@@ -95,7 +95,7 @@ class Groups:
         """Number of users."""
         return len(self.indptr) - 1
 
-    @functools.cached_property
+    @cached_property
     def single(self) -> bool:
         """Whether every group is a single place."""
         return bool((self.size == 1).all())

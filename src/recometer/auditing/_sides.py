@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from recometer.data.matching import (
 )
 from recometer.errors import InputError
 from recometer.protocol import Protocol
+from recometer.remembered import cached_property
 
 EXAMPLES = 5
 BLOCK = 2**22  # interactions that are counted at once
@@ -65,47 +65,47 @@ class Sides:
         items = np.arange(test.n_items) if items is None else items
         return cls(train, test, users, items, rules)
 
-    @functools.cached_property
+    @cached_property
     def relevant(self) -> Bool:
         """Which rows of test are relevant."""
         return relevant_rows(self.test, self.rules.relevant_from)
 
-    @functools.cached_property
+    @cached_property
     def user(self) -> Int64:
         """The user of test of each of its rows."""
         return ragged.users_of(self.test.indptr)
 
-    @functools.cached_property
+    @cached_property
     def tested(self) -> Bool:
         """Which users of test have interactions there."""
         return np.diff(self.test.indptr) > 0
 
-    @functools.cached_property
+    @cached_property
     def trained(self) -> Int64:
         """How many interactions each user of test has in train."""
         return np.where(self.users >= 0, np.diff(self.train.indptr)[self.users], 0)
 
-    @functools.cached_property
+    @cached_property
     def twin(self) -> Int64:
         """The row of train with the user and item of each row of test, -1 where there is none."""
         return twins(self.test, self.train, self.users, self.items)
 
-    @functools.cached_property
+    @cached_property
     def seen(self) -> Bool:
         """Which rows of test have an item with interactions in train."""
         return self.item_seen[self.test.items]
 
-    @functools.cached_property
+    @cached_property
     def item_seen(self) -> Bool:
         """Which items of test have interactions in train."""
         return (self.items >= 0) & (self.item_counts[self.items] > 0)
 
-    @functools.cached_property
+    @cached_property
     def item_counts(self) -> Int64:
         """How many interactions each item of train has there."""
         return _count_items(self.train)
 
-    @functools.cached_property
+    @cached_property
     def item_counts_of_test(self) -> Int64:
         """How many interactions each item of test has there."""
         return _count_items(self.test)
@@ -114,12 +114,12 @@ class Sides:
         """Return how many of some rows of test each of its users has."""
         return np.diff(ragged.offsets(rows, self.test.indptr))
 
-    @functools.cached_property
+    @cached_property
     def left(self) -> Int64:
         """How many relevant interactions users have in test and not in train."""
         return self.count_users(self.relevant & (self.twin < 0))
 
-    @functools.cached_property
+    @cached_property
     def candidates(self) -> Int64:
         """How many items of train and test together each user does not have in train."""
         return self.train.n_items + np.count_nonzero(self.items < 0) - self.trained

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from recometer.data.interactions import Interactions
 from recometer.evaluating.inputs import Inputs
 from recometer.evaluating.records import request_of
 from recometer.ranks import Ranks, TopLists
+from recometer.remembered import cached_property
 from recometer.sources.base import Request, Source
 
 
@@ -53,40 +53,40 @@ class Looked:
         """What must not be recommended again."""
         return self.given.asked.train
 
-    @functools.cached_property
+    @cached_property
     def request(self) -> Request:
         """What the source is asked for; equal scores stand in the order of the item ids."""
         protocol = self.given.protocol.replace(ties="item")
         return dataclasses.replace(request_of(self.given), protocol=protocol, depth=None)
 
-    @functools.cached_property
+    @cached_property
     def ranks(self) -> Ranks:
         """Where the items of test landed."""
         return self.source.rank(self.request)
 
-    @functools.cached_property
+    @cached_property
     def lists(self) -> TopLists:
         """The first k places."""
         return self.source.top(self.request, self.k)
 
-    @functools.cached_property
+    @cached_property
     def listed(self) -> Interactions:
         """The items of the lists, as if they were test."""
         return as_interactions(self.lists, self.test)
 
-    @functools.cached_property
+    @cached_property
     def places(self) -> Ranks:
         """Where the listed items landed, by the word of `rank`; all rows if these are the truth."""
         if self.given.brings_truth:
             return self.ranks
         return self.source.rank(dataclasses.replace(self.request, test=self.listed))
 
-    @functools.cached_property
+    @cached_property
     def flags(self) -> UInt32:
         """The `UserFlag` bits of each user: uint32 [test.n_users]."""
         return self.ranks.flags | self.places.flags
 
-    @functools.cached_property
+    @cached_property
     def trained(self) -> Interactions | None:
         """The interactions of train of the users that are looked at; None: there is no train."""
         if self.train is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from recometer.comparing.standings import standings_by, standings_of_whole
 from recometer.comparing.whole import compare_whole
 from recometer.data import sessions
 from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.remembered import cached_property
 from recometer.results.evaluation import Evaluation
 from recometer.stats import Power
 from recometer.stats.comparing import differences_of
@@ -67,7 +67,7 @@ class Compared:
         """Return the coverage of intervals."""
         return self.options.confidence
 
-    @functools.cached_property
+    @cached_property
     def standings(self) -> tuple[Standing, ...]:
         """The leaderboard: per metric every model, best first, with the ranks that it can have."""
         return tuple(one for metric in self.metrics for one in self._standings(metric))

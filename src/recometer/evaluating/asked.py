@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from recometer.metrics.conventions import parse_under
 from recometer.metrics.names import Metrics
 from recometer.metrics.registry import Metric, rules_of
 from recometer.protocol import Protocol
+from recometer.remembered import cached_property
 from recometer.results.evaluation import Evaluation
 from recometer.sources.base import Source
 from recometer.sources.candidates import Items, read_items
@@ -43,12 +43,12 @@ class Asked:
     popularity: Popularity | None = None  # of the whole train, where train holds some users
     some_users: bool = False  # whether other users are evaluated elsewhere, and put together
 
-    @functools.cached_property
+    @cached_property
     def by_hand(self) -> Sequence[str]:
         """The rules that were given by hand, whose effect is looked for."""
         return given_by_hand(self.protocol)
 
-    @functools.cached_property
+    @cached_property
     def counts_listed_users(self) -> bool:
         """Whether users with a list count, whom test need not have."""
         return any(rules_of(one, self.protocol).users == "listed" for one in self.metrics)

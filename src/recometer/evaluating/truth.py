@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from recometer.measuring import corrections
 from recometer.measuring.side_data import check_side_data, needed_by
 from recometer.metrics.registry import METRICS, Metric, rules_of, with_largest_gain
 from recometer.protocol import Protocol
+from recometer.remembered import cached_property
 from recometer.results.profiles import Bands, bands, profiles, users_of_items
 from recometer.sources.base import Request, Source
 from recometer.sources.candidates import Candidates, Items, SampledCandidates, read_candidates
@@ -67,7 +67,7 @@ class Truth:
         """Return the metrics that read one of some records."""
         return [metric for metric in self.metrics if metric.definition.record in records]
 
-    @functools.cached_property
+    @cached_property
     def profiles(self) -> tuple[Int64, Float64] | tuple[None, None]:
         """What train says of each user, see `Evaluation`; None without train."""
         train = self.asked.train
@@ -75,22 +75,22 @@ class Truth:
             return None, None
         return profiles(self.test, train, self._users_of_items)
 
-    @functools.cached_property
+    @cached_property
     def bands(self) -> Bands | None:
         """The items of train by popularity; None: there is no train."""
         return None if self._users_of_items is None else bands(self._users_of_items)
 
-    @functools.cached_property
+    @cached_property
     def _users_of_items(self) -> Int64 | None:
         return None if self.asked.train is None else users_of_items(self.asked.train)
 
-    @functools.cached_property
+    @cached_property
     def negative_gains(self) -> bool:
         """Whether a value of test is below 0."""
         gains = self.test.values
         return gains is not None and bool((gains < 0).any())
 
-    @functools.cached_property
+    @cached_property
     def binary_gains(self) -> bool:
         """Whether every value of test is 0 or 1."""
         gains = self.test.values
@@ -117,7 +117,7 @@ class Truth:
             arrays["baseline"] = {"lists": asked.baseline.lists.items}
         return arrays
 
-    @functools.cached_property
+    @cached_property
     def descriptions(self) -> dict[str, dict[str, str]]:
         """A description of each argument that was given, and perhaps a warning."""
         asked, baseline = self.asked, self.asked.baseline
@@ -138,7 +138,7 @@ class Truth:
             found["test"]["reading"] = reading
         return found
 
-    @functools.cached_property
+    @cached_property
     def definitions(self) -> dict[str, dict[str, str]]:
         """The formula and the source of each metric, and what its parameters stand for."""
         return definitions_of(self.metrics)
@@ -160,13 +160,13 @@ class Truth:
             + (f", and its value is the gain of {shown}" if of_gain else "")
         )
 
-    @functools.cached_property
+    @cached_property
     def duplicates(self) -> dict[str, int]:
         """The rows that repeat a pair of user and item, where there are any."""
         both = (("test", self.test), ("train", self.asked.train))
         return {f"{name}_duplicates": n for name, one in both if one and (n := one.duplicates)}
 
-    @functools.cached_property
+    @cached_property
     def held_bytes(self) -> int:
         """The memory that test and train take."""
         arrays = (*_arrays(self.given).values(), *_arrays(self.asked.train).values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Hashable, Iterator, Sequence
 
@@ -17,6 +16,7 @@ from recometer.measuring.settling import Settling
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
 from recometer.ranks import Ranks, UserFlag
+from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Groups, Property, resolve, sum_by_user, worth_of
 
 # Users are taken in blocks, so that working memory does not grow with their number.
@@ -129,7 +129,7 @@ class RankedUsers(Measured):
         self._last = metric, rules, self._settlings[key]
         return self._settlings[key]
 
-    @functools.cached_property
+    @cached_property
     def _one_property(self) -> bool:
         """Without values in test, gains are relevance, and their groups are found once."""
         return np.array_equal(self.ranks.gain, self.ranks.relevant)
@@ -181,7 +181,7 @@ class _Rules:
                 mark(result, without_gain, Reason.NO_GAIN)
         return result
 
-    @functools.cached_property
+    @cached_property
     def for_all_metrics(self) -> UInt8:
         """The rules that do not depend on the metric."""
         ranks, protocol = self.ranks, self.protocol
@@ -199,14 +199,14 @@ class _Rules:
         why.mark_constant(result, ranks.flags, protocol)
         return result
 
-    @functools.cached_property
+    @cached_property
     def outside(self) -> Bool | None:
         """Who does not count in any mean; None if everybody counts."""
         ranks = self.ranks
         has_rows = np.diff(ranks.indptr) > 0
         return why.outside(self.known, ranks.n_relevant > 0, has_rows, self.protocol)
 
-    @functools.cached_property
+    @cached_property
     def all_relevant(self) -> Bool:
         """Whether every candidate is relevant."""
         ranks = self.ranks
@@ -234,7 +234,7 @@ class _Rules:
             return np.diff(self.ranks.indptr)
         return np.bincount(self.user[rows], minlength=self.ranks.n_users)
 
-    @functools.cached_property
+    @cached_property
     def user(self) -> Int64:
         """The user of each judged item."""
         return self.ranks.user

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
@@ -17,6 +16,7 @@ from recometer.metrics.predictions import Predictions
 from recometer.metrics.registry import Metric, MetricDefinition
 from recometer.protocol import Protocol
 from recometer.ranks import Ratings, UserFlag
+from recometer.remembered import cached_property
 from recometer.ties import WHOLE
 
 WITHOUT = {
@@ -155,12 +155,12 @@ class _Rows:
         """Return the rows that a metric reads."""
         return self.finite if definition.reads == "gain" else self.every
 
-    @functools.cached_property
+    @cached_property
     def finite(self) -> Predictions:
         """The rows of the users whose numbers are all finite."""
         return self.every.of_users(~np.any(self.not_finite, axis=0))
 
-    @functools.cached_property
+    @cached_property
     def not_finite(self) -> tuple[Bool, Bool, Bool]:
         """Who has NaN predictions, infinite ones, or numbers without a finite sum of squares."""
         rows = self.every

@@ -20,6 +20,7 @@ from recometer.metrics.cutoffs import cutoff_without_number
 from recometer.metrics.names import Metrics, names_in, parse, parse_cutoffs, split
 from recometer.metrics.registry import METRICS, Metric, meaning, rules_of
 from recometer.protocol import Protocol
+from recometer.remembered import cached_property
 
 TABLE = Path(__file__).with_name("conventions.toml")
 COMMON = "every_convention"
@@ -61,7 +62,7 @@ class Entry:
     defect_rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     read: bool = False
 
-    @functools.cached_property
+    @cached_property
     def pattern(self) -> re.Pattern[str]:
         """What a name must match."""
         text = re.escape(_normal(self.name, CUTOFF))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from recometer.arrays import Array, Bool, Float64, Int64
 from recometer.errors import InternalError
 from recometer.metrics.sums import ratio
 from recometer.ranks import Ratings
+from recometer.remembered import cached_property
 from recometer.ties import Groups, sum_by_user
 
 DEFAULT = 1.0  # a row is relevant from this true rating on, where nobody says
@@ -88,45 +88,45 @@ class Predictions:
         found: Bool = self.relevant[rows]
         return found
 
-    @functools.cached_property
+    @cached_property
     def n_rows(self) -> Int64:
         """Number of rows of each user."""
         return np.bincount(self.user, minlength=self.n_users)
 
-    @functools.cached_property
+    @cached_property
     def squared_error(self) -> Float64:
         """Sum of ``(p - a)^2`` of each user."""
         return self.total((self.predicted - self.actual) ** 2)
 
-    @functools.cached_property
+    @cached_property
     def squared_deviation(self) -> Float64:
         """Sum of ``(a - mean of a)^2`` of each user; exactly 0 where all are the same."""
         return self.deviation(self.actual)
 
-    @functools.cached_property
+    @cached_property
     def mean_actual(self) -> Float64:
         """Mean of `a` of each user, exactly `a` where all are the same."""
         return self.mean(self.actual)
 
-    @functools.cached_property
+    @cached_property
     def unexplained(self) -> tuple[Float64, Float64]:
         """Mean of ``a - p`` of each user, and the sum of the squared deviations from it."""
         left = self.actual - self.predicted
         return self.mean(left), self.deviation(left)
 
-    @functools.cached_property
+    @cached_property
     def absolute_error(self) -> Float64:
         """Sum of ``|p - a|`` of each user."""
         return self.total(np.abs(self.predicted - self.actual))
 
-    @functools.cached_property
+    @cached_property
     def surprisal(self) -> Float64:
         """Sum of the negative logarithms of the probabilities of what is true, of each user."""
         least = np.finfo(np.float64).eps
         likely = np.clip(np.where(self.kinds, self.predicted, 1 - self.predicted), least, 1 - least)
         return self.total(-np.log(likely))
 
-    @functools.cached_property
+    @cached_property
     def n_relevant_rows(self) -> Int64:
         """Number of relevant rows of each user, whether or not there is a threshold."""
         return np.bincount(self.user[self.kinds], minlength=self.n_users)
@@ -138,12 +138,12 @@ class Predictions:
             raise InternalError("Nothing says which of these predictions are relevant.")
         return self.relevant
 
-    @functools.cached_property
+    @cached_property
     def by_prediction(self) -> Int64:
         """All rows, best predicted first."""
         return np.argsort(-self.predicted, kind="stable")
 
-    @functools.cached_property
+    @cached_property
     def pairs(self) -> tuple[Int64, Int64]:
         """Number of pairs of rows that differ in `a`, and of those in the same order by `p`."""
         return _ordered_pairs(self)

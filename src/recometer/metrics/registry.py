@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +13,7 @@ from recometer.errors import InputError, InputTypeError, UnknownNameError, did_y
 from recometer.metrics.cutoffs import bad_cutoff, misplaced_cutoff
 from recometer.metrics.parameters import Parameter, Value
 from recometer.protocol import Protocol
+from recometer.remembered import cached_property
 from recometer.ties import WHOLE, Property
 
 # function(groups, cutoffs, **parameters); the first argument depends on the record that is
@@ -346,7 +346,7 @@ class Metric:
     def __str__(self) -> str:
         return self.label or self.ours
 
-    @functools.cached_property
+    @cached_property
     def ours(self) -> str:
         """Its name here, whatever it was asked for as."""
         head = self.name if self.cutoff is None else f"{self.name}@{self.cutoff}"
@@ -357,7 +357,7 @@ class Metric:
         """Its name without the cut-off, for instance ``"f(beta=0.5)"``."""
         return self.name + self._written
 
-    @functools.cached_property
+    @cached_property
     def _written(self) -> str:
         known = METRICS[self.name].parameters
         parts = ",".join(known[name].write(value) for name, value in self.parameters)
@@ -372,7 +372,7 @@ class Metric:
             for name, value in self.parameters
         }
 
-    @functools.cached_property
+    @cached_property
     def definition(self) -> MetricDefinition:
         """What the registry states of it, with its parameters."""
         return METRICS[self.name].given(self.parameters)

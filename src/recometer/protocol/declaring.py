@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 from recometer.errors import InputError, UnknownNameError, brief, did_you_mean
+from recometer.remembered import cached_property
 
 Step = Literal[
     "ranking", "ties", "formula", "undefined values", "rounding", "population", "average",
@@ -72,7 +73,7 @@ class Rule:
         if self.says:
             self._entry(self.default)  # raises LookupError
 
-    @functools.cached_property
+    @cached_property
     def choices(self) -> tuple[Any, ...]:
         """The values that it takes beside numbers."""
         numbers = [entry for entry in self.says if isinstance(entry, Number)]
@@ -82,7 +83,7 @@ class Rule:
             if entry not in numbers and not any(number.takes(entry) for number in numbers)
         )
 
-    @functools.cached_property
+    @cached_property
     def _values(self) -> dict[tuple[type, Any], Any]:
         """The values by type, too: True is not the number 1."""
         return {(type(entry), entry): entry for entry in self.says}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, overload
@@ -22,6 +21,7 @@ from recometer.metrics import ListData
 from recometer.metrics.registry import Metric
 from recometer.protocol import Protocol
 from recometer.ranks import TopLists
+from recometer.remembered import cached_property
 from recometer.results import saved, summary
 from recometer.results.means import Averaging, Weights, means_with
 from recometer.results.naming import name_of, names_of
@@ -151,7 +151,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         """Number of users of test, those without a defined value included."""
         return len(self.n_relevant)
 
-    @functools.cached_property
+    @cached_property
     def clusters(self) -> Int64 | None:
         """A number for each session, equal for all sessions of a user; None without sessions."""
         return sessions.clusters_of(self.user_ids)
@@ -441,7 +441,7 @@ class Evaluation(TrackedEvaluation, Reported, rendering.Printed):
         """Return the metrics that have a mean, in the order asked for."""
         return [name for name in map(str, self.metrics) if weights is None or name in self.values]
 
-    @functools.cached_property
+    @cached_property
     def _averaging(self) -> Averaging:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(Averaging)}
         return Averaging(**{**fields, "metrics": {str(one): one for one in self.metrics}})

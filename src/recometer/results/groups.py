@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import operator
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from recometer.data import ids, sessions
 from recometer.data.columns import choose_columns
 from recometer.data.frames import is_frame, open_frame
 from recometer.errors import ColumnError, InputError, InputTypeError, brief
+from recometer.remembered import cached_property
 from recometer.rendering import Column, Printed, Table
 from recometer.results.side_by_side import cell, fitting, metric_column
 from recometer.results.summary import (
@@ -150,7 +150,7 @@ class Segments(Printed):
     def __repr__(self) -> str:
         return f"<Segments: {len(self.groups)} groups of users, {len(self._ends)} metrics>"
 
-    @functools.cached_property
+    @cached_property
     def _ends(self) -> dict[str, tuple[SegmentRow, SegmentRow] | None]:
         """Per metric the groups with the smallest and the greatest mean."""
         by_metric: dict[str, list[SegmentRow]] = {}

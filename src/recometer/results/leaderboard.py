@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from recometer.errors import InputError, InputTypeError, warn
 from recometer.metrics.conventions import describe
 from recometer.protocol import Protocol
+from recometer.remembered import cached_property
 from recometer.rendering import Column, Printed, Table
 from recometer.results.evaluation import Evaluation
 from recometer.results.flat import FlatName
@@ -97,7 +97,7 @@ class Leaderboard(Tracked, Printed):
                     "say nothing about which is better."
                 )
 
-    @functools.cached_property
+    @cached_property
     def rows(self) -> dict[str, dict[str, SummaryRow]]:
         """The summary of each model, by the metric's name; best first by the first metric."""
         summaries = {
@@ -106,7 +106,7 @@ class Leaderboard(Tracked, Printed):
         }
         return {model: summaries[model] for model in self._best_first(summaries, self._metrics[0])}
 
-    @functools.cached_property
+    @cached_property
     def segments(self) -> dict[str, Segments]:
         """The groups of users of each model, best first; empty where none were asked for."""
         if self.groups is None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 from typing import TYPE_CHECKING, Any
+
+from recometer.remembered import cached_property
 
 if TYPE_CHECKING:
     Report = Any
@@ -131,7 +132,7 @@ class Reported:
         make = importlib.import_module("recometer.report").report
         return make(self, path, **given, **more)
 
-    @functools.cached_property
+    @cached_property
     def plot(self) -> Plots:
         """Charts for notebooks: ``result.plot.leaderboard()``, see `Plots`."""
         return Plots(self)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from recometer._kernel import NanRule
 from recometer.arrays import Array, Int64, UInt8, UInt32
 from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
+from recometer.remembered import cached_property
 from recometer.sources._align_result import Aligned
 from recometer.sources._assemble import assemble, best_first, check_own_scores, spread
 from recometer.sources._factor_arrays import FactorArrays
@@ -148,7 +148,7 @@ class FactorsWork:
             return np.ascontiguousarray(factors.users[rows[0] : rows[-1] + 1])
         return np.ascontiguousarray(factors.users[rows])
 
-    @functools.cached_property
+    @cached_property
     def brief(self) -> bool:
         """Whether all scores are made, and counted or listed, in BRIEF_SECONDS, roughly."""
         aligned, n_users = self.aligned, max(1, self.aligned.n_users)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError, UnknownNameError, did_you_mean
+from recometer.remembered import cached_property
 from recometer.stats.clusters import by_cluster
 from recometer.stats.effect_sizes import Effects, effects, ratio_less_1
 from recometer.stats.ends import Interval, check_confidence
@@ -376,19 +376,19 @@ class _Pairs:
         only = [int(np.count_nonzero(~no_x & no_y)), int(np.count_nonzero(no_x & ~no_y))]
         return cls(x[both], y[both], None if labels is None else labels[both], *only)
 
-    @functools.cached_property
+    @cached_property
     def differences(self) -> Grouped:
         """Return those of the rows."""
         return group_checked(self.first - self.second)
 
-    @functools.cached_property
+    @cached_property
     def sums_of_clusters(self) -> tuple[Float64, Float64]:
         """Return the sums of each cluster's rows; without clusters, the rows."""
         if self.clusters is None:
             return self.first, self.second
         return by_cluster(self.first, self.clusters), by_cluster(self.second, self.clusters)
 
-    @functools.cached_property
+    @cached_property
     def differences_of_sums(self) -> Grouped:
         """Return the differences of the sums of whole clusters; without clusters, of the rows."""
         if self.clusters is None or not len(self.first):
@@ -396,7 +396,7 @@ class _Pairs:
         x, y = self.sums_of_clusters
         return group_checked(x - y)
 
-    @functools.cached_property
+    @cached_property
     def differences_of_clusters(self) -> Grouped:
         """Return the differences of whole clusters, whose sizes are their numbers of rows."""
         if not len(self.first):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 
 import numpy as np
 import numpy.typing as npt
 
 from recometer.errors import InputError
+from recometer.remembered import cached_property
 from recometer.tasks import check_wanted
 
 __all__ = ["Grouped", "column", "group", "group_checked", "grouped"]
@@ -64,12 +64,12 @@ class Grouped:
     sum_of_squares: float
     exact: bool
 
-    @functools.cached_property
+    @cached_property
     def residuals(self) -> Float64:
         """Return x - estimate · y of each group."""
         return self.values - self.estimate * self.sizes
 
-    @functools.cached_property
+    @cached_property
     def skewness(self) -> float:
         """Return the standardised third cumulant of the sum of residuals; 0 for constants."""
         squares = self.residuals**2

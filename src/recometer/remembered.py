@@ -1,0 +1,26 @@
+"""Properties that are computed once."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property(functools.cached_property):
+        """`functools.cached_property` without its lock.
+
+        Before Python 3.12 one lock is shared by all instances: threads wait for each other, and a
+        process that is forked meanwhile inherits it locked, and waits forever.
+        """
+
+        def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+            """Return the value, computed when it is first asked for."""
+            if instance is None:
+                return self
+            values = instance.__dict__
+            if self.attrname not in values:
+                values[self.attrname] = self.func(instance)
+            return values[self.attrname]
