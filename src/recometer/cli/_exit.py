@@ -23,18 +23,18 @@ class ExitCode(enum.IntEnum):
 
 
 MEANINGS = {
-    ExitCode.DONE: "done",
-    ExitCode.FAILED: "a failure that is stated on standard error: files and data that do not fit, "
+    ExitCode.DONE: "success",
+    ExitCode.FAILED: "a failure, which standard error explains: files or data that do not fit, "
     "a gate that a model does not pass, an installation that does not work",
     ExitCode.USAGE: "wrong usage: an option, a name or a value that does not exist",
-    ExitCode.VERDICT: "done, and the verdict that was asked for is bad: leakage or a problem with "
-    "--strict, an undecided gate",
-    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
+    ExitCode.VERDICT: "the command succeeded, but the verdict that you asked for is bad: leakage "
+    "or a problem with --strict, or an undecided gate",
+    ExitCode.INTERRUPTED: "you interrupted the command with Ctrl-C",
 }
 
 
 def epilog() -> str:
-    """Return what the help of every command says of exit codes."""
+    """Return what the help of every command says about exit codes."""
     return f"Exit codes: {'; '.join(f'{code:d} {text}' for code, text in MEANINGS.items())}."
 
 
