@@ -7,10 +7,10 @@ from recometer.protocol import Number, Protocol, Rule
 
 HEAD = """# Rules
 
-The rules that a number depends on are those of `rm.Protocol`: `rm.evaluate(..., ties="item")`
-replaces one, `--rule ties=item` does on the command line. A convention is a set of them with a
-name. Every result carries its own in `result.protocol`, and `rm.explain` changes one step's rules
-after the other.
+The value of a metric depends on rules, which are the fields of `rm.Protocol`. To change one, pass
+it to `rm.evaluate(..., ties="item")`, or use `--rule ties=item` on the command line. A convention
+is a named set of rules. Every result carries its rules in `result.protocol`, and `rm.explain`
+changes the rules of one step after the other.
 
 | rule | values | step of `explain` |
 |---|---|---|
@@ -24,14 +24,14 @@ def page() -> str:
 
 
 def row(field: dataclasses.Field, rule: Rule) -> str:
-    """Return a rule's row: its values, the default in bold, and what each says."""
+    """Return the row of a rule: its values with their meanings, the default in bold."""
     values = []
     for value, said in rule.says.items():
         written = f"x, {value.text}" if isinstance(value, Number) else f"`{value!r}`"
         default = not isinstance(value, Number) and repr(value) == repr(field.default)
         values.append(f"{f'**{written}**' if default else written}: {said.format('x')}")
     if repr(field.default) not in map(repr, rule.says):
-        values.append(f"Default: `{field.default!r}`.")
+        values.append(f"The default is `{field.default!r}`.")
     text = "<br>".join([*values, *([rule.about] if rule.about else [])])
     return f"| `{field.name}` | {text} | {rule.step or rule.no_step} |\n"
 

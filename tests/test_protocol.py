@@ -127,7 +127,8 @@ def test_every_value_has_a_sentence_of_its_own() -> None:
     said = [each for declared in Protocol.declared.values() for each in declared.says.values()]
     assert len(set(said)) == len(said)
     assert all(each.endswith(".") and each[0].isupper() for each in said)
-    assert Protocol(no_relevant=0.5).sentences() == ["A user without a relevant item: 0.5."]
+    (sentence,) = Protocol(no_relevant=0.5).sentences()
+    assert sentence == "A user without a relevant item has the value 0.5."
     assert Protocol().sentences() == []
 
 

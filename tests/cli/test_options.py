@@ -156,7 +156,9 @@ def test_the_help_of_every_command_tells_its_exit_codes(command: str) -> None:
 
 def test_formats_are_in_the_documents() -> None:
     page = pathlib.Path(__file__).parents[2] / "docs" / "command-line.md"
-    (table,) = re.findall(r"\| format \| output \|\n((?:\|.*\n)+)", page.read_text(encoding="utf-8"))
+    (table,) = re.findall(
+        r"\| format \| output \|\n((?:\|.*\n)+)", page.read_text(encoding="utf-8")
+    )
     assert set(re.findall(r"`(\w+)`(?=.*?\|)", table)) >= FORMATS.keys()
 
 

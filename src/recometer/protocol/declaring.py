@@ -27,13 +27,13 @@ Class = TypeVar("Class", bound=type[Any])
 
 @dataclasses.dataclass(frozen=True)
 class Number:
-    """Numbers that a rule takes: which they are, in words and as a condition."""
+    """The numbers that a rule takes, in words and as a condition."""
 
     text: str = "a number"
     fits: Callable[[float], bool] = math.isfinite
 
     def takes(self, value: object) -> bool:
-        """Tell whether it is one of these numbers."""
+        """Return whether a value is one of these numbers."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         try:
@@ -44,21 +44,21 @@ class Number:
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """What is declared of a rule.
+    """The declaration of a rule.
 
     Attributes
     ----------
     default
-        The value that it has where nothing is said.
+        The value of the rule if none is given.
     says
-        A sentence for each value that it takes; in that of a `Number`, ``{}`` stands for it.
-        Empty: it takes any value, and nothing is said of it.
+        A sentence for each value that the rule takes; in that of a `Number`, ``{}`` stands for the
+        number. If it is empty, the rule takes any value and has no sentence.
     step
-        The step of `recometer.explain` that it belongs to.
+        The step of `recometer.explain` that the rule belongs to.
     no_step
-        Why it belongs to none.
+        Why the rule belongs to no step.
     about
-        For the docstring: what the sentences do not say.
+        What the sentences do not say, for the docstring.
     """
 
     default: Any
@@ -75,7 +75,7 @@ class Rule:
 
     @cached_property
     def choices(self) -> tuple[Any, ...]:
-        """The values that it takes beside numbers."""
+        """The values that the rule takes besides numbers."""
         numbers = [entry for entry in self.says if isinstance(entry, Number)]
         return tuple(
             entry
@@ -85,7 +85,7 @@ class Rule:
 
     @cached_property
     def _values(self) -> dict[tuple[type, Any], Any]:
-        """The values by type, too: True is not the number 1."""
+        """The entries by type and value, because True is not the number 1."""
         return {(type(entry), entry): entry for entry in self.says}
 
     def _entry(self, value: object) -> Any:
@@ -117,13 +117,13 @@ class Rule:
             ) from None
 
     def sentence(self, value: object) -> str:
-        """Say in words what a value means."""
+        """Return what a value means, as a sentence."""
         entry = self._entry(value)
         said = self.says[entry]
         return said.format(f"{value:g}") if isinstance(entry, Number) else said
 
     def read(self, text: str) -> Any:
-        """Return the value that is written so: a choice, a number, or else the text itself."""
+        """Return the value that a text stands for: a choice, a number, or else the text itself."""
         for choice in self.choices:
             if str(choice).lower() == text.lower():
                 return choice
@@ -133,7 +133,7 @@ class Rule:
         return text
 
     def describe(self, name: str, default: object) -> str:
-        """Return its part of a docstring."""
+        """Return the rule's part of a docstring."""
         lines = [f"{name} : default {default!r}", *([f"    {self.about}"] if self.about else [])]
         for entry, said in self.says.items():
             value = f"x, {entry.text}" if isinstance(entry, Number) else repr(entry)

@@ -28,14 +28,14 @@ WEIGHT = Number("a number above 0 and at most 1", lambda number: 0 < number <= 1
 @ruled
 @dataclasses.dataclass(frozen=True)
 class Protocol:
-    """The rules that a number depends on; every result carries its own.
+    """The rules that a number depends on. Every result carries those it was computed by.
 
     Raises
     ------
     UnknownNameError
-        A rule that does not exist; the message names the nearest.
+        If a rule does not exist. The message names the most similar one.
     InputError
-        A value that the rule does not take.
+        If a rule does not take a value.
     """
 
     declared: ClassVar[Mapping[str, Rule]]
@@ -43,35 +43,37 @@ class Protocol:
     name: str = rule(
         "recometer",
         no_step="It names the other rules.",
-        about="What this set of rules is called.",
+        about="The name of this set of rules.",
     )
     ties: TieRule = rule(
         "expected",
         {
-            "expected": "Equal scores: the mean over all orders.",
-            "optimistic": "Equal scores: relevant items first.",
-            "pessimistic": "Equal scores: relevant items last.",
-            "random": "Equal scores: one order, drawn at random.",
-            "item": "Equal scores: the lower item id first.",
-            "item_desc": "Equal scores: the higher item id first.",
-            "item_desc_within": "Equal scores: the lower ids are in the first k places, and there "
-            "the higher id comes first.",
-            "input": "Equal scores: in the order given.",
-            "as_ranked": "Equal ranks: all at that rank; equal scores: in the order given.",
-            "shared": "Equal scores: all at one place, the middle of theirs rounded down.",
+            "expected": "The value is the mean over all orders of equal scores.",
+            "optimistic": "Among equal scores, relevant items come first.",
+            "pessimistic": "Among equal scores, relevant items come last.",
+            "random": "Equal scores are ordered at random, once.",
+            "item": "Among equal scores, the lower item id comes first.",
+            "item_desc": "Among equal scores, the higher item id comes first.",
+            "item_desc_within": "Among equal scores, the lower item ids are in the first k places, "
+            "and there the higher id comes first.",
+            "input": "Equal scores keep the order of the input.",
+            "as_ranked": "Items with equal ranks are all at that rank; equal scores keep the order "
+            "of the input.",
+            "shared": "Items with equal scores are all at one place: the middle of their places, "
+            "rounded down.",
         },
         step="ties",
-        about="Order of items with exactly the same score. The mean over all orders is exact "
-        "(McSherry & Najork 2008); a random order depends on the seed and the user's id; "
-        "'input' and 'as_ranked' are for lists; with this one and with 'shared', more than k items "
-        "may be in the first k places.",
+        about="This is the order of items with exactly the same score. The mean over all orders is "
+        "exact (McSherry & Najork 2008). A random order depends on the seed and the user's id. "
+        "'input' and 'as_ranked' are for lists. With 'as_ranked' and with 'shared', more than k "
+        "items may be in the first k places.",
     )
     relevant_from: float | None = rule(
         None,
         {
-            None: "Relevant: a value in test other than 0.",
-            -math.inf: "Relevant: every item of test, whatever its value.",
-            NUMBER: "Relevant: a value in test of {} or more.",
+            None: "An item is relevant if its value in test is not 0.",
+            -math.inf: "Every item of test is relevant, whatever its value.",
+            NUMBER: "An item is relevant if its value in test is {} or more.",
         },
         step="ranking",
     )
@@ -79,20 +81,20 @@ class Protocol:
         "nan",
         {"nan": "An undefined value is NaN.", NUMBER: "An undefined value is {}."},
         step="undefined values",
-        about="The reason is kept.",
+        about="The result keeps the reason.",
     )
     constant_scores: Literal["undefined", "ties"] = rule(
         "undefined",
         {
-            "undefined": "All scores the same: undefined.",
-            "ties": "All scores the same: one group of ties.",
+            "undefined": "A user whose scores are all equal is undefined.",
+            "ties": "A user whose scores are all equal has one group of ties.",
         },
         step="undefined values",
     )
     nan_scores: Literal["undefined", "first", "last"] = rule(
         "undefined",
         {
-            "undefined": "A score of NaN: the user is undefined.",
+            "undefined": "A user with a score of NaN is undefined.",
             "first": "A score of NaN ranks first.",
             "last": "A score of NaN ranks last.",
         },
@@ -101,42 +103,42 @@ class Protocol:
     infinite_scores: Literal["undefined", "ranked"] = rule(
         "undefined",
         {
-            "undefined": "An infinite score: the user is undefined.",
+            "undefined": "A user with an infinite score is undefined.",
             "ranked": "An infinite score ranks like any number, above or below all others.",
         },
         step="ranking",
-        about="In Scores, -inf means that the item is not a candidate. Factors give infinite "
-        "scores where products are too large, which are undefined always, and so are infinite "
+        about="In Scores, -inf means that the item is not a candidate. Infinite scores of Factors, "
+        "which occur if products are too large, are always undefined, and so are infinite "
         "predictions in errors of ratings.",
     )
     users: Literal["test", "all", "known", "relevant", "known_relevant", "listed", "positive"] = (
         rule(
             "test",
             {
-                "test": "Mean over all users of test; one without a list has misses only.",
-                "all": "Mean over all users, those without anything in test, too.",
-                "known": "Mean over the users of test with a list.",
-                "relevant": "Mean over the users with a relevant item; one without a list has "
-                "misses only.",
-                "known_relevant": "Mean over the users with a list and a relevant item.",
-                "listed": "Mean over all users with a list, those not in test, too.",
-                "positive": "Mean over the users with a value above 0.",
+                "test": "The mean is over all users of test; one without a list has only misses.",
+                "all": "The mean is over all users, including those who have nothing in test.",
+                "known": "The mean is over the users of test with a list.",
+                "relevant": "The mean is over the users with a relevant item; one without a list "
+                "has only misses.",
+                "known_relevant": "The mean is over the users with a list and a relevant item.",
+                "listed": "The mean is over all users with a list, including those not in test.",
+                "positive": "The mean is over the users with a value above 0.",
             },
             step="population",
-            about="With 'all', users of whom test has nothing count where users without a relevant "
+            about="With 'all', users who have nothing in test count if users without a relevant "
             "item have a value.",
         )
     )
     min_positives: int = rule(
         1,
-        {COUNT: "At least {} relevant items, otherwise undefined."},
+        {COUNT: "A user with fewer than {} relevant items is undefined."},
         step="undefined values",
     )
     min_candidates: int = rule(
         2,
         {
-            0: "Any number of items to rank, even none.",
-            COUNT: "At least {} items to rank, otherwise undefined.",
+            0: "A user may have any number of items to rank, even none.",
+            COUNT: "A user with fewer than {} items to rank is undefined.",
         },
         step="undefined values",
     )
@@ -151,71 +153,74 @@ class Protocol:
     interval: Literal["gaffke", "t", "percentile", "bca", "bootstrap"] = rule(
         "gaffke",
         {
-            "gaffke": "Interval of the mean: Gaffke's where the metric has a range, else BCa.",
-            "t": "Interval of the mean: Student's t.",
-            "percentile": "Interval of the mean: the bootstrap's percentiles, not resampled.",
-            "bca": "Interval of the mean: the bootstrap's BCa, not resampled.",
-            "bootstrap": "Interval of the mean: percentiles over resampled users.",
+            "gaffke": "The interval of the mean is Gaffke's if the metric has a range, else BCa.",
+            "t": "The interval of the mean is Student's t.",
+            "percentile": "The interval of the mean has the percentiles of the bootstrap, computed "
+            "without resampling.",
+            "bca": "The interval of the mean is BCa of the bootstrap, computed without resampling.",
+            "bootstrap": "The interval of the mean has the percentiles over resampled users.",
         },
-        no_step="It changes the interval of a mean, and neither a value nor the mean.",
-        about="On small or sparse data Student's t and the bootstrap cover the mean too seldom; "
-        "Gaffke's was never seen to. See `recometer.stats`.",
+        no_step="It changes only the interval of a mean, not a value or the mean.",
+        about="On small or sparse data, Student's t and the bootstrap cover the mean too rarely; "
+        "Gaffke's interval has never been observed to. See `recometer.stats`.",
     )
     confidence: float = rule(
         0.95,
-        {SHARE: "Coverage of the interval: {}."},
-        no_step="It changes the interval of a mean, and neither a value nor the mean.",
+        {SHARE: "The interval has a coverage of {}."},
+        no_step="It changes only the interval of a mean, not a value or the mean.",
     )
     correction: Literal["none", "plug_in", "unbiased", "cv"] = rule(
         "none",
         {
-            "none": "Sampled candidates: no correction.",
-            "plug_in": "Sampled candidates: the metric at the estimated rank.",
-            "unbiased": "Sampled candidates: the least bias.",
-            "cv": "Sampled candidates: bias traded for variance.",
+            "none": "Metrics of sampled candidates are not corrected.",
+            "plug_in": "Metrics of sampled candidates are computed at the estimated rank.",
+            "unbiased": "Metrics of sampled candidates are corrected for the least bias.",
+            "cv": "Metrics of sampled candidates are corrected with a trade-off of bias and "
+            "variance.",
         },
         step="correction",
-        about="So that metrics of sampled candidates estimate what the whole catalogue would give "
-        "(Krichene & Rendle 2020); see `recometer.measuring.corrections`. It needs the ties "
-        "'expected'.",
+        about="A correction makes metrics of sampled candidates estimate the value on the whole "
+        "catalogue (Krichene & Rendle 2020); see `recometer.measuring.corrections`. It needs "
+        "ties='expected'.",
     )
     gamma: float = rule(
         0.01,
-        {WEIGHT: "Weight of the variance in the correction: {}."},
+        {WEIGHT: "The variance has a weight of {} in the correction."},
         step="correction",
-        about="Of the correction 'cv'; the paper takes 0.1 and 0.01.",
+        about="The correction 'cv' uses it; the paper uses 0.1 and 0.01.",
     )
     no_relevant: Literal["undefined", "computed"] | float = rule(
         "undefined",
         {
-            "undefined": "A user without a relevant item: undefined.",
-            "computed": "A user without a relevant item: by the formula.",
-            NUMBER: "A user without a relevant item: {}.",
+            "undefined": "A user without a relevant item is undefined.",
+            "computed": "A user without a relevant item has the value of the formula.",
+            NUMBER: "A user without a relevant item has the value {}.",
         },
         step="undefined values",
-        about="It also applies to a user without a positive gain, where gains are read.",
+        about="If a metric reads gains, it also applies to users without a positive gain.",
     )
     no_list: Literal["misses", "undefined"] = rule(
         "misses",
         {
-            "misses": "A user without a list: misses only.",
-            "undefined": "A user without a list: undefined.",
+            "misses": "A user without a list has only misses.",
+            "undefined": "A user without a list is undefined.",
         },
         step="undefined values",
     )
     deep_cutoffs: Literal["undefined", "computed"] = rule(
         "undefined",
         {
-            "undefined": "No more candidates than k, and the order does not matter: undefined.",
-            "computed": "No more candidates than k: computed all the same.",
+            "undefined": "A user with no more candidates than k is undefined if the order does not "
+            "matter.",
+            "computed": "A user with no more candidates than k has a value even so.",
         },
         step="undefined values",
     )
     all_relevant: Literal["undefined", "computed"] = rule(
         "undefined",
         {
-            "undefined": "Every candidate is relevant: undefined.",
-            "computed": "Every candidate is relevant: computed all the same.",
+            "undefined": "A user whose candidates are all relevant is undefined.",
+            "computed": "A user whose candidates are all relevant has a value even so.",
         },
         step="undefined values",
     )
@@ -231,40 +236,47 @@ class Protocol:
     average: Literal["usual", "users", "relevant", "pooled", "parts"] = rule(
         "usual",
         {
-            "usual": "Every user counts the same in the mean; errors of predicted ratings are "
-            "those over the rows of all users.",
-            "users": "Every user counts the same in the mean, of errors of predicted ratings, too.",
-            "relevant": "Users count by their number of relevant items in the mean.",
-            "pooled": "The mean is the sum of all numerators divided by that of all denominators.",
-            "parts": "The mean of F is that of the mean precision and the mean recall.",
+            "usual": "Every user has the same weight in the mean; errors of predicted ratings are "
+            "over the rows of all users.",
+            "users": "Every user has the same weight in the mean, also for errors of predicted "
+            "ratings.",
+            "relevant": "Users are weighted in the mean by their number of relevant items.",
+            "pooled": "The mean is the sum of all numerators divided by the sum of all "
+            "denominators.",
+            "parts": "The mean of F is the F measure of the mean precision and the mean recall.",
         },
         step="average",
     )
     decimals: int | None = rule(
         None,
-        {None: "Values are not rounded.", DECIMALS: "A user's value is rounded to {} decimals."},
+        {
+            None: "Values are not rounded.",
+            DECIMALS: "The value of a user is rounded to {} decimals.",
+        },
         step="rounding",
-        about="A value for all users is rounded, too.",
+        about="A single value for all users is rounded as well.",
     )
     percent: bool = rule(
         False,
         {False: "Shares are at most 1.", True: "Shares are in percent."},
         step="rounding",
-        about="Of metrics with one value for all users.",
+        about="It applies to metrics with one value for all users.",
     )
     unranked: Literal["misses", "left_out"] = rule(
         "misses",
         {
-            "misses": "Relevant items that are not in the list: misses.",
-            "left_out": "Relevant items that are not in the list: as if test lacked them.",
+            "misses": "Relevant items that are not in the list are misses.",
+            "left_out": "Relevant items that are not in the list are ignored, as if test lacked "
+            "them.",
         },
         step="ranking",
     )
     unknown_items: Literal["misses", "left_out"] = rule(
         "misses",
         {
-            "misses": "Relevant items that the model does not know: misses.",
-            "left_out": "Relevant items that the model does not know: as if test lacked them.",
+            "misses": "Relevant items that the model does not know are misses.",
+            "left_out": "Relevant items that the model does not know are ignored, as if test "
+            "lacked them.",
         },
         step="ranking",
     )
@@ -272,7 +284,7 @@ class Protocol:
         None,
         {
             None: "Relevant items count as found with any score.",
-            NUMBER: "Relevant items count as found with a score above {} only.",
+            NUMBER: "Relevant items count as found only with a score above {}.",
         },
         step="ranking",
     )
@@ -282,61 +294,62 @@ class Protocol:
             "removed": "An item repeated in a list counts once, and the rest moves up.",
             "first": "An item repeated in a list counts once, and the others keep their places.",
             "counted": "An item repeated in a list counts each time.",
-            "joined": "An item repeated in a list counts each time, and as so many relevant items.",
+            "joined": "An item repeated in a list counts each time, as a relevant item of its own.",
         },
         step="ranking",
     )
     repeated_test: Literal["once", "counted", "joined", "multiplied"] = rule(
         "once",
         {
-            "once": "Rows of test that repeat a user and an item: one relevant item.",
-            "counted": "Rows of test that repeat a user and an item: as many relevant items, of "
-            "which one can be found.",
-            "joined": "Rows of test that repeat a user and an item: as many relevant items, all of "
-            "them at its place.",
-            "multiplied": "Rows of test that repeat a user and an item, m of them: as many "
-            "relevant items; each time that it is in the first k places, m times m times the "
-            "number of its places in the list.",
+            "once": "Rows of test that repeat a user and an item count as one relevant item.",
+            "counted": "Rows of test that repeat a user and an item each count as a relevant item, "
+            "of which one can be found.",
+            "joined": "Rows of test that repeat a user and an item each count as a relevant item, "
+            "all of them at the place of the item.",
+            "multiplied": "Rows of test that repeat a user and an item, m of them, count as m "
+            "relevant items; each time that the item is in the first k places, it counts m times m "
+            "times the number of its places in the list.",
         },
         step="ranking",
-        about="But for 'once', where the values of such rows are added up, each row has their "
-        "mean as its value.",
+        about="With 'once', the values of such rows are added up; otherwise each row has the mean "
+        "of their values.",
     )
     short_lists: Literal["misses", "first_item", "previous_user"] = rule(
         "misses",
         {
-            "misses": "Fewer items than k: the missing places are misses.",
-            "first_item": "Fewer items than k: the catalogue's first item fills the missing "
-            "places.",
-            "previous_user": "Fewer items than k: the last item of all fills the missing places, "
-            "and is relevant if it is for the user before.",
+            "misses": "If a list has fewer than k items, the missing places are misses.",
+            "first_item": "If a list has fewer than k items, the first item of the catalogue fills "
+            "the missing places.",
+            "previous_user": "If a list has fewer than k items, the last item of all fills the "
+            "missing places, and is relevant if it is relevant for the user before.",
         },
         step="ranking",
     )
     seen: Literal["removed", "kept_in_lists", "kept"] = rule(
         "removed",
         {
-            "removed": "A user's items of train leave the ranking, lists and test.",
-            "kept_in_lists": "A user's items of train stay in lists, and leave other rankings.",
-            "kept": "A user's items of train stay, in the ranking, in lists and in test.",
+            "removed": "A user's items of train are removed from the ranking, lists and test.",
+            "kept_in_lists": "A user's items of train stay in lists, but are removed from other "
+            "rankings.",
+            "kept": "A user's items of train stay in the ranking, in lists and in test.",
         },
         step="ranking",
-        about="Where users come back to the same items (music, groceries), they are to be found "
-        "again: 'kept'. Metrics that read train do so all the same.",
+        about="If users come back to the same items (music, groceries), use 'kept', so that the "
+        "model has to find them again. Metrics that read train still read it.",
     )
     version: str = rule(
         "",
         no_step="It names the other rules.",
-        about="Of the library whose convention this is.",
+        about="The version of the library whose convention this is.",
     )
     defects: bool = rule(
         False,
         {
-            False: "What the library documents.",
-            True: "What the library computes, against its own documentation.",
+            False: "Names stand for what the library documents.",
+            True: "Names stand for what the library computes, against its own documentation.",
         },
-        no_step="It is settled where names are read: as other parameters and rules.",
-        about="Known for the rules of a library alone.",
+        no_step="It is applied when names are read, and becomes other parameters and rules.",
+        about="It is known only for the rules of a library.",
     )
 
     def __post_init__(self) -> None:
@@ -362,9 +375,9 @@ class Protocol:
         Raises
         ------
         UnknownNameError
-            A rule that does not exist; the message lists those that do.
+            If a rule does not exist. The message lists those that do.
         InputError
-            A value that the rule does not take, or another version: it says whose rules these are.
+            If a rule does not take a value, or if `version` changes, which cannot be chosen.
         """
         if not rules:
             return self
@@ -378,26 +391,29 @@ class Protocol:
         return dataclasses.replace(self, **rules)
 
     def describe(self, other: Protocol | None = None) -> str:
-        """Return its name, and the rules that differ from another's: ``"recometer ties='item'"``.
+        """Return the name and the rules that differ from another protocol's.
+
+        For example ``"recometer ties='item'"``.
 
         Parameters
         ----------
         other
-            None stands for our own rules, with the default of each.
+            The protocol to compare with. None stands for recometer's own rules, with the default
+            of each.
         """
         changed = [f"{rule}={getattr(self, rule)!r}" for rule in self.differing(other)]
         return " ".join([self.name, *filter(None, [self.version]), *changed])
 
     def sentence(self, rule: str) -> str:
-        """Say in words what a rule is."""
+        """Return a rule as a sentence."""
         return self.declared[rule].sentence(getattr(self, rule))
 
     def sentences(self, other: Protocol | None = None) -> list[str]:
-        """Say in words which rules differ from those of another protocol (default: our own)."""
+        """Return the rules that differ from another protocol (by default our own) as sentences."""
         return [self.sentence(rule) for rule in self.differing(other)]
 
     def differing(self, other: Protocol | None = None) -> list[str]:
-        """Name the rules that differ from those of another protocol (default: our own)."""
+        """Return the names of the rules that differ from another protocol (by default our own)."""
         other = type(self)() if other is None else other
         return [
             rule
@@ -406,7 +422,7 @@ class Protocol:
         ]
 
     def differs(self, rule: str, other: Protocol) -> bool:
-        """Tell whether a rule is not the other protocol's."""
+        """Return whether a rule differs from the other protocol's."""
         different: bool = getattr(self, rule) != getattr(other, rule)
         return different
 
