@@ -58,16 +58,16 @@ def page(name: str, definition: MetricDefinition) -> str:
 
 
 def facts(definition: MetricDefinition) -> Iterator[str]:
-    """Say what holds of its values."""
+    """List facts about its values."""
     better = "Higher" if definition.higher_is_better else "Lower"
-    yield f"* Its values lie between {definition.lower:g} and {definition.upper:g}."
+    yield f"* The values lie between {definition.lower:g} and {definition.upper:g}."
     yield f"* {better} values are better."
     yield f"* A cut-off, as in `{definition.name}@10`, is {cutoff(definition)}."
     if definition.over_users:
-        yield "* There is one value for all users, not one for each."
+        yield "* There is one value for all users, not one per user."
     if definition.side:
         needed = ", ".join(SIDE_DATA[side][0] for side in definition.given(()).side)
-        yield f"* It needs, besides lists: {needed}." if needed else ""
+        yield f"* Besides lists, it needs {needed}." if needed else ""
     if definition.other_names:
         yield f"* Other names: {', '.join(f'`{other}`' for other in definition.other_names)}."
     yield ""
@@ -75,7 +75,7 @@ def facts(definition: MetricDefinition) -> Iterator[str]:
 
 def cutoff(definition: MetricDefinition) -> str:
     """Say whether it takes a cut-off."""
-    words = {"required": "required", "optional": "optional: without one the whole ranking is read"}
+    words = {"required": "required", "optional": "optional; without one, the whole ranking is read"}
     return words.get(definition.cutoff, "not possible")
 
 
@@ -89,9 +89,9 @@ def parameters(definition: MetricDefinition) -> Iterator[str]:
         for choice, sentence in parameter.choices.items():
             yield f"* `{choice}`: {sentence}"
         if isinstance(parameter.default, bool):
-            yield f"Yes or no; the name alone, as in `{definition.name}({name})`, says yes."
+            yield f"To switch it on, write its name, as in `{definition.name}({name})`."
         elif not parameter.choices:
-            yield f"Any number above {parameter.above:g} and below {parameter.below:g}."
+            yield f"It takes {parameter.values}."
         yield ":::\n"
 
 
@@ -108,7 +108,7 @@ def example(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
     """Compute it for one user at each cut-off."""
-    yield "A user's five candidates, best score first; `-` was not judged by the user:\n"
+    yield "These are the five candidates of a user, best score first. The user did not judge `-`:\n"
     yield "| rank | item | value in test |\n|---|---|---|"
     for rank, item in enumerate(ITEMS, 1):
         value = f"{GAINS[item]:g}" if item in GAINS else "-"
@@ -128,7 +128,7 @@ def rated(name: str, definition: MetricDefinition) -> Iterator[str]:
     """Compute it for six rows of one user."""
     shares = definition.needs == "probabilities"
     predicted = [value / 5 for value in PREDICTED] if shares else PREDICTED
-    yield "Predicted and true ratings of a user; with a threshold, rows from 4 on are relevant:\n"
+    yield "These are predicted and true ratings of a user, and ratings from 4 on are relevant:\n"
     yield f"| predicted | {' | '.join(f'{value:g}' for value in predicted)} |"
     yield f"|---|{'---|' * len(predicted)}"
     yield f"| true | {' | '.join(f'{value:g}' for value in TRUE)} |\n"
@@ -140,7 +140,7 @@ def rated(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 def listed(name: str, definition: MetricDefinition) -> Iterator[str]:
     """Compute it for the lists of two users."""
-    yield "Two users' lists; `*` marks what they went on to choose:\n"
+    yield "These are the lists of two users; `*` marks the items that they chose:\n"
     yield "| user | list |\n|---|---|"
     for user, items in LISTS.items():
         marked = ", ".join(f"{item} *" if item in TEST[user] else item for item in items)
@@ -157,7 +157,7 @@ def listed(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 
 def table(source: object, test: object, names: list[str], **given: object) -> Iterator[str]:
-    """Return a table of the values; what is undefined says why."""
+    """Return a table of the values."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", rm.DataWarning)
         result = rm.evaluate(source, test, metrics=" ".join(names), progress=False, **given)
@@ -186,8 +186,8 @@ def libraries(name: str) -> Iterator[str]:
     )
     if rows:
         yield "\n## In other libraries\n"
-        yield "Under the [convention](../conventions.md) of the library, with its rules:\n"
-        yield "| library | there | here |\n|---|---|---|"
+        yield "A [convention](../conventions.md) gives these names the rules of their library:\n"
+        yield "| library | its name | the name here |\n|---|---|---|"
         yield from rows
 
 

@@ -12,23 +12,24 @@ TABLE = Path(__file__).parents[1] / "tests" / "bad_input.toml"
 
 HEAD = """# Bad input
 
-What recometer says to input that is wrong: each of these calls and commands is made by a test,
-which reads the message. An error is a `rm.RecometerError` and the built-in that fits (an
-`rm.InputError` is a `ValueError`, too); its message says what was found, where, what was expected
-and what to do. Of an exception that is not one of these, please tell us.
+This page shows how recometer answers wrong input. A test makes each of these calls and commands,
+and reads the message. Every error is a `rm.RecometerError` and derives from the built-in exception
+that fits (an `rm.InputError` is also a `ValueError`). Its message says what was found and where,
+what was expected, and what you can do about it. If you get an exception that is not a
+`rm.RecometerError`, please report it.
 
-A function or a model of yours that raises an exception is a `rm.ModelError`, whose cause is that
-exception. What takes more memory than there is stays a `MemoryError`. Nothing half-written remains
-of a file that cannot be saved: it appears whole, or not at all.
+If a function or a model of yours raises an exception, you get a `rm.ModelError`, whose cause is
+that exception. If there is not enough memory, you get a `MemoryError`. A file that cannot be saved
+is not left half-written: it appears as a whole, or not at all.
 
 ## Processes that are forked
 
-Threads do not survive `fork`. Those of Polars, once it has worked, are missing in a process that
-is forked afterwards, where it would wait for them forever. recometer needs Polars for tables,
-files and ids that are texts, and says so in such a process (on Linux, where the threads can be
-counted) instead of waiting; NumPy arrays and sparse matrices are evaluated there as usual. What
-you do with Polars yourself does wait. Python's `multiprocessing` forks by default on Linux before
-Python 3.14, and so do loaders of PyTorch with `num_workers`: start their processes anew, with
+Threads do not survive `fork`. If Polars has been used in a process, its threads are missing in a
+process that is forked afterwards, which would wait for them forever. recometer needs Polars for
+tables, files and ids that are texts. In such a process it raises an error instead of waiting (on
+Linux, where the threads can be counted); NumPy arrays and sparse matrices are evaluated as usual.
+Your own calls of Polars do wait. Python's `multiprocessing` forks by default on Linux before Python
+3.14, and so do loaders of PyTorch with `num_workers`. Start their processes anew instead, with
 `multiprocessing.get_context("spawn")` or `DataLoader(..., multiprocessing_context="spawn")`.
 
 """
@@ -37,14 +38,14 @@ Python 3.14, and so do loaders of PyTorch with `num_workers`: start their proces
 def page() -> str:
     """Return the page."""
     table = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    text = HEAD + f"## In Python\n\nThe calls name\n\n```python\n{table['setup']}```\n"
+    text = HEAD + f"## In Python\n\nThe calls use these names:\n\n```python\n{table['setup']}```\n"
     for section, entries in table["python"].items():
         rows = (
             f"| {code(call)} | {error} | {plain(said)} |\n"
             for call, error, said in entries["cases"]
         )
         text += f"\n### {section}\n\n| call | error | its message |\n|---|---|---|\n{''.join(rows)}"
-    text += "\n## On the command line\n\n| what | command | exit code | its message |\n"
+    text += "\n## On the command line\n\n| case | command | exit code | its message |\n"
     text += "|---|---|---|---|\n"
     for what, command, exit_code, said in table["commands"]["cases"]:
         text += f"| {what} | {code('recometer ' + command)} | {exit_code} | {plain(said)} |\n"

@@ -7,25 +7,26 @@ from recometer.metrics.registry import SIDE_DATA
 
 HEAD = """# Metrics
 
-For one user let the candidates be the items that were ranked (the catalogue, less the user's
-training items), `n` their number, and `R` the number of relevant items: those of test whose value
-is not 0, or at least `relevant_from` where that is given. `rel(j)` is 1 if the item at rank `j` is
-relevant, otherwise 0; `hits(k)` the sum of the first `k` of these; `gain(j)` the value in test of
-the item at rank `j`. Ranks start at 1.
+All formulas are for one user. The candidates are the items that were ranked: the catalogue without
+the user's training items. `n` is their number, and `R` is the number of relevant items, which are
+those of test whose value is not 0, or at least `relevant_from` if you set it. `rel(j)` is 1 if the
+item at rank `j` is relevant, and otherwise 0. `hits(k)` is the sum of the first `k` of these, and
+`gain(j)` is the value in test of the item at rank `j`. Ranks start at 1.
 
-A name with `@k` takes a cut-off: `recall@10`, several at once `recall@5,10,50`, or all from 1 on
-`ndcg@1..10`. "Optional": without a cut-off the whole ranking is read.
+A name with `@k` takes a cut-off: `recall@10`, several cut-offs `recall@5,10,50`, or all from 1 on
+`ndcg@1..10`. If the cut-off is "optional", the metric reads the whole ranking without one.
 
-Parameters come last, in brackets: `ndcg@10(gain=exponential)`, `f@5,10(beta=0.5)`, `rr(all)`;
-those of each metric are listed below. "Down": lower values are better. A metric of your own takes
-five lines: see [own_metric.md](own_metric.md).
+Parameters come last, in brackets: `ndcg@10(gain=exponential)`, `f@5,10(beta=0.5)`, `rr(all)`. The
+parameters of each metric are listed below. "Down" means that lower values are better. To write a
+metric of your own takes five lines: see [own_metric.md](own_metric.md).
 
-Between names stand spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. In Python a
-dict may have the cut-offs of each name, `{"ndcg": [5, 10], "recall": range(1, 11), "rr": None}`,
-where None stands for the whole ranking. Case, hyphens and underscores in names do not matter, and
-[other names](#other-names) of a metric are read, too. Results have the names of this table:
-`result.mean()["rr@10"]`, whether `MRR@10` or `rr@10` was asked for; `result["mrr@10"]`
-finds it by either.
+Separate names by spaces or commas: `"ndcg@10 recall@5,10"`, `"ndcg@10, recall@10"`. In Python you
+can also pass a dict with the cut-offs of each name,
+`{"ndcg": [5, 10], "recall": range(1, 11), "rr": None}`, in which None stands for the whole ranking.
+Case, hyphens and underscores in names do not matter, and
+[other names](#other-names) of a metric are understood. Results use the names of this table:
+`result.mean()["rr@10"]`, whether you asked for `MRR@10` or `rr@10`; `result["mrr@10"]` accepts
+either name.
 
 | name | metric | formula | cut-off | range | better | source |
 |---|---|---|---|---|---|---|
@@ -34,8 +35,8 @@ finds it by either.
 OTHER_NAMES = """
 ## Other names
 
-What others call these metrics. Under a [convention](conventions.md) the names of its library come
-first. A name that stands for different things is refused: {unclear}.
+These are the names that others use for the metrics. Under a [convention](conventions.md) the names
+of its library take precedence. Names that stand for different things are refused: {unclear}.
 
 | name | other names |
 |---|---|
@@ -44,112 +45,105 @@ first. A name that stands for different things is refused: {unclear}.
 PARAMETERS = """
 ## Parameters
 
-The first name is the default.
+Each parameter is shown with its values and its default. A parameter without values is switched on
+by its name, as in `rr(all)`.
 
 """
 
 RATINGS = """
 ## Predicted ratings
 
-`rm.Pairs(frame, score=..., rating=...)` and Surprise's predictions give one value per user, from
-the user's rows. With a threshold a row is relevant if its true rating reaches it, and recommended
-if its predicted rating does; the first k are the best predicted ones.
+For `rm.Pairs(frame, score=..., rating=...)` and the predictions of Surprise, these metrics have one
+value per user, which is computed from the rows of the user. With a threshold, a row is relevant if
+its true rating reaches the threshold, and recommended if its predicted rating does. The first k
+rows are those with the best predictions.
 
 | name | metric | formula | cut-off | range | better | source |
 |---|---|---|---|---|---|---|
 """
 
 RATINGS_TAIL = """
-`print(result)` and `result.mean()` have the value over the rows of all users together (all but
-rated_precision and rated_recall; of fcp, over the pairs of each user's rows), as every table has
-it; the mean over users is `result.mean("users")`, or the rule `average="users"`. Over rows,
-log_loss and rated_roc_auc are those of classification: pairs of the ROC curve may be of different
-users.
+`print(result)`, `result.mean()` and every table show the value over the rows of all users together,
+except for rated_precision and rated_recall (fcp is computed over the pairs of rows of each user).
+You get the mean over users by `result.mean("users")`, or the rule `average="users"`. Over rows,
+log_loss and rated_roc_auc are those of classification: the pairs of the ROC curve may belong to
+different users.
 
-A value is undefined where a prediction is NaN or infinite, where all true ratings are the same (r2,
-explained_variance, fcp), where rows are relevant all or none (rated_roc_auc), where a prediction is
-no probability (log_loss), where nothing is recommended (rated_precision) or nothing relevant
-(rated_recall). Other rules below do not hold for them. Cut-offs reach up to the number of rows.
+A value is undefined if a prediction is NaN or infinite, if all true ratings are the same (r2,
+explained_variance, fcp), if all rows are relevant or none is (rated_roc_auc), if a prediction is
+not a probability (log_loss), if nothing is recommended (rated_precision), or if nothing is relevant
+(rated_recall). The other rules below do not apply to these metrics. A cut-off can be at most the
+number of rows.
 """
 
 LISTS = """
 ## The lists themselves
 
-These read the first k items of each list, whatever test says of them, and what stands under
-"needs". One value for all users instead of one per user: `*`; its interval comes from resampling
-the users. Where scores are equal, the lower ids are listed first (rules `"expected"`,
-`"optimistic"` and `"pessimistic"`). `users` are those of train, `interactions` its rows.
+These metrics read the first k items of each list, relevant or not, and the data in the column
+"needs". A `*` marks metrics that have one value for all users instead of one per user; their
+interval comes from resampling the users. Under the rules `"expected"`, `"optimistic"` and
+`"pessimistic"`, items with equal scores are listed by ascending id. In the formulas, `users` are
+those of train, and `interactions` are the rows of train.
 
 | name | metric | formula | needs | range | better | source |
 |---|---|---|---|---|---|---|
 """
 
 LISTS_TAIL = """
-A value is undefined where the list is empty, and where what it is about is missing: a second item
+A value is undefined if the list is empty, or if it lacks what the metric is about: a second item
 (ild), a relevant item (epc, serendipity, alpha_ndcg, subtopic_recall), a category, the user's
-history (miscalibration), the baseline's list, or the features of a listed item. Of the rules below
-`min_candidates`, 5 and 6 do not hold for them, and those about relevant items only where a metric
-reads test. Other metrics and parameters need other data:
+history (miscalibration), the list of the baseline, or the features of a listed item. Of the rules
+below, `min_candidates`, 5 and 6 do not apply to these metrics, and those about relevant items apply
+only if the metric reads test. Some metrics of rankings, and some parameters, change which data are
+needed:
 
 {needs}
 
-How `evaluate` is given them:
+You pass these data to `evaluate` as follows:
 
 {arguments}
 """
 
-NEEDS = {
-    "train": "`train=`",
-    "test": "test",
-    "baseline": "`baseline=`",
-    "catalogue": "`catalogue=`, or a source that knows its items",
-    "categories": "categories of the `Catalogue`",
-    "features": "features of the `Catalogue`",
-    "propensity": "propensities of the `Catalogue`",
-}
-
 TAIL = """
 ## Equal scores
 
-With the default rule `ties="expected"` a value is its exact mean over all orders of the tied
-items (McSherry & Najork 2008), a finite sum for every metric of rankings (only
-`pr_auc(rule=distinct)` and `pr_auc(rule=trapezoid)` take a group of tied items as one step
-instead). The other rules:
-`"optimistic"`, `"pessimistic"`, `"random"` (drawn per user from `seed` and the user's id), `"item"`
-(lower id first), `"item_desc"`, and for lists `"input"` (as given).
+With the default rule `ties="expected"`, a value is the exact mean over all orders of the tied items
+(McSherry & Najork 2008), which is a finite sum for every metric of rankings.
+`pr_auc(rule=distinct)` and `pr_auc(rule=trapezoid)` are exceptions: they take a group of tied items
+as one step. [The rules](rules.md) describe the other values of `ties`. The order of `"random"` is
+drawn for each user from `seed` and the user's id.
 
 ## When a value is undefined
 
-It is NaN, with the reason kept per user, and the mean is over the other users:
+An undefined value is NaN. The result keeps the reason for each user, and the mean is over the other
+users. A value is undefined if:
 
-1. there is no relevant item to find: none in test, or only such as train excludes;
-2. fewer candidates than `min_candidates`, fewer relevant items than `min_positives`, or no
-   training item and `cold_start=False`;
-3. a candidate's score is NaN (`nan_scores="first"` or `"last"` rank it instead) or infinite;
-4. all candidates have the same score (`constant_scores="ties"` takes them as one tie group);
-5. there are no more candidates than `k`, for metrics that the order within the first `k` places
-   does not change ({order_free}): every ranking
-   would give the same value. Not so for `rm.Pairs`, whose candidates were given: there a `k` above
-   the number of rows is an error;
-6. all candidates are relevant, for all metrics but ndcg;
-7. metrics of gains (ndcg, dcg, err, graded and weighted ones): no positive gain, or an infinite
-   one. Negative gains count in dcg as they are, and are left out of the best order; elsewhere
-   they count as 0;
-8. {needs_candidates}: the number of candidates is unknown,
-   or there is none.
+1. there is no relevant item to find: test has none, or only items that train excludes;
+2. there are fewer candidates than `min_candidates` or fewer relevant items than `min_positives`, or
+   the user has no training item and `cold_start=False`;
+3. the score of a candidate is NaN (unless `nan_scores="first"` or `"last"` ranks it) or infinite;
+4. all candidates have the same score (unless `constant_scores="ties"` takes them as one tie group);
+5. there are no more candidates than `k`, for metrics that do not depend on the order within the
+   first `k` places ({order_free}), because every ranking
+   would give the same value. For `rm.Pairs`, whose candidates you give, a `k` above the number of
+   rows is an error instead;
+6. all candidates are relevant, for all metrics except ndcg;
+7. there is no positive gain, or an infinite one, for metrics of gains (ndcg, dcg, err, and graded
+   and weighted metrics). Negative gains count in dcg with their value, and are left out of the best
+   order; in other metrics they count as 0;
+8. the number of candidates is unknown, or there is no candidate, for {needs_candidates}.
 
-For [lists](lists.md), rules 4 to 6 need to know how many items there were (`catalogue=`).
+For [lists](lists.md), rules 4 to 6 apply only if the number of items is known (`catalogue=`).
 
-`undefined=0` (or another number) counts such users with that value instead.
+With `undefined=0` (or another number), such users count with that value instead.
 
-## Strangers
+## Unknown users and items
 
-An item in train and test of the same user is left out of test. A relevant item that the source
-does not know stays in `R` and is a miss; in roc_auc it lies below all candidates, in mean_rank it
-follows them, in percentile_rank it counts 1, and for fallout, accuracy and mcc it is not a
-candidate. A user of test
-that the source does not know has misses only (`users="known"` leaves such users out). Each is
-counted in the result.
+An item that is in train and in test of the same user is left out of test. A relevant item that the
+source does not know still counts in `R`, and is a miss: roc_auc ranks it below all candidates,
+mean_rank ranks it after them, percentile_rank counts it as 1, and for fallout, accuracy and mcc it
+is not a candidate. A user of test whom the source does not know has only misses (`users="known"`
+leaves such users out). The result counts all of these cases.
 """
 
 

@@ -124,8 +124,8 @@ def explained_variance(predictions: Predictions, cutoffs: Int64) -> Float64:
     needs="pairs",
     parameters={
         "averaged": Parameter(
-            "Over all users: the numbers of pairs in order, and of the others, are each averaged "
-            "over the users who have any before they are put together."
+            "For the value over all users, the number of pairs in order and the number of other "
+            "pairs are each averaged over the users who have any, before they are combined."
         )
     },
     over_rows=rows.fcp,

@@ -38,7 +38,10 @@ UNIT = Parameter("The base of the logarithm.", choices={"bits": "2", "nats": "e"
     upper=np.inf,
     parameters={
         "unit": UNIT,
-        "normalised": Parameter("Divided by the logarithm of the number of categories: in [0, 1]."),
+        "normalised": Parameter(
+            "The value is divided by the logarithm of the number of "
+            "categories, so that it is in [0, 1]."
+        ),
     },
     when={"normalised": {True: {"upper": 1.0}}},
 )
@@ -74,11 +77,11 @@ def category_entropy(
     upper=np.inf,
     parameters={
         "denominator": Parameter(
-            "Which categories are looked for.",
+            "The categories that are looked for.",
             choices={
                 "relevant": "those of the user's relevant items",
-                "all": "all that there are",
-                "cutoff": "any; their number is divided by k",
+                "all": "all categories",
+                "cutoff": "any category; their number is divided by k",
             },
         )
     },
@@ -181,10 +184,10 @@ def alpha_ndcg(data: ListData, cutoffs: Int64, *, alpha: float = 0.5) -> Float64
             "How the two distributions are compared.",
             choices={
                 "kl": "Kullback-Leibler, with the list smoothed by the history",
-                "js": "Jensen-Shannon: the mean of both to their mean, not smoothed",
+                "js": "Jensen-Shannon: the mean divergence of both from their mean, not smoothed",
             },
         ),
-        "smoothing": Parameter("a, of kl.", above=0, below=1, examples=(0.1,)),
+        "smoothing": Parameter("The number a of kl.", above=0, below=1, examples=(0.1,)),
         "unit": UNIT,
     },
     when={"divergence": {"js": {"upper": 1.0}}},

@@ -33,17 +33,17 @@ BATCH = 2**18
     upper=np.inf,
     parameters={
         "distance": Parameter(
-            "How far two items are apart.",
+            "The distance of two items.",
             choices={
-                "cosine": "1 - cosine of the angle between their features; 1 if one has none "
-                "but zeros",
+                "cosine": "1 - cosine of the angle between their features; 1 if all features of "
+                "one are 0",
                 "euclidean": "the length of the difference of their features",
-                "jaccard": "1 - features that both have / features that one has, of features "
-                "other than 0",
+                "jaccard": "1 - features that both have / features that either has, counting "
+                "features other than 0",
                 "hamming": "the share of their features that differ",
                 "differing": "the number of their features that differ",
-                "categories": "1 - categories that both have / categories that one has: 1 or 0 "
-                "where each has one",
+                "categories": "1 - categories that both have / categories that either has; it is "
+                "1 or 0 if each has one",
             },
         ),
         "average": Parameter(
@@ -56,10 +56,12 @@ BATCH = 2**18
             },
         ),
         "single": Parameter(
-            "What a list with one item has.",
+            "The value of a list with one item.",
             choices={"undefined": "no value", "zero": "0"},
         ),
-        "similarity": Parameter("1 less the value: intra-list similarity, ILS."),
+        "similarity": Parameter(
+            "The result is 1 minus the value, which is the intra-list similarity (ILS)."
+        ),
     },
     when={
         "distance": {

@@ -22,11 +22,11 @@ from recometer.metrics.sums import ratio
 
 EPSILON = 1e-10
 DIVISOR = Parameter(
-    "What the sum over the listed items is divided by.",
+    "The divisor of the sum over the listed items.",
     choices={
-        "list": "the number of items that it is taken over",
-        "cutoff": "k, also where the list is shorter",
-        "rows": "the same number over all users together: one value for all",
+        "list": "the number of items in the sum",
+        "cutoff": "k, even if the list is shorter",
+        "rows": "the number of items over all users together, which gives one value for all users",
     },
 )
 POOLED: dict[Value, dict[str, bool]] = {"rows": {"over_users": True}}
@@ -41,14 +41,14 @@ POOLED: dict[Value, dict[str, bool]] = {"rows": {"over_users": True}}
     upper=np.inf,
     parameters={
         "probability": Parameter(
-            "How likely an item is to be known.",
+            "The probability that an item is known.",
             choices={
                 "users": "users who have it / users",
                 "interactions": "interactions with it / interactions",
             },
         ),
         "unseen": Parameter(
-            "What an item that is not in train adds.",
+            "The amount that an item adds if it is not in train.",
             choices={
                 "one": "as much as if one user had it",
                 "dropped": "it is left out, and not counted",
@@ -58,7 +58,7 @@ POOLED: dict[Value, dict[str, bool]] = {"rows": {"over_users": True}}
             },
         ),
         "divisor": DIVISOR,
-        "normalised": Parameter("Divided by log2(users), the largest value."),
+        "normalised": Parameter("The value is divided by log2(users), its maximum."),
     },
     when={"unseen": {"dropped": {"without": ("seen",)}}, "divisor": POOLED},
 )
@@ -115,20 +115,23 @@ def novelty(
     upper=np.inf,
     parameters={
         "discount": Parameter(
-            "d(j), what place j counts.",
+            "d(j), the weight of place j.",
             choices={
                 "log": "1 / log2(j + 1)",
                 "geometric": "patience^(j - 1)",
                 "none": "1",
             },
         ),
-        "patience": Parameter("Of the geometric discount.", above=0, below=1, examples=(0.5,)),
+        "patience": Parameter(
+            "The patience of the geometric discount.", above=0, below=1, examples=(0.5,)
+        ),
         "novelty": Parameter(
-            "What a relevant item counts.",
+            "The weight of a relevant item.",
             choices={
                 "complement": "1 - users who have it in train / users",
-                "discovery": "-log2(interactions with it / interactions): expected free "
-                "discovery, EFD; items that train lacks count as the rarest that it has",
+                "discovery": "-log2(interactions with it / interactions), which gives expected "
+                "free discovery (EFD); items that train lacks count as its rarest "
+                "item",
             },
         ),
         "any": Parameter("Items count whether they are relevant or not."),
@@ -184,18 +187,18 @@ def epc(
     upper=np.inf,
     parameters={
         "scale": Parameter(
-            "What an item's popularity is.",
+            "The popularity of an item.",
             choices={
                 "count": "users who have it in train",
                 "users": "the same / users",
                 "interactions": "the same / interactions",
                 "largest": "the same / that of the most popular item",
-                "percentile": "the share of the items of train that are not more popular, half "
-                "of those that are as popular among them: its mean rank / items",
+                "percentile": "the share of the items of train that are less popular, plus half "
+                "of those that are equally popular: its mean rank / items",
             },
         ),
         "unseen": Parameter(
-            "What an item that is not in train adds.",
+            "The amount that an item adds if it is not in train.",
             choices={"zero": "0", "dropped": "it is left out, and not counted"},
         ),
         "divisor": DIVISOR,
@@ -252,22 +255,22 @@ def popularity(
     order_free=True,
     parameters={
         "head": Parameter(
-            "The head are the most popular items that make this share of the interactions of "
-            "train, and those that are as popular as the last of them; the tail is all others, "
-            "those that train lacks among them.",
+            "The head is the set of the most popular items that make up this share of the "
+            "interactions of train, with all that are as popular as the last of them. All other "
+            "items are the tail, including those that train lacks.",
             above=0,
             below=1,
             examples=(0.5,),
         ),
         "tail": Parameter(
-            "Instead, the tail is this share of the items of train, at least one: the least "
-            "popular, lower ids first.",
+            "If given, the tail is instead this share of the items of train, at least one item: "
+            "the least popular ones, lower ids first.",
             above=0,
             below=1,
             examples=(0.1, 0.5),
         ),
         "divisor": Parameter(
-            "What the number of items of the tail is divided by.",
+            "The divisor of the number of items of the tail.",
             choices={"list": "the items within k", "cutoff": "k"},
         ),
     },

@@ -18,8 +18,8 @@ from recometer.metrics.parameters import Parameter
 from recometer.metrics.sums import ratio
 
 DIVISOR = Parameter(
-    "What the sum over the listed items is divided by.",
-    choices={"list": "the number of items", "cutoff": "k, also where the list is shorter"},
+    "The divisor of the sum over the listed items.",
+    choices={"list": "the number of items", "cutoff": "k, even if the list is shorter"},
 )
 
 
@@ -32,11 +32,11 @@ DIVISOR = Parameter(
     order_free=True,
     parameters={
         "denominator": Parameter(
-            "What the number of common items is divided by.",
+            "The divisor of the number of common items.",
             choices={
                 "cutoff": "k",
                 "shorter": "the items of the shorter list",
-                "union": "the items of either list: Jaccard's index",
+                "union": "the items of either list, which gives Jaccard's index",
             },
         )
     },
@@ -66,16 +66,16 @@ def overlap(data: ListData, cutoffs: Int64, *, denominator: str = "cutoff") -> F
     without=("baseline",),
     parameters={
         "p": Parameter(
-            "The chance to go on from one depth to the next.",
+            "The probability of going on from one depth to the next.",
             above=0,
             below=1,
             examples=(0.5,),
         ),
         "rest": Parameter(
-            "What the depths beyond k, or the ends of the lists, add.",
+            "The amount that the depths beyond k, or beyond the ends of the lists, add.",
             choices={
                 "extrapolated": "the agreement that was reached (RBO_EXT)",
-                "nothing": "nothing, also where the longer list has ended",
+                "nothing": "nothing, even if the longer list has ended",
             },
         ),
     },
@@ -123,10 +123,10 @@ def rbo(data: ListData, cutoffs: Int64, *, p: float = 0.9, rest: str = "extrapol
     order_free=True,
     parameters={
         "expected": Parameter(
-            "Which items are expected.",
+            "The items that are expected.",
             choices={
                 "baseline": "the first k items of the baseline's list",
-                "train": "what the user has in train",
+                "train": "the user's items in train",
             },
         ),
         "divisor": DIVISOR,
@@ -169,16 +169,16 @@ def unexpectedness(
             choices={
                 "baseline": "1 if it is among the first k items of the baseline's list, else 0",
                 "popularity": "the share of the users of train who have it",
-                "rank": "r(j) = (n + 1 - j) / n of its rank by popularity, equal ones having the "
-                "same and 0 for one that train lacks; and 1 - e(j) is r of its place less that, "
-                "at least 0",
-                "similarity": "the mean cosine of its features and those of each item that the "
-                "user has in train",
+                "rank": "r(j) = (n + 1 - j) / n for its rank by popularity, where equally "
+                "popular items have the same rank, and 0 for items that train lacks; 1 - "
+                "e(j) is r of its place minus this, and at least 0",
+                "similarity": "the mean cosine similarity of its features to those of each of "
+                "the user's items in train",
             },
         ),
         "any": Parameter("Items count whether they are relevant or not."),
         "combine": Parameter(
-            "How the items are put together.",
+            "How the items are combined.",
             choices={
                 "mean": "the mean over the items of rel(j) (1 - e(j))",
                 "cutoff": "their sum divided by k",

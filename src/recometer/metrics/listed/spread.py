@@ -16,8 +16,8 @@ from recometer.ragged import column_sums
 from recometer.ties import sum_by_user
 
 PATIENCE = Parameter(
-    "The chance to go on from one place to the next: place j counts patience^(j - 1). Without it "
-    "all places count the same.",
+    "The probability of going on from one place to the next, so that place j has the weight "
+    "patience^(j - 1). Without it, all places have the same weight.",
     above=0,
     below=1,
     examples=(0.85,),
@@ -34,21 +34,22 @@ PATIENCE = Parameter(
     upper=np.inf,
     parameters={
         "numerator": Parameter(
-            "Which items are counted.",
+            "The items that are counted.",
             choices={"distinct": "every listed item", "trained": "listed items that train has"},
         ),
         "denominator": Parameter(
-            "What their number is divided by.",
+            "The divisor of their number.",
             choices={
                 "catalogue": "the items that could have been recommended",
                 "train": "the items that train has",
-                "padded": "the catalogue and one more, which stands for no item and may be listed",
-                "one": "nothing: it is a count",
+                "padded": "the catalogue and one more entry, which stands for no item and may be "
+                "listed",
+                "one": "1, so that the value is a count",
             },
         ),
         "users": Parameter(
-            "Whose lists are read.",
-            choices={"all": "every user's", "relevant": "of users with a relevant item"},
+            "The users whose lists are read.",
+            choices={"all": "all users", "relevant": "users with a relevant item"},
         ),
     },
     when={
@@ -107,7 +108,7 @@ def coverage(
     order_free=True,
     parameters={
         "least": Parameter(
-            "How many items a list must have.",
+            "The number of items that a list must have.",
             choices={"full": "k", "any": "one"},
         )
     },
@@ -136,18 +137,20 @@ def user_coverage(
     higher_is_better=False,
     parameters={
         "support": Parameter(
-            "Which items are counted.",
+            "The items that are counted.",
             choices={
                 "catalogue": "all that could have been recommended",
-                "padded": "these and one more, which stands for no item and may be listed",
+                "padded": "these and one more entry, which stands for no item and may be listed",
                 "listed": "only those that are in a list",
             },
         ),
         "divisor": Parameter(
-            "What stands for n in the denominator.",
-            choices={"items": "n", "others": "n - 1, so that 1 is reached"},
+            "The number that is used for n in the denominator.",
+            choices={"items": "n", "others": "n - 1, so that the value 1 is possible"},
         ),
-        "complement": Parameter("1 less the index: higher values are more even."),
+        "complement": Parameter(
+            "The value is 1 minus the index, so that higher values are more even."
+        ),
         "patience": PATIENCE,
     },
     when={
@@ -203,10 +206,11 @@ def gini(
     parameters={
         "unit": Parameter("The base of the logarithm.", choices={"bits": "2", "nats": "e"}),
         "divisor": Parameter(
-            "What it is divided by.",
+            "The divisor of the entropy.",
             choices={
                 "none": "nothing",
-                "largest": "the logarithm of the size of the catalogue: in [0, 1]",
+                "largest": "the logarithm of the size of the catalogue, so that the value is in "
+                "[0, 1]",
                 "listed": "the number of items that are listed",
             },
         ),
@@ -257,11 +261,11 @@ def entropy(
     upper=2.0,
     parameters={
         "overlap": Parameter(
-            "How alike two lists are.",
+            "The similarity of two lists.",
             choices={
                 "cutoff": "the items that both have / k",
-                "cosine": "the same / the root of the product of the two lengths, which knows "
-                "short lists",
+                "cosine": "the items that both have / the square root of the product of the two "
+                "lengths, which takes account of short lists",
                 "matrix": "the items that both have / k as a matrix, whose diagonal is taken for "
                 "1 although it is less for short lists",
             },

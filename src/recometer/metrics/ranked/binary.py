@@ -49,7 +49,7 @@ from recometer.ties import WHOLE, Groups, sum_by_user
     order_free=True,
     parameters={
         "denominator": Parameter(
-            "What the hits are divided by.",
+            "The divisor of the hits.",
             choices={
                 "k": "k",
                 "list": "min(k, length of the list)",
@@ -126,19 +126,20 @@ OF_ALL_GAINS: dict[str, Any] = {
     order_free=True,
     parameters={
         "denominator": Parameter(
-            "What the hits are divided by.",
+            "The divisor of the hits.",
             choices={
                 "relevant": "R",
                 "min": "min(k, R)",
                 "list": "the relevant items in the whole list",
-                "gains": "the sum of all values in test, of which each but 0 is relevant",
-                "min_gains": "k or that sum, whichever is less",
+                "gains": "the sum of all values in test; items with values other than 0 are "
+                "relevant",
+                "min_gains": "the smaller of k and that sum",
             },
         ),
         "weighted": Parameter(
-            "Every relevant item counts with its gain, in the denominator, too (which is then "
-            "the sum of the min(k, R) largest gains, or of those in the list); gains that are "
-            "not positive are left out."
+            "Every relevant item counts with its gain. The denominator is then the sum of the "
+            "min(k, R) largest gains, or of those in the list. Gains that are not positive are "
+            "left out."
         ),
     },
     when={
@@ -189,13 +190,15 @@ def recall(
     cutoff="optional",
     order_free=True,
     parameters={
-        "beta": Parameter("How much more recall weighs.", above=0, examples=(0.5, 2)),
+        "beta": Parameter(
+            "The weight of recall relative to precision.", above=0, examples=(0.5, 2)
+        ),
         "denominator": Parameter(
-            "What the hits are divided by in the precision.",
+            "The divisor of the hits in the precision.",
             choices={"k": "k", "list": "min(k, length of the list)"},
         ),
         "empty": Parameter(
-            "Where precision and recall are 0.",
+            "The value if precision and recall are 0.",
             choices={"zero": "0", "undefined": "undefined"},
         ),
     },
@@ -276,8 +279,8 @@ def hits(groups: Groups, cutoffs: Int64) -> Float64:
     },
     cutoff="optional",
     parameters={
-        "all": Parameter("The mean of 1 / rank over all relevant items."),
-        "graded": Parameter("The largest of 1 / (rank * gain) over the relevant items."),
+        "all": Parameter("The value is the mean of 1 / rank over all relevant items."),
+        "graded": Parameter("The value is the largest 1 / (rank * gain) of the relevant items."),
     },
     when={
         "all": {True: {"pooled": "relevant"}},
@@ -321,7 +324,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
     pooled="relevant",
     parameters={
         "denominator": Parameter(
-            "What the sum is divided by.",
+            "The divisor of the sum.",
             choices={
                 "relevant": "R",
                 "min": "min(k, R)",
@@ -332,7 +335,7 @@ def rr(groups: Groups, cutoffs: Int64, *, all: bool = False, graded: bool = Fals
             },
         ),
         "repeat_last": Parameter(
-            "The last place of a list that is shorter than k counts again for every missing one."
+            "If a list is shorter than k, its last place counts again for every missing place."
         ),
         "by_place": Parameter("Hits that share a place count as one, with the precision of all."),
     },

@@ -15,8 +15,8 @@ from recometer.metrics.sums import hits_within, ratio
 from recometer.ties import Groups
 
 UNBOUNDED = Parameter(
-    "As many items as k are in the first places, and as many as are relevant could be there, even "
-    "where there are fewer candidates."
+    "k items are taken to be in the first places, and all relevant items could be there, even if "
+    "there are fewer candidates."
 )
 
 

@@ -20,15 +20,16 @@ from recometer.ties import Groups
 SOURCE = "Yang et al. 2018; propensities: Saito et al. 2020"
 PARAMETERS = {
     "propensity": Parameter(
-        "w(j) is 1 / the propensity of the item at rank j, the chance that it is observed.",
+        "w(j) is 1 / the propensity of the item at rank j, which is the probability that it is "
+        "observed.",
         choices={
             "popularity": "(users who have the item in train / those of the most popular "
             "item)^power; an item that train lacks counts as if one user had it",
-            "given": "that of the catalogue^power",
+            "given": "(propensity in the catalogue)^power",
         },
     ),
     "power": Parameter(
-        "The exponent of the propensity; if it is not given, 0.5 of popularity and 1 of given.",
+        "The exponent of the propensity. By default it is 0.5 for popularity and 1 for given.",
         above=0,
         examples=(0.5, 2),
     ),

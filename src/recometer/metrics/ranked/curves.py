@@ -29,26 +29,26 @@ from recometer.ties import Groups, sum_by_user
     needs_whole_ranking=True,
     parameters={
         "domain": Parameter(
-            "Which items are paired.",
+            "The items that are paired.",
             choices={
                 "all": "all candidates",
                 "list": "those in the first k places (or the whole list): 1 if all of them are "
                 "relevant, 0 if none is",
-                "extended": "all, but of the order only the first k places are known",
+                "extended": "all candidates, of whose order only the first k places are known",
             },
         ),
         "negatives": Parameter(
-            "Which items are not relevant.",
+            "The items that count as not relevant.",
             choices={
                 "candidates": "the other candidates",
                 "all": "the other candidates and, behind all of them, the training items; a "
-                "relevant item that was not ranked lies behind these, too",
+                "relevant item that was not ranked is behind these as well",
             },
         ),
         "one_kind": Parameter(
-            "Where all of a list is relevant, or nothing is.",
+            "The value if all items of a list are relevant, or none is.",
             choices={
-                "share": "1 if all is, 0 if nothing is",
+                "share": "1 if all are, 0 if none is",
                 "zero": "0",
                 "undefined": "undefined",
             },
@@ -152,12 +152,12 @@ def pr_auc(groups: Groups, cutoffs: Int64, *, rule: str = "step") -> Float64:
     beyond_cutoff=True,
     parameters={
         "denominator": Parameter(
-            "How many relevant items are paired.",
+            "The number of relevant items that are paired.",
             choices={"relevant": "R", "min": "min(k, R), the first ones"},
         ),
         "negatives": Parameter(
-            "How many others are paired.",
-            choices={"candidates": "k, or all where there are fewer", "k": "k"},
+            "The number of other items that are paired.",
+            choices={"candidates": "k, or all if there are fewer", "k": "k"},
         ),
     },
 )

@@ -16,23 +16,24 @@ from recometer.metrics.sums import columns, discounts, log1p_of, log2_of, ratio,
 from recometer.ties import LONG, Groups, sum_by_user
 
 GAIN = Parameter(
-    "What an item adds.",
+    "The amount that an item adds.",
     choices={
         "linear": "its value in test",
         "binary": "1 if it is relevant",
         "positive": "its value in test, if that is above 0",
         "exponential": "2^value - 1",
-        "shifted": "2^(value - relevant_from + 1) - 1 if it is relevant (relevant_from: 1 if "
-        "none is given)",
+        "shifted": "2^(value - relevant_from + 1) - 1 if it is relevant (relevant_from is 1 by "
+        "default)",
     },
 )
 DISCOUNT = Parameter(
-    "What the gain at rank j is divided by.",
+    "The divisor of the gain at rank j.",
     choices={
         "standard": "log2(j + 1)",
-        "original": "log2(max(j, 2)), of Järvelin & Kekäläinen: the first two places count alike",
-        "graded": "log2(j * gain + 1): of gains below 0, it is 0 or undefined where that has no "
-        "logarithm",
+        "original": "log2(max(j, 2)), of Järvelin & Kekäläinen: the first two places have the "
+        "same weight",
+        "graded": "log2(j * gain + 1); for gains below 0 for which this has no logarithm, it is "
+        "0 or undefined",
     },
 )
 MOST_PLACES = 2**16  # whose discounts are added up for a bound
@@ -105,18 +106,18 @@ def dcg(
         "gain": GAIN,
         "discount": DISCOUNT,
         "ideal": Parameter(
-            "The best order.",
+            "The best order, whose DCG is the divisor.",
             choices={
                 "all": "the largest gains of all judged items",
                 "k": "k times the user's largest gain",
                 "list": "the largest gains of the items in the whole list",
-                "signed": "the largest gains of all judged items, those below 0, too",
+                "signed": "the largest gains of all judged items, including those below 0",
                 "sum": "as many gains of 1 as the gains have in sum, rounded down, but one of 1 "
                 "for a sum of 0; of k + 1 and a sum below 0, so many less",
             },
         ),
         "within": Parameter(
-            "How many places are read.",
+            "The number of places that are read.",
             choices={"k": "k", "possible": "min(k, R)", "list": "min(k, length of the list)"},
         ),
     },

@@ -19,7 +19,7 @@ from recometer.ties import Groups, sum_by_user
     source="Elliot (Anelli et al. 2021), there called MAP",
     parameters={
         "stop": Parameter(
-            "Where it stops.",
+            "The place at which the mean stops.",
             choices={
                 "none": "at k",
                 "last": "at the last relevant item within k (0 if there is none)",
@@ -58,8 +58,8 @@ def mean_precision(groups: Groups, cutoffs: Int64, *, stop: str = "none") -> Flo
             },
         ),
         "repeat_last": Parameter(
-            "Over relevant items: the last place of a list that is shorter than k counts again "
-            "for every missing one."
+            "If the mean is over relevant items and a list is shorter than k, its last place "
+            "counts again for every missing place."
         ),
     },
     when={"repeat_last": {True: {"upper": np.inf, "monotone": False}}},

@@ -27,17 +27,17 @@ LOOK = 64  # places between two looks at what is left
     cutoff="optional",
     parameters={
         "p": Parameter(
-            "The chance that a user goes on to the next item.",
+            "The probability that a user goes on to the next item.",
             above=0,
             below=1,
             examples=(0.5, 0.95),
         ),
         "graded": Parameter(
-            "rel(j) is replaced by gain / max_gain; gains below 0 count as 0, those above "
-            "max_gain as max_gain."
+            "rel(j) is replaced by gain / max_gain. Gains below 0 count as 0, and gains above "
+            "max_gain count as max_gain."
         ),
         "max_gain": Parameter(
-            "The largest gain, where graded; the user's own largest if it is not given.",
+            "The largest possible gain, if graded. By default it is the largest gain of the user.",
             above=0,
             examples=(2,),
         ),
@@ -105,8 +105,8 @@ def _chance_table(p: float, size: int) -> tuple[Float64, Float64]:
     reads="gain",
     parameters={
         "max_gain": Parameter(
-            "The largest gain that there can be; that of test if it is not given. Gains below 0 "
-            "count as 0, those above as max_gain.",
+            "The largest possible gain. By default it is the largest gain in test. Gains below 0 "
+            "count as 0, and gains above max_gain count as max_gain.",
             above=0,
             from_test=True,
             examples=(2, 3.5),
