@@ -108,7 +108,7 @@ def example(name: str, definition: MetricDefinition) -> Iterator[str]:
 
 def ranked(name: str, definition: MetricDefinition) -> Iterator[str]:
     """Compute it for one user at each cut-off."""
-    yield "These are the five candidates of a user, best score first. The user did not judge `-`:\n"
+    yield "These are the five candidates of a user, best score first; `-` means not judged:\n"
     yield "| rank | item | value in test |\n|---|---|---|"
     for rank, item in enumerate(ITEMS, 1):
         value = f"{GAINS[item]:g}" if item in GAINS else "-"
