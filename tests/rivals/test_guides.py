@@ -1,0 +1,81 @@
+"""Each line of a guide's table gives the same number in the other library and in recometer.
+
+The guide itself is run first, with the code of the other library. Then the first column is
+computed by the other library, the second by its convention, and the third by recometer's own
+rules, whose values of users must be those of the convention (who counts in the mean may differ,
+which is why the third column is not compared as a mean).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from _guides import lines, page, run
+
+import recometer as rm
+
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+Names = dict[str, Any]
+TOLERANCE = 1e-6  # some libraries compute in single precision
+
+
+def _ranx(names: Names, convention: str, metric: str) -> float:
+    from ranx import Qrels, Run, evaluate
+
+    return float(evaluate(Qrels(names["qrels"]), Run(names["run"]), metric, make_comparable=True))
+
+
+def _trec_eval(names: Names, convention: str, metric: str) -> float:
+    import ir_measures
+
+    if convention == "trec_eval":
+        return float(np.mean([values[metric] for values in names["per_query"].values()]))
+    measure = ir_measures.parse_measure(metric)
+    return ir_measures.calc_aggregate([measure], names["qrels"], names["run"])[measure]
+
+
+def _rectools(names: Names, convention: str, metric: str) -> float:
+    from rectools import metrics
+
+    made = {"it": eval(metric, vars(metrics))}
+    frames = {"reco": names["reco"], "interactions": names["interactions"]}
+    return metrics.calc_metrics(made, catalog=names["catalogue"], **frames)["it"]
+
+
+def _recommenders(names: Names, convention: str, call: str) -> float:
+    from recommenders.evaluation import python_evaluation
+
+    return float(eval(call, {**names, **vars(python_evaluation)}))
+
+
+# Who computes the first column, and the names that the guide gives to the source, and to test.
+GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str]] = {
+    "ranx": (_ranx, "lists", "qrels"),
+    "recommenders": (_recommenders, "lists", "test"),
+    "rectools": (_rectools, "lists", "interactions"),
+    "trec_eval": (_trec_eval, "lists", "qrels"),
+}
+
+
+@pytest.mark.parametrize("library", sorted(GUIDES))
+def test_guide(library: str) -> None:
+    theirs, source, test = GUIDES[library]
+    text = page(library)
+    names = run(text)
+    table = lines(text)
+    assert len(table) > 3
+    given = {"threads": 1, "progress": False}
+    given |= {name: names[name] for name in ("train", "catalogue") if name in names}
+    for convention, called, name, own in table:
+        result = rm.evaluate(
+            names[source], names[test], metrics=name, protocol=convention, **given
+        )
+        expected = theirs(names, convention, called)
+        assert result.mean()[name] == pytest.approx(expected, abs=TOLERANCE), called
+        ours = rm.evaluate(names[source], names[test], metrics=own, **given)[own]
+        both = ~np.isnan(ours) & ~np.isnan(result[name])
+        assert both.any()
+        np.testing.assert_allclose(ours[both], result[name][both], atol=TOLERANCE, err_msg=own)
