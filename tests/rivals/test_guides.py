@@ -51,13 +51,57 @@ def _recommenders(names: Names, convention: str, call: str) -> float:
     return float(eval(call, {**names, **vars(python_evaluation)}))
 
 
+def _torchmetrics(names: Names, convention: str, metric: str) -> float:
+    import torch
+    from torchmetrics import retrieval
+
+    made = eval(metric, vars(retrieval))
+    given = [torch.tensor(names[name]) for name in ("scores", "relevant", "queries")]
+    return float(made(*given[:2], indexes=given[2]))
+
+
+def _pyg(names: Names, convention: str, metric: str) -> float:
+    import torch
+    from torch_geometric import metrics
+
+    made = eval(metric, vars(metrics))
+    made.update(torch.tensor(names["predicted"]), torch.tensor(names["edges"]))
+    return float(made.compute())
+
+
+def _surprise(names: Names, convention: str, function: str) -> float:
+    from surprise import accuracy
+
+    return float(eval(function, {"accuracy": accuracy})(names["made"], verbose=False))
+
+
+def _implicit(names: Names, convention: str, call: str) -> float:
+    from implicit import evaluation
+
+    def ranking_metrics_at_k(K: int) -> dict[str, float]:
+        given = names["model"], names["train"], names["test"]
+        return evaluation.ranking_metrics_at_k(*given, K=K, show_progress=False)
+
+    return eval(call, {"ranking_metrics_at_k": ranking_metrics_at_k})
+
+
 # Who computes the first column, and the names that the guide gives to the source, and to test.
-GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str]] = {
+GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = {
+    "implicit": (_implicit, "source", "test"),
+    "pyg": (_pyg, "lists", "test"),
+    "surprise": (_surprise, "pairs", None),
+    "torchmetrics": (_torchmetrics, "pairs", None),
     "ranx": (_ranx, "lists", "qrels"),
     "recommenders": (_recommenders, "lists", "test"),
     "rectools": (_rectools, "lists", "interactions"),
     "trec_eval": (_trec_eval, "lists", "qrels"),
 }
+
+
+def test_predictions_of_surprise_are_pairs() -> None:
+    names = run(page("surprise"))
+    pairs = rm.Pairs(names["made"])
+    assert rm.evaluate(pairs, metrics="rmse").mean()["rmse"] == pytest.approx(names["theirs"])
 
 
 @pytest.mark.parametrize("library", sorted(GUIDES))
@@ -68,14 +112,14 @@ def test_guide(library: str) -> None:
     table = lines(text)
     assert len(table) > 3
     given = {"threads": 1, "progress": False}
+    if test is not None:
+        given["test"] = names[test]
     given |= {name: names[name] for name in ("train", "catalogue") if name in names}
     for convention, called, name, own in table:
-        result = rm.evaluate(
-            names[source], names[test], metrics=name, protocol=convention, **given
-        )
+        result = rm.evaluate(names[source], metrics=name, protocol=convention, **given)
         expected = theirs(names, convention, called)
         assert result.mean()[name] == pytest.approx(expected, abs=TOLERANCE), called
-        ours = rm.evaluate(names[source], names[test], metrics=own, **given)[own]
+        ours = rm.evaluate(names[source], metrics=own, **given)[own]
         both = ~np.isnan(ours) & ~np.isnan(result[name])
         assert both.any()
         np.testing.assert_allclose(ours[both], result[name][both], atol=TOLERANCE, err_msg=own)
