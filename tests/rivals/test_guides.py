@@ -8,6 +8,7 @@ which is why the third column is not compared as a mean).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -85,10 +86,24 @@ def _implicit(names: Names, convention: str, call: str) -> float:
     return eval(call, {"ranking_metrics_at_k": ranking_metrics_at_k})
 
 
+def _lenskit(names: Names, convention: str, metric: str) -> float:
+    from lenskit import metrics
+
+    analysis = metrics.RunAnalysis()
+    analysis.add_metric(eval(metric, vars(metrics)))
+    return float(analysis.measure(names["found"], names["truth"]).list_summary()["mean"].iloc[0])
+
+
+def _spark(names: Names, convention: str, metric: str) -> float:
+    return float(eval(metric, names).evaluate(names["frame"]))
+
+
 # Who computes the first column, and the names that the guide gives to the source, and to test.
 GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = {
     "implicit": (_implicit, "source", "test"),
+    "lenskit": (_lenskit, "lists", "test"),
     "pyg": (_pyg, "lists", "test"),
+    "spark": (_spark, "lists", "relevant"),
     "surprise": (_surprise, "pairs", None),
     "torchmetrics": (_torchmetrics, "pairs", None),
     "ranx": (_ranx, "lists", "qrels"),
@@ -105,7 +120,8 @@ def test_predictions_of_surprise_are_pairs() -> None:
 
 
 @pytest.mark.parametrize("library", sorted(GUIDES))
-def test_guide(library: str) -> None:
+def test_guide(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # Spark's workers need recometer, too
     theirs, source, test = GUIDES[library]
     text = page(library)
     names = run(text)
