@@ -8,6 +8,9 @@ which is why the third column is not compared as a mean).
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +21,7 @@ from _guides import lines, page, run
 
 import recometer as rm
 
+PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # the others are called as the library is
 pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
 Names = dict[str, Any]
 TOLERANCE = 1e-6  # some libraries compute in single precision
@@ -94,36 +98,68 @@ def _lenskit(names: Names, convention: str, metric: str) -> float:
     return float(analysis.measure(names["found"], names["truth"]).list_summary()["mean"].iloc[0])
 
 
+@pytest.fixture
+def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Spark's workers find recometer, and do little for the few rows of a guide."""
+    settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
+    given = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{given} pyspark-shell")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+
+
 def _spark(names: Names, convention: str, metric: str) -> float:
     return float(eval(metric, names).evaluate(names["frame"]))
 
 
-# Who computes the first column, and the names that the guide gives to the source, and to test.
+def _recometrics(names: Names, convention: str, metric: str) -> float:
+    return float(names["values"][metric].mean())
+
+
+# By the libraries of noxfile.py: who computes the first column, and the names that the guide gives
+# to the source, and to test.
 GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = {
     "implicit": (_implicit, "source", "test"),
     "lenskit": (_lenskit, "lists", "test"),
     "pyg": (_pyg, "lists", "test"),
-    "spark": (_spark, "lists", "relevant"),
+    "pyspark": (_spark, "lists", "relevant"),
     "surprise": (_surprise, "pairs", None),
     "torchmetrics": (_torchmetrics, "pairs", None),
     "ranx": (_ranx, "lists", "qrels"),
+    "recometrics": (_recometrics, "source", "test"),
     "recommenders": (_recommenders, "lists", "test"),
     "rectools": (_rectools, "lists", "interactions"),
-    "trec_eval": (_trec_eval, "lists", "qrels"),
+    "pytrec_eval": (_trec_eval, "lists", "qrels"),
 }
 
 
-def test_predictions_of_surprise_are_pairs() -> None:
-    names = run(page("surprise"))
+@pytest.mark.parametrize("library", ["surprise"])
+def test_predictions_are_pairs(library: str) -> None:
+    names = run(page(library))
     pairs = rm.Pairs(names["made"])
     assert rm.evaluate(pairs, metrics="rmse").mean()["rmse"] == pytest.approx(names["theirs"])
 
 
+@pytest.mark.parametrize("library", ["r"])
+def test_r(library: str) -> None:
+    """R, with Matrix and reticulate, prints what the guide shows; needs Rscript."""
+    blocks = re.findall(r"^```(r|text)\n(.*?)^```$", page(library), re.DOTALL | re.MULTILINE)
+    code = "".join(block for kind, block in blocks if kind == "r")
+    shown = "".join(block for kind, block in blocks if kind == "text")
+    done = subprocess.run(
+        ["Rscript", "-e", code],
+        env=os.environ | {"RETICULATE_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == shown.split()
+
+
 @pytest.mark.parametrize("library", sorted(GUIDES))
-def test_guide(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)  # Spark's workers need recometer, too
+@pytest.mark.usefixtures("_small_spark")
+def test_guide(library: str) -> None:
     theirs, source, test = GUIDES[library]
-    text = page(library)
+    text = page(PAGES.get(library, library))
     names = run(text)
     table = lines(text)
     assert len(table) > 3
