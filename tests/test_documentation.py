@@ -35,6 +35,7 @@ def _no_metric_stays():
 
 
 @pytest.mark.filterwarnings("ignore::recometer.DataWarning")  # a page may show what warns
+@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")  # implicit's
 @pytest.mark.parametrize("page", sorted(PAGES))
 def test_pages(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Where the drop-in functions differ from recometrics on purpose: see docs/recometrics.md."""
+"""Where the drop-in functions differ from recometrics on purpose: see docs/from_recometrics.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Drop-in functions for the package recometrics 0.1.6: same parameters, names and numbers.
 
-What differs on purpose is listed in ``docs/recometrics.md``.
+What differs on purpose is listed in ``docs/from_recometrics.md``.
 """
 
 from __future__ import annotations

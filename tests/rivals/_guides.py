@@ -1,0 +1,51 @@
+"""Read the guides for people who come from other libraries, and run both sides of their tables."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[2] / "docs"
+FENCE = re.compile(r"^```(?:python|pycon)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+HEADER = re.compile(r'^\| in .+ \| with `protocol="(\w+)"` \| recometer\'s own \|$')
+
+
+def page(library: str) -> str:
+    """Return the text of the guide of a library."""
+    return (DOCS / f"from_{library}.md").read_text(encoding="utf-8")
+
+
+def run(text: str) -> dict[str, Any]:
+    """Run all Python of a guide in order, also that of the other library; return its names.
+
+    Blocks that define a function or a class without a prompt run, too: what a page shows is
+    what its reader copies.
+    """
+    names: dict[str, Any] = {"__name__": "guide"}
+    runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
+    for number, block in enumerate(FENCE.findall(text)):
+        if ">>>" in block:
+            example = parser.get_doctest(block, names, f"block {number}", None, 0)
+            assert runner.run(example, clear_globs=False).failed == 0, f"block {number}"
+            names |= example.globs
+        else:
+            exec(compile(block, f"block {number}", "exec"), names)
+    return names
+
+
+def lines(text: str) -> list[tuple[str, str, str, str]]:
+    """Return the lines of the tables: the convention, and what stands in the three columns."""
+    found = []
+    convention = ""
+    for line in text.splitlines():
+        if header := HEADER.match(line):
+            convention = header[1]
+        elif not line.startswith("|"):
+            convention = ""
+        elif convention and not line.startswith("|---"):
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            theirs, ours, own = (re.fullmatch(r"`(.+)`", cell)[1] for cell in cells)  # type: ignore[index]
+            found.append((convention, theirs, ours, own))
+    return found

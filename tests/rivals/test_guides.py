@@ -1,0 +1,177 @@
+"""Each line of a guide's table gives the same number in the other library and in recometer.
+
+The guide itself is run first, with the code of the other library. Then the first column is
+computed by the other library, the second by its convention, and the third by recometer's own
+rules, whose values of users must be those of the convention (who counts in the mean may differ,
+which is why the third column is not compared as a mean).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from _guides import lines, page, run
+
+import recometer as rm
+
+PAGES = {"pyspark": "spark", "pytrec_eval": "trec_eval"}  # the others are called as the library is
+pytestmark = [pytest.mark.rivals, pytest.mark.filterwarnings("ignore")]
+Names = dict[str, Any]
+TOLERANCE = 1e-6  # some libraries compute in single precision
+
+
+def _ranx(names: Names, convention: str, metric: str) -> float:
+    from ranx import Qrels, Run, evaluate
+
+    return float(evaluate(Qrels(names["qrels"]), Run(names["run"]), metric, make_comparable=True))
+
+
+def _trec_eval(names: Names, convention: str, metric: str) -> float:
+    import ir_measures
+
+    if convention == "trec_eval":
+        return float(np.mean([values[metric] for values in names["per_query"].values()]))
+    measure = ir_measures.parse_measure(metric)
+    return ir_measures.calc_aggregate([measure], names["qrels"], names["run"])[measure]
+
+
+def _rectools(names: Names, convention: str, metric: str) -> float:
+    from rectools import metrics
+
+    made = {"it": eval(metric, vars(metrics))}
+    frames = {"reco": names["reco"], "interactions": names["interactions"]}
+    return metrics.calc_metrics(made, catalog=names["catalogue"], **frames)["it"]
+
+
+def _recommenders(names: Names, convention: str, call: str) -> float:
+    from recommenders.evaluation import python_evaluation
+
+    return float(eval(call, {**names, **vars(python_evaluation)}))
+
+
+def _torchmetrics(names: Names, convention: str, metric: str) -> float:
+    import torch
+    from torchmetrics import retrieval
+
+    made = eval(metric, vars(retrieval))
+    given = [torch.tensor(names[name]) for name in ("scores", "relevant", "queries")]
+    return float(made(*given[:2], indexes=given[2]))
+
+
+def _pyg(names: Names, convention: str, metric: str) -> float:
+    import torch
+    from torch_geometric import metrics
+
+    made = eval(metric, vars(metrics))
+    made.update(torch.tensor(names["predicted"]), torch.tensor(names["edges"]))
+    return float(made.compute())
+
+
+def _surprise(names: Names, convention: str, function: str) -> float:
+    from surprise import accuracy
+
+    return float(eval(function, {"accuracy": accuracy})(names["made"], verbose=False))
+
+
+def _implicit(names: Names, convention: str, call: str) -> float:
+    from implicit import evaluation
+
+    def ranking_metrics_at_k(K: int) -> dict[str, float]:
+        given = names["model"], names["train"], names["test"]
+        return evaluation.ranking_metrics_at_k(*given, K=K, show_progress=False)
+
+    return eval(call, {"ranking_metrics_at_k": ranking_metrics_at_k})
+
+
+def _lenskit(names: Names, convention: str, metric: str) -> float:
+    from lenskit import metrics
+
+    analysis = metrics.RunAnalysis()
+    analysis.add_metric(eval(metric, vars(metrics)))
+    return float(analysis.measure(names["found"], names["truth"]).list_summary()["mean"].iloc[0])
+
+
+@pytest.fixture
+def _small_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Spark's workers find recometer, and do little for the few rows of a guide."""
+    settings = {"sql.shuffle.partitions": 2, "ui.enabled": "false", "driver.host": "127.0.0.1"}
+    given = " ".join(f"--conf spark.{name}={value}" for name, value in settings.items())
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{given} pyspark-shell")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+
+
+def _spark(names: Names, convention: str, metric: str) -> float:
+    return float(eval(metric, names).evaluate(names["frame"]))
+
+
+def _recometrics(names: Names, convention: str, metric: str) -> float:
+    return float(names["values"][metric].mean())
+
+
+# By the libraries of noxfile.py: who computes the first column, and the names that the guide gives
+# to the source, and to test.
+GUIDES: dict[str, tuple[Callable[[Names, str, str], float], str, str | None]] = {
+    "implicit": (_implicit, "source", "test"),
+    "lenskit": (_lenskit, "lists", "test"),
+    "pyg": (_pyg, "lists", "test"),
+    "pyspark": (_spark, "lists", "relevant"),
+    "surprise": (_surprise, "pairs", None),
+    "torchmetrics": (_torchmetrics, "pairs", None),
+    "ranx": (_ranx, "lists", "qrels"),
+    "recometrics": (_recometrics, "source", "test"),
+    "recommenders": (_recommenders, "lists", "test"),
+    "rectools": (_rectools, "lists", "interactions"),
+    "pytrec_eval": (_trec_eval, "lists", "qrels"),
+}
+
+
+@pytest.mark.parametrize("library", ["surprise"])
+def test_predictions_are_pairs(library: str) -> None:
+    names = run(page(library))
+    pairs = rm.Pairs(names["made"])
+    assert rm.evaluate(pairs, metrics="rmse").mean()["rmse"] == pytest.approx(names["theirs"])
+
+
+@pytest.mark.parametrize("library", ["r"])
+def test_r(library: str) -> None:
+    """R, with Matrix and reticulate, prints what the guide shows; needs Rscript."""
+    blocks = re.findall(r"^```(r|text)\n(.*?)^```$", page(library), re.DOTALL | re.MULTILINE)
+    code = "".join(block for kind, block in blocks if kind == "r")
+    shown = "".join(block for kind, block in blocks if kind == "text")
+    done = subprocess.run(
+        ["Rscript", "-e", code],
+        env=os.environ | {"RETICULATE_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == shown.split()
+
+
+@pytest.mark.parametrize("library", sorted(GUIDES))
+@pytest.mark.usefixtures("_small_spark")
+def test_guide(library: str) -> None:
+    theirs, source, test = GUIDES[library]
+    text = page(PAGES.get(library, library))
+    names = run(text)
+    table = lines(text)
+    assert len(table) > 3
+    given = {"threads": 1, "progress": False}
+    if test is not None:
+        given["test"] = names[test]
+    given |= {name: names[name] for name in ("train", "catalogue") if name in names}
+    for convention, called, name, own in table:
+        result = rm.evaluate(names[source], metrics=name, protocol=convention, **given)
+        expected = theirs(names, convention, called)
+        assert result.mean()[name] == pytest.approx(expected, abs=TOLERANCE), called
+        ours = rm.evaluate(names[source], metrics=own, **given)[own]
+        both = ~np.isnan(ours) & ~np.isnan(result[name])
+        assert both.any()
+        np.testing.assert_allclose(ours[both], result[name][both], atol=TOLERANCE, err_msg=own)
