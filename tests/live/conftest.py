@@ -1,9 +1,13 @@
 """Libraries beside recometer. A missing one is an error here, never a skip."""
 
 import importlib
+import os
 import warnings
 
 import pytest
+
+from recometer.data import tensors
+from recometer.sources import _factor_device
 
 
 def load(name):
@@ -16,6 +20,40 @@ def load(name):
 @pytest.fixture(scope="session")
 def torch():
     return load("torch")
+
+
+@pytest.fixture(scope="session")
+def triton(torch):
+    """Return Triton, whose kernels are interpreted where there is no device."""
+    with pytest.MonkeyPatch.context() as patch:
+        if tested_device() == "cpu":
+            # Read when a kernel is defined.
+            patch.setenv("TRITON_INTERPRET", "1")
+        load("recometer.sources._triton")
+    return load("triton")
+
+
+def tested_device():
+    return os.environ.get("RECOMETER_TORCH_DEVICE", "cpu")
+
+
+@pytest.fixture
+def there(torch, monkeypatch):
+    """Return a device whose tensors take the road of a device."""
+    if tested_device() == "cpu":
+        monkeypatch.setattr(tensors, "CPU", "none")
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
+    return torch.device(tested_device())
+
+
+@pytest.fixture(params=["torch alone", "triton"])
+def device(there, request, monkeypatch):
+    """Return the device, once without Triton and once with it."""
+    if request.param == "triton":
+        request.getfixturevalue("triton")
+    else:
+        monkeypatch.setattr(_factor_device, "tiles_of", lambda *_, **__: None)
+    return there
 
 
 @pytest.fixture(scope="session")

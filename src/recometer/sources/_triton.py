@@ -21,6 +21,9 @@ Tensor = Any
 
 # Of a tile: small enough for registers and shared memory, large enough to be bound by arithmetic.
 SIZES = {"USERS": 64, "ITEMS": 128, "FACTORS": 32}
+# Of the compiler: 8 warps keep a tile in their registers; multiplications and additions are fused,
+# as the kernel of the processor fuses them.
+OPTIONS = {"num_warps": 8, "enable_fp_fusion": True}
 JUDGED = 16  # judged items of a row: their counts stay in registers
 TILES = 64  # that a program goes through, one after the other
 
@@ -140,8 +143,8 @@ def _count(
     counted = slot[None, :] < length[:, None]
     # Sums of whole numbers: the same in every order.
     if not BEFORE:
-        tl.atomic_add(above + cells, higher, mask=counted)
-    tl.atomic_add(tied + cells, equal, mask=counted)
+        tl.atomic_add(above + cells, higher, mask=counted, sem="relaxed")
+    tl.atomic_add(tied + cells, equal, mask=counted, sem="relaxed")
 
 
 class Rows(NamedTuple):
@@ -259,4 +262,4 @@ class Tiles:
             return
         # Triton launches on the current device, which need not be that of the factors.
         with torch.cuda.device_of(self._factors[1]):
-            kernel[grid](*self._factors, *arguments, **constants, **self._constants)
+            kernel[grid](*self._factors, *arguments, **constants, **self._constants, **OPTIONS)
