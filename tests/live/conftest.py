@@ -9,6 +9,11 @@ import pytest
 from recometer.data import tensors
 from recometer.sources import _factor_device
 
+DEVICE = os.environ.get("RECOMETER_TORCH_DEVICE", "cpu")
+if DEVICE == "cpu":
+    # Read when Triton is imported, whoever imports it first: kernels are interpreted.
+    os.environ["TRITON_INTERPRET"] = "1"
+
 
 def load(name):
     """Import a library, whose own warnings are not ours."""
@@ -24,26 +29,15 @@ def torch():
 
 @pytest.fixture(scope="session")
 def triton(torch):
-    """Return Triton, whose kernels are interpreted where there is no device."""
-    with pytest.MonkeyPatch.context() as patch:
-        if tested_device() == "cpu":
-            # Read when a kernel is defined.
-            patch.setenv("TRITON_INTERPRET", "1")
-        load("recometer.sources._triton")
     return load("triton")
-
-
-def tested_device():
-    return os.environ.get("RECOMETER_TORCH_DEVICE", "cpu")
 
 
 @pytest.fixture
 def there(torch, monkeypatch):
     """Return a device whose tensors take the road of a device."""
-    if tested_device() == "cpu":
+    if DEVICE == "cpu":
         monkeypatch.setattr(tensors, "CPU", "none")
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-    return torch.device(tested_device())
+    return torch.device(DEVICE)
 
 
 @pytest.fixture(params=["torch alone", "triton"])

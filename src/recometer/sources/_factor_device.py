@@ -132,8 +132,8 @@ class Work:
     def blocks(self) -> list[slice]:
         """Cut the users with judged items into tasks."""
         n_users = max(1, min(USERS_PER_TASK, SCORES_PER_TASK // self.aligned.n_items))
-        tables = (self.aligned.ranked_indptr, self.aligned.excluded_indptr)
-        n_pairs = sum(ragged.lengths(indptr, self.users) for indptr in tables)
+        n_pairs = ragged.lengths(self.aligned.ranked_indptr, self.users)
+        n_pairs += ragged.lengths(self.aligned.excluded_indptr, self.users)
         return ragged.blocks(ragged.indptr_of(n_pairs), PAIRS, n_users)
 
     def run(self, block: slice, ticker: Ticker) -> None:
@@ -163,8 +163,8 @@ class Work:
         """Return the scores of pairs of users of test and item positions."""
         aligned = self.aligned
         columns = items if aligned.item_rows is None else aligned.item_rows[items]
-        rows = (aligned.rows[users], columns.astype(np.int64))
-        return self.tiles.of_pairs(*map(self._there, rows))
+        rows = self._there(aligned.rows[users])
+        return self.tiles.of_pairs(rows, self._there(columns.astype(np.int64)))
 
     def _excluded(self, users: Int64) -> Excluded:
         indptr, at = ragged.take(self.aligned.excluded_indptr, users)
@@ -189,7 +189,8 @@ class Work:
         return users, starts, lengths
 
     def _rows(self, users: Int64, starts: Int64, lengths: Int64) -> Any:
-        return self.tiles.rows(*map(self._there, (users, starts, lengths.astype(np.int32))))
+        columns = (users, starts, lengths.astype(np.int32))
+        return self.tiles.rows(*(self._there(column) for column in columns))
 
     def _there(self, array: Array) -> Tensor:
         """Return an array on the device."""

@@ -34,7 +34,7 @@ Tensor = Any
 
 # Memory on the device: of a block's scores, and of the pairs of users and judged items that are
 # compared at once.
-BLOCK_BYTES = 128 * 2**20
+BLOCK_BYTES = 64 * 2**20
 PAIRS = 2**21  # of items that are scored, or compared, at once
 PIECE = 2**25  # bytes that a fingerprint brings over at once
 
@@ -117,10 +117,9 @@ def check_tf32(items: Any) -> None:
 def multiplying(*, allow_tf32: bool) -> Iterator[None]:
     """Multiply in float32, or TF32, on CUDA devices, whatever torch is set to."""
     matmul = sys.modules["torch"].backends.cuda.matmul
-    if hasattr(matmul, "fp32_precision"):  # since torch 2.9
-        name, value = "fp32_precision", "tf32" if allow_tf32 else "ieee"
-    else:
-        name, value = "allow_tf32", allow_tf32
+    new = hasattr(matmul, "fp32_precision")  # since torch 2.9
+    name = "fp32_precision" if new else "allow_tf32"
+    value = ("tf32" if allow_tf32 else "ieee") if new else allow_tf32
     before = getattr(matmul, name)
     setattr(matmul, name, value)
     try:
