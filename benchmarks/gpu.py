@@ -105,7 +105,7 @@ class Device:
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         work()
-        return torch.cuda.max_memory_allocated() - before
+        return int(torch.cuda.max_memory_allocated() - before)
 
     def describe(self) -> dict[str, Any]:
         """Return its name and the versions."""

@@ -1,6 +1,7 @@
 """What ranking on a device takes of its memory, and in which precision it multiplies."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import recometer as rm
 from recometer._kernel import NanRule, TieOrder
 from recometer.errors import InputError
 from recometer.sources import _factor_device, _torch
+from recometer.sources._factor_device import Scored
 from recometer.sources._top import Shelf
 
 pytestmark = [pytest.mark.live, pytest.mark.integrations]
@@ -68,13 +70,13 @@ def test_the_memory_of_what_is_left_out(torch, peak, monkeypatch):
     monkeypatch.setattr(_factor_device, "PAIRS", pairs)
     n_excluded = 100
     n_judged = 10 * pairs // n_excluded  # several portions
-    excluded = _factor_device.Excluded(
-        np.array([0, n_excluded]), torch.arange(n_excluded).int(), torch.rand(n_excluded)
+    judged, excluded = (
+        Scored(np.zeros(n, np.int64), np.arange(n, dtype=np.int32), torch.rand(n))
+        for n in (n_judged, n_excluded)
     )
-    own = torch.rand(n_judged)
-    who, places = np.zeros(n_judged, np.int64), torch.arange(n_judged).int()
-    taken = peak(lambda: excluded.counts(who, own, places))
-    assert own.nbytes < taken < LIMIT / SMALLER / 4
+    nobody = SimpleNamespace(tiles=SimpleNamespace(device="cpu"), _there=torch.as_tensor)
+    taken = peak(lambda: _factor_device.Work._compared(nobody, judged, excluded, 1))
+    assert judged.scores.nbytes < taken < LIMIT / SMALLER / 4
 
 
 @pytest.mark.parametrize("set_to", ["ieee", "tf32", "none"])

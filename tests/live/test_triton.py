@@ -1,6 +1,7 @@
 """Factors ranked by kernels of Triton: on a device, or interpreted where there is none."""
 
 import importlib.util
+import json
 import subprocess
 import sys
 
@@ -29,6 +30,7 @@ def kernels(triton, monkeypatch):
     monkeypatch.setattr(_triton, "TILES", 2)
     monkeypatch.setattr(_factor_device, "SCORES_PER_TASK", 2**14)
     monkeypatch.setattr(_factor_device, "PAIRS", 2000)
+    monkeypatch.setattr(_factor_device, "FIRST_PORTION", 50)
     return _triton
 
 
@@ -207,7 +209,7 @@ def test_a_judged_item_that_does_not_meet_its_own_score(torch, kernels, fused, m
 
 
 COMPILED = """
-import re, sys
+import json, re, sys
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
@@ -215,26 +217,40 @@ from recometer.sources import _triton
 
 capability, precision = int(sys.argv[1]), sys.argv[2]
 types = {
-    **dict.fromkeys(("users", "items", "bias", "own"), "*fp32"),
+    **dict.fromkeys(("users", "items", "bias", "own", "scores"), "*fp32"),
     **dict.fromkeys(("item_rows", "row_lengths", "places", "above", "tied"), "*i32"),
-    **dict.fromkeys(("row_users", "row_starts"), "*i64"),
-    **dict.fromkeys(("n_factors", "user_row", "item_row", "n_items", "n_rows"), "i32"),
+    **dict.fromkeys(("row_users", "row_starts", "wanted", "pair_users", "pair_items"), "*i64"),
+    **dict.fromkeys(("n_factors", "user_row", "item_row", "begin", "end", "n_rows"), "i32"),
+    **dict.fromkeys(("n_users", "n_items", "n_pairs"), "i32"),
 }
-constants = {
-    "user_step": 1, "item_step": 1, "HAS_ROWS": False, "HAS_BIAS": True, "BEFORE": False,
-    "JUDGED": _triton.JUDGED, "TILES": _triton.TILES, "PRECISION": precision, **_triton.SIZES,
+shared = {
+    "user_step": 1, "item_step": 1, "HAS_BIAS": True, "PRECISION": precision,
+    "JUDGED": _triton.JUDGED, "TILES": _triton.TILES, **_triton.SIZES,
 }
-names = _triton._count.arg_names
-source = ASTSource(
-    fn=_triton._count,
-    signature={name: types.get(name, "constexpr") for name in names},
-    constexprs={(names.index(name),): value for name, value in constants.items()},
-)
-kernel = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=_triton.OPTIONS)
-ptx = kernel.asm["ptx"]
-for pattern in (r"fma\\.rn\\.f32", r"tf32", r"mul\\.(rn\\.)?f32", r"\\b(atom|red)\\.\\S*\\.f32"):
-    print(len(re.findall(pattern, ptx)))
-print(len(kernel.asm["cubin"]))
+for kernel, more in (
+    (_triton._count, {"HAS_ROWS": False, "BEFORE": False}),
+    (_triton._count, {"HAS_ROWS": True, "BEFORE": True}),
+    (_triton._write, {}),
+    (_triton._write_pairs, {}),
+):
+    names = kernel.arg_names
+    constants = {name: value for name, value in (shared | more).items() if name in names}
+    source = ASTSource(
+        fn=kernel,
+        signature={name: types.get(name, "constexpr") for name in names},
+        constexprs={(names.index(name),): value for name, value in constants.items()},
+    )
+    target = GPUTarget("cuda", capability, 32)
+    compiled = triton.compile(source, target=target, options=_triton.OPTIONS)
+    ptx = compiled.asm["ptx"]
+    found = {
+        "fused": len(re.findall(r"fma\\.rn\\.f32", ptx)),
+        "tf32": len(re.findall(r"tf32", ptx)),
+        "products": len(re.findall(r"mul\\.(rn\\.)?f32", ptx)),
+        "float atomics": len(re.findall(r"\\b(atom|red)\\.\\S*\\.f32", ptx)),
+        "bytes": len(compiled.asm["cubin"]),
+    }
+    print(json.dumps(found))
 """
 
 
@@ -245,13 +261,14 @@ def test_what_the_compiler_makes_of_the_kernel(triton, tmp_path, capability, pre
     environment = {"PYTHONPATH": ":".join(sys.path), "TRITON_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    fused, tf32, products, float_atomics, size = map(int, done.stdout.split())
-    assert size > 0
-    assert float_atomics == 0
-    assert products == 0
-    if precision == "ieee":
-        assert fused >= 512
-        assert tf32 == 0
-    else:
-        assert fused == 0
-        assert tf32 > 0
+    kernels = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(kernels) == 4
+    for found in kernels:
+        assert found["bytes"] > 0
+        assert found["float atomics"] == found["products"] == 0
+        if precision == "ieee":
+            assert found["fused"] >= 256
+            assert found["tf32"] == 0
+        else:
+            assert found["fused"] == 0
+            assert found["tf32"] > 0

@@ -26,6 +26,7 @@ SIZES = {"USERS": 64, "ITEMS": 128, "FACTORS": 32}
 OPTIONS = {"num_warps": 8, "enable_fp_fusion": True}
 JUDGED = 16  # judged items of a row: their counts stay in registers
 TILES = 64  # that a program goes through, one after the other
+ALIKE = tl.constexpr(2**16)
 
 
 @triton.jit
@@ -99,12 +100,12 @@ def _write_pairs(
 @triton.jit
 def _count(
     users, items, bias, n_factors, user_row, user_step, item_row, item_step,
-    item_rows, n_items, row_users, row_starts, row_lengths, n_rows, own, places, above, tied,
+    item_rows, begin, end, row_users, row_starts, row_lengths, n_rows, own, places, above, tied,
     HAS_ROWS: tl.constexpr, BEFORE: tl.constexpr, JUDGED: tl.constexpr, TILES: tl.constexpr,
     USERS: tl.constexpr, ITEMS: tl.constexpr, FACTORS: tl.constexpr,
     PRECISION: tl.constexpr, HAS_BIAS: tl.constexpr,
 ):  # fmt: skip
-    """Add up how many items score above judged ones, and how many like them.
+    """Add up how many items score above judged ones, and how many like them, from begin to end.
 
     BEFORE: those that score like them and stand before them, alone, in `tied`.
     """
@@ -114,37 +115,37 @@ def _count(
     start = tl.load(row_starts + row, mask=real, other=0)
     length = tl.load(row_lengths + row, mask=real, other=0)
     slot = tl.arange(0, JUDGED)
-    higher = tl.zeros([USERS, JUDGED], tl.int32)
-    equal = tl.zeros([USERS, JUDGED], tl.int32)
-    first = tl.program_id(1) * TILES
-    for tile in range(first, tl.minimum(first + TILES, tl.cdiv(n_items, ITEMS))):
-        place = tile * ITEMS + tl.arange(0, ITEMS)
+    # Two numbers in one, as a program sees fewer than 2^16 items: how many are above, and, times
+    # 2^16, how many are alike.
+    counts = tl.zeros([USERS, JUDGED], tl.int32)
+    first = begin + tl.program_id(1) * TILES * ITEMS
+    for beginning in range(first, tl.minimum(first + TILES * ITEMS, end), ITEMS):
+        place = beginning + tl.arange(0, ITEMS)
         if HAS_ROWS:
-            item = tl.load(item_rows + place, mask=place < n_items, other=0).to(tl.int64)
+            item = tl.load(item_rows + place, mask=place < end, other=0).to(tl.int64)
         else:
-            item = tl.where(place < n_items, place, 0).to(tl.int64)
+            item = tl.where(place < end, place, 0).to(tl.int64)
         scores = _tile(
             users, items, bias, user, item, n_factors,
             user_row, user_step, item_row, item_step, FACTORS, PRECISION, HAS_BIAS,
         )  # fmt: skip
-        scores = tl.where((place < n_items)[None, :], scores, -float("inf"))
+        scores = tl.where((place < end)[None, :], scores, -float("inf"))
         for j in range(tl.max(length, 0)):
             mine = tl.load(own + start + j, mask=j < length, other=float("inf"))[:, None]
             like = scores == mine
             if BEFORE:
                 stands = tl.load(places + start + j, mask=j < length, other=0)
                 like = like & (place[None, :] < stands[:, None])
+                found = tl.where(like, ALIKE, 0)
             else:
-                n_higher = tl.sum((scores > mine).to(tl.int32), 1)
-                higher += tl.where((slot == j)[None, :], n_higher[:, None], 0)
-            n_like = tl.sum(like.to(tl.int32), 1)
-            equal += tl.where((slot == j)[None, :], n_like[:, None], 0)
+                found = tl.where(scores > mine, 1, tl.where(like, ALIKE, 0))
+            counts += tl.where((slot == j)[None, :], tl.sum(found, 1)[:, None], 0)
     cells = start[:, None] + slot[None, :]
-    counted = slot[None, :] < length[:, None]
+    real_slot = slot[None, :] < length[:, None]
     # Sums of whole numbers: the same in every order.
     if not BEFORE:
-        tl.atomic_add(above + cells, higher, mask=counted, sem="relaxed")
-    tl.atomic_add(tied + cells, equal, mask=counted, sem="relaxed")
+        tl.atomic_add(above + cells, counts % ALIKE, mask=real_slot, sem="relaxed")
+    tl.atomic_add(tied + cells, counts // ALIKE, mask=real_slot, sem="relaxed")
 
 
 class Rows(NamedTuple):
@@ -199,7 +200,7 @@ class Tiles:
         return found
 
     def count(
-        self, rows: Rows, item_rows: Tensor | None, n_items: int, own: Tensor
+        self, rows: Rows, item_rows: Tensor | None, places: range, own: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Count the items that score above judged ones, and like them, themselves included.
 
@@ -208,7 +209,8 @@ class Tiles:
         rows
         item_rows : int32 tensor [n_items], or None
             The row of each item position. None if they are the same.
-        n_items
+        places
+            The positions of the items that are looked at.
         own : float32 tensor [n_judged]
             The scores of the judged items, as `of_pairs` gives them.
 
@@ -218,40 +220,37 @@ class Tiles:
         """
         above = torch.zeros(len(own), dtype=torch.int32, device=self.device)
         tied = torch.zeros_like(above)
-        self._count(rows, item_rows, n_items, own, own, above, tied, before=False)
+        self._count(rows, item_rows, places, own, (above, above, tied), before=False)
         return above, tied
 
     def count_before(
-        self, rows: Rows, item_rows: Tensor | None, n_items: int, own: Tensor, places: Tensor
+        self, rows: Rows, item_rows: Tensor | None, places: range, own: Tensor, judged: Tensor
     ) -> Tensor:
         """Count the items that score like judged ones and stand before them: int32 [n_judged].
 
-        `places` (int32 tensor [n_judged]) are the positions of the judged items; the rest is what
-        `count` takes. 0 for what is in no row.
+        `judged` (int32 tensor [n_judged]) are their positions; the rest is what `count` takes.
         """
         before = torch.zeros(len(own), dtype=torch.int32, device=self.device)
-        self._count(rows, item_rows, n_items, own, places, before, before, before=True)
+        self._count(rows, item_rows, places, own, (judged, before, before), before=True)
         return before
 
     def _count(
         self,
         rows: Rows,
         item_rows: Tensor | None,
-        n_items: int,
+        places: range,
         own: Tensor,
-        places: Tensor,
-        above: Tensor,
-        tied: Tensor,
+        columns: tuple[Tensor, Tensor, Tensor],
         *,
         before: bool,
     ) -> None:
-        n_tiles = triton.cdiv(n_items, SIZES["ITEMS"])
-        grid = (triton.cdiv(len(rows.users), SIZES["USERS"]), triton.cdiv(n_tiles, TILES))
+        per_program = TILES * SIZES["ITEMS"]
+        grid = (triton.cdiv(len(rows.users), SIZES["USERS"]), triton.cdiv(len(places), per_program))
         has_rows = item_rows is not None
         # Without item rows nothing is read from there.
-        table = (item_rows if has_rows else own, n_items, *rows, len(rows.users))
+        table = (item_rows if has_rows else own, places.start, places.stop, *rows, len(rows.users))
         self._launch(
-            _count, grid, *table, own, places, above, tied,
+            _count, grid, *table, own, *columns,
             HAS_ROWS=has_rows, BEFORE=before, JUDGED=JUDGED, TILES=TILES,
         )  # fmt: skip
 
