@@ -1,9 +1,18 @@
 """Libraries beside recometer. A missing one is an error here, never a skip."""
 
 import importlib
+import os
 import warnings
 
 import pytest
+
+from recometer.data import tensors
+from recometer.sources import _factor_device
+
+DEVICE = os.environ.get("RECOMETER_TORCH_DEVICE", "cpu")
+if DEVICE == "cpu":
+    # Read when Triton is imported, whoever imports it first: kernels are interpreted.
+    os.environ["TRITON_INTERPRET"] = "1"
 
 
 def load(name):
@@ -16,6 +25,29 @@ def load(name):
 @pytest.fixture(scope="session")
 def torch():
     return load("torch")
+
+
+@pytest.fixture(scope="session")
+def triton(torch):
+    return load("triton")
+
+
+@pytest.fixture
+def there(torch, monkeypatch):
+    """Return a device whose tensors take the road of a device."""
+    if DEVICE == "cpu":
+        monkeypatch.setattr(tensors, "CPU", "none")
+    return torch.device(DEVICE)
+
+
+@pytest.fixture(params=["torch alone", "triton"])
+def device(there, request, monkeypatch):
+    """Return the device, once without Triton and once with it."""
+    if request.param == "triton":
+        request.getfixturevalue("triton")
+    else:
+        monkeypatch.setattr(_factor_device, "tiles_of", lambda *_, **__: None)
+    return there
 
 
 @pytest.fixture(scope="session")

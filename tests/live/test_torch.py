@@ -1,9 +1,8 @@
 """Tensors of torch: on the CPU read where they lie, elsewhere counted where they lie.
 
-The road of a device is tested on the CPU, by saying that tensors there lie elsewhere.
+The road of a device is tested on the CPU, by saying that tensors there lie elsewhere; see
+conftest.py.
 """
-
-import os
 
 import numpy as np
 import pytest
@@ -13,24 +12,14 @@ from hypothesis import strategies as st
 
 import recometer as rm
 from recometer._kernel import NanRule, reference
-from recometer.data import tensors
 from recometer.errors import DataWarning, InputError, InputTypeError
 from recometer.sources import _torch
 from recometer.sources.base import Request
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.integrations]
 
 ALL = "precision@3 recall@3 ap@3 ndcg@3 rr roc_auc pr_auc rprecision"
 N_USERS, N_ITEMS = 40, 300
-
-
-@pytest.fixture
-def device(torch, monkeypatch):
-    """Return a device whose tensors take the road of a device."""
-    name = os.environ.get("RECOMETER_TORCH_DEVICE", "cpu")
-    if name == "cpu":
-        monkeypatch.setattr(tensors, "CPU", "none")
-    return torch.device(name)
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +148,7 @@ def test_scores_that_are_not_finite_on_a_device(torch, device, case, nan_scores)
 
 
 @pytest.mark.filterwarnings("ignore:.*have a NaN or infinite score:recometer.DataWarning")
+@pytest.mark.filterwarnings("ignore:.* encountered in matmul:RuntimeWarning")  # interpreted
 @pytest.mark.parametrize("nan_scores", ["undefined", "first", "last"])
 def test_factors_that_are_not_finite_on_a_device(torch, device, case, nan_scores):
     users, items, test, train = case
@@ -269,10 +259,18 @@ def test_mistakes_on_the_cpu(torch):
         rm.Factors(ones.to(torch.complex64), ones)
 
 
-@pytest.mark.parametrize("road", ["cpu", "device"])
 @pytest.mark.parametrize("seed", range(20))
-def test_a_bipartite_graph_against_its_dense_adjacency_matrix(torch, request, road, seed):
-    device = request.getfixturevalue("device") if road == "device" else torch.device("cpu")
+def test_a_bipartite_graph_against_its_dense_adjacency_matrix(torch, seed):
+    check_graph(torch, torch.device("cpu"), seed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_bipartite_graph_on_a_device(torch, device, seed):
+    check_graph(torch, device, seed)
+
+
+def check_graph(torch, device, seed):
+    """Compare metrics of a graph with those of its dense adjacency matrix."""
     generator = torch.Generator().manual_seed(seed)
     n_users, n_items = 30, 25
     emb = torch.randn(n_users + n_items, 4, generator=generator)

@@ -10,7 +10,7 @@ import numpy as np
 from recometer.arrays import Array
 from recometer.errors import InputTypeError
 
-CPU = "cpu"
+CPU, CUDA = "cpu", "cuda"  # types of devices, as torch names them
 SPARSE = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc")
 
 

@@ -57,6 +57,16 @@ def check_own_scores(lost: int, positions: Array) -> None:
         )
 
 
+def of_ranked(
+    aligned: Aligned, above: Int64, tied: Int64, before: Int64, limit: int | None, threads: int
+) -> Ranks:
+    """Make the Ranks from the counts of what can be ranked: `ranked` of `aligned`."""
+    if aligned.ranked is not None:
+        above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
+    order = best_first(aligned.judged_indptr, above, before, threads)
+    return assemble(aligned, above, tied, before, order, aligned.outside, limit)
+
+
 def assemble(
     aligned: Aligned,
     above: Int64,

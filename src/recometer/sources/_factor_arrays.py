@@ -74,7 +74,7 @@ class FactorArrays:
         with np.errstate(over="ignore", invalid="ignore"):
             bound = n_factors * _largest(self.users) * _largest(self.items)
             bound += _largest(self.item_bias) + _largest(self.user_bias)
-        return bool(bound < float(np.finfo(self.items.dtype).max) / 4)
+        return bool(bound < float(np.finfo(dtype_name(self.items)).max) / 4)
 
 
 def _matrices(users: Any, items: Any) -> tuple[Any, Any, str]:
@@ -156,11 +156,11 @@ def _vector(values: npt.ArrayLike, name: str) -> Array:
     return array
 
 
-def _largest(array: Array | None) -> float:
-    """Return the largest absolute value, NaN if there is one."""
-    if array is None or not array.size:
+def _largest(array: Any) -> float:
+    """Return the largest absolute value of an array or a tensor, NaN if there is one."""
+    if array is None or 0 in array.shape:
         return 0.0
-    return float(np.maximum(array.max(), -array.min(), dtype=np.float64))
+    return float(np.maximum(float(array.max()), -float(array.min())))
 
 
 def _bias(values: npt.ArrayLike | None, of: str, n: int, dtype: np.dtype[Any]) -> Array | None:

@@ -13,7 +13,7 @@ from recometer.errors import InternalError
 from recometer.ranks import Ranks, UserFlag
 from recometer.remembered import cached_property
 from recometer.sources._align_result import Aligned
-from recometer.sources._assemble import assemble, best_first, check_own_scores, spread
+from recometer.sources._assemble import check_own_scores, of_ranked
 from recometer.sources._factor_arrays import FactorArrays
 from recometer.sources._factor_order import OWN_ORDER, LongestFirst
 from recometer.sources.base import Request
@@ -122,12 +122,8 @@ class FactorsWork:
 
     def ranks(self, threads: int) -> Ranks:
         """Put the blocks together."""
-        aligned = self.aligned
-        above, tied, before = self.above, self.tied, self.before
-        if aligned.ranked is not None:
-            above, tied, before = spread(aligned.ranked, len(aligned.judged), above, tied, before)
-        order = best_first(aligned.judged_indptr, above, before, threads)
-        return assemble(aligned, above, tied, before, order, aligned.outside, self.limit)
+        counts = self.above, self.tied, self.before
+        return of_ranked(self.aligned, *counts, self.limit, threads)
 
     def native(self, rows: Int64) -> dict[str, Any]:
         """Return the factors of some users and of all items as the kernel's functions take them."""

@@ -6,6 +6,7 @@ from that block, so it always meets itself, whatever the device does with the la
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 from collections.abc import Callable, Iterator
@@ -15,7 +16,14 @@ import numpy as np
 
 from recometer._kernel import NanRule, TieOrder
 from recometer.arrays import Array, Int32, Int64, UInt32
-from recometer.data.tensors import elsewhere, is_tensor, to_numpy
+from recometer.data.tensors import (
+    CUDA,
+    dtype_and_device,
+    dtype_name,
+    elsewhere,
+    is_tensor,
+    to_numpy,
+)
 from recometer.errors import InputError, InputTypeError
 from recometer.ragged import users_of
 from recometer.ranks import UserFlag
@@ -26,7 +34,8 @@ Tensor = Any
 
 # Memory on the device: of a block's scores, and of the pairs of users and judged items that are
 # compared at once.
-BLOCK_BYTES = 128 * 2**20
+BLOCK_BYTES = 64 * 2**20
+PAIRS = 2**21  # of items that are scored, or compared, at once
 PIECE = 2**25  # bytes that a fingerprint brings over at once
 
 
@@ -88,21 +97,58 @@ def one_at_a_time(request: Request) -> Request:
     return dataclasses.replace(request, threads=1)
 
 
-def scorer(users: Tensor, items: Tensor, item_bias: Array | None) -> Callable[[Int64], Tensor]:
-    """Return the function of user rows that gives their scores, [len(rows), n_items].
+def check_tf32(items: Any) -> None:
+    """Raise unless TF32 changes something for factors of items.
 
-    Both infinities come as +inf: either makes a user undefined, and to `rank_scores` -inf would
-    be no candidate.
+    Raises
+    ------
+    InputError
+        They are not float32, or not on a CUDA device.
     """
+    on_cuda = is_tensor(items) and items.device.type == CUDA
+    if not on_cuda or dtype_name(items) != "float32":
+        raise InputError(
+            f"allow_tf32=True is about float32 factors on a CUDA device, but these are "
+            f"{dtype_and_device(items)}. Hint: leave it out."
+        )
+
+
+@contextlib.contextmanager
+def multiplying(*, allow_tf32: bool) -> Iterator[None]:
+    """Multiply in float32, or TF32, on CUDA devices, whatever torch is set to."""
+    matmul = sys.modules["torch"].backends.cuda.matmul
+    new = hasattr(matmul, "fp32_precision")  # since torch 2.9
+    name = "fp32_precision" if new else "allow_tf32"
+    value = ("tf32" if allow_tf32 else "ieee") if new else allow_tf32
+    before = getattr(matmul, name)
+    setattr(matmul, name, value)
+    try:
+        yield
+    finally:
+        setattr(matmul, name, before)
+
+
+def scorer(
+    users: Tensor, items: Tensor, item_bias: Array | None, *, allow_tf32: bool
+) -> Callable[[Int64], Tensor]:
+    """Return the function of user rows that gives their scores, [len(rows), n_items]."""
     torch = sys.modules["torch"]
     bias = None if item_bias is None else torch.as_tensor(item_bias, device=items.device)
 
     def score(rows: Int64) -> Tensor:
         chosen = users[torch.as_tensor(rows, device=users.device)]
-        scores = chosen @ items.T if bias is None else torch.addmm(bias, chosen, items.T)
-        return scores.masked_fill_(scores == -torch.inf, torch.inf)
+        with multiplying(allow_tf32=allow_tf32):
+            return chosen @ items.T if bias is None else torch.addmm(bias, chosen, items.T)
 
     return score
+
+
+def undirected(scores: Tensor) -> Tensor:
+    """Make both infinities +inf, in place: either makes a user undefined.
+
+    To `rank_scores` -inf would be no candidate.
+    """
+    return scores.masked_fill_(scores == -sys.modules["torch"].inf, float("inf"))
 
 
 def rank_scores(

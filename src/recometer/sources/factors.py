@@ -14,7 +14,7 @@ from recometer.data.matching import SourceIndex
 from recometer.data.tensors import dtype_and_device, is_tensor
 from recometer.errors import InputError
 from recometer.ranks import Ranks, TopLists
-from recometer.sources import _factor_candidates, _factor_lists, _top, _torch
+from recometer.sources import _factor_candidates, _factor_device, _factor_lists, _top, _torch
 from recometer.sources._align import align
 from recometer.sources._align_result import Aligned
 from recometer.sources._factor_arrays import FactorArrays, counted
@@ -45,16 +45,20 @@ class Factors(Source):
 
         Both may be torch tensors. Those on the CPU are read where they lie. Those on another
         device stay there: the candidates are scored and counted on the device, in the
-        precision that torch is set to (its default is that of the factors).
+        precision of the factors, whatever torch is set to (see ``docs/gpu.md``).
     user_bias : [n_users], optional
     item_bias : [n_items], optional
     user_ids, item_ids : sequences of n_users and n_items ids, optional
         Whose row it is; without, row u is user u of test.
+    allow_tf32
+        For float32 factors on a CUDA device alone: whether they may be rounded to TF32, of 10
+        bits after the first, before they are multiplied. That is faster and no longer exact:
+        items whose scores are close change places.
 
     Raises
     ------
     InputError
-        Shapes that do not fit, ids that are not distinct.
+        Shapes that do not fit, ids that are not distinct, `allow_tf32` where it changes nothing.
     InputTypeError
         Factors that are not numbers.
 
@@ -79,10 +83,14 @@ class Factors(Source):
         item_bias: npt.ArrayLike | None = None,
         user_ids: object = None,
         item_ids: object = None,
+        allow_tf32: bool = False,
     ) -> None:
         self._factors = FactorArrays.of(user_factors, item_factors, user_bias, item_bias)
         if not len(self._factors.items):
             raise InputError("Factors has no items to rank.")
+        self._allow_tf32 = allow_tf32
+        if allow_tf32:
+            _torch.check_tf32(self._factors.items)
         n_items = len(self._factors.items)
         self._index = SourceIndex.of("Factors", self._factors.n_users, n_items, user_ids, item_ids)
 
@@ -95,7 +103,8 @@ class Factors(Source):
         users = counted(self._index.n_users, "user")
         return (
             f"Factors: {users} x {counted(n_items, 'item')}, {counted(n_factors, 'factor')}, "
-            f"{dtype_and_device(self._factors.items)}{self._factors.converted}"
+            f"{dtype_and_device(self._factors.items)}{', TF32' if self._allow_tf32 else ''}"
+            f"{self._factors.converted}"
         )
 
     def arrays(self) -> Mapping[str, object]:
@@ -113,7 +122,12 @@ class Factors(Source):
         """Find where each judged item of each user of test landed; see `Ranks`."""
         aligned = align(self._index, request)
         if is_tensor(self._factors.items):
-            return rank_batches(aligned, self._batches_on_device(aligned, request))
+            tiles = self._tiles()
+            if tiles is not None:
+                ranks = _factor_device.rank(self._factors, tiles, aligned, request)
+                if ranks is not None:
+                    return ranks
+            return rank_batches(aligned, self._batches_on_device(aligned, request, tiles))
         work = FactorsWork(self._factors, aligned, request)
         run: Any = work.run
         tasks: list[Any] = work.blocks(request.threads)
@@ -133,7 +147,8 @@ class Factors(Source):
         if rule.unjudged_only:
             aligned = _top.only_unjudged(aligned)
         if is_tensor(self._factors.items):
-            best = top_batches(aligned, self._batches_on_device(aligned, request), k, rule)
+            batches = self._batches_on_device(aligned, request, self._tiles())
+            best = top_batches(aligned, batches, k, rule)
         else:
             work = FactorsWork(self._factors, aligned, dataclasses.replace(request, depth=k))
             listed = aligned.candidates is not None
@@ -146,16 +161,24 @@ class Factors(Source):
         overflow = "where factors give infinite scores, their products are too large"
         return {**super().unread_rules(listed=listed), "infinite_scores": overflow}
 
-    def _batches_on_device(self, aligned: Aligned, request: Request) -> Batches:
+    def _tiles(self) -> Any:
+        """Return the scores on a device, in tiles; None where Triton is not."""
+        return _factor_device.tiles_of(self._factors, allow_tf32=self._allow_tf32)
+
+    def _batches_on_device(self, aligned: Aligned, request: Request, tiles: Any) -> Batches:
         """Score where the factors live: all items for some users at a time."""
+        factors = self._factors
         protocol = request.protocol.replace(infinite_scores="undefined")
         request = dataclasses.replace(request, protocol=protocol)
-        self._factors.flag_user_bias(np.maximum(aligned.rows, 0), aligned.flags)
-        score = _torch.scorer(self._factors.users, self._factors.items, self._factors.item_bias)
+        factors.flag_user_bias(np.maximum(aligned.rows, 0), aligned.flags)
+        score = None if tiles is None else tiles.scores
+        if score is None:
+            arrays = (factors.users, factors.items, factors.item_bias)
+            score = _torch.scorer(*arrays, allow_tf32=self._allow_tf32)
         return Batches(
-            lambda users: score(aligned.rows[users]),
+            lambda users: _torch.undirected(score(aligned.rows[users])),
             _torch.one_at_a_time(request),
-            n_columns=len(self._factors.items),
+            n_columns=len(factors.items),
             bytes_per_batch=_torch.BLOCK_BYTES,
             ahead=False,
         )

@@ -1,0 +1,182 @@
+"""How fast factors are ranked on a CUDA device, and in which memory; beside torch.topk.
+
+Run: python benchmarks/gpu.py           # 100,000 users x 1,000,000 items x 64 factors, float32
+     python benchmarks/gpu.py --quick   # tries the script, tiny, also where there is no such device
+
+Needs torch, and Triton for the kernels. Times are on the clock, medians of rounds in which all take
+turns, after one round to warm up (in which the kernels are compiled). What is measured:
+
+plain        operations per second of torch's product of two large matrices, float32 without TF32
+ranks        `Factors.rank` of all users: test and train read before, all items scored and counted
+evaluate     all of `rm.evaluate`, metrics and intervals included
+topk         torch.topk of the product for blocks of users: no item excluded, no metric
+share        operations per second of the product within `ranks`, of the plain ones
+memory       the most that torch allocated on the device while ranking, less what lay there before
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import recometer as rm
+from recometer.data import tensors
+from recometer.sources.base import Request
+
+RESULTS = Path(__file__).with_name("results") / "gpu.json"
+METRICS = "ndcg@10 recall@10 ap rr roc_auc"
+K = 10  # places that topk finds
+BLOCK_BYTES = 2**30  # of the scores that topk gets at once
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """What is measured."""
+
+    users: int = 100_000
+    items: int = 1_000_000
+    factors: int = 64
+    judged: int = 10  # a user
+    train: int = 50
+    side: int = 8_192  # of the matrices of the plain product
+    rounds: int = 5
+
+
+QUICK = Size(users=300, items=500, factors=8, judged=3, train=5, side=64, rounds=1)
+
+
+def drawn(rng: np.random.Generator, size: Size) -> tuple[rm.Interactions, rm.Interactions]:
+    """Return test and train: random items of each user, none of them twice."""
+    each = size.judged + size.train
+    gaps = rng.integers(1, size.items // each, (size.users, each))
+    items = (rng.integers(0, size.items, (size.users, 1)) + gaps.cumsum(axis=1)) % size.items
+    items = items[:, rng.permutation(each)]
+    users = np.broadcast_to(np.arange(size.users)[:, np.newaxis], items.shape)
+    test, train = (
+        rm.Interactions.of(
+            np.stack([users[:, part].ravel(), items[:, part].ravel()]),
+            n_users=size.users,
+            n_items=size.items,
+        )
+        for part in (slice(size.judged), slice(size.judged, None))
+    )
+    return test, train
+
+
+class Device:
+    """Where tensors lie; the processor stands in for a CUDA device to try the script."""
+
+    def __init__(self) -> None:
+        self.real = torch.cuda.is_available()
+        self.where = torch.device("cuda" if self.real else "cpu")
+        if not self.real:
+            # Tensors take the road of a device nevertheless.
+            tensors.CPU = "none"
+
+    def seconds(self, work: Callable[[], object]) -> float:
+        """Return how long some work takes on the clock."""
+        self.wait()
+        begin = time.perf_counter()
+        work()
+        self.wait()
+        return time.perf_counter() - begin
+
+    def wait(self) -> None:
+        """Wait until the device has done what it was given."""
+        if self.real:
+            torch.cuda.synchronize()
+
+    def bytes_above(self, work: Callable[[], object]) -> int | None:
+        """Return the most bytes that some work allocates; None where nobody counts them."""
+        if not self.real:
+            return None
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        work()
+        return int(torch.cuda.max_memory_allocated() - before)
+
+    def describe(self) -> dict[str, Any]:
+        """Return its name and the versions."""
+        try:
+            triton = version("triton")
+        except PackageNotFoundError:
+            triton = None
+        name = torch.cuda.get_device_name() if self.real else "none: tried on the processor"
+        return {"device": name, "torch": torch.__version__, "triton": triton}
+
+
+def measure(size: Size, device: Device) -> dict[str, Any]:
+    """Return all that is measured, by the names above."""
+    torch.set_float32_matmul_precision("highest")
+    rng, generator = np.random.default_rng(0), torch.Generator(device.where).manual_seed(0)
+
+    def normal(*shape: int) -> Any:
+        return torch.randn(*shape, generator=generator, device=device.where)
+
+    users, items = normal(size.users, size.factors), normal(size.items, size.factors)
+    square = normal(size.side, size.side)
+    test, train = drawn(rng, size)
+    source = rm.Factors(users, items)
+
+    def topk() -> None:
+        for block in users.split(max(1, BLOCK_BYTES // (4 * size.items))):
+            (block @ items.T).topk(K, dim=1)
+
+    works: dict[str, Callable[[], object]] = {
+        "plain": lambda: square @ square,
+        "ranks": lambda: source.rank(Request(test, train)),
+        "evaluate": lambda: rm.evaluate(source, test, train=train, metrics=METRICS),
+        "topk": topk,
+    }
+    for work in works.values():
+        work()
+    times: dict[str, list[float]] = {name: [] for name in works}
+    for _ in range(size.rounds):
+        for name, work in works.items():
+            times[name].append(device.seconds(work))
+    median = {name: statistics.median(each) for name, each in times.items()}
+    plain = 2 * size.side**3 / median["plain"]
+    ours = 2 * size.users * size.items * size.factors / median["ranks"]
+    return {
+        **device.describe(),
+        "size": dataclasses.asdict(size),
+        "seconds": times,
+        "plain, operations per second": plain,
+        "share": ours / plain,
+        "topk / ranks": median["topk"] / median["ranks"],
+        "topk / evaluate": median["topk"] / median["evaluate"],
+        "memory": device.bytes_above(works["ranks"]),
+    }
+
+
+def main() -> None:
+    """Measure, print, and write what was measured on a device."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="try the script at a tiny size")
+    quick: bool = parser.parse_args().quick
+    device = Device()
+    if not (quick or device.real):
+        sys.exit(
+            "benchmarks/gpu.py needs a CUDA device, and torch finds none here. "
+            "Hint: --quick tries the script on the processor."
+        )
+    found = measure(QUICK if quick else Size(), device)
+    print(json.dumps(found, indent=2))
+    if not quick:
+        RESULTS.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
