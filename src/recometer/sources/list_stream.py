@@ -13,10 +13,10 @@ from recometer.data import ids, matching
 from recometer.data.interactions import Interactions
 from recometer.errors import InputError
 from recometer.ranks import Ranks, TopLists
+from recometer.sources._list_source import TableLists
 from recometer.sources.base import Request
 from recometer.sources.candidates import SampledCandidates
 from recometer.sources.kept import ItemCodes, Kept
-from recometer.sources.lists import Lists
 from recometer.sources.memory import Memory
 
 # Of the lists themselves; all other counts are of test, train and candidates, which are known.
@@ -33,7 +33,7 @@ OF_LISTS = (
 ANY_ITEMS = 2**31 - 1
 
 
-class StreamedLists(Lists):
+class StreamedLists(TableLists):
     """Where judged items landed in lists that came batch by batch; of the lists, what is asked for.
 
     A batch is ranked for its users alone. What it takes from test, train and the catalogue is the
@@ -81,7 +81,7 @@ class StreamedLists(Lists):
         """Whose lists came: bool [n_users], of the users of test."""
         return self._came
 
-    def add(self, batch: Lists, users: Array, places: Int64) -> None:
+    def add(self, batch: TableLists, users: Array, places: Int64) -> None:
         """Rank a batch of lists.
 
         Parameters
@@ -327,10 +327,10 @@ class StreamedLists(Lists):
         return found
 
 
-def nobody(test: Interactions) -> Lists:
+def nobody(test: Interactions) -> TableLists:
     """Return lists of nobody, which know all that does not depend on any list."""
     first = np.zeros(1, np.int64) if test.user_ids is None else test.user_ids[:1]
-    return Lists(np.full((1, 1), -1), user_ids=first, item_ids=test.item_ids)
+    return TableLists.of_some_users(np.full((1, 1), -1), user_ids=first, item_ids=test.item_ids)
 
 
 def _named(request: Request) -> Request:
