@@ -100,7 +100,7 @@ class FileParts:
             parts = name.parts if self._is_pair(option) else (name,)  # type: ignore[attr-defined]
             for one in parts:
                 row = self._table.select(row=pl.col(one).is_null().arg_true().first())
-                first = collect(row, ["row"], self.path).item()
+                first = collect(row, ["row"], self.path, reduced=True).item()
                 if first is not None:
                     ids.missing(f"{option} ids (column {one!r})", int(first))
 

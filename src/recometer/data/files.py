@@ -12,7 +12,7 @@ import pathlib
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from recometer.data.columns import ColumnPair, Columns, choose_columns, single_names
 from recometer.data.forks import check_threads
@@ -133,7 +133,8 @@ class FileColumn:
 
     def distinct(self) -> pl.Series:
         """Return the entries that differ, in any order."""
-        return collect(self._table.unique(), [self._name], self._path).to_series()
+        distinct = self._table.unique()
+        return collect(distinct, [self._name], self._path, reduced=True).to_series()
 
     def pieces(self) -> Iterator[pl.Series]:
         """Yield the rows in their order, some at a time."""
@@ -370,8 +371,13 @@ def _unreadable(path: pathlib.Path, error: BaseException) -> FileError:
     )
 
 
-def collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl.DataFrame:
+def collect(
+    table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path, *, reduced: bool = False
+) -> pl.DataFrame:
     """Read some columns of a table that `scan` returned.
+
+    Where they are `reduced` to a few rows, whose order does not matter, no column is in memory as a
+    whole.
 
     Raises
     ------
@@ -379,7 +385,8 @@ def collect(table: pl.LazyFrame, names: Sequence[str], path: pathlib.Path) -> pl
         A file that is damaged; a line of text with more fields than there are columns.
     """
     try:
-        return table.select([selected(table, name) for name in names]).collect()
+        engine: Literal["streaming", "auto"] = "streaming" if reduced else "auto"
+        return table.select([selected(table, name) for name in names]).collect(engine=engine)
     except unreadable() as error:
         if "found more fields" in str(error):
             width = table.collect_schema().len()
